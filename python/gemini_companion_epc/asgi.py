@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The HTTP surface: who is let in, how much is read, and the event streams.
+
+Every refusal comes before the body is read.  What is left of a POST is answered
+by `answer`, an ASGI application that finds its session in the request's state.
+"""
+
+import asyncio
+import hmac
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+from .config import Config
+from .ide import COMMENT, Ide, Session, Stream
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+PATH = "/mcp"
+HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
+METHODS = ("GET", "POST", "DELETE")
+# Any other header value starts a later era of the protocol, without a GET stream.
+HEADER_VERSIONS = (b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25")
+# The client refuses an answer that is newer than these.
+INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
+
+SESSION_HEADER = b"mcp-session-id"
+
+_SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_LARGEST_INITIALIZE = 64 * 1024
+_DRAIN_LIMIT = 1.0
+_ESCAPES = re.compile(
+    rb"\\\\"
+    rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
+
+
+class Refusal(Exception):
+    """An answer other than the one that was asked for."""
+
+    def __init__(self, status: int, text: str, headers: Headers | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+        self.headers = headers or []
+
+
+class _Disconnected(Exception):
+    """The client went away before its request was complete."""
+
+
+class Asgi:
+    """The ASGI application that guards the sessions."""
+
+    def __init__(
+        self, config: Config, port: int, ide: Ide, answer: Application
+    ) -> None:
+        self._config = config
+        self._ide = ide
+        self._answer = answer
+        self._hosts = frozenset(f"{host}:{port}".encode() for host in HOSTS)
+        self._authorization = f"Bearer {config.token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or what hypercorn asks of an application."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            try:
+                self._admit(scope)
+                await self._route(scope, receive, send)
+            except Refusal as refusal:
+                await _refuse(refusal, receive, send)
+            except _Disconnected:
+                return
+
+    def _admit(self, scope: Scope) -> None:
+        if _header(scope, b"origin") is not None:
+            raise Refusal(403, "Forbidden: a browser has no business here")
+        if _header(scope, b"host") not in self._hosts:
+            raise Refusal(403, "Forbidden: unknown Host")
+        authorization = _header(scope, b"authorization") or b""
+        if not hmac.compare_digest(authorization, self._authorization):
+            raise Refusal(401, "Unauthorized")
+        if scope["path"] != PATH:
+            raise Refusal(404, "Not Found")
+        if scope["method"] not in METHODS:
+            allow = ", ".join(METHODS).encode()
+            raise Refusal(405, "Method Not Allowed", [(b"allow", allow)])
+        version = _header(scope, b"mcp-protocol-version")
+        if version is not None and version not in HEADER_VERSIONS:
+            raise Refusal(400, "Unsupported MCP-Protocol-Version")
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            await self._post(scope, receive, send)
+        elif scope["method"] == "GET":
+            await self._get(self._ide.session(_session_id(scope)), receive, send)
+        elif self._ide.end_session(_session_id(scope)):
+            await _respond(200, "", [], send)
+        else:
+            raise Refusal(404, "Session not found")
+
+    # POST
+
+    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        media = (_header(scope, b"content-type") or b"").split(b";")[0]
+        if media.strip().lower() != b"application/json":
+            raise Refusal(415, "Content-Type must be application/json")
+        body = await self._body(scope, receive)
+        initialize = _initialize(body)
+        if initialize is None:
+            session = self._ide.session(_session_id(scope))
+        else:
+            session = self._ide.new_session()
+            body = _with_known_version(initialize, body)
+            send = _with_session_id(session, send)
+        scope = {**scope, "state": {"session": session}}
+        with self._ide.request(session):
+            await self._answer(scope, _replayed(body, receive), send)
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        length = _header(scope, b"content-length") or b"0"
+        if length.isdigit() and int(length) > self._config.body_limit:
+            raise Refusal(413, "Content Too Large")
+        try:
+            body = await asyncio.wait_for(
+                _read(receive, self._config.body_limit), self._config.body_time
+            )
+        except asyncio.TimeoutError:
+            raise Refusal(408, "Request Timeout") from None
+        return without_lone_surrogates(body)
+
+    # GET
+
+    async def _get(self, session: Session, receive: Receive, send: Send) -> None:
+        stream = self._ide.open_stream(session)
+        watch = asyncio.ensure_future(self._watch(session, stream, receive))
+        try:
+            await self._write(session, stream, send)
+        finally:
+            watch.cancel()
+            self._ide.close_stream(session, stream)
+
+    async def _write(self, session: Session, stream: Stream, send: Send) -> None:
+        headers = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-cache, no-transform"),
+            (SESSION_HEADER, session.id.encode("ascii")),
+        ]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await _send_body(COMMENT, True, send)
+        while (event := await stream.next(self._config.comment_interval)) is not None:
+            await _send_body(event, True, send)
+            stream.written(event)
+        await _send_body(b"", False, send)
+
+    async def _watch(self, session: Session, stream: Stream, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._ide.close_stream(session, stream)
+
+
+async def _live(receive: Receive, send: Send) -> None:
+    while True:
+        asked = (await receive())["type"]
+        await send({"type": f"{asked}.complete"})
+        if asked == "lifespan.shutdown":
+            return
+
+
+def _header(scope: Scope, name: bytes) -> bytes | None:
+    values = [value for key, value in scope["headers"] if key.lower() == name]
+    return b", ".join(values) if values else None
+
+
+def _session_id(scope: Scope) -> str:
+    session_id = _header(scope, SESSION_HEADER)
+    if session_id is None:
+        raise Refusal(400, "Mcp-Session-Id is missing")
+    if not _SESSION_ID.fullmatch(session_id):
+        raise Refusal(400, "Mcp-Session-Id is malformed")
+    return session_id.decode("ascii")
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise _Disconnected
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise Refusal(413, "Content Too Large")
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def without_lone_surrogates(body: bytes) -> bytes:
+    """Return the JSON text BODY with lone surrogate escapes as U+FFFD.
+
+    A parser may refuse them, and a refusal disconnects the client.
+    """
+    return _ESCAPES.sub(
+        lambda found: b"\\ufffd" if found[1] is not None else found[0], body
+    )
+
+
+def _initialize(body: bytes) -> dict[str, Any] | None:
+    if len(body) > _LARGEST_INITIALIZE:
+        return None
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(message, dict) or message.get("method") != "initialize":
+        return None
+    return message
+
+
+def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:
+    params = initialize.get("params")
+    if not isinstance(params, dict):
+        return body
+    if params.get("protocolVersion") in INITIALIZE_VERSIONS:
+        return body
+    known = {**params, "protocolVersion": INITIALIZE_VERSIONS[-1]}
+    return json.dumps({**initialize, "params": known}).encode()
+
+
+def _with_session_id(session: Session, send: Send) -> Send:
+    async def tell(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = [*message["headers"], (SESSION_HEADER, session.id.encode())]
+            message = {**message, "headers": headers}
+        await send(message)
+
+    return tell
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay
+
+
+async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
+    # Hypercorn's reader blocks on a full queue, and a connection that is closed
+    # over unread bytes is reset, which can take the answer along.
+    drain = asyncio.ensure_future(_drain(receive))
+    try:
+        await _respond(refusal.status, refusal.text, refusal.headers, send, drain)
+    finally:
+        drain.cancel()
+
+
+async def _drain(receive: Receive) -> None:
+    while (await receive()).get("more_body", False):
+        pass
+
+
+async def _respond(
+    status: int,
+    text: str,
+    headers: Headers,
+    send: Send,
+    drain: asyncio.Future[None] | None = None,
+) -> None:
+    body = text.encode()
+    all_headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        *headers,
+    ]
+    await send(
+        {"type": "http.response.start", "status": status, "headers": all_headers}
+    )
+    await _send_body(body, True, send)
+    if drain is not None:
+        await asyncio.wait([drain], timeout=_DRAIN_LIMIT)
+    await _send_body(b"", False, send)
+
+
+async def _send_body(body: bytes, more_body: bool, send: Send) -> None:
+    await send({"type": "http.response.body", "body": body, "more_body": more_body})

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the server is told when it starts, and its limits."""
+
+import json
+import re
+import secrets
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from .exceptions import StartError
+
+Value = TypeVar("Value")
+
+_VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(32)
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that is fixed for the life of the process; times in seconds."""
+
+    secret: str = field(repr=False)
+    emacs_pid: int
+    roots: tuple[str, ...] = ()
+    port: int = 0
+    token: str = field(default_factory=_new_token, repr=False)
+    offer_tools: bool = True
+
+    hello_limit: float = 5
+    """An EPC connection that has not said hello by then is closed."""
+    review_grace: float = 10
+    """The diffs of a session whose event stream has closed live this long."""
+    session_grace: float = 120
+    """A session without an event stream and without requests lives this long."""
+    cancel_window: float = 2
+    """How long after an interrupted proposal the next one is still part of it."""
+    close_limit: float = 120
+    """How long Emacs may take to answer close-diff."""
+    comment_interval: float = 20
+    """An event stream is never silent for longer."""
+    body_limit: int = 65 * 1024 * 1024
+    """The largest HTTP body in bytes: 64 MiB of text and what JSON adds."""
+    body_time: float = 30
+    """How long a client may take to send a body."""
+    flush_limit: float = 1
+    """How long the outcomes may take to leave when the server stops."""
+    end_limit: float = 0.5
+    """How long the event streams, and then hypercorn, may take to end."""
+    exit_limit: float = 3
+    """Whatever still hangs this long after a stop began is abandoned."""
+
+
+def parse_start_line(line: bytes) -> Config:
+    """Return the Config that the first line of stdin asks for."""
+    if not line.strip():
+        raise StartError(
+            "No start line came on stdin; this program is started by Emacs, "
+            "use M-x gemini-companion-mode there"
+        )
+    try:
+        start = json.loads(line)
+    except ValueError as error:
+        raise StartError(f"The start line is not JSON ({error})") from None
+    if not isinstance(start, dict):
+        raise StartError("The start line is not a JSON object")
+    return _config(start)
+
+
+def _config(start: dict[str, object]) -> Config:
+    token = _take(start, "token", str, "") or _new_token()
+    if not _VISIBLE_ASCII.fullmatch(token):
+        raise StartError("token in the start line must be visible ASCII")
+    secret = _take(start, "secret", str, "")
+    if not secret:
+        raise StartError("secret in the start line is missing")
+    port = _take(start, "port", int, 0)
+    if not 0 <= port <= 65535:
+        raise StartError(f"port in the start line is not a port: {port}")
+    roots = _take(start, "roots", list, [])
+    return Config(
+        secret=secret,
+        emacs_pid=_take(start, "emacsPid", int, 0),
+        roots=tuple(root for root in roots if isinstance(root, str)),
+        port=port,
+        token=token,
+        offer_tools=_take(start, "offerTools", bool, True),
+    )
+
+
+def _take(
+    start: dict[str, object], key: str, kind: type[Value], default: Value
+) -> Value:
+    value = start.get(key)
+    if value is None:
+        return default
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise StartError(f"{key} in the start line must be of type {kind.__name__}")
+    return value

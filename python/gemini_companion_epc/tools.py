@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The two tools that a CLI can call, served by the MCP SDK.
+
+Apart from ide because the SDK takes half a second to import: the port of the
+EPC server must not wait for it.  The SDK answers single requests; the sessions
+and the event streams are ours.
+"""
+
+import json
+import os
+import re
+from typing import Any, TypeAlias
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+)
+from starlette.requests import Request
+
+from . import __version__
+from .config import Config
+from .exceptions import MalformedArgument
+from .ide import Ide, Session
+
+Context: TypeAlias = ServerRequestContext[Any, Request]
+
+OPEN_DIFF = Tool(
+    name="openDiff",
+    description="Open a review of a proposed new content of a file in Emacs.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "filePath": {"type": "string"},
+            "newContent": {"type": "string"},
+        },
+        "required": ["filePath", "newContent"],
+    },
+)
+CLOSE_DIFF = Tool(
+    name="closeDiff",
+    description="Close the review of a file and return what its proposal holds.",
+    input_schema={
+        "type": "object",
+        "properties": {
+            "filePath": {"type": "string"},
+            "suppressNotification": {"type": "boolean"},
+        },
+        "required": ["filePath"],
+    },
+)
+
+_REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
+
+
+class Tools:
+    """The handlers of tools/list and tools/call."""
+
+    def __init__(self, ide: Ide, offer_tools: bool) -> None:
+        self._ide = ide
+        self._tools = [OPEN_DIFF, CLOSE_DIFF] if offer_tools else []
+
+    async def list(
+        self, context: Context, params: PaginatedRequestParams | None
+    ) -> ListToolsResult:
+        """Answer tools/list."""
+        return ListToolsResult(tools=self._tools)
+
+    async def call(
+        self, context: Context, params: CallToolRequestParams
+    ) -> CallToolResult:
+        """Answer tools/call; an error result only if an argument is malformed."""
+        if params.name not in [tool.name for tool in self._tools]:
+            raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
+        session = _session(context)
+        arguments = params.arguments or {}
+        try:
+            path = _path(arguments)
+            if params.name == "openDiff":
+                return self._open_diff(session, path, _text(arguments, "newContent"))
+            _flag(arguments, "suppressNotification")
+        except MalformedArgument as error:
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        return await self._close_diff(session, path)
+
+    def _open_diff(self, session: Session, path: str, proposal: str) -> CallToolResult:
+        self._ide.open_diff(session, path, proposal)
+        return CallToolResult(content=[])
+
+    async def _close_diff(self, session: Session, path: str) -> CallToolResult:
+        text = await self._ide.close_diff(session, path)
+        answer = {} if text is None else {"content": text}
+        return CallToolResult(
+            content=[TextContent(text=json.dumps(answer, ensure_ascii=False))]
+        )
+
+
+def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
+    """Return what answers single requests, each apart from all others."""
+    tools = Tools(ide, config.offer_tools)
+    server = Server(
+        "gemini-companion",
+        version=__version__,
+        on_list_tools=tools.list,
+        on_call_tool=tools.call,
+    )
+    server.middleware.clear()
+    return StreamableHTTPSessionManager(
+        server,
+        json_response=True,
+        stateless=True,
+        # The surrogates that asgi rewrites never make a body longer.
+        max_request_body_size=config.body_limit,
+    )
+
+
+def _session(context: Context) -> Session:
+    assert context.request is not None
+    session = context.request.state.session
+    assert isinstance(session, Session)
+    return session
+
+
+def _path(arguments: dict[str, Any]) -> str:
+    path = _text(arguments, "filePath")
+    if not os.path.isabs(path) or "\0" in path or _REMOTE.match(path):
+        raise MalformedArgument("filePath must be an absolute path of this machine")
+    return path
+
+
+def _text(arguments: dict[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if not isinstance(value, str):
+        raise MalformedArgument(f"{name} must be a string")
+    return value
+
+
+def _flag(arguments: dict[str, Any], name: str) -> None:
+    if not isinstance(arguments.get(name, False), bool):
+        raise MalformedArgument(f"{name} must be a boolean")

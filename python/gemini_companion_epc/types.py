@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What passes between Emacs and Gemini CLI: frozen values, no input or output.
+
+A notification that the client's schema refuses disconnects the client for good,
+so `fault` repeats that schema and nothing leaves without passing it.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
+
+Notification: TypeAlias = dict[str, object]
+CloseReason: TypeAlias = Literal["closed", "lost"]
+
+MAX_FILES = 10
+MAX_SELECTED_UNITS = 16384
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Return TEXT with lone surrogates replaced by U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def cut_utf16(text: str, units: int) -> str:
+    """Return at most UNITS UTF-16 code units of TEXT, splitting no pair."""
+    if 2 * len(text) <= units:
+        return text
+    encoded = text.encode("utf-16-le")
+    if len(encoded) <= 2 * units:
+        return text
+    return encoded[: 2 * units].decode("utf-16-le", errors="ignore")
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A place in a file: 1-based, the character counted in UTF-16 units."""
+
+    line: int
+    character: int
+
+
+@dataclass(frozen=True)
+class File:
+    """A file that is open in Emacs; its timestamp is in milliseconds."""
+
+    path: str
+    timestamp: int
+    is_active: bool = False
+    cursor: Cursor | None = None
+    selected_text: str | None = None
+
+    def payload(self) -> dict[str, object]:
+        """Return the file in the protocol's spelling, absent keys left out."""
+        payload: dict[str, object] = {"path": self.path, "timestamp": self.timestamp}
+        if self.is_active:
+            payload["isActive"] = True
+            if self.cursor is not None:
+                payload["cursor"] = {
+                    "line": self.cursor.line,
+                    "character": self.cursor.character,
+                }
+            if self.selected_text is not None:
+                payload["selectedText"] = self.selected_text
+        return payload
+
+
+@dataclass(frozen=True)
+class IdeContext:
+    """The files that are open in Emacs, newest first, one active at most."""
+
+    files: tuple[File, ...] = ()
+
+    @classmethod
+    def of(cls, files: Iterable[File]) -> "IdeContext":
+        """Return the context of FILES, cut to what the client takes."""
+        kept: list[File] = []
+        has_active = False
+        for file in list(files)[:MAX_FILES]:
+            is_active = file.is_active and not has_active
+            has_active = has_active or is_active
+            kept.append(_fitted(file, is_active))
+        return cls(tuple(kept))
+
+    def notification(self) -> Notification:
+        """Return the ide/contextUpdate that tells this context."""
+        files = [file.payload() for file in self.files]
+        return _notification(
+            "ide/contextUpdate", {"workspaceState": {"openFiles": files}}
+        )
+
+
+def _fitted(file: File, is_active: bool) -> File:
+    text = file.selected_text
+    if text is not None:
+        text = cut_utf16(clean(text), MAX_SELECTED_UNITS)
+    return replace(file, path=clean(file.path), is_active=is_active, selected_text=text)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """A proposal that awaits its outcome; the path is as the CLI sent it."""
+
+    id: int
+    session_id: str
+    path: str
+    proposal: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The outcome of a review whose text is to be written by the CLI."""
+
+    path: str
+    content: str = field(repr=False)
+
+    def notification(self) -> Notification:
+        """Return the ide/diffAccepted that tells this outcome."""
+        return _notification(
+            "ide/diffAccepted",
+            {"filePath": self.path, "content": clean(self.content)},
+        )
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """The outcome of a review that leaves the file as it is."""
+
+    path: str
+
+    def notification(self) -> Notification:
+        """Return the ide/diffRejected that tells this outcome."""
+        return _notification("ide/diffRejected", {"filePath": self.path})
+
+
+Outcome: TypeAlias = Accepted | Rejected
+
+
+def _notification(method: str, params: dict[str, object]) -> Notification:
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def fault(notification: Notification) -> str | None:
+    """Return what the client's schema would refuse in NOTIFICATION, else None."""
+    params = notification.get("params")
+    if not isinstance(params, dict):
+        return "params is not an object"
+    method = notification.get("method")
+    if method == "ide/contextUpdate":
+        return _context_fault(params)
+    if method == "ide/diffAccepted":
+        return _text_fault(params, "filePath") or _text_fault(params, "content")
+    if method == "ide/diffRejected":
+        return _text_fault(params, "filePath")
+    return f"unknown method {method}"
+
+
+def _context_fault(params: dict[str, object]) -> str | None:
+    state = params.get("workspaceState")
+    files = state.get("openFiles") if isinstance(state, dict) else None
+    if not isinstance(files, list):
+        return "openFiles is not a list"
+    for file in files:
+        if found := _file_fault(file):
+            return found
+    return None
+
+
+def _file_fault(file: object) -> str | None:
+    if not isinstance(file, dict):
+        return "a file is not an object"
+    if found := _text_fault(file, "path") or _number_fault(file, "timestamp"):
+        return found
+    if "selectedText" in file and (found := _text_fault(file, "selectedText")):
+        return found
+    if "isActive" in file and not isinstance(file["isActive"], bool):
+        return "isActive is not a boolean"
+    if "cursor" not in file:
+        return None
+    cursor = file["cursor"]
+    if not isinstance(cursor, dict):
+        return "cursor is not an object"
+    return _number_fault(cursor, "line") or _number_fault(cursor, "character")
+
+
+def _text_fault(values: dict[str, object], key: str) -> str | None:
+    value = values.get(key)
+    if not isinstance(value, str):
+        return f"{key} is not a string"
+    if _SURROGATE.search(value):
+        return f"{key} holds a lone surrogate"
+    return None
+
+
+def _number_fault(values: dict[str, object], key: str) -> str | None:
+    value = values.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{key} is not a number"
+    if not math.isfinite(value):
+        return f"{key} is not finite"
+    return None

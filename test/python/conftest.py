@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tests share: a started server, and the Gemini end alone."""
+
+import asyncio
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import settings
+
+from fake_cli import FakeCli
+from fake_emacs import FakeEmacs
+from gemini_companion_epc.config import Config
+from gemini_companion_epc.exceptions import EmacsGone
+from gemini_companion_epc.ide import Ide
+from gemini_companion_epc.server import bind_http, prepare_http
+from gemini_companion_epc.types import CloseReason, Diff
+
+Result = TypeVar("Result")
+
+# A seed that fails is printed; nothing is written into the checkout.
+settings.register_profile("tests", database=None, deadline=None, print_blob=True)
+settings.load_profile("tests")
+
+BOUND = 10.0
+
+
+@pytest.fixture(autouse=True)
+def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., FakeEmacs]]:
+    """A function that starts a server process; it is connected to."""
+    started: list[FakeEmacs] = []
+    numbers = itertools.count(1)
+
+    def start(is_connected: bool = True, **line: Any) -> FakeEmacs:
+        tmp = line.pop("tmp", None) or tmp_path / f"emacs-{next(numbers)}"
+        emacs = FakeEmacs(tmp, **line)
+        started.append(emacs)
+        return emacs.connect() if is_connected else emacs
+
+    yield start
+    for emacs in started:
+        emacs.close()
+        log = "".join(emacs.log)
+        assert "Traceback" not in log, log
+
+
+@pytest.fixture
+def cli_of() -> Iterator[Callable[..., FakeCli]]:
+    """A function that returns a CLI of a started server or of `alone`."""
+    made: list[FakeCli] = []
+
+    def cli_of(server: Any) -> FakeCli:
+        cli = FakeCli(server.port, server.token)
+        made.append(cli)
+        return cli
+
+    yield cli_of
+    for cli in made:
+        cli.close()
+
+
+class StubEmacs:
+    """An Emacs that is a list of what it was asked."""
+
+    def __init__(self) -> None:
+        self.opened: list[Diff] = []
+        self.closed: list[tuple[int, CloseReason]] = []
+        self.sessions: list[list[str]] = []
+        self.texts: dict[int, str | None] = {}
+        self.is_gone = False
+        self.before_answer: Callable[[int], None] = lambda diff_id: None
+        self._changed = threading.Condition()
+
+    def open_diff(self, diff: Diff) -> None:
+        self._note(self.opened, diff)
+
+    async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
+        self._note(self.closed, (diff_id, reason))
+        if self.is_gone:
+            raise EmacsGone("gone")
+        self.before_answer(diff_id)
+        return self.texts.get(diff_id)
+
+    def sessions_update(self, session_ids: Sequence[str]) -> None:
+        self._note(self.sessions, list(session_ids))
+
+    def until(self, condition: Callable[["StubEmacs"], object]) -> None:
+        """Wait until CONDITION holds."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: condition(self), BOUND)
+
+    def _note(self, notes: list[Any], note: Any) -> None:
+        with self._changed:
+            notes.append(note)
+            self._changed.notify_all()
+
+
+class Alone:
+    """The Gemini end on a real socket in a thread, with a stub for Emacs."""
+
+    def __init__(self, config: Config) -> None:
+        self.token = config.token
+        self.emacs = StubEmacs()
+        self.ide = Ide(config, self.emacs)
+        listener, _ = bind_http(0)
+        self.port: int = listener.getsockname()[1]
+        self._serve = prepare_http(config, listener, self.port, self.ide)
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._thread.start()
+        assert self._ready.wait(BOUND)
+
+    def do(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Return what FUNCTION returns in the event loop."""
+
+        async def call() -> Result:
+            return function(*args)
+
+        return asyncio.run_coroutine_threadsafe(call(), self._loop).result(BOUND)
+
+    def stop(self) -> None:
+        async def end() -> None:
+            await self.ide.end_streams()
+            self._stop.set()
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(BOUND)
+        self._thread.join(BOUND)
+        assert not self._thread.is_alive()
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._ready.set()
+        await self._serve(self._stop)
+
+
+@pytest.fixture
+def serve_alone() -> Iterator[Callable[..., Alone]]:
+    """A function that serves the Gemini end alone; takes fields of Config."""
+    served: list[Alone] = []
+
+    def serve(**fields: Any) -> Alone:
+        fields = {"secret": "s", "emacs_pid": os.getpid(), **fields}
+        served.append(Alone(Config(**fields)))
+        return served[-1]
+
+    yield serve
+    for alone in served:
+        alone.stop()
+
+
+@pytest.fixture
+def alone(serve_alone: Callable[..., Alone]) -> Alone:
+    return serve_alone()

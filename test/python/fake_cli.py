@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Gemini CLI for tests, on plain http.client."""
+
+import http.client
+import itertools
+import json
+import queue
+import socket
+import threading
+from contextlib import suppress
+from typing import Any
+
+BOUND = 10.0
+VERSION = "2025-06-18"
+
+
+class Events:
+    """One open event stream, read in a thread."""
+
+    def __init__(self, cli: "FakeCli", session_id: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", cli.port, BOUND)
+        headers = cli.headers(session_id, accept="text/event-stream")
+        self._connection.request("GET", "/mcp", headers=headers)
+        self._socket = self._connection.sock
+        self.response = self._connection.getresponse()
+        self._socket.settimeout(None)
+        self._received: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self.is_graceful = False
+        self.comments = 0
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def next(self, timeout: float = BOUND) -> dict[str, Any]:
+        """Return the next notification."""
+        event = self._received.get(timeout=timeout)
+        assert event is not None, "the event stream has ended"
+        return event
+
+    def nothing(self, timeout: float = 0.1) -> bool:
+        """Return whether no notification comes for a while."""
+        try:
+            return self._received.get(timeout=timeout) is None
+        except queue.Empty:
+            return True
+
+    def end(self) -> bool:
+        """Wait for the end of the stream; return whether it was graceful."""
+        while self._received.get(timeout=BOUND) is not None:
+            pass
+        return self.is_graceful
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._reader.join(BOUND)
+        self._connection.close()
+
+    def _read(self) -> None:
+        try:
+            while line := self.response.readline():
+                if line.startswith(b":"):
+                    self.comments += 1
+                elif line.startswith(b"data: "):
+                    self._received.put(json.loads(line[6:]))
+            self.is_graceful = True
+        except (OSError, http.client.HTTPException, ValueError):
+            pass
+        finally:
+            self.response.close()
+            self._received.put(None)
+
+
+class FakeCli:
+    """One CLI; its session is opened by `connect`."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.port = port
+        self.token = token
+        self.session_id = ""
+        self._ids = itertools.count(1)
+        self._streams: list[Events] = []
+
+    def headers(
+        self, session_id: str = "", accept: str = "application/json, text/event-stream"
+    ) -> dict[str, str]:
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Accept": accept,
+            "Content-Type": "application/json",
+        }
+        if session_id:
+            headers["Mcp-Session-Id"] = session_id
+            headers["Mcp-Protocol-Version"] = VERSION
+        return headers
+
+    def request(
+        self,
+        method: str,
+        body: bytes | str | None = None,
+        headers: dict[str, str] | None = None,
+        path: str = "/mcp",
+    ) -> tuple[int, dict[str, str], bytes]:
+        """Return status, headers and body of one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, BOUND)
+        try:
+            connection.request(
+                method,
+                path,
+                body,
+                headers=self.headers(self.session_id) if headers is None else headers,
+            )
+            response = connection.getresponse()
+            found = {name.lower(): value for name, value in response.getheaders()}
+            return response.status, found, response.read()
+        finally:
+            connection.close()
+
+    def post(self, message: Any) -> tuple[int, dict[str, str], bytes]:
+        return self.request("POST", json.dumps(message).encode())
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the JSON-RPC answer to a request."""
+        status, headers, body = self.post(
+            {
+                "jsonrpc": "2.0",
+                "id": next(self._ids),
+                "method": method,
+                "params": params,
+            }
+        )
+        assert status == 200, (status, body)
+        self.session_id = headers.get("mcp-session-id", self.session_id)
+        answer: dict[str, Any] = json.loads(body)
+        return answer
+
+    def initialize(self, version: str = VERSION) -> dict[str, Any]:
+        return self.ask(
+            "initialize",
+            {
+                "protocolVersion": version,
+                "capabilities": {},
+                "clientInfo": {"name": "fake", "version": "1"},
+            },
+        )
+
+    def connect(self) -> Events:
+        """Do what the CLI does when it connects; return its event stream."""
+        self.initialize()
+        status, _, _ = self.post(
+            {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        )
+        assert status == 202
+        return self.listen()
+
+    def listen(self) -> Events:
+        events = Events(self, self.session_id)
+        self._streams.append(events)
+        return events
+
+    def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Return the whole answer to tools/call."""
+        return self.ask("tools/call", {"name": name, "arguments": arguments})
+
+    def open_diff(self, path: str, text: str) -> None:
+        answer = self.tool("openDiff", filePath=path, newContent=text)
+        assert answer["result"]["content"] == [], answer
+        assert not answer["result"].get("isError"), answer
+
+    def close_diff(self, path: str) -> dict[str, Any]:
+        """Return what closeDiff tells, its JSON already read."""
+        answer = self.tool("closeDiff", filePath=path, suppressNotification=True)
+        (item,) = answer["result"]["content"]
+        assert item["type"] == "text"
+        told: dict[str, Any] = json.loads(item["text"])
+        return told
+
+    def close(self) -> None:
+        for events in self._streams:
+            events.close()

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An Emacs for tests: starts the server as Emacs does and speaks EPC itself.
+
+It shares no code with the server, so that one mistake is not made twice.
+"""
+
+import itertools
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import sexpdata
+from sexpdata import Symbol
+
+BOUND = 10.0
+PYTHON_PATH = str(Path(__file__).parents[2] / "python")
+
+
+class ReturnedError(Exception):
+    """The server answered a call with an error."""
+
+
+class Wire:
+    """One EPC connection."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), BOUND)
+        self.socket.settimeout(None)
+        self.calls: queue.Queue[tuple[str, list[Any]]] = queue.Queue()
+        self.closed = threading.Event()
+        self.answers: dict[str, Callable[..., Any]] = {}
+        self._replies: dict[int, queue.Queue[tuple[str, Any]]] = {}
+        self._uids = itertools.count(1)
+        self._lock = threading.Lock()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def call(self, name: str, *args: Any) -> Any:
+        """Call NAME in the server and return its answer."""
+        uid = next(self._uids)
+        reply = self._replies[uid] = queue.Queue()
+        self.send([Symbol("call"), uid, Symbol(name), list(args)])
+        kind, value = reply.get(timeout=BOUND)
+        if kind != "return":
+            raise ReturnedError(value)
+        return value
+
+    def send(self, form: Any) -> None:
+        self.send_text(sexpdata.dumps(form))
+
+    def send_text(self, text: str) -> None:
+        data = text.encode("utf-8", "surrogateescape") + b"\n"
+        self.send_bytes(b"%06x" % len(data) + data)
+
+    def send_bytes(self, data: bytes) -> None:
+        with self._lock:
+            self.socket.sendall(data)
+
+    def expect(self, name: str) -> list[Any]:
+        """Return the arguments of the next call of NAME, skipping others."""
+        while True:
+            called, args = self.calls.get(timeout=BOUND)
+            if called == name:
+                return args
+
+    def reply_to(self, uid: int) -> "queue.Queue[tuple[str, Any]]":
+        return self._replies.setdefault(uid, queue.Queue())
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+    def _read(self) -> None:
+        try:
+            file = self.socket.makefile("rb")
+            while head := file.read(6):
+                self._take(sexpdata.loads(file.read(int(head, 16)).decode()))
+        except (OSError, ValueError):
+            pass
+        finally:
+            self.closed.set()
+            for reply in list(self._replies.values()):
+                reply.put(("closed", None))
+
+    def _take(self, form: list[Any]) -> None:
+        kind, uid = form[0].value(), form[1]
+        if kind != "call":
+            self.reply_to(uid).put((kind, form[2] if len(form) > 2 else None))
+            return
+        name, args = form[2].value(), form[3]
+        answer = self.answers.get(name, lambda *_: True)(*args)
+        if answer is not NO_ANSWER:
+            self.send([Symbol("return"), uid, answer])
+        self.calls.put((name, args))
+
+
+NO_ANSWER = object()
+
+
+class FakeEmacs:
+    """A started server process and the connection to it."""
+
+    def __init__(self, tmp: Path, **start: Any) -> None:
+        tmp.mkdir(parents=True, exist_ok=True)
+        self.tmp = tmp
+        self.secret = "test-secret"
+        self.log: list[str] = []
+        environ = {**os.environ, "TMPDIR": str(tmp), "PYTHONPATH": PYTHON_PATH}
+        self.process = subprocess.Popen(
+            [sys.executable, "-W", "error", "-m", "gemini_companion_epc"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environ,
+        )
+        self._log_reader = threading.Thread(target=self._read_log, daemon=True)
+        self._log_reader.start()
+        line = {
+            "secret": self.secret,
+            "version": "0.1.0",
+            "emacsPid": os.getpid(),
+            "roots": [],
+            **start,
+        }
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(line).encode() + b"\n")
+        self.process.stdin.flush()
+        self.epc_port = int(self.process.stdout.readline())
+
+    def connect(self) -> "FakeEmacs":
+        self.wire = Wire(self.epc_port)
+        hello = self.wire.call("hello", self.secret, "0.1.0")
+        self.hello = plist(hello)
+        self.port: int = self.hello["port"]
+        self.token: str = self.hello["token"]
+        return self
+
+    def call(self, name: str, *args: Any) -> Any:
+        return self.wire.call(name, *args)
+
+    def expect(self, name: str) -> list[Any]:
+        return self.wire.expect(name)
+
+    def context(self, *files: dict[str, Any]) -> None:
+        self.call("context-update", list(files))
+
+    def wait(self) -> int:
+        """Return the exit status once the process has ended."""
+        status = self.process.wait(BOUND)
+        self._log_reader.join(BOUND)
+        return status
+
+    def close(self) -> None:
+        if hasattr(self, "wire"):
+            self.wire.close()
+        assert self.process.stdin is not None
+        with suppress(OSError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(BOUND)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            self._log_reader.join(BOUND)
+            for pipe in (self.process.stdout, self.process.stderr):
+                assert pipe is not None
+                pipe.close()
+
+    def _read_log(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.log.append(line.decode())
+
+
+def plist(value: list[Any]) -> dict[str, Any]:
+    """Return the property list VALUE as a dictionary without colons."""
+    pairs = zip(value[::2], value[1::2], strict=True)
+    return {key.value().removeprefix(":"): item for key, item in pairs}

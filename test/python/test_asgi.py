@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import Alone
+from fake_cli import VERSION, FakeCli
+from gemini_companion_epc.asgi import without_lone_surrogates
+from gemini_companion_epc.types import File, IdeContext, clean
+
+CliOf = Callable[[Any], FakeCli]
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+def _context(path: str) -> IdeContext:
+    return IdeContext.of([File(path, 1)])
+
+
+def _paths(event: dict[str, Any]) -> list[str]:
+    assert event["method"] == "ide/contextUpdate"
+    files = event["params"]["workspaceState"]["openFiles"]
+    return [file["path"] for file in files]
+
+
+# Who is let in
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic {0}", "{0}", "bearer {0}"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PUT"])
+def test_anything_but_the_bearer_is_unauthorized(
+    alone: Alone, cli_of: CliOf, authorization: str | None, method: str
+) -> None:
+    cli = cli_of(alone)
+    headers = {"Content-Type": "application/json"}
+    if authorization is not None:
+        headers["Authorization"] = authorization.format(alone.token)
+    for path in ("/mcp", "/other"):
+        status, _, body = cli.request(method, b"{}", headers, path)
+        assert (status, body) == (401, b"Unauthorized")
+
+
+@pytest.mark.parametrize("origin", ["null", "http://localhost", "https://evil"])
+def test_any_origin_is_forbidden(alone: Alone, cli_of: CliOf, origin: str) -> None:
+    cli = cli_of(alone)
+    headers = {**cli.headers(), "Origin": origin}
+    assert cli.request("POST", b"{}", headers)[0] == 403
+
+
+@pytest.mark.parametrize(
+    "host", ["evil", "evil:{0}", "127.0.0.1", "127.0.0.1:1", "[::1]:{0}"]
+)
+def test_an_unknown_host_is_forbidden(alone: Alone, cli_of: CliOf, host: str) -> None:
+    cli = cli_of(alone)
+    headers = {**cli.headers(), "Host": host.format(alone.port)}
+    assert cli.request("POST", b"{}", headers)[0] == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "host.docker.internal"])
+def test_the_hosts_that_the_client_dials_are_let_in(
+    alone: Alone, cli_of: CliOf, host: str
+) -> None:
+    cli = cli_of(alone)
+    headers = {**cli.headers("one"), "Host": f"{host}:{alone.port}"}
+    assert cli.request("POST", json.dumps(PING), headers)[0] == 200
+
+
+def test_a_websocket_is_refused(alone: Alone) -> None:
+    request = (
+        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
+        peer.sendall(request.encode())
+        assert b" 403 " in peer.recv(100)
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("GET", "/", 404),
+        ("POST", "/mcp/", 404),
+        ("PUT", "/mcp", 405),
+        ("HEAD", "/mcp", 405),
+    ],
+)
+def test_only_the_path_and_methods_of_the_client_exist(
+    alone: Alone, cli_of: CliOf, method: str, path: str, expected: int
+) -> None:
+    status, headers, _ = cli_of(alone).request(method, path=path)
+    assert status == expected
+    assert (status != 405) or headers["allow"] == "GET, POST, DELETE"
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "{", "[]", "1", "{}", '"a"', f"[{json.dumps(PING)}]", "\xff", '{"id": 1}'],
+)
+@pytest.mark.parametrize("session_id", ["", "some"])
+def test_a_body_that_is_no_request_is_bad(
+    alone: Alone, cli_of: CliOf, body: str, session_id: str
+) -> None:
+    cli = cli_of(alone)
+    headers = cli.headers(session_id)
+    assert cli.request("POST", body.encode("latin-1"), headers)[0] == 400
+
+
+def test_deep_nesting_is_bad(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    assert cli.request("POST", b"[" * 60000, cli.headers("some"))[0] == 400
+
+
+def test_a_body_must_be_json(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    headers = {**cli.headers("some"), "Content-Type": "text/plain"}
+    assert cli.request("POST", json.dumps(PING), headers)[0] == 415
+
+
+@pytest.mark.parametrize("version", ["2026-07-28", "nonsense", ""])
+def test_a_later_era_of_the_protocol_is_refused(
+    alone: Alone, cli_of: CliOf, version: str
+) -> None:
+    cli = cli_of(alone)
+    headers = {**cli.headers("some"), "Mcp-Protocol-Version": version}
+    assert cli.request("POST", json.dumps(PING), headers)[0] == 400
+
+
+def test_a_large_body_is_refused_before_it_is_read(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(body_limit=1000)
+    cli = cli_of(alone)
+    text = "x" * 5_000_000
+    assert cli.request("POST", text, cli.headers("some"))[0] == 413
+    cli.session_id = "some"
+    assert cli.ask("ping", {})["result"] == {}
+
+
+def test_a_body_without_a_length_is_limited_too(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(body_limit=1000)
+    cli = cli_of(alone)
+    headers = cli.headers("some")
+    chunks: Any = (b"x" * 600 for _ in range(3))
+    assert cli.request("POST", chunks, headers)[0] == 413
+
+
+def test_a_refusal_of_a_large_body_reaches_a_client_without_the_bearer(
+    alone: Alone, cli_of: CliOf
+) -> None:
+    cli = cli_of(alone)
+    status, _, body = cli.request("POST", "x" * 5_000_000, {})
+    assert (status, body) == (401, b"Unauthorized")
+
+
+def test_a_body_must_come_in_time(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(body_time=0.05)
+    cli = cli_of(alone)
+    lines = [f"{key}: {value}" for key, value in cli.headers("some").items()]
+    head = "\r\n".join(["POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{alone.port}", *lines])
+    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
+        peer.sendall(head.encode() + b"\r\nContent-Length: 10\r\n\r\n{")
+        assert b" 408 " in peer.recv(100)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (rb'"\ud83d\ude00"', rb'"\ud83d\ude00"'),
+        (rb'"\uD83D\uDE00"', rb'"\uD83D\uDE00"'),
+        (rb'"\ud800"', rb'"\ufffd"'),
+        (rb'"\uDFFFx"', rb'"\ufffdx"'),
+        (rb'"\ud800\ud83d\ude00"', rb'"\ufffd\ud83d\ude00"'),
+        (rb'"\ude00\ud83d"', rb'"\ufffd\ufffd"'),
+        (rb'"\\ud800"', rb'"\\ud800"'),
+        (rb'"\\\ud800"', rb'"\\\ufffd"'),
+        (rb'"\n\"\ud800"', rb'"\n\"\ufffd"'),
+        (rb'"\ud7ff\ue000"', rb'"\ud7ff\ue000"'),
+    ],
+)
+def test_lone_surrogates_are_rewritten_and_pairs_survive(
+    body: bytes, expected: bytes
+) -> None:
+    assert without_lone_surrogates(body) == expected
+    json.loads(expected)
+
+
+@given(st.text(st.characters()))
+def test_any_text_comes_out_clean(text: str) -> None:
+    body = json.dumps({"text": text, text: 1}).encode()
+    found = json.loads(without_lone_surrogates(body))
+    assert found["text"] == clean(text)
+    assert without_lone_surrogates(body).decode("ascii")
+
+
+# Sessions
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        ("2025-06-18", "2025-06-18"),
+        ("2025-03-26", "2025-03-26"),
+        ("2024-11-05", "2024-11-05"),
+        ("2024-10-07", "2025-06-18"),
+        ("2025-11-25", "2025-06-18"),
+        ("2026-07-28", "2025-06-18"),
+    ],
+)
+def test_no_answer_is_newer_than_the_client(
+    alone: Alone, cli_of: CliOf, asked: str, answered: str
+) -> None:
+    cli = cli_of(alone)
+    result = cli.initialize(asked)["result"]
+    assert result["protocolVersion"] == answered
+    assert result["serverInfo"]["name"] == "gemini-companion"
+    assert len(cli.session_id) == 32
+
+
+def test_a_connection_goes_as_the_client_does_it(alone: Alone, cli_of: CliOf) -> None:
+    alone.do(alone.ide.broadcast, _context("/a"))
+    cli = cli_of(alone)
+    events = cli.connect()
+    assert events.response.status == 200
+    assert events.response.getheader("content-type") == "text/event-stream"
+    assert events.response.getheader("mcp-session-id") == cli.session_id
+    assert _paths(events.next()) == ["/a"]
+    alone.do(alone.ide.broadcast, _context("/b"))
+    assert _paths(events.next()) == ["/b"]
+    alone.emacs.until(lambda emacs: emacs.sessions == [[cli.session_id]])
+
+
+def test_two_clients_have_two_sessions(alone: Alone, cli_of: CliOf) -> None:
+    one, two = cli_of(alone), cli_of(alone)
+    one_events, two_events = one.connect(), two.connect()
+    assert one.session_id != two.session_id
+    one.open_diff("/same", "1")
+    two.open_diff("/same", "2")
+    alone.do(alone.ide.accept, 2, "second")
+    alone.do(alone.ide.reject, 1)
+    assert two_events.next()["params"] == {"filePath": "/same", "content": "second"}
+    assert one_events.next()["method"] == "ide/diffRejected"
+    assert one_events.nothing()
+    assert two_events.nothing()
+
+
+def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    cli.session_id = "from-before-a-restart"
+    assert cli.ask("ping", {})["result"] == {}
+    alone.do(alone.ide.broadcast, _context("/a"))
+    assert _paths(cli.listen().next()) == ["/a"]
+    cli.open_diff("/a", "x")
+    assert alone.emacs.opened[0].session_id == "from-before-a-restart"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+@pytest.mark.parametrize("session_id", [None, "a b", "x" * 129])
+def test_a_request_without_a_proper_session_is_bad(
+    alone: Alone, cli_of: CliOf, method: str, session_id: str | None
+) -> None:
+    cli = cli_of(alone)
+    headers = cli.headers()
+    if session_id is not None:
+        headers["Mcp-Session-Id"] = session_id
+    assert cli.request(method, json.dumps(PING), headers)[0] == 400
+
+
+def test_delete_ends_the_session(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    events = cli.connect()
+    cli.open_diff("/a", "x")
+    assert cli.request("DELETE")[0] == 200
+    assert events.end()
+    alone.emacs.until(lambda emacs: emacs.closed == [(1, "lost")])
+    assert cli.request("DELETE")[0] == 404
+
+
+def test_a_second_stream_takes_the_place_of_the_first(
+    alone: Alone, cli_of: CliOf
+) -> None:
+    alone.do(alone.ide.broadcast, _context("/a"))
+    cli = cli_of(alone)
+    first = cli.connect()
+    second = cli.listen()
+    assert second.response.status == 200
+    assert first.end()
+    assert _paths(second.next()) == ["/a"]
+    cli.open_diff("/a", "x")
+    alone.do(alone.ide.reject, 1)
+    assert second.next()["method"] == "ide/diffRejected"
+
+
+def test_outcomes_wait_for_the_next_stream(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    events = cli.connect()
+    for path in ("/a", "/b"):
+        cli.open_diff(path, "x")
+    events.close()
+    alone.emacs.until(lambda emacs: emacs.sessions[-1] == [])
+    alone.do(alone.ide.accept, 2, "b")
+    alone.do(alone.ide.reject, 1)
+    events = cli.listen()
+    assert events.next()["params"] == {"filePath": "/b", "content": "b"}
+    assert events.next()["params"] == {"filePath": "/a"}
+    assert events.nothing()
+
+
+def test_a_dead_client_takes_its_diffs_along(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(review_grace=0.05, session_grace=0.1)
+    cli = cli_of(alone)
+    events = cli.connect()
+    cli.open_diff("/a", "x")
+    events.close()
+    alone.emacs.until(lambda emacs: emacs.closed == [(1, "lost")])
+    assert alone.emacs.sessions[-1] == []
+
+
+def test_a_silent_stream_has_comments(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(comment_interval=0.02)
+    events = cli_of(alone).connect()
+    assert events.nothing()
+    assert events.comments >= 3
+
+
+def test_a_stalled_client_holds_up_nobody(alone: Alone, cli_of: CliOf) -> None:
+    stalled, awake = cli_of(alone), cli_of(alone)
+    stalled.initialize()
+    head = "\r\n".join(
+        [
+            "GET /mcp HTTP/1.1",
+            f"Host: 127.0.0.1:{alone.port}",
+            f"Authorization: Bearer {alone.token}",
+            f"Mcp-Session-Id: {stalled.session_id}",
+        ]
+    )
+    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
+        peer.sendall(head.encode() + b"\r\n\r\n")
+        alone.emacs.until(lambda emacs: emacs.sessions)
+        stalled.open_diff("/a", "x")
+        alone.do(alone.ide.accept, 1, "x" * 20_000_000)
+        events = awake.connect()
+        for number in range(50):
+            alone.do(alone.ide.broadcast, _context(f"/{number}"))
+            assert _paths(events.next()) == [f"/{number}"]
+        peer.shutdown(socket.SHUT_RDWR)
+    alone.emacs.until(lambda emacs: emacs.sessions[-1] == [awake.session_id])
+
+
+def test_the_version_of_a_notification_is_accepted(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    cli.session_id = "some"
+    assert cli.headers("some")["Mcp-Protocol-Version"] == VERSION
+    status, _, body = cli.post(
+        {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    )
+    assert (status, body) == (202, b"")

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+from typing import Any
+
+import pytest
+
+from gemini_companion_epc.config import parse_start_line
+from gemini_companion_epc.exceptions import StartError
+
+LINE = {"secret": "s", "version": "0.1.0", "emacsPid": 7, "roots": ["/a"]}
+
+
+def _parse(**changes: Any) -> Any:
+    return parse_start_line(json.dumps({**LINE, **changes}).encode())
+
+
+def test_a_start_line_is_read() -> None:
+    config = _parse(port=99, token="t", offerTools=False, future=[1])
+    assert (config.secret, config.emacs_pid, config.roots) == ("s", 7, ("/a",))
+    assert (config.port, config.token, config.offer_tools) == (99, "t", False)
+
+
+def test_what_may_be_absent_has_a_default() -> None:
+    config = _parse(port=None)
+    assert (config.port, config.offer_tools) == (0, True)
+    assert len(config.token) >= 32
+    assert config.token != _parse().token
+
+
+def test_neither_secret_nor_token_is_shown() -> None:
+    shown = repr(_parse(secret="hush", token="quiet"))
+    assert "hush" not in shown
+    assert "quiet" not in shown
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"", "M-x gemini-companion-mode"),
+        (b"\n", "M-x gemini-companion-mode"),
+        (b"{\n", "not JSON"),
+        (b"\xff\n", "not JSON"),
+        (b"[]\n", "not a JSON object"),
+        (b"{}\n", "secret"),
+    ],
+)
+def test_a_bad_start_line_is_refused_with_a_sentence(
+    line: bytes, expected: str
+) -> None:
+    with pytest.raises(StartError, match=expected):
+        parse_start_line(line)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"port": "1"},
+        {"port": True},
+        {"port": 65536},
+        {"token": "a b"},
+        {"token": 1},
+        {"roots": "/a"},
+        {"emacsPid": 1.5},
+        {"offerTools": 1},
+    ],
+)
+def test_a_wrong_type_names_its_key(change: dict[str, Any]) -> None:
+    with pytest.raises(StartError, match=next(iter(change))):
+        _parse(**change)

@@ -1,0 +1,615 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The Emacs end over real sockets, and the defects of `epc` put right."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import queue
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import sexpdata
+from hypothesis import given
+from hypothesis import strategies as st
+from sexpdata import Symbol
+
+from fake_emacs import BOUND, NO_ANSWER, PYTHON_PATH, ReturnedError, Wire, plist
+from gemini_companion_epc import __version__
+from gemini_companion_epc.config import Config
+from gemini_companion_epc.emacs import LONGEST_TEXT, Emacs, context_from, parse
+from gemini_companion_epc.exceptions import EmacsError, EmacsGone, MalformedArgument
+from gemini_companion_epc.types import Cursor, Diff, File, IdeContext
+
+Result = TypeVar("Result")
+
+SECRET = "the secret"
+
+
+class Owner:
+    """What Emacs calls, as a queue."""
+
+    def __init__(self) -> None:
+        self.taken: queue.Queue[tuple[Any, ...]] = queue.Queue()
+
+    def hello(self) -> dict[str, object]:
+        return {"version": __version__, "port": 1, "token": "t", "discovery": None}
+
+    def context_update(self, context: IdeContext) -> None:
+        self.taken.put(("context", context))
+
+    def roots_update(self, roots: Sequence[str]) -> None:
+        self.taken.put(("roots", tuple(roots)))
+
+    def diff_accepted(self, diff_id: int, text: str) -> None:
+        if diff_id == 404:
+            raise MalformedArgument("no such diff")
+        self.taken.put(("accepted", diff_id, text))
+
+    def diff_rejected(self, diff_id: int) -> None:
+        if diff_id == 500:
+            raise RuntimeError("a bug")
+        self.taken.put(("rejected", diff_id))
+
+    def stop(self) -> None:
+        self.taken.put(("stop",))
+
+    def next(self) -> tuple[Any, ...]:
+        return self.taken.get(timeout=BOUND)
+
+
+class Room:
+    """The Emacs end in a thread, and the connections to it."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.owner = Owner()
+        self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields), self.owner)
+        self.port = self.emacs.port
+        self.wires: list[Wire] = []
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+        self.do(self.emacs.listen)
+
+    def do(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Return what FUNCTION returns in the event loop."""
+
+        async def call() -> Result:
+            return function(*args)
+
+        return self.run(call())
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(BOUND)
+
+    def wire(self) -> Wire:
+        self.wires.append(Wire(self.port))
+        return self.wires[-1]
+
+    def peer(self) -> Wire:
+        wire = self.wire()
+        wire.call("hello", SECRET, __version__)
+        return wire
+
+    def close(self) -> None:
+        self.run(self.emacs.close())
+        for wire in self.wires:
+            wire.close()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(BOUND)
+        self.loop.close()
+
+
+@pytest.fixture
+def room_with() -> Iterator[Callable[..., Room]]:
+    rooms: list[Room] = []
+
+    def room_with(**fields: Any) -> Room:
+        rooms.append(Room(**fields))
+        return rooms[-1]
+
+    yield room_with
+    for room in rooms:
+        room.close()
+
+
+@pytest.fixture
+def room(room_with: Callable[..., Room]) -> Room:
+    return room_with()
+
+
+def _diff(text: str) -> Diff:
+    return Diff(1, "session", "/a", text)
+
+
+# S-expressions
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (r'("\377\303x")', "\ufffd\ufffdx"),
+        (r'("\101\0")', "A\0"),
+        (r'("a\\b\"c")', 'a\\b"c'),
+        (r'("\n\t\e")', "\n\te"),
+        ('("a\\\nb\\ c")', "abc"),
+        ('("\u2028\U0001f600\0")', "\u2028\U0001f600\0"),
+    ],
+)
+def test_strings_are_read_as_emacs_writes_them(text: str, expected: str) -> None:
+    assert parse(text.encode()) == [expected]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_every_text_is_read_back(text: str) -> None:
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    assert parse(f'("{quoted}")'.encode()) == [text]
+    assert parse(sexpdata.dumps([text]).encode()) == [text]
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_raise_anything_but_a_refusal(message: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        parse(message)
+
+
+def test_bytes_that_are_not_utf8_become_visible() -> None:
+    assert parse(b'("a\xffb")') == ["a\ufffdb"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a", "(", ")", '("', '("\\', "(a) (b)", "(a]", "'", "(" * 100_000, "\xff"],
+)
+def test_what_is_not_one_list_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not"):
+        parse(text.encode("latin-1"))
+
+
+def test_a_context_is_read_from_property_lists() -> None:
+    form = parse(
+        rb"""((:path "/a" :timestamp 5 :active t :line 11 :character 21
+               :selected-text "x") (:path "/b" :timestamp 4.0 :active nil))"""
+    )
+    assert context_from(form) == IdeContext(
+        (File("/a", 5, True, Cursor(11, 21), "x"), File("/b", 4))
+    )
+    assert context_from([]) == IdeContext()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "1",
+        "nil",
+        "(:path)",
+        '(:path "/b")',
+        "(:path b :timestamp 1)",
+        '(:path "/b" :timestamp "1")',
+        '(:path "/b" :timestamp 1.0e+INF)',
+        '(:path "/b" :timestamp 1 :line "1")',
+        '("path" "/b")',
+    ],
+)
+def test_a_bad_entry_is_left_out_of_the_context(entry: str) -> None:
+    form = parse(f'({entry} (:path "/a" :timestamp 1))'.encode())
+    assert [file.path for file in context_from(form).files] == ["/a"]
+
+
+# Who is let in (defect 7)
+
+
+def test_the_right_hello_is_answered_with_what_emacs_needs(room: Room) -> None:
+    answer = plist(room.wire().call("hello", SECRET, __version__))
+    assert answer["version"] == __version__
+    assert (answer["port"], answer["token"], answer["discovery"]) == (1, "t", [])
+    assert stat.S_IMODE(Path(answer["folder"]).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [
+        ("hello", ["wrong", __version__]),
+        ("hello", ["wrong", "9"]),
+        ("hello", []),
+        ("hello", [SECRET]),
+        ("hello", [Symbol("secret"), __version__]),
+        ("hello", [[], []]),
+        ("stop", []),
+        ("diff-accepted", [1, "x"]),
+    ],
+)
+def test_any_other_first_call_is_turned_away(
+    room: Room, method: str, args: list[Any]
+) -> None:
+    stranger = room.wire()
+    with pytest.raises(ReturnedError):
+        stranger.call(method, *args)
+    assert stranger.closed.wait(BOUND)
+    assert room.peer().call("diff-rejected", 1) is True
+    assert room.owner.next() == ("rejected", 1)
+    assert room.owner.taken.empty()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00" * 6,
+        b"-00001x",
+        b"ffffff",
+        b"001001",
+        b"000005hello",
+        b"00000e(return 1 nil)"[:20],
+        b"00000a(methods 1)"[:16],
+    ],
+)
+def test_garbage_is_turned_away(room: Room, data: bytes) -> None:
+    stranger = room.wire()
+    stranger.send_bytes(data)
+    with contextlib.suppress(OSError):  # it may have been turned away by now
+        stranger.socket.shutdown(socket.SHUT_WR)
+    assert stranger.closed.wait(BOUND)
+    room.peer()
+
+
+def test_a_silent_connection_does_not_stand_in_the_way_and_is_closed(
+    room_with: Callable[..., Room],
+) -> None:
+    room = room_with(hello_limit=0.2)
+    silent, half = room.wire(), room.wire()
+    half.send_bytes(b"0000")
+    peer = room.peer()
+    assert silent.closed.wait(BOUND)
+    assert half.closed.wait(BOUND)
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_a_connection_without_a_hello_is_closed_in_time(
+    room_with: Callable[..., Room],
+) -> None:
+    room = room_with(hello_limit=0.05)
+    assert room.wire().closed.wait(BOUND)
+    room.peer()
+
+
+def test_a_flood_of_connections_keeps_nobody_out(room: Room) -> None:
+    strangers = [room.wire() for _ in range(50)]
+    room.peer()
+    assert all(stranger.closed.wait(BOUND) for stranger in strangers)
+
+
+def test_one_peer_is_all_there_ever_is(room: Room) -> None:
+    peer = room.peer()
+    with pytest.raises(OSError):  # noqa: PT011  refused or reset, as the kernel likes
+        room.peer()
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_another_version_is_told_the_cure_and_may_try_again(room: Room) -> None:
+    wire = room.wire()
+    with pytest.raises(
+        ReturnedError, match=r"9\.9\.9.*install the same version"
+    ) as told:
+        wire.call("hello", SECRET, "9.9.9")
+    assert __version__ in str(told.value)
+    room.peer()
+
+
+# Calls of Emacs
+
+
+def test_calls_arrive_in_the_order_of_their_sending(room: Room) -> None:
+    """Defect 2: a thread for each message lets them overtake each other."""
+    peer = room.peer()
+    for number in range(300):
+        text = "x" * (50_000 if number % 50 == 0 else 1)
+        peer.send(
+            [Symbol("call"), 1000 + number, Symbol("diff-accepted"), [number, text]]
+        )
+    assert [room.owner.next()[1] for _ in range(300)] == list(range(300))
+
+
+def test_a_call_behind_the_hello_is_not_lost(room: Room) -> None:
+    wire = room.wire()
+    wire.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+    wire.send([Symbol("call"), 2, Symbol("roots-update"), [["/a"]]])
+    assert room.owner.next() == ("roots", ("/a",))
+    assert wire.reply_to(1).get(timeout=BOUND)[0] == "return"
+    assert wire.reply_to(2).get(timeout=BOUND) == ("return", True)
+
+
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [
+        ("diff-rejected", ["1"]),
+        ("diff-rejected", []),
+        ("diff-rejected", [1, 2]),
+        ("diff-accepted", [1, Symbol("x")]),
+        ("diff-accepted", [1, [Symbol(":file"), "/etc/hosts"]]),
+        ("diff-accepted", [404, "x"]),
+        ("diff-rejected", [500]),
+        ("context-update", ["x"]),
+        ("roots-update", [[1]]),
+        ("no-such-method", []),
+    ],
+)
+def test_a_wrong_call_is_answered_with_an_error(
+    room: Room, method: str, args: list[Any]
+) -> None:
+    peer = room.peer()
+    with pytest.raises(ReturnedError):
+        peer.call(method, *args)
+    assert peer.call("diff-rejected", 1) is True
+
+
+@pytest.mark.parametrize(
+    "text", ['(call 77 stop ("', "(call 77 stop", "(call 77 stop ())) x", "(call 77)"]
+)
+def test_what_cannot_be_decoded_is_answered(room: Room, text: str) -> None:
+    """Defect 3: without its id the caller waits for ever."""
+    peer = room.peer()
+    peer.send_text(text)
+    assert peer.reply_to(77).get(timeout=BOUND)[0] == "epc-error"
+    assert peer.call("diff-rejected", 1) is True
+
+
+@pytest.mark.parametrize("text", ["()", "(x)", "(call)", "(1 2)", "(other 1)", "x"])
+def test_what_has_no_id_is_passed_over(room: Room, text: str) -> None:
+    peer = room.peer()
+    peer.send_text(text)
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_raw_bytes_of_emacs_arrive_visibly(room: Room) -> None:
+    """Defect 9: sexpdata reads octal escapes as text."""
+    peer = room.peer()
+    peer.send_text(r'(call 1 diff-accepted (1 "a\377b"))')
+    assert room.owner.next() == ("accepted", 1, "a\ufffdb")
+
+
+def test_the_methods_are_told(room: Room) -> None:
+    peer = room.peer()
+    peer.send_text("(methods 5)")
+    _, methods = peer.reply_to(5).get(timeout=BOUND)
+    assert "diff-accepted" in [method[0].value() for method in methods]
+
+
+def test_the_end_of_the_connection_is_a_stop(room: Room) -> None:
+    room.peer().close()
+    assert room.owner.next() == ("stop",)
+
+
+# Calls to Emacs
+
+
+def test_a_diff_reaches_emacs_and_its_text_comes_back(room: Room) -> None:
+    peer = room.peer()
+    peer.answers["close-diff"] = lambda diff_id, reason: "held"
+    room.do(room.emacs.open_diff, _diff("proposal"))
+    diff_id, session, path, text = peer.expect("open-diff")
+    assert (diff_id, path, text) == (1, "/a", "proposal")
+    assert plist(session) == {"id": "session"}
+    assert room.run(room.emacs.close_diff(1, "closed")) == "held"
+    assert peer.expect("close-diff") == [1, Symbol("closed")]
+
+
+def test_no_text_and_an_empty_text_are_two_things(room: Room) -> None:
+    peer = room.peer()
+    peer.answers["close-diff"] = lambda diff_id, reason: None if diff_id == 1 else ""
+    assert room.run(room.emacs.close_diff(1, "closed")) is None
+    assert room.run(room.emacs.close_diff(2, "closed")) == ""
+
+
+def test_an_error_of_emacs_is_an_error(room: Room) -> None:
+    peer = room.peer()
+    peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
+    waiting = asyncio.run_coroutine_threadsafe(
+        room.emacs.close_diff(1, "closed"), room.loop
+    )
+    peer.expect("close-diff")
+    peer.send_text('(return-error 1 "void-function")')
+    with pytest.raises(EmacsError, match="void-function"):
+        waiting.result(BOUND)
+
+
+def test_an_answer_that_nobody_waits_for_is_passed_over(room: Room) -> None:
+    peer = room.peer()
+    for text in ("(return 99 nil)", "(return 98)", "(epc-error 97 nil)"):
+        peer.send_text(text)
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_pending_calls_fail_when_emacs_leaves(room: Room) -> None:
+    """Defect 5: they wait for ever."""
+    peer = room.peer()
+    peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
+    waiting = asyncio.run_coroutine_threadsafe(
+        room.emacs.close_diff(1, "closed"), room.loop
+    )
+    peer.expect("close-diff")
+    peer.close()
+    with pytest.raises(EmacsGone):
+        waiting.result(BOUND)
+    with pytest.raises(EmacsGone):
+        room.run(room.emacs.close_diff(2, "closed"))
+    room.do(room.emacs.warn, "nobody hears it")
+
+
+@pytest.mark.parametrize("fault", ["disk", "emacs"])
+def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None:
+    peer = room.peer()
+    if fault == "disk":
+        room.emacs.folder.remove()
+    else:
+        peer.answers["open-diff"] = lambda *args: NO_ANSWER
+    room.do(room.emacs.open_diff, _diff("x" * (LONGEST_TEXT + 1)))
+    if fault == "emacs":
+        peer.expect("open-diff")
+        peer.send_text('(return-error 1 "void-function")')
+    (message,) = peer.expect("warn")
+    assert "/a cannot be shown" in message
+    assert "answer in the terminal" in message
+
+
+def test_what_is_asked_before_the_hello_follows_it(room: Room) -> None:
+    room.do(room.emacs.warn, "early")
+    room.do(room.emacs.open_diff, _diff("text"))
+    peer = room.peer()
+    assert peer.expect("warn") == ["early"]
+    assert peer.expect("open-diff")[3] == "text"
+
+
+def test_large_messages_do_not_mix(room: Room) -> None:
+    """Defect 1: concurrent sends interleave."""
+    peer = room.peer()
+    texts = [chr(ord("a") + n) * (LONGEST_TEXT - 1) for n in range(8)]
+    for text in texts:
+        room.do(room.emacs.open_diff, _diff(text))
+    threads = [
+        threading.Thread(target=peer.call, args=("diff-rejected", n)) for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    assert [peer.expect("open-diff")[3] for _ in texts] == texts
+    for thread in threads:
+        thread.join(BOUND)
+        assert not thread.is_alive()
+
+
+def test_a_stopped_emacs_does_not_block_the_event_loop(room: Room) -> None:
+    with socket.create_connection(("127.0.0.1", room.port), BOUND) as peer:
+        hello = sexpdata.dumps(
+            [Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]]
+        )
+        peer.sendall(b"%06x" % len(hello) + hello.encode())
+        assert peer.recv(6)
+        for _ in range(60):
+            room.do(room.emacs.open_diff, _diff("x" * (LONGEST_TEXT - 1)))
+        assert room.do(lambda: True)
+
+
+def test_small_messages_do_not_wait_for_an_acknowledgement(room: Room) -> None:
+    """With Nagle on, two calls in a row take 40 ms."""
+    room.peer()
+    peer = room.emacs._peer
+    assert peer is not None
+    assert peer.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+# Large texts (defect 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_file"),
+    [
+        ("x" * LONGEST_TEXT, False),
+        ("x" * (LONGEST_TEXT + 1), True),
+        ("\u4e2d" * (LONGEST_TEXT // 3), False),
+        ("\u4e2d" * (LONGEST_TEXT // 3 + 1), True),
+        ("\r\n\ufeff\0\U0001f600" * 5_000_000, True),
+    ],
+    ids=["limit", "over", "wide limit", "wide over", "50 MB"],
+)
+def test_a_large_text_goes_through_a_private_file(
+    room: Room, text: str, is_file: bool
+) -> None:
+    peer = room.peer()
+    room.do(room.emacs.open_diff, _diff(text))
+    sent = peer.expect("open-diff")[3]
+    if is_file:
+        path = Path(plist(sent)["file"])
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert path.parent == room.emacs.folder.path
+        sent = path.read_bytes().decode("utf-8")
+    assert sent == text
+
+
+def test_a_large_text_comes_back_through_a_file_that_is_deleted(room: Room) -> None:
+    peer = room.peer()
+    text = "\r\n\ufeff\0\U0001f600" * 100_000
+    path = room.emacs.folder.path / "emacs-1"
+    path.write_bytes(text.encode())
+    peer.call("diff-accepted", 1, {"file": str(path)})
+    assert room.owner.next() == ("accepted", 1, text)
+    assert not path.exists()
+    path.write_bytes(b"held \xff")
+    peer.answers["close-diff"] = lambda diff_id, reason: {"file": str(path)}
+    assert room.run(room.emacs.close_diff(1, "closed")) == "held \ufffd"
+    assert not path.exists()
+
+
+def test_a_file_outside_of_the_folder_is_neither_read_nor_deleted(
+    room: Room, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_text("x")
+    link = room.emacs.folder.path / "link"
+    link.symlink_to(other)
+    peer = room.peer()
+    for name in (str(other), str(link), "other"):
+        with pytest.raises(ReturnedError, match="private folder"):
+            peer.call("diff-accepted", 1, {"file": name})
+    assert other.read_text() == "x"
+
+
+def test_a_message_that_is_too_long_fails_alone(room: Room) -> None:
+    """Defect 4: its length overflows and the stream is lost."""
+    peer = room.peer()
+    room.do(room.emacs.warn, "x" * 0x1000000)
+    room.do(room.emacs.warn, "short")
+    assert peer.expect("warn") == ["short"]
+
+
+# Noise (defects 6 and 8)
+
+
+def test_epc_neither_writes_to_stderr_nor_describes_its_calls(
+    room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = room.peer()
+    assert logging.getLogger("epc").handlers == []
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("epc").setLevel(logging.ERROR)
+        peer.call("diff-accepted", 1, "a text that nobody logs")
+    assert "a text that nobody logs" not in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_a_large_call_costs_no_description(
+    room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[object] = []
+    monkeypatch.setattr(
+        "epc.utils.func_call_as_str", lambda *a, **k: described.append(a)
+    )
+    peer = room.peer()
+    described.clear()
+    peer.call("diff-rejected", 1)
+    room.do(room.emacs.open_diff, _diff("x"))
+    peer.expect("open-diff")
+    assert described == []
+
+
+def test_nothing_heavy_is_imported_before_the_port_is_printed() -> None:
+    code = (
+        "import sys, gemini_companion_epc.server\n"
+        "print([name for name in ('mcp', 'hypercorn', 'pydantic', 'starlette', 'anyio')"
+        " if name in sys.modules])"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    assert found.stdout == "[]\n"

@@ -1,0 +1,361 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from conftest import StubEmacs
+from gemini_companion_epc.config import Config
+from gemini_companion_epc.exceptions import MalformedArgument
+from gemini_companion_epc.ide import COMMENT, Ide, Session, Stream, encode_event
+from gemini_companion_epc.types import CloseReason, File, IdeContext, Notification
+
+BOUND = 5.0
+
+
+class Room:
+    """A Gemini end and its stub of an Emacs."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.emacs = StubEmacs()
+        self.ide = Ide(Config(secret="s", emacs_pid=1, **fields), self.emacs)
+
+    def session(self) -> tuple[Session, Stream]:
+        session = self.ide.new_session()
+        return session, self.ide.open_stream(session)
+
+
+def _run(scene: Callable[[Room], Awaitable[None]], **fields: Any) -> None:
+    async def run() -> None:
+        await asyncio.wait_for(scene(Room(**fields)), BOUND)
+
+    asyncio.run(run())
+
+
+def _context(path: str) -> IdeContext:
+    return IdeContext.of([File(path, 1)])
+
+
+async def _take(stream: Stream) -> Any:
+    """Return the next notification as (method, params), written at once."""
+    event = await stream.next(BOUND)
+    assert event is not None
+    stream.written(event)
+    message = json.loads(event.split(b"data: ")[1])
+    return message["method"], message["params"]
+
+
+def _accepted(path: str, content: str) -> Any:
+    return "ide/diffAccepted", {"filePath": path, "content": content}
+
+
+def _rejected(path: str) -> Any:
+    return "ide/diffRejected", {"filePath": path}
+
+
+async def _until(condition: Callable[[], object]) -> None:
+    for _ in range(5000):
+        if condition():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it did not come to hold")
+
+
+def test_outcomes_wait_for_a_stream_and_leave_in_order_once() -> None:
+    async def scene(room: Room) -> None:
+        session = room.ide.new_session()
+        for path in ("/a", "/b", "/c"):
+            room.ide.open_diff(session, path, "x")
+        room.ide.accept(2, "two")
+        room.ide.reject(1)
+        stream = room.ide.open_stream(session)
+        assert await _take(stream) == _accepted("/b", "two")
+        room.ide.close_stream(session, stream)
+        room.ide.accept(3, "three")
+        stream = room.ide.open_stream(session)
+        assert await _take(stream) == _rejected("/a")
+        assert await _take(stream) == _accepted("/c", "three")
+        assert await stream.next(0.01) == COMMENT
+
+    _run(scene)
+
+
+def test_an_outcome_that_was_not_written_is_kept() -> None:
+    async def scene(room: Room) -> None:
+        session, stalled = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.reject(1)
+        event = await stalled.next(BOUND)
+        assert event is not None
+        newer = room.ide.open_stream(session)
+        stalled.written(event)
+        assert await stalled.next(BOUND) is None
+        assert await _take(newer) == _rejected("/a")
+
+    _run(scene)
+
+
+def test_the_latest_context_comes_first_and_is_not_repeated() -> None:
+    async def scene(room: Room) -> None:
+        session = room.ide.new_session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.reject(1)
+        room.ide.broadcast(_context("/old"))
+        room.ide.broadcast(_context("/new"))
+        stream = room.ide.open_stream(session)
+        method, params = await _take(stream)
+        assert method == "ide/contextUpdate"
+        assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
+        assert await _take(stream) == _rejected("/a")
+        room.ide.broadcast(_context("/new"))
+        assert await stream.next(0.01) == COMMENT
+        again = room.ide.open_stream(session)
+        assert (await _take(again))[0] == "ide/contextUpdate"
+
+    _run(scene)
+
+
+def test_nothing_is_told_before_emacs_has_told_a_context() -> None:
+    async def scene(room: Room) -> None:
+        _, stream = room.session()
+        assert await stream.next(0.01) == COMMENT
+
+    _run(scene)
+
+
+def test_an_open_stream_hears_of_a_change() -> None:
+    async def scene(room: Room) -> None:
+        _, stream = room.session()
+        waiting = asyncio.ensure_future(_take(stream))
+        await asyncio.sleep(0)
+        room.ide.broadcast(_context("/a"))
+        assert (await waiting)[0] == "ide/contextUpdate"
+
+    _run(scene)
+
+
+def test_an_outcome_goes_to_the_session_that_asked_only() -> None:
+    async def scene(room: Room) -> None:
+        (one, one_stream), (two, two_stream) = room.session(), room.session()
+        room.ide.open_diff(one, "/same", "1")
+        room.ide.open_diff(two, "/same", "2")
+        room.ide.accept(2, "second")
+        room.ide.accept(1, "first")
+        assert await _take(one_stream) == _accepted("/same", "first")
+        assert await _take(two_stream) == _accepted("/same", "second")
+        assert await one_stream.next(0.01) == COMMENT
+
+    _run(scene)
+
+
+def test_a_diff_has_one_outcome() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.reject(1)
+        room.ide.accept(1, "late")
+        room.ide.reject(99)
+        assert await _take(stream) == _rejected("/a")
+        assert await stream.next(0.01) == COMMENT
+
+    _run(scene)
+
+
+def test_a_newer_proposal_takes_the_place_of_the_older() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "old")
+        room.ide.open_diff(session, "/a", "new")
+        await _until(lambda: room.emacs.closed)
+        assert room.emacs.closed == [(1, "closed")]
+        room.ide.accept(1, "old text")
+        room.ide.accept(2, "new text")
+        assert await _take(stream) == _accepted("/a", "new text")
+
+    _run(scene)
+
+
+def test_an_emptied_proposal_is_not_accepted_and_stays_open() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.open_diff(session, "/b", "")
+        with pytest.raises(MalformedArgument, match="cannot be accepted"):
+            room.ide.accept(1, "")
+        room.ide.accept(2, "")
+        room.ide.reject(1)
+        assert await _take(stream) == _accepted("/b", "")
+        assert await _take(stream) == _rejected("/a")
+
+    _run(scene)
+
+
+def test_closing_returns_what_emacs_holds_and_notifies_nobody() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.emacs.texts[1] = "edited\ud800"
+        assert await room.ide.close_diff(session, "/a") == "edited\ufffd"
+        room.ide.accept(1, "late")
+        assert await room.ide.close_diff(session, "/a") is None
+        assert await stream.next(0.01) == COMMENT
+        assert room.emacs.closed == [(1, "closed")]
+
+    _run(scene)
+
+
+def test_closing_takes_the_text_of_an_accept_that_crossed_it() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.emacs.before_answer = lambda diff_id: room.ide.accept(diff_id, "mine")
+        assert await room.ide.close_diff(session, "/a") == "mine"
+        assert await stream.next(0.01) == COMMENT
+
+    _run(scene)
+
+
+def test_closing_without_emacs_returns_the_proposal() -> None:
+    async def scene(room: Room) -> None:
+        session, _ = room.session()
+        room.ide.open_diff(session, "/a", "proposal")
+        room.emacs.is_gone = True
+        assert await room.ide.close_diff(session, "/a") == "proposal"
+
+    _run(scene)
+
+
+def test_closing_does_not_wait_for_ever_for_emacs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene(room: Room) -> None:
+        async def never(diff_id: int, reason: CloseReason) -> str | None:
+            await asyncio.Event().wait()
+            return None
+
+        monkeypatch.setattr(room.emacs, "close_diff", never)
+        session, _ = room.session()
+        room.ide.open_diff(session, "/a", "proposal")
+        assert await room.ide.close_diff(session, "/a") == "proposal"
+
+    _run(scene, close_limit=0.01)
+
+
+def test_a_client_that_ctrl_c_left_waiting_is_freed() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/interrupted", "x")
+        assert await room.ide.close_diff(session, "/next") is None
+        room.ide.open_diff(session, "/next", "y")
+        assert await _take(stream) == _rejected("/interrupted")
+        assert await _take(stream) == _rejected("/next")
+        await _until(lambda: room.emacs.closed)
+        assert room.emacs.closed == [(1, "lost")]
+        room.ide.open_diff(session, "/next", "y")
+        assert [diff.path for diff in room.emacs.opened] == ["/interrupted", "/next"]
+
+    _run(scene)
+
+
+def test_a_later_proposal_is_not_part_of_an_interrupted_one() -> None:
+    async def scene(room: Room) -> None:
+        session, _ = room.session()
+        room.ide.open_diff(session, "/interrupted", "x")
+        await room.ide.close_diff(session, "/next")
+        await asyncio.sleep(0.02)
+        room.ide.open_diff(session, "/next", "y")
+        assert room.emacs.opened[-1].path == "/next"
+
+    _run(scene, cancel_window=0.01)
+
+
+def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.close_stream(session, stream)
+        again = room.ide.open_stream(session)
+        await asyncio.sleep(0.1)
+        assert not room.emacs.closed
+        room.ide.close_stream(session, again)
+        await _until(lambda: room.emacs.closed)
+        assert room.emacs.closed == [(1, "lost")]
+        room.ide.accept(1, "late")
+        last = room.ide.open_stream(session)
+        assert await last.next(0.01) == COMMENT
+
+    _run(scene, review_grace=0.05)
+
+
+def test_an_idle_session_is_forgotten_with_its_diffs() -> None:
+    async def scene(room: Room) -> None:
+        session = room.ide.new_session()
+        with room.ide.request(session):
+            room.ide.open_diff(session, "/a", "x")
+            await asyncio.sleep(0.05)
+            assert room.ide.session(session.id) is session
+        await _until(lambda: room.emacs.closed)
+        assert room.ide.session(session.id) is not session
+
+    _run(scene, session_grace=0.01)
+
+
+def test_emacs_knows_which_sessions_are_connected() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        other, _ = room.session()
+        room.ide.close_stream(session, stream)
+        assert room.ide.end_session(other.id)
+        assert not room.ide.end_session(other.id)
+        assert room.emacs.sessions == [
+            [session.id],
+            [session.id, other.id],
+            [other.id],
+            [],
+        ]
+
+    _run(scene)
+
+
+def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.reject_all()
+        room.ide.open_diff(session, "/b", "y")
+        flushed = asyncio.ensure_future(room.ide.flush())
+        assert await _take(stream) == _rejected("/a")
+        await asyncio.sleep(0)
+        assert not flushed.done()
+        assert await _take(stream) == _rejected("/b")
+        await flushed
+        ended = asyncio.ensure_future(room.ide.end_streams())
+        assert await stream.next(BOUND) is None
+        room.ide.close_stream(session, stream)
+        await ended
+
+    _run(scene)
+
+
+def test_a_stalled_client_delays_a_stop_by_the_limits_only() -> None:
+    async def scene(room: Room) -> None:
+        session, _ = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.reject_all()
+        await room.ide.flush()
+        await room.ide.end_streams()
+
+    _run(scene, flush_limit=0.01, end_limit=0.01)
+
+
+def test_what_the_client_would_refuse_is_not_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    notification: Notification = {
+        "method": "ide/diffRejected",
+        "params": {"filePath": None},
+    }
+    assert encode_event(notification) is None
+    assert "filePath is not a string" in caplog.text

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fake_emacs import PYTHON_PATH
+from gemini_companion_epc import __main__, __version__
+
+ROOT = Path(__file__).parents[2]
+CLOSED = """
+import os, runpy
+os.close(0)
+runpy.run_module("gemini_companion_epc", run_name="__main__")
+"""
+
+
+def test_an_old_python_is_refused_with_the_cure() -> None:
+    assert "3.10 or later" in (__main__.python_fault((3, 9)) or "")
+    assert __main__.python_fault((3, 10)) is None
+
+
+def test_an_old_python_can_read_the_refusal() -> None:
+    source = Path(__main__.__file__).read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 6))
+
+
+def test_a_missing_package_is_named_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        __main__, "NEEDED_PACKAGES", {"epc": "epc>=0", "no_such": "no-such>=1,<2"}
+    )
+    fault = __main__.package_fault() or ""
+    assert "no_such" in fault
+    assert f"{sys.executable} -m pip install 'no-such>=1,<2'" in fault
+
+
+def test_nothing_is_printed_but_a_sentence_when_packages_are_missing() -> None:
+    found = subprocess.run(
+        [sys.executable, "-S", "-m", "gemini_companion_epc"],
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=10,
+    )
+    assert (found.returncode, found.stdout) == (3, "")
+    assert found.stderr.startswith("Missing Python packages: epc, ")
+    assert found.stderr.count("\n") == 1
+
+
+def test_the_packages_are_those_of_the_project() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = re.search(r"^dependencies = \[(.*?)\]", project, re.S | re.M)
+    assert needed is not None
+    assert re.findall(r'"(.*?)"', needed[1]) == list(__main__.NEEDED_PACKAGES.values())
+
+
+def test_the_version_is_a_release() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", __version__)
+
+
+@pytest.mark.parametrize("stdin", ["nothing", "closed", "empty line", "garbage"])
+def test_without_a_start_line_it_says_so(stdin: str) -> None:
+    arguments = ["-m", "gemini_companion_epc"]
+    if stdin == "closed":
+        arguments = ["-c", CLOSED]
+    found = subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+        input={"empty line": b"\n", "garbage": b"\x00\n"}.get(stdin, b""),
+        capture_output=True,
+        check=False,
+        timeout=10,
+    )
+    assert found.stdout == b""
+    assert b"Traceback" not in found.stderr
+    assert found.stderr.endswith(b"\n")
+    assert found.returncode == 1

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+
+from gemini_companion_epc.types import (
+    Accepted,
+    Cursor,
+    File,
+    IdeContext,
+    Rejected,
+    clean,
+    cut_utf16,
+    fault,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "expected"),
+    [
+        ("", 3, ""),
+        ("abc", 3, "abc"),
+        ("abcd", 3, "abc"),
+        ("\U0001f600\U0001f600", 4, "\U0001f600\U0001f600"),
+        ("\U0001f600\U0001f600", 3, "\U0001f600"),
+        ("a\U0001f600", 2, "a"),
+    ],
+)
+def test_a_cut_splits_no_pair(text: str, units: int, expected: str) -> None:
+    assert cut_utf16(text, units) == expected
+
+
+def test_lone_surrogates_become_visible() -> None:
+    assert clean("a\ud800b\udfff\U0001f600") == "a\ufffdb\ufffd\U0001f600"
+
+
+def test_a_context_is_told_in_the_protocol_s_spelling() -> None:
+    active = File("/a", 2, True, Cursor(11, 21), "selected")
+    context = IdeContext.of([active, File("/b", 1)])
+    assert context.notification() == {
+        "jsonrpc": "2.0",
+        "method": "ide/contextUpdate",
+        "params": {
+            "workspaceState": {
+                "openFiles": [
+                    {
+                        "path": "/a",
+                        "timestamp": 2,
+                        "isActive": True,
+                        "cursor": {"line": 11, "character": 21},
+                        "selectedText": "selected",
+                    },
+                    {"path": "/b", "timestamp": 1},
+                ]
+            }
+        },
+    }
+
+
+def test_no_open_file_is_an_empty_list() -> None:
+    params = IdeContext.of([]).notification()["params"]
+    assert params == {"workspaceState": {"openFiles": []}}
+
+
+def test_a_context_holds_ten_files_and_one_active_file_at_most() -> None:
+    files = IdeContext.of(File(f"/{i}", 20 - i, True) for i in range(12)).files
+    assert [file.path for file in files] == [f"/{i}" for i in range(10)]
+    assert [file.is_active for file in files] == [True] + [False] * 9
+
+
+def test_only_the_active_file_carries_cursor_and_selection() -> None:
+    file = File("/a", 1, False, Cursor(1, 1), "x")
+    assert file.payload() == {"path": "/a", "timestamp": 1}
+
+
+def test_a_selection_is_cut_to_what_the_client_takes() -> None:
+    (file,) = IdeContext.of([File("/a", 1, True, None, "x" * 20000)]).files
+    assert file.selected_text == "x" * 16384
+
+
+def test_outcomes_carry_the_path_as_received_and_clean_text() -> None:
+    accepted = Accepted("/a b/\u00e9", "x\ud800").notification()
+    assert accepted["params"] == {"filePath": "/a b/\u00e9", "content": "x\ufffd"}
+    assert Rejected("/a").notification()["params"] == {"filePath": "/a"}
+
+
+@pytest.mark.parametrize(
+    "notification",
+    [
+        IdeContext.of([File("/a", 1, True, Cursor(1, 1), "x")]).notification(),
+        IdeContext.of([]).notification(),
+        Accepted("/a", "").notification(),
+        Rejected("/a").notification(),
+    ],
+)
+def test_what_the_client_takes_passes(notification: dict[str, object]) -> None:
+    assert fault(notification) is None
+
+
+def _context(**file: object) -> dict[str, object]:
+    return {
+        "method": "ide/contextUpdate",
+        "params": {
+            "workspaceState": {"openFiles": [{"path": "/a", "timestamp": 1, **file}]}
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("notification", "expected"),
+    [
+        ({}, "params is not an object"),
+        ({"method": "ide/other", "params": {}}, "unknown method"),
+        ({"method": "ide/contextUpdate", "params": {}}, "openFiles"),
+        ({"method": "ide/diffRejected", "params": {}}, "filePath"),
+        ({"method": "ide/diffRejected", "params": {"filePath": None}}, "filePath"),
+        ({"method": "ide/diffAccepted", "params": {"filePath": "/a"}}, "content"),
+        (_context(path=None), "path"),
+        (_context(path="\ud800"), "lone surrogate"),
+        (_context(timestamp="1"), "timestamp"),
+        (_context(timestamp=True), "timestamp"),
+        (_context(timestamp=float("nan")), "finite"),
+        (_context(isActive=None), "isActive"),
+        (_context(selectedText=None), "selectedText"),
+        (_context(cursor=None), "cursor"),
+        (_context(cursor={"line": 1}), "character"),
+    ],
+)
+def test_what_the_client_would_refuse_is_named(
+    notification: dict[str, object], expected: str
+) -> None:
+    assert expected in (fault(notification) or "")
