@@ -1,0 +1,446 @@
+;;; gemini-companion-diff.el --- Proposals and their one outcome  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; A diff is an edit that a Gemini CLI proposes to one file.  It begins with
+;; `gemini-companion-diff-open' as `pending', is `shown' when the person is
+;; free to look at it, and ends once: `accepted', `rejected', or `dismissed'
+;; because the CLI closed it or is gone.  One function moves a diff to its
+;; end, so that an outcome is told exactly once.
+;;
+;; How a diff looks is not known here: the entry passes a function that shows
+;; a diff and returns a function that takes the view away again.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-reconcile)
+(require 'seq)
+(require 'subr-x)
+
+;;;; Customization
+
+(defcustom gemini-companion-review-arrival 'when-idle
+  "When the review of a proposed edit appears.
+`when-idle' waits until nothing was typed for a moment and no
+prompt, macro or search is going on; `now' shows it at once;
+`notify' only says that it is there, and \\[gemini-companion-review]
+shows it."
+  :type '(choice (const :tag "When nobody types" when-idle)
+                 (const :tag "At once" now)
+                 (const :tag "On request" notify))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-diff-opened-functions nil
+  "Functions called with each diff when it is shown."
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-diff-closed-functions nil
+  "Functions called with each diff after it ended.
+`gemini-companion-diff-state' tells how."
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+;;;; Keys
+
+(defvar gemini-companion-review-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-c") #'gemini-companion-diff-accept)
+    (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
+    (define-key map [remap save-buffer] #'gemini-companion-diff-accept)
+    map)
+  "Keys in all buffers of a review.")
+
+(define-minor-mode gemini-companion-review-mode
+  "Answer a proposal of Gemini CLI.
+\\{gemini-companion-review-mode-map}"
+  :lighter nil)
+
+;;;; State
+
+(cl-defstruct (gemini-companion-diff
+               (:constructor gemini-companion-diff--make)
+               (:copier nil))
+  "An edit that a Gemini CLI proposes.
+FILE-PATH is the path as the CLI sent it, PROPOSAL the text that
+it proposes, PROPOSAL-BUFFER the live buffer that holds it and
+that the person may edit.  STATE is `pending', `shown',
+`accepted', `rejected' or `dismissed'."
+  id session file-path proposal proposal-buffer (state 'pending)
+  (hide nil :documentation "Function that takes the view away, or nil.")
+  (problem nil :documentation "Why it cannot be shown, a string, or nil."))
+
+(defvar gemini-companion-diff--open nil
+  "The unsettled diffs, oldest first.")
+
+(defvar gemini-companion-diff--outcome-function #'ignore
+  "Function called with ID, `accepted' or `rejected', and the text if accepted.")
+
+(defvar gemini-companion-diff--show-function #'ignore
+  "Function that shows a diff and returns a function that hides it.")
+
+(defvar gemini-companion-diff--timer nil
+  "Timer that shows the next diff when the person is free, or nil.")
+
+(defvar gemini-companion-diff--asking nil
+  "The diff about whose end the person is being asked, or nil.")
+
+(defvar gemini-companion-diff--last-proposal nil
+  "Cons of a file and the text that its review held when the CLI closed it.")
+
+(defvar-local gemini-companion-diff-here nil
+  "The diff that this buffer belongs to, or nil.")
+(put 'gemini-companion-diff-here 'permanent-local t)
+
+(defconst gemini-companion-diff--idle-seconds 0.7
+  "For how long nothing may have been typed before a review appears.")
+
+;;;; Looking
+
+(defun gemini-companion-diffs ()
+  "Return the diffs that await an answer, oldest first."
+  (copy-sequence gemini-companion-diff--open))
+
+(defun gemini-companion-diff-text (diff)
+  "Return the text in the proposal buffer of DIFF."
+  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
+
+(defun gemini-companion-diff-name (diff)
+  "Return the name of the file of DIFF, without its folder."
+  (file-name-nondirectory (gemini-companion-diff-file-path diff)))
+
+(defun gemini-companion-diff--open-p (diff)
+  "Return non-nil if DIFF awaits an answer."
+  (memq (gemini-companion-diff-state diff) '(pending shown)))
+
+(defun gemini-companion-diff--shown ()
+  "Return the diff that is shown, or nil."
+  (seq-find (lambda (diff) (eq (gemini-companion-diff-state diff) 'shown))
+            gemini-companion-diff--open))
+
+(defun gemini-companion-diff--waiting ()
+  "Return the oldest diff that waits to be shown, or nil."
+  (seq-find (lambda (diff)
+              (and (eq (gemini-companion-diff-state diff) 'pending)
+                   (not (gemini-companion-diff-problem diff))))
+            gemini-companion-diff--open))
+
+(defun gemini-companion-diff--current ()
+  "Return the diff of the current buffer, else the one that is shown."
+  (or gemini-companion-diff-here
+      (gemini-companion-diff--shown)
+      (user-error "No review is open here")))
+
+;;;; Arrival
+
+(defun gemini-companion-diff-start (show outcome)
+  "Take proposals: show them by SHOW and tell each end to OUTCOME.
+SHOW is called with a diff and returns a function that hides it.
+OUTCOME is called with the ID of a diff, `accepted' or
+`rejected', and the text if it was accepted."
+  (setq gemini-companion-diff--show-function show
+        gemini-companion-diff--outcome-function outcome)
+  (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
+
+(defun gemini-companion-diff-stop (state)
+  "Move all diffs to STATE and take no more."
+  (remove-hook 'after-make-frame-functions #'gemini-companion-diff--schedule)
+  (dolist (diff (gemini-companion-diffs))
+    (gemini-companion-diff--settle diff state))
+  (when gemini-companion-diff--timer
+    (cancel-timer gemini-companion-diff--timer))
+  (gemini-companion-reconcile-stop)
+  (setq gemini-companion-diff--timer nil
+        gemini-companion-diff--last-proposal nil))
+
+(defun gemini-companion-diff-open (id session file-path proposal)
+  "Take the proposal to make PROPOSAL the text of FILE-PATH.
+ID is an integer that names the diff; SESSION a plist with the
+`:id' of the CLI that asks.  An open diff of that CLI for that
+file is replaced."
+  (when-let* ((former (gemini-companion-diff--find session file-path)))
+    (gemini-companion-diff--settle former 'dismissed))
+  (let ((diff (gemini-companion-diff--make
+               :id id :session session :file-path file-path
+               :proposal proposal)))
+    (setf (gemini-companion-diff-proposal-buffer diff)
+          (gemini-companion-diff--proposal-buffer diff))
+    (setq gemini-companion-diff--open
+          (append gemini-companion-diff--open (list diff)))
+    (gemini-companion-diff--schedule)
+    (force-mode-line-update t)
+    t))
+
+(defun gemini-companion-diff--find (session file-path)
+  "Return the open diff of SESSION for FILE-PATH, or nil."
+  (seq-find (lambda (diff)
+              (and (equal (gemini-companion-diff-file-path diff) file-path)
+                   (equal (plist-get (gemini-companion-diff-session diff) :id)
+                          (plist-get session :id))))
+            gemini-companion-diff--open))
+
+(defun gemini-companion-diff--proposal-buffer (diff)
+  "Return a new buffer with the proposal of DIFF.
+It visits no file, so that nothing locks, saves or formats it."
+  (with-current-buffer
+      (generate-new-buffer (format "*gemini proposal: %s*"
+                                   (gemini-companion-diff-name diff)))
+    ;; The folder of a new file need not be there yet.
+    (setq default-directory
+          (or (locate-dominating-file (gemini-companion-diff-file-path diff)
+                                      #'file-directory-p)
+              "/"))
+    (buffer-disable-undo)
+    (insert (gemini-companion-diff-proposal diff))
+    (buffer-enable-undo)
+    (set-buffer-modified-p nil)
+    (goto-char (point-min))
+    (gemini-companion-diff-adopt diff)
+    (current-buffer)))
+
+(defun gemini-companion-diff-adopt (diff)
+  "Make the current buffer one of DIFF's: it has its keys, and ends with it.
+Killing the buffer rejects DIFF."
+  (setq gemini-companion-diff-here diff)
+  (gemini-companion-review-mode)
+  (add-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed nil t))
+(put 'gemini-companion-diff--buffer-killed 'permanent-local-hook t)
+
+(defun gemini-companion-diff--buffer-killed ()
+  "Reject the diff whose buffer is being killed, if it is still open."
+  (gemini-companion-diff--settle gemini-companion-diff-here 'rejected))
+
+(defun gemini-companion-diff--schedule (&rest _)
+  "Arrange that the next diff is shown soon."
+  (unless gemini-companion-diff--timer
+    (setq gemini-companion-diff--timer
+          (run-at-time 0 nil #'gemini-companion-diff--arrive t))))
+
+(defun gemini-companion-diff--arrive (&optional announce)
+  "Show the next diff if none is shown and the person is free.
+If it has to wait and ANNOUNCE is non-nil, say so."
+  (setq gemini-companion-diff--timer nil)
+  (when-let* ((diff (gemini-companion-diff--waiting)))
+    (cond ((or (gemini-companion-diff--shown)
+               (eq gemini-companion-review-arrival 'notify)
+               (not (gemini-companion-diff--frame-p)))
+           (when announce (gemini-companion-diff--announce diff)))
+          ((or (eq gemini-companion-review-arrival 'now)
+               (gemini-companion-diff--free-p))
+           (gemini-companion-diff--show diff))
+          (t
+           (when announce (gemini-companion-diff--announce diff))
+           (setq gemini-companion-diff--timer
+                 (run-at-time 0.2 nil #'gemini-companion-diff--arrive))))))
+
+(defun gemini-companion-diff--frame-p ()
+  "Return non-nil if there is a frame that a person can see."
+  (seq-some (lambda (frame)
+              (and (not (frame-parameter frame 'parent-frame))
+                   (not (equal (terminal-name (frame-terminal frame))
+                               "initial_terminal"))))
+            (frame-list)))
+
+(defun gemini-companion-diff--free-p ()
+  "Return non-nil if a view may appear without getting in the person's way."
+  (and (not (active-minibuffer-window))
+       (zerop (recursion-depth))
+       (not executing-kbd-macro)
+       (not defining-kbd-macro)
+       (not (bound-and-true-p isearch-mode))
+       (not (bound-and-true-p transient--prefix))
+       (not track-mouse)
+       (not (input-pending-p))
+       (when-let* ((idle (current-idle-time)))
+         (<= gemini-companion-diff--idle-seconds (float-time idle)))))
+
+(defun gemini-companion-diff--announce (diff)
+  "Say that DIFF waits, unless the person is in the echo area."
+  (unless (active-minibuffer-window)
+    (message (substitute-command-keys
+              "Gemini CLI proposes an edit of %s; \\[gemini-companion-review] \
+shows it")
+             (gemini-companion-diff-name diff))))
+
+(defun gemini-companion-diff--show (diff)
+  "Show DIFF.
+If that fails say why; the CLI's own prompt can still answer it."
+  (condition-case problem
+      (progn
+        (setf (gemini-companion-diff-hide diff)
+              (funcall gemini-companion-diff--show-function diff)
+              (gemini-companion-diff-state diff) 'shown)
+        (force-mode-line-update t)
+        (run-hook-with-args 'gemini-companion-diff-opened-functions diff))
+    (error
+     (setf (gemini-companion-diff-problem diff) (error-message-string problem))
+     (message "%s; answer in the terminal of Gemini CLI"
+              (error-message-string problem))
+     (gemini-companion-diff--schedule))))
+
+;;;; Leaving
+
+(defun gemini-companion-diff-close (id reason)
+  "Dismiss the diff ID and return the text that its proposal buffer held.
+Return nil if it has ended before.  REASON is `closed' if the CLI
+closed it, `lost' if the CLI is gone."
+  (when-let* ((diff (seq-find (lambda (diff)
+                                (eql (gemini-companion-diff-id diff) id))
+                              gemini-companion-diff--open)))
+    (let ((text (gemini-companion-diff-text diff)))
+      (when (eq reason 'closed)
+        (gemini-companion-diff--keep diff text)
+        (gemini-companion-reconcile-expect
+         (gemini-companion-diff-file-path diff)))
+      (gemini-companion-diff--settle diff 'dismissed nil 'later)
+      text)))
+
+(defun gemini-companion-diff--keep (diff text)
+  "Keep TEXT, which the person made of the proposal of DIFF.
+The CLI is about to close DIFF and may write another text."
+  (unless (string= text (gemini-companion-diff-proposal diff))
+    (setq gemini-companion-diff--last-proposal
+          (cons (gemini-companion-diff-file-path diff) text))
+    (when (string-empty-p text)
+      (message "You emptied the proposal for %s; if you answered yes, \
+Gemini CLI writes its own text"
+               (gemini-companion-diff-name diff)))))
+
+(defun gemini-companion-diff--settle (diff state &optional text later)
+  "Move open DIFF to STATE and tell its outcome, with TEXT if accepted.
+A diff that has ended stays as it is.  The view goes at once, or
+soon if LATER is non-nil."
+  (when (gemini-companion-diff--open-p diff)
+    (setf (gemini-companion-diff-state diff) state)
+    (setq gemini-companion-diff--open
+          (delq diff gemini-companion-diff--open))
+    (when (memq state '(accepted rejected))
+      (funcall gemini-companion-diff--outcome-function
+               (gemini-companion-diff-id diff) state text))
+    (if later
+        (run-at-time 0 nil #'gemini-companion-diff--leave diff)
+      (gemini-companion-diff--finish diff))))
+
+(defun gemini-companion-diff--leave (diff)
+  "Take away the view of DIFF, which ended without the person's doing.
+Our own question about it ends with it; another prompt is waited for."
+  (cond ((eq diff gemini-companion-diff--asking)
+         (throw 'gemini-companion-diff--asking nil))
+        ((and (gemini-companion-diff-hide diff) (active-minibuffer-window))
+         (run-at-time 0.2 nil #'gemini-companion-diff--leave diff))
+        (t (gemini-companion-diff--finish diff))))
+
+(defun gemini-companion-diff--finish (diff)
+  "Take away all that is left of DIFF, which has ended, and show the next."
+  (when-let* ((hide (gemini-companion-diff-hide diff)))
+    (setf (gemini-companion-diff-hide diff) nil)
+    (funcall hide))
+  (let ((buffer (gemini-companion-diff-proposal-buffer diff)))
+    (when (buffer-live-p buffer)
+      (kill-buffer buffer)))
+  (force-mode-line-update t)
+  (run-hook-with-args 'gemini-companion-diff-closed-functions diff)
+  (when gemini-companion-diff--open
+    (gemini-companion-diff--schedule)))
+
+;;;; Commands
+
+(defun gemini-companion-diff-accept (&optional diff)
+  "Accept DIFF with the text in its proposal buffer.
+Gemini CLI then writes that text to the file.  Without DIFF, take
+the review of the current buffer, else the one that is shown."
+  (interactive)
+  (let* ((diff (gemini-companion-diff--unsettled diff))
+         (text (gemini-companion-diff-text diff)))
+    (when (and (string-empty-p text)
+               (not (string-empty-p (gemini-companion-diff-proposal diff))))
+      (user-error "An empty text cannot be accepted: Gemini CLI would write \
+its own; reject it, or leave at least one character"))
+    (gemini-companion-reconcile-expect (gemini-companion-diff-file-path diff))
+    (gemini-companion-diff--settle diff 'accepted text)))
+
+(defun gemini-companion-diff-reject (&optional diff)
+  "Reject DIFF, so that Gemini CLI does not write the file.
+Without DIFF, take the review of the current buffer, else the one
+that is shown."
+  (interactive)
+  (gemini-companion-diff--settle (gemini-companion-diff--unsettled diff)
+                                 'rejected))
+
+(defun gemini-companion-diff--unsettled (diff)
+  "Return DIFF, or the current one if it is nil, if it awaits an answer."
+  (let ((diff (or diff (gemini-companion-diff--current))))
+    (unless (gemini-companion-diff--open-p diff)
+      (user-error "This review has ended already: %s"
+                  (gemini-companion-diff-state diff)))
+    diff))
+
+(defun gemini-companion-diff-quit ()
+  "Ask how to end the review of the current buffer, or to keep at it."
+  (interactive)
+  (let* ((diff (gemini-companion-diff--unsettled nil))
+         (answer
+          (let ((gemini-companion-diff--asking diff))
+            (catch 'gemini-companion-diff--asking
+              (read-multiple-choice
+               (format "Answer for %s" (gemini-companion-diff-name diff))
+               '((?a "accept" "Gemini CLI writes the proposal as it is here")
+                 (?r "reject" "The file stays as it is")
+                 (?k "keep reviewing" "Nothing is decided")))))))
+    (pcase (car answer)
+      (?a (gemini-companion-diff-accept diff))
+      (?r (gemini-companion-diff-reject diff))
+      ('nil (gemini-companion-diff--finish diff)))))
+
+(defun gemini-companion-review ()
+  "Show the next proposal that waits, or select the one that is shown."
+  (interactive)
+  (cond ((gemini-companion-diff--shown)
+         (pop-to-buffer (gemini-companion-diff-proposal-buffer
+                         (gemini-companion-diff--shown))))
+        ((gemini-companion-diff--waiting)
+         (gemini-companion-diff--show (gemini-companion-diff--waiting)))
+        (t (user-error "No proposal waits for an answer"))))
+
+(defun gemini-companion-last-proposal ()
+  "Show the text of the last review that was answered in the terminal.
+Only a text that was edited in Emacs is kept."
+  (interactive)
+  (pcase gemini-companion-diff--last-proposal
+    (`(,file . ,text)
+     (with-current-buffer (get-buffer-create "*gemini last proposal*")
+       (erase-buffer)
+       (insert text)
+       (let ((buffer-file-name file)
+             (enable-local-variables nil))
+         (delay-mode-hooks (set-auto-mode)))
+       (pop-to-buffer (current-buffer))))
+    (_ (user-error "No review was edited and then answered in the terminal"))))
+
+(provide 'gemini-companion-diff)
+;;; gemini-companion-diff.el ends here

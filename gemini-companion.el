@@ -1,0 +1,188 @@
+;;; gemini-companion.el --- Emacs companion of Gemini CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; URL: https://github.com/gemini-companion/gemini-companion
+;; Version: 0.1.0
+;; Package-Requires: ((emacs "28.1") (epc "0.1.1"))
+;; Keywords: tools, convenience, processes
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Gemini CLI, run in a terminal inside or outside of Emacs, finds this Emacs,
+;; knows which files are open, where point is and what is selected, and shows
+;; each edit that it proposes as an Ediff review here.
+;;
+;;   M-x gemini-companion-mode
+;;
+;; then run `gemini' in a project and type /ide enable there, once.
+;;
+;; This file wires the others together, and nothing else knows them all:
+;; -context (what the person works on), -roots (from where Gemini CLI may
+;; connect), -diff (proposals and their outcome), -ediff (how they look),
+;; -reconcile (buffers of written files), -terminal (environment of what
+;; Emacs starts) and -server (the Python process).
+
+;;; Code:
+
+(require 'gemini-companion-context)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-server)
+(require 'gemini-companion-terminal)
+
+(defgroup gemini-companion nil
+  "Emacs companion of Gemini CLI."
+  :group 'tools
+  :prefix "gemini-companion-")
+
+(defcustom gemini-companion-ready-hook nil
+  "Hook run when the server is up and Gemini CLI can connect."
+  :type 'hook
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; State
+
+(defvar gemini-companion--directory nil
+  "Folder in which the mode was turned on.")
+
+(defvar gemini-companion--sessions nil
+  "The connected CLIs, a list of plists with `:id'.")
+
+(defvar gemini-companion--told nil
+  "Alist of (METHOD . VALUE), what the server was told last.")
+
+(autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
+
+;;;; Wiring
+
+(defun gemini-companion--methods ()
+  "Return what the server may call, an alist of (NAME . FUNCTION)."
+  `((open-diff . ,#'gemini-companion-diff-open)
+    (close-diff . ,#'gemini-companion-diff-close)
+    (sessions-update . ,#'gemini-companion--sessions-update)
+    (warn . ,#'gemini-companion--warn)))
+
+(defun gemini-companion--sessions-update (sessions)
+  "Note that SESSIONS are connected now."
+  (setq gemini-companion--sessions sessions)
+  (force-mode-line-update t)
+  t)
+
+(defun gemini-companion--warn (message)
+  "Tell the person MESSAGE, which comes from the server."
+  (display-warning 'gemini-companion message)
+  t)
+
+(defun gemini-companion--tell-outcome (id state text)
+  "Tell the server that the diff ID is in STATE now, accepted with TEXT."
+  (if (eq state 'accepted)
+      (gemini-companion-server-call 'diff-accepted id text)
+    (gemini-companion-server-call 'diff-rejected id)))
+
+(defun gemini-companion--tell-context (snapshot)
+  "Tell the server SNAPSHOT and the roots that go with it."
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion--tell 'roots-update
+                            (gemini-companion-roots
+                             gemini-companion--directory))
+    (gemini-companion--tell 'context-update snapshot)))
+
+(defun gemini-companion--tell (method value)
+  "Tell the server VALUE by METHOD unless that is what it was told last."
+  (let ((last (assq method gemini-companion--told)))
+    (unless (and last (equal (cdr last) value))
+      (setf (alist-get method gemini-companion--told) value)
+      (gemini-companion-server-post method value))))
+
+;;;; Mode
+
+;;;###autoload
+(define-minor-mode gemini-companion-mode
+  "Let Gemini CLI see what you work on and review its edits here.
+Run `gemini' in a project that is open in this Emacs, and type
+/ide enable there, once.
+
+\\<gemini-companion-review-mode-map>\
+In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it, and
+\\[gemini-companion-diff-reject] rejects it."
+  :global t
+  :lighter (:eval (gemini-companion--lighter))
+  (if gemini-companion-mode
+      (gemini-companion--turn-on)
+    (gemini-companion--turn-off 'rejected)))
+
+(defun gemini-companion--lighter ()
+  "Return the text for the mode line.
+The number of connected CLIs, and after a ? that of the proposals
+that await an answer."
+  (let ((diffs (length (gemini-companion-diffs))))
+    (concat " Gemini"
+            (cond ((not (gemini-companion-server-ready-p)) "...")
+                  (gemini-companion--sessions
+                   (format ":%d" (length gemini-companion--sessions))))
+            (unless (zerop diffs) (format "?%d" diffs)))))
+
+(defun gemini-companion--turn-on ()
+  "Start the server and all that serves it, unless that was done."
+  (unless (gemini-companion-server-running-p)
+    (setq gemini-companion--directory default-directory)
+    (condition-case problem
+        (gemini-companion-server-start
+         (gemini-companion-roots gemini-companion--directory)
+         (gemini-companion--methods)
+         #'gemini-companion--ready
+         #'gemini-companion--ended)
+      (error
+       (setq gemini-companion-mode nil)
+       (signal (car problem) (cdr problem))))
+    (gemini-companion-diff-start #'gemini-companion-ediff-show
+                                 #'gemini-companion--tell-outcome)
+    (gemini-companion-context-start #'gemini-companion--tell-context)
+    (add-hook 'kill-emacs-hook #'gemini-companion-server-stop)))
+
+(defun gemini-companion--turn-off (state)
+  "Stop the server and undo what was done for it; diffs move to STATE."
+  (remove-hook 'kill-emacs-hook #'gemini-companion-server-stop)
+  (gemini-companion-diff-stop state)
+  (gemini-companion-context-stop)
+  (gemini-companion-server-stop)
+  (gemini-companion-terminal-restore)
+  (gemini-companion-roots-forget)
+  (setq gemini-companion--sessions nil
+        gemini-companion--told nil
+        gemini-companion--directory nil))
+
+(defun gemini-companion--ready ()
+  "Use the server, which can be called from now on."
+  (gemini-companion-terminal-export
+   (plist-get (gemini-companion-server-info) :port) (emacs-pid))
+  (gemini-companion--tell-context (gemini-companion-context-snapshot))
+  (force-mode-line-update t)
+  (run-hooks 'gemini-companion-ready-hook))
+
+(defun gemini-companion--ended (reason)
+  "Turn the mode off and show REASON, a string, if the server ended by itself."
+  (when (and reason (not (gemini-companion-server-running-p)))
+    (setq gemini-companion-mode nil)
+    (gemini-companion--turn-off 'dismissed)
+    (force-mode-line-update t)
+    (display-warning 'gemini-companion reason :error)))
+
+(provide 'gemini-companion)
+;;; gemini-companion.el ends here

@@ -1,0 +1,182 @@
+;;; gemini-companion-context-test.el --- Tests of the snapshot  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Snapshots of real buffers, and what makes them new.
+
+;;; Code:
+
+(require 'gemini-companion-context)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-context-test-with (files &rest body)
+  "Track the context while BODY is run in a folder with FILES.
+`reported' holds the snapshots, the last one first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let (reported)
+       (save-window-excursion
+         (unwind-protect
+             (progn
+               (gemini-companion-context-start
+                (lambda (snapshot) (push snapshot reported)))
+               ,@body)
+           (gemini-companion-context-stop))))))
+
+(defun gemini-companion-context-test-names (snapshot)
+  "Return the file names in SNAPSHOT, without folders."
+  (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
+          snapshot))
+
+(defun gemini-companion-context-test-active (snapshot)
+  "Return the active entry of SNAPSHOT."
+  (seq-find (lambda (entry) (plist-get entry :active)) snapshot))
+
+(ert-deftest gemini-companion-context-lists-files-last-focused-first ()
+  (gemini-companion-context-test-with '(("a" "1") ("b" "2") ("c" "3"))
+    (dolist (name '("a" "b" "c" "a"))
+      (find-file (expand-file-name name folder)))
+    (let ((snapshot (gemini-companion-context-snapshot)))
+      (should (equal '("a" "c" "b")
+                     (gemini-companion-context-test-names snapshot)))
+      (should (plist-get (car snapshot) :active))
+      (should-not (plist-get (cadr snapshot) :active))
+      (should (> (plist-get (nth 0 snapshot) :timestamp)
+                 (plist-get (nth 1 snapshot) :timestamp)
+                 (plist-get (nth 2 snapshot) :timestamp))))))
+
+(ert-deftest gemini-companion-context-counts-from-1-in-utf-16-units ()
+  (gemini-companion-context-test-with '(("a" "first\n\U0001F600é\U0001F600x\n"))
+    (find-file (expand-file-name "a" folder))
+    (search-forward "x")
+    (let ((active (gemini-companion-context-test-active
+                   (gemini-companion-context-snapshot))))
+      (should (equal 2 (plist-get active :line)))
+      (should (equal 7 (plist-get active :character))))))
+
+(ert-deftest gemini-companion-context-ignores-narrowing ()
+  (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 x\n"))
+    (find-file (expand-file-name "a" folder))
+    (search-forward "4 ")
+    (narrow-to-region (1- (point)) (point-max))
+    (let ((active (gemini-companion-context-test-active
+                   (gemini-companion-context-snapshot))))
+      (should (equal 4 (plist-get active :line)))
+      (should (equal 3 (plist-get active :character))))))
+
+(ert-deftest gemini-companion-context-tells-the-region-while-it-is-active ()
+  (gemini-companion-context-test-with '(("a" "one two\n"))
+    (let ((transient-mark-mode t))
+      (find-file (expand-file-name "a" folder))
+      (push-mark (point) t t)
+      (forward-word)
+      (should (equal "one"
+                     (plist-get (car (gemini-companion-context-snapshot))
+                                :selected-text)))
+      (deactivate-mark)
+      (should-not (plist-get (car (gemini-companion-context-snapshot))
+                             :selected-text)))))
+
+(ert-deftest gemini-companion-context-cuts-a-selection-between-characters ()
+  (let ((cut (gemini-companion-context--cut
+              (concat (make-string 16383 ?a) "\U0001F600"))))
+    (should (equal (make-string 16383 ?a) cut)))
+  (should (equal 8192 (length (gemini-companion-context--cut
+                               (make-string 9000 #x1F600))))))
+
+(ert-deftest gemini-companion-context-keeps-the-active-file-in-a-terminal ()
+  (gemini-companion-context-test-with '(("a" "one two\n"))
+    (let ((transient-mark-mode t))
+      (find-file (expand-file-name "a" folder))
+      (push-mark (point) t t)
+      (forward-word)
+      (switch-to-buffer "*scratch*")
+      (with-current-buffer "a"
+        (deactivate-mark))
+      (let ((active (gemini-companion-context-test-active
+                     (gemini-companion-context-snapshot))))
+        (should (equal "one" (plist-get active :selected-text)))
+        (should (equal 4 (plist-get active :character)))))))
+
+(ert-deftest gemini-companion-context-leaves-out-what-is-not-on-this-disk ()
+  (gemini-companion-context-test-with '(("a" "1"))
+    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "never-saved" folder))
+    (with-temp-buffer
+      (setq buffer-file-name "/ssh:nobody@example.invalid:/etc/passwd")
+      (should (equal '("a") (gemini-companion-context-test-names
+                             (gemini-companion-context-snapshot))))
+      (setq buffer-file-name nil))))
+
+(ert-deftest gemini-companion-context-lists-ten-files-at-most ()
+  (let ((names (mapcar (lambda (n) (format "f%02d" n)) (number-sequence 1 12))))
+    (gemini-companion-context-test-with (mapcar (lambda (n) (list n n)) names)
+      (dolist (name names)
+        (find-file (expand-file-name name folder)))
+      (should (equal (seq-take (reverse names) 10)
+                     (gemini-companion-context-test-names
+                      (gemini-companion-context-snapshot)))))))
+
+(ert-deftest gemini-companion-context-counts-an-indirect-buffer-as-its-file ()
+  (gemini-companion-context-test-with '(("a" "one\ntwo\n"))
+    (find-file (expand-file-name "a" folder))
+    (let ((indirect (make-indirect-buffer (current-buffer) "indirect" t)))
+      (unwind-protect
+          (progn
+            (switch-to-buffer indirect)
+            (goto-char (point-max))
+            (let ((snapshot (gemini-companion-context-snapshot)))
+              (should (equal '("a") (gemini-companion-context-test-names
+                                     snapshot)))
+              (should (equal 3 (plist-get (car snapshot) :line)))))
+        (kill-buffer indirect)))))
+
+(ert-deftest gemini-companion-context-reports-what-changes-it ()
+  (gemini-companion-context-test-with '(("a" "one\ntwo\n") ("b" "x"))
+    (let ((a (find-file (expand-file-name "a" folder))))
+      (gemini-companion-test-eventually
+        (equal "a" (car (gemini-companion-context-test-names (car reported)))))
+      (find-file (expand-file-name "b" folder))
+      (gemini-companion-test-eventually
+        (equal '("b" "a")
+               (gemini-companion-context-test-names (car reported))))
+      (write-region "" nil (expand-file-name "c" folder) nil 'silent)
+      (set-visited-file-name (expand-file-name "c" folder) t)
+      (gemini-companion-test-eventually
+        (equal '("c" "a")
+               (gemini-companion-context-test-names (car reported))))
+      (kill-buffer a)
+      (gemini-companion-test-eventually
+        (equal '("c") (gemini-companion-context-test-names (car reported)))))))
+
+(ert-deftest gemini-companion-context-notices-that-a-file-was-deleted ()
+  (unless (fboundp 'inotify-add-watch)
+    (ert-skip "No inotify in this Emacs"))
+  (gemini-companion-context-test-with '(("a" "one") ("b" "two"))
+    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "b" folder))
+    (gemini-companion-test-eventually
+      (equal '("b" "a") (gemini-companion-context-test-names (car reported))))
+    (delete-file (expand-file-name "a" folder))
+    ;; Batch Emacs reads no events by itself.
+    (gemini-companion-test-eventually
+      (read-event nil nil 0.01)
+      (equal '("b") (gemini-companion-context-test-names (car reported))))))
+
+(ert-deftest gemini-companion-context-leaves-nothing-when-it-stops ()
+  (let* ((hooks (lambda ()
+                  (mapcar (lambda (entry)
+                            (copy-sequence (default-value (car entry))))
+                          gemini-companion-context--hooks)))
+         (before (funcall hooks))
+         (timers (length timer-list)))
+    (gemini-companion-context-test-with '(("a" "1"))
+      (find-file (expand-file-name "a" folder))
+      (should-not (equal before (funcall hooks))))
+    (should (equal before (funcall hooks)))
+    (should (equal timers (length timer-list)))
+    (should-not gemini-companion-context--watches)))
+
+;;; gemini-companion-context-test.el ends here

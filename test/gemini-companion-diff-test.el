@@ -1,0 +1,156 @@
+;;; gemini-companion-diff-test.el --- Tests of proposals and their end  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Each way out of a diff, and what is told of it.  The view is a plain
+;; buffer here; Ediff is tested in gemini-companion-ediff-test.el.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-diff-test-with (files &rest body)
+  "Take proposals while BODY is run in a folder with FILES.
+`outcomes' holds what was told, the last one first; `views' the
+diffs that have a view now."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let ((gemini-companion-review-arrival 'now)
+           outcomes views)
+       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
+                  #'always))
+         (unwind-protect
+             (progn
+               (gemini-companion-diff-start
+                (lambda (diff)
+                  (push diff views)
+                  (lambda () (setq views (delq diff views))))
+                (lambda (&rest outcome) (push outcome outcomes)))
+               ,@body)
+           (gemini-companion-diff-stop 'dismissed))))))
+
+(defun gemini-companion-diff-test-open (id file text &optional session)
+  "Open a diff ID of SESSION for FILE with TEXT; return it."
+  (gemini-companion-diff-open id (list :id (or session "one"))
+                              (expand-file-name file) text)
+  (car (last (gemini-companion-diffs))))
+
+(ert-deftest gemini-companion-diff-is-listed-with-its-proposal-at-once ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (should (equal (list diff) (gemini-companion-diffs)))
+      (should (eq 'pending (gemini-companion-diff-state diff)))
+      (should (equal "new\n" (with-current-buffer
+                                 (gemini-companion-diff-proposal-buffer diff)
+                               (buffer-string)))))))
+
+(ert-deftest gemini-companion-diff-accepts-the-text-as-it-was-edited ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (goto-char (point-max))
+        (insert "mine")
+        (narrow-to-region 1 2))
+      (gemini-companion-diff-accept diff)
+      (should (equal '((1 accepted "new\nmine")) outcomes))
+      (should (eq 'accepted (gemini-companion-diff-state diff)))
+      (should-not (gemini-companion-diffs))
+      (should-not (buffer-live-p
+                   (gemini-companion-diff-proposal-buffer diff))))))
+
+(ert-deftest gemini-companion-diff-keeps-every-character-of-a-proposal ()
+  (gemini-companion-diff-test-with '(("a" "old"))
+    (dolist (text (list "\n" "no newline" "a\r\nb\rc\n" "\0\e\t\f"
+                        "\uFEFFbom" "\u2028é\U0001F600e\u0301"
+                        (make-string 1000000 ?x)))
+      (let ((diff (gemini-companion-diff-test-open 1 "a" text)))
+        (gemini-companion-diff-accept diff)
+        (should (equal text (nth 2 (car outcomes))))))))
+
+(ert-deftest gemini-companion-diff-ends-once ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (gemini-companion-diff-reject diff)
+      (should-error (gemini-companion-diff-accept diff) :type 'user-error)
+      (should-error (gemini-companion-diff-reject diff) :type 'user-error)
+      (should-not (gemini-companion-diff-close 1 'closed))
+      (should (equal '((1 rejected nil)) outcomes)))))
+
+(ert-deftest gemini-companion-diff-refuses-to-accept-an-emptied-proposal ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (erase-buffer))
+      (should-error (gemini-companion-diff-accept diff) :type 'user-error)
+      (should-not outcomes)
+      (should (gemini-companion-diffs)))
+    (let ((diff (gemini-companion-diff-test-open 2 "b" "")))
+      (gemini-companion-diff-accept diff)
+      (should (equal '((2 accepted "")) outcomes)))))
+
+(ert-deftest gemini-companion-diff-killing-the-proposal-rejects-it ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (kill-buffer (gemini-companion-diff-proposal-buffer diff))
+      (should (equal '((1 rejected nil)) outcomes)))))
+
+(ert-deftest gemini-companion-diff-closed-by-the-cli-returns-the-text-only ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine "))
+      (gemini-companion-test-eventually views)
+      (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
+      (should (eq 'dismissed (gemini-companion-diff-state diff)))
+      (gemini-companion-test-eventually (not views))
+      (should-not outcomes)
+      (should (equal "mine new\n" (cdr gemini-companion-diff--last-proposal))))))
+
+(ert-deftest gemini-companion-diff-shows-one-and-lets-others-wait ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n" "one"))
+          (second (gemini-companion-diff-test-open 2 "a" "other\n" "two")))
+      (gemini-companion-test-eventually views)
+      (should (equal (list first) views))
+      (should (equal (list first second) (gemini-companion-diffs)))
+      (gemini-companion-diff-accept first)
+      (gemini-companion-test-eventually (equal (list second) views)))))
+
+(ert-deftest gemini-companion-diff-proposed-again-replaces-silently ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+          (second (gemini-companion-diff-test-open 2 "a" "newer\n")))
+      (should (equal (list second) (gemini-companion-diffs)))
+      (should (eq 'dismissed (gemini-companion-diff-state first)))
+      (should-not outcomes))))
+
+(ert-deftest gemini-companion-diff-that-cannot-be-shown-can-be-answered ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (setq gemini-companion-diff--show-function
+          (lambda (_) (error "No window")))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+      (should (equal (list diff) (gemini-companion-diffs)))
+      (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
+
+(ert-deftest gemini-companion-diff-waits-while-a-macro-is-recorded ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((gemini-companion-review-arrival 'when-idle)
+          (defining-kbd-macro t))
+      (should-not (gemini-companion-diff--free-p)))))
+
+(ert-deftest gemini-companion-diff-stop-settles-everything ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((buffers (list (gemini-companion-diff-proposal-buffer
+                          (gemini-companion-diff-test-open 1 "a" "new\n"))
+                         (gemini-companion-diff-proposal-buffer
+                          (gemini-companion-diff-test-open 2 "b" "x")))))
+      (gemini-companion-diff-stop 'rejected)
+      (should (equal '((2 rejected nil) (1 rejected nil)) outcomes))
+      (should-not (seq-some #'buffer-live-p buffers))
+      (should-not (gemini-companion-diffs)))))
+
+;;; gemini-companion-diff-test.el ends here

@@ -1,0 +1,69 @@
+;;; gemini-companion-reconcile-test.el --- Tests of buffers of written files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Real files, written by something that is not the buffer.
+
+;;; Code:
+
+(require 'gemini-companion-reconcile)
+(require 'gemini-companion-test-helper)
+
+(defun gemini-companion-reconcile-test-write (file text)
+  "Write TEXT to FILE as another program would, at another time."
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region text nil file nil 'silent))
+  (set-file-times file (time-add nil 5)))
+
+(ert-deftest gemini-companion-reconcile-reverts-a-clean-buffer-in-place ()
+  (gemini-companion-test-with-folder '(("a" "one\ntwo\nthree\n"))
+    (let ((file (expand-file-name "a" folder)))
+      (with-current-buffer (find-file-noselect file)
+        (goto-char (point-min))
+        (search-forward "thr")
+        (let ((marker (copy-marker (point))))
+          (gemini-companion-reconcile-expect file)
+          (gemini-companion-reconcile-test-write file "zero\none\ntwo\nthree\n")
+          (gemini-companion-test-eventually
+            (equal "zero\none\ntwo\nthree\n" (buffer-string)))
+          (should (looking-at-p "ee"))
+          (should (equal (point) (marker-position marker)))
+          (should-not (buffer-modified-p))
+          (should (verify-visited-file-modtime (current-buffer)))
+          (should-not gemini-companion-reconcile--timers))))))
+
+(ert-deftest gemini-companion-reconcile-knows-a-buffer-that-is-equal ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((file (expand-file-name "a" folder)))
+      (with-current-buffer (find-file-noselect file)
+        (goto-char (point-max))
+        (insert "two\n")
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file "one\ntwo\n")
+        (gemini-companion-test-eventually (not (buffer-modified-p)))
+        (should (verify-visited-file-modtime (current-buffer)))))))
+
+(ert-deftest gemini-companion-reconcile-leaves-unsaved-text-alone ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((file (expand-file-name "a" folder)))
+      (with-current-buffer (find-file-noselect file)
+        (insert "mine\n")
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file "theirs\n")
+        (gemini-companion-test-eventually
+          (not gemini-companion-reconcile--timers))
+        (should (equal "mine\none\n" (buffer-string)))
+        (should (buffer-modified-p))))))
+
+(ert-deftest gemini-companion-reconcile-stop-ends-the-watch ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((timers (length timer-list)))
+      (gemini-companion-reconcile-expect (expand-file-name "a" folder))
+      (gemini-companion-reconcile-expect (expand-file-name "b" folder))
+      (gemini-companion-reconcile-stop)
+      (should-not gemini-companion-reconcile--timers)
+      (should (equal timers (length timer-list))))))
+
+;;; gemini-companion-reconcile-test.el ends here

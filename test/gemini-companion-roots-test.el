@@ -1,0 +1,79 @@
+;;; gemini-companion-roots-test.el --- Tests of the roots  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Real folders, with and without a project, and who works in them.
+
+;;; Code:
+
+(require 'gemini-companion-roots)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-roots-test-with (folders &rest body)
+  "Run BODY in a new folder that has FOLDERS, a list of relative names.
+No roots are remembered from before."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder '()
+     (dolist (name ,folders)
+       (make-directory (expand-file-name name folder) t))
+     (gemini-companion-roots-forget)
+     (unwind-protect (progn ,@body)
+       (gemini-companion-roots-forget))))
+
+(defun gemini-companion-roots-test-below (folder roots)
+  "Return those of ROOTS that are below FOLDER, relative to it."
+  (mapcar (lambda (root) (file-relative-name root folder))
+          (seq-filter (lambda (root)
+                        (file-in-directory-p root folder))
+                      roots)))
+
+(ert-deftest gemini-companion-roots-are-the-projects-of-open-files ()
+  (gemini-companion-roots-test-with '("p/.git" "p/src" "q/.git" "lone")
+    (dolist (name '("p/src/a" "q/b" "lone/c"))
+      (with-current-buffer (find-file-noselect (expand-file-name name folder))
+        (set-buffer-modified-p nil)))
+    (should (equal '("lone" "p" "q")
+                   (sort (gemini-companion-roots-test-below
+                          folder (gemini-companion-roots nil))
+                         #'string<)))))
+
+(ert-deftest gemini-companion-roots-have-the-folder-of-a-terminal ()
+  (gemini-companion-roots-test-with '("p/.git" "p/src")
+    (with-temp-buffer
+      (setq major-mode 'term-mode
+            default-directory (expand-file-name "p/src/" folder))
+      (should (equal '("p") (gemini-companion-roots-test-below
+                             folder (gemini-companion-roots nil)))))))
+
+(ert-deftest gemini-companion-roots-are-true-names ()
+  (gemini-companion-roots-test-with '("p/.git")
+    (make-symbolic-link (expand-file-name "p" folder)
+                        (expand-file-name "link" folder))
+    (should (equal '("p") (gemini-companion-roots-test-below
+                           folder
+                           (gemini-companion-roots
+                            (expand-file-name "link/" folder)))))))
+
+(ert-deftest gemini-companion-roots-never-have-the-home-folder ()
+  (gemini-companion-roots-test-with '(".git" "notes")
+    (let ((process-environment (cons (concat "HOME=" folder)
+                                     process-environment)))
+      (should-not (gemini-companion-roots-test-below
+                   folder (gemini-companion-roots folder)))
+      (should (equal '("notes")
+                     (gemini-companion-roots-test-below
+                      folder (gemini-companion-roots
+                              (expand-file-name "notes/" folder))))))
+    (should-not (gemini-companion-roots "/"))))
+
+(ert-deftest gemini-companion-roots-never-have-a-remote-folder ()
+  (gemini-companion-roots-test-with '()
+    (with-temp-buffer
+      (setq buffer-file-name "/ssh:nobody@example.invalid:/srv/a")
+      (should-not (seq-find (lambda (root) (string-match-p "srv\\|ssh" root))
+                            (gemini-companion-roots nil)))
+      (setq buffer-file-name nil))))
+
+;;; gemini-companion-roots-test.el ends here

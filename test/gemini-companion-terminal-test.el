@@ -1,0 +1,82 @@
+;;; gemini-companion-terminal-test.el --- Tests of the environment  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a child of this Emacs sees, and what is left of it afterwards.
+
+;;; Code:
+
+(require 'gemini-companion-terminal)
+(require 'ert)
+
+(defun gemini-companion-terminal-test-sees (name)
+  "Return what a child of this Emacs sees of the variable NAME."
+  (with-temp-buffer
+    (call-process "sh" nil t nil "-c" (format "printf %%s \"${%s-unset}\"" name))
+    (buffer-string)))
+
+(defmacro gemini-companion-terminal-test-with (variables &rest body)
+  "Run BODY with VARIABLES, an alist, in the environment."
+  (declare (indent 1) (debug t))
+  `(let ((before (default-value 'process-environment)))
+     (unwind-protect
+         (progn
+           (pcase-dolist (`(,name . ,value) ,variables)
+             (setenv name value))
+           ,@body)
+       (gemini-companion-terminal-restore)
+       (setq-default process-environment before))))
+
+(ert-deftest gemini-companion-terminal-leads-children-here ()
+  (gemini-companion-terminal-test-with
+      '(("GEMINI_CLI_IDE_WORKSPACE_PATH" . "/elsewhere")
+        ("GEMINI_CLI_IDE_AUTH_TOKEN" . "theirs"))
+    (gemini-companion-terminal-export 4711 42)
+    (should (equal "4711" (gemini-companion-terminal-test-sees
+                           "GEMINI_CLI_IDE_SERVER_PORT")))
+    (should (equal "42" (gemini-companion-terminal-test-sees
+                         "GEMINI_CLI_IDE_PID")))
+    (should (equal "unset" (gemini-companion-terminal-test-sees
+                            "GEMINI_CLI_IDE_WORKSPACE_PATH")))
+    (should (equal "unset" (gemini-companion-terminal-test-sees
+                            "GEMINI_CLI_IDE_AUTH_TOKEN")))))
+
+(ert-deftest gemini-companion-terminal-follows-another-port ()
+  (gemini-companion-terminal-test-with '()
+    (gemini-companion-terminal-export 1 42)
+    (gemini-companion-terminal-export 2 42)
+    (should (equal "2" (gemini-companion-terminal-test-sees
+                        "GEMINI_CLI_IDE_SERVER_PORT")))))
+
+(ert-deftest gemini-companion-terminal-gives-back-what-it-took ()
+  (gemini-companion-terminal-test-with
+      '(("GEMINI_CLI_IDE_SERVER_PORT" . "7")
+        ("GEMINI_CLI_IDE_WORKSPACE_PATH" . "/elsewhere"))
+    (let ((before (copy-sequence (default-value 'process-environment))))
+      (gemini-companion-terminal-export 4711 42)
+      (gemini-companion-terminal-restore)
+      (should (equal before (default-value 'process-environment))))))
+
+(ert-deftest gemini-companion-terminal-keeps-what-others-set-meanwhile ()
+  (gemini-companion-terminal-test-with
+      '(("GEMINI_CLI_IDE_SERVER_PORT" . "7"))
+    (gemini-companion-terminal-export 4711 42)
+    (setenv "GC_TEST_OF_OTHERS" "x")
+    (gemini-companion-terminal-restore)
+    (should (equal "x" (gemini-companion-terminal-test-sees
+                        "GC_TEST_OF_OTHERS")))
+    (should (equal "7" (gemini-companion-terminal-test-sees
+                        "GEMINI_CLI_IDE_SERVER_PORT")))
+    (should (equal "unset" (gemini-companion-terminal-test-sees
+                            "GEMINI_CLI_IDE_PID")))))
+
+(ert-deftest gemini-companion-terminal-tells-a-container-once ()
+  (gemini-companion-terminal-test-with '(("SSH_CONNECTION" . "1 2 3 4")
+                                         ("REMOTE_CONTAINERS"))
+    (gemini-companion-terminal-export 4711 42)
+    (should (equal "unset" (gemini-companion-terminal-test-sees
+                            "REMOTE_CONTAINERS")))))
+
+;;; gemini-companion-terminal-test.el ends here

@@ -1,0 +1,193 @@
+;;; gemini-companion-test.el --- Tests of the mode with its server  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The mode on and off, with the real Python server, and what happens when
+;; that cannot start.  No Gemini CLI takes part; test/e2e has it.
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-test-helper)
+
+(defun gemini-companion-test-command ()
+  "Return the command of the server: with $GC_PYTHON if that is set."
+  (when-let* ((python (getenv "GC_PYTHON")))
+    (list (expand-file-name python) "-m" "gemini_companion_epc")))
+
+(defmacro gemini-companion-test-with-mode (files &rest body)
+  "Run BODY with the mode on and ready, in a folder with FILES.
+Temporary files are in a folder of their own, `temporary'."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let* ((temporary (file-name-as-directory
+                        (make-temp-file "gemini-companion-tmp" t)))
+            (process-environment (cons (concat "TMPDIR=" temporary)
+                                       process-environment))
+            (gemini-companion-server-command (gemini-companion-test-command)))
+       (unwind-protect
+           (progn
+             (gemini-companion-mode 1)
+             (gemini-companion-test-eventually
+               (gemini-companion-server-ready-p))
+             ,@body)
+         (gemini-companion-mode -1)
+         (gemini-companion-test-eventually
+           (not (gemini-companion-test-processes)))
+         (delete-directory temporary t)))))
+
+(defun gemini-companion-test-processes ()
+  "Return the processes of the mode."
+  (seq-filter (lambda (process)
+                (string-match-p "gemini-companion\\|epc" (process-name process)))
+              (process-list)))
+
+(defun gemini-companion-test-discovery ()
+  "Return the content of the discovery file, an alist."
+  (json-read-file (plist-get (gemini-companion-server-info) :discovery)))
+
+(defun gemini-companion-test-trace ()
+  "Return what the mode might leave behind."
+  (list (mapcar (lambda (hook) (copy-sequence (default-value hook)))
+                '(post-command-hook pre-redisplay-functions kill-emacs-hook
+                  buffer-list-update-hook find-file-hook kill-buffer-hook
+                  after-make-frame-functions after-save-hook))
+        (sort (mapcar #'buffer-name
+                      (seq-remove (lambda (buffer)
+                                    (string-prefix-p " *code-conversion"
+                                                     (buffer-name buffer)))
+                                  (buffer-list)))
+              #'string<)
+        (length (gemini-companion-test-processes))
+        (copy-sequence (default-value 'process-environment))
+        (length timer-list)
+        (length timer-idle-list)
+        epc:live-connections))
+
+(defun gemini-companion-test-failure (&rest command)
+  "Return what the person is told when COMMAND shall run the server."
+  (let ((gemini-companion-server-command command)
+        told)
+    (cl-letf (((symbol-function 'display-warning)
+               (lambda (_type message &rest _) (setq told message))))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually told))
+    (should-not gemini-companion-mode)
+    (should-not (gemini-companion-test-processes))
+    told))
+
+(ert-deftest gemini-companion-mode-writes-the-discovery-file ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((file (plist-get (gemini-companion-server-info) :discovery))
+          (content (gemini-companion-test-discovery)))
+      (should (equal (concat temporary "gemini/ide/")
+                     (file-name-directory file)))
+      (should (string-prefix-p (format "gemini-ide-server-%d-" (emacs-pid))
+                               (file-name-nondirectory file)))
+      (should (equal "-rw-------" (file-attribute-modes
+                                   (file-attributes file))))
+      (should (equal (directory-file-name folder)
+                     (alist-get 'workspacePath content)))
+      (should (equal "emacs" (alist-get 'name (alist-get 'ideInfo content)))))))
+
+(ert-deftest gemini-companion-mode-off-leaves-nothing-behind ()
+  ;; What is loaded with the first start, is loaded before.
+  (gemini-companion-test-with-mode '())
+  (let ((before (gemini-companion-test-trace))
+        discovery)
+    (gemini-companion-test-with-mode '(("a" "text"))
+      (setq discovery (plist-get (gemini-companion-server-info) :discovery))
+      (should (file-exists-p discovery))
+      (should (equal (number-to-string
+                      (plist-get (gemini-companion-server-info) :port))
+                     (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
+      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
+      (gemini-companion-mode -1)
+      (should-not (getenv "GEMINI_CLI_IDE_SERVER_PORT"))
+      (gemini-companion-test-eventually
+        (not (or (gemini-companion-test-processes)
+                 (file-exists-p discovery)))))
+    (should (equal before (gemini-companion-test-trace)))))
+
+(ert-deftest gemini-companion-mode-tells-new-roots-with-the-same-port ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (gemini-companion-test-with-folder '(("b" "text"))
+      (let ((before (gemini-companion-test-discovery)))
+        (find-file (expand-file-name "b" folder))
+        (gemini-companion-test-eventually
+          (string-match-p (regexp-quote (directory-file-name folder))
+                          (alist-get 'workspacePath
+                                     (gemini-companion-test-discovery))))
+        (dolist (key '(port authToken))
+          (should (equal (alist-get key before)
+                         (alist-get key (gemini-companion-test-discovery)))))))))
+
+(ert-deftest gemini-companion-mode-can-be-turned-on-twice ()
+  (gemini-companion-test-with-mode '()
+    (let ((info (gemini-companion-server-info)))
+      (gemini-companion-mode 1)
+      (should (eq info (gemini-companion-server-info))))))
+
+(ert-deftest gemini-companion-mode-off-at-once-leaves-nothing ()
+  (let ((gemini-companion-server-command (gemini-companion-test-command)))
+    (gemini-companion-mode 1)
+    (gemini-companion-mode -1)
+    (gemini-companion-test-eventually (not (gemini-companion-test-processes)))
+    (should-not (directory-files
+                 (expand-file-name "gemini/ide/" temporary-file-directory) nil
+                 (format "server-%d-" (emacs-pid))))))
+
+(ert-deftest gemini-companion-mode-without-a-program-is-off ()
+  (let ((gemini-companion-server-command '("/no/such/python")))
+    (should-error (gemini-companion-mode 1) :type 'user-error)
+    (should-not gemini-companion-mode)
+    (should-not (gemini-companion-test-processes))))
+
+(ert-deftest gemini-companion-mode-says-why-the-server-did-not-start ()
+  (let ((told (gemini-companion-test-failure
+               "sh" "-c" "echo 'no module named mcp' >&2; exit 3")))
+    (should (string-match-p "exited with status 3" told))
+    (should (string-match-p "no module named mcp" told))
+    (should (string-match-p "sh -c" told))
+    (should (string-match-p "gemini-companion-server-command" told))))
+
+(ert-deftest gemini-companion-mode-tells-a-program-that-is-no-server ()
+  (should (string-match-p "Instead of its port it printed: hello"
+                          (gemini-companion-test-failure
+                           "sh" "-c" "echo hello; exec sleep 60"))))
+
+(ert-deftest gemini-companion-mode-tells-that-versions-differ ()
+  (let ((gemini-companion-server-version "0.0.0"))
+    (should (string-match-p
+             "0\\.0\\.0"
+             (apply #'gemini-companion-test-failure
+                    (or (gemini-companion-test-command)
+                        (gemini-companion-server--argv)))))))
+
+(ert-deftest gemini-companion-mode-is-off-after-the-server-was-killed ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((discovery (plist-get (gemini-companion-server-info) :discovery))
+          told)
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type message &rest _) (setq told message))))
+        (signal-process (gemini-companion-server--link-process
+                         gemini-companion-server--link)
+                        'SIGKILL)
+        (gemini-companion-test-eventually told))
+      (should (string-match-p "signal 9" told))
+      (should-not gemini-companion-mode)
+      (should-not (file-exists-p discovery)))))
+
+(ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
+  (gemini-companion-test-with-mode '()
+    (let ((link gemini-companion-server--link))
+      (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"
+                          (make-string 300000 ?é)))
+        (should (equal text (gemini-companion-server--unpack
+                             (gemini-companion-server--pack link text)))))
+      (should (equal "a\uFFFDb" (gemini-companion-server--pack
+                                 link (concat "a" (string #x3FFFE9) "b")))))))
+
+;;; gemini-companion-test.el ends here
