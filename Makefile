@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make run' tries it, `make test' checks it; both install what is missing.
+
+.PHONY: help run test setup lint ert pytest e2e package clean
+
+help:
+	@echo 'make run      Emacs with the mode on, and Gemini CLI beside it'
+	@echo 'make test     lint, ert, pytest and e2e'
+	@echo 'make setup    install what the tests need'
+	@echo 'make lint     compile and lint the Lisp; ruff and mypy'
+	@echo 'make ert      tests of the Lisp, on every Emacs'
+	@echo 'make pytest   tests of the Python server'
+	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
+	@echo 'make package  dist/gemini-companion-VERSION.tar'
+	@echo 'make clean    remove all that the other commands made here'
+
+run:
+	@dev/run
+
+test:
+	@dev/test lint ert pytest e2e
+
+setup:
+	@dev/setup test
+
+lint ert pytest e2e:
+	@dev/test $@
+
+package:
+	@dev/package
+
+clean:
+	rm -rf .deps .eask .run .venv dist .hypothesis
+	rm -rf .mypy_cache .pytest_cache .ruff_cache
+	find . -path ./.git -prune -o -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,123 @@
+;;; batch.el --- Set up an Emacs for the batch jobs  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; To be loaded with -Q --batch in the repository, GC_ELPA naming the
+;; folder of installed packages.  The commands, for -f:
+;;
+;;   batch-compile FILE    compile FILE, warnings are errors
+;;   batch-lint FILE...    package-lint, checkdoc and relint
+;;   batch-test FILE...    run the tests in FILEs
+
+;;; Code:
+
+(require 'package)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function checkdoc-current-buffer "checkdoc")
+(declare-function ert-run-tests-batch-and-exit "ert")
+(declare-function package-lint-buffer "ext:package-lint")
+(declare-function relint-buffer "ext:relint")
+(declare-function relint-diag-beg-pos "ext:relint")
+(declare-function relint-diag-message "ext:relint")
+(defvar checkdoc-create-error-function)
+(defvar checkdoc-diagnostic-buffer)
+(defvar native-comp-enable-subr-trampolines)
+(defvar package-lint-main-file)
+
+(defvar batch-main-file "gemini-companion.el"
+  "The main file of the package.")
+
+;; Emacs 29 gave it another name.
+(set (if (< emacs-major-version 29)
+         'native-comp-deferred-compilation
+       'native-comp-jit-compilation)
+     nil)
+(setq native-comp-enable-subr-trampolines nil
+      load-prefer-newer t
+      text-quoting-style 'grave
+      package-user-dir (getenv "GC_ELPA")
+      package-directory-list nil
+      ;; Only the names matter: the lists were fetched at installation.
+      package-archives '(("gnu" . "/") ("melpa" . "/")))
+(package-initialize)
+(push default-directory load-path)
+(push (expand-file-name "test") load-path)
+
+(defun batch--files ()
+  "Take the file names off the command line."
+  (prog1 command-line-args-left
+    (setq command-line-args-left nil)))
+
+;;;; Compile
+
+(defun batch-compile ()
+  "Compile a file to nowhere; exit with 1 if there is a warning."
+  (setq byte-compile-error-on-warn t)
+  (let* ((output (make-temp-file "compile" nil ".elc"))
+         (byte-compile-dest-file-function (lambda (_) output)))
+    (unwind-protect
+        (kill-emacs (if (byte-compile-file (car (batch--files))) 0 1))
+      (delete-file output))))
+
+;;;; Lint
+
+(defun batch--package-lint ()
+  "Return package-lint's findings in this buffer, (LINE TEXT) lists."
+  (require 'package-lint)
+  (let ((package-lint-main-file (expand-file-name batch-main-file)))
+    (mapcar (pcase-lambda (`(,line ,_ ,_ ,text)) (list line text))
+            (package-lint-buffer))))
+
+(defun batch--checkdoc ()
+  "Return checkdoc's findings in this buffer, (LINE TEXT) lists."
+  (require 'checkdoc)
+  (let* ((found nil)
+         (checkdoc-diagnostic-buffer " *checkdoc*")
+         (checkdoc-create-error-function
+          (lambda (text start _end &optional _unfixable)
+            (push (list (line-number-at-pos (or start (point-min))) text) found)
+            nil)))
+    (checkdoc-current-buffer t)
+    (nreverse found)))
+
+(defun batch--relint ()
+  "Return relint's findings in this buffer, (LINE TEXT) lists."
+  (require 'relint)
+  (mapcar (lambda (finding)
+            (list (line-number-at-pos (relint-diag-beg-pos finding))
+                  (relint-diag-message finding)))
+          (relint-buffer (current-buffer))))
+
+(defun batch--linters (file)
+  "Return the linters that FILE must pass."
+  (cond ((file-name-directory file) '(batch--checkdoc batch--relint))
+        (t '(batch--package-lint batch--checkdoc batch--relint))))
+
+(defun batch--lint (file)
+  "Print the findings of the linters in FILE; return t if none."
+  (with-current-buffer (find-file-noselect file)
+    (let ((findings (seq-mapcat #'funcall (batch--linters file))))
+      (pcase-dolist (`(,line ,text) findings)
+        (message "%s:%d: %s" file line text))
+      (null findings))))
+
+(defun batch-lint ()
+  "Lint files; exit with 1 if there is anything to say."
+  (kill-emacs (if (seq-every-p #'identity (mapcar #'batch--lint (batch--files)))
+                  0 1)))
+
+;;;; Test
+
+(defun batch-test ()
+  "Run the test files, print the result and exit."
+  (require 'ert)
+  (dolist (file (batch--files))
+    (load (expand-file-name file) nil t))
+  (ert-run-tests-batch-and-exit))
+
+(provide 'batch)
+;;; batch.el ends here
