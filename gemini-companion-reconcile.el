@@ -26,32 +26,114 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'seq)
 
-(defconst gemini-companion-reconcile--delays '(0.1 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
+(defconst gemini-companion-reconcile--delays
+  '(0.02 0.03 0.05 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
   "Seconds between the looks at a file, ten in all.")
 
-(defvar gemini-companion-reconcile--timers nil
-  "Alist of (FILE . TIMER), the files that are watched.")
+(defconst gemini-companion-reconcile--small 65536
+  "Size in bytes up to which a file is written in one go.")
+
+(cl-defstruct (gemini-companion-reconcile--watch
+               (:constructor gemini-companion-reconcile--watch-make)
+               (:copier nil))
+  "A file that will be written, and what is known of it.
+BEFORE is its stamp before it is written, LAST the one at the last
+look, DONE the one when its buffer was brought up to date."
+  file before last done delays timer)
+
+(defvar gemini-companion-reconcile--watches nil
+  "The watches of all files that are expected to be written.")
 
 (defun gemini-companion-reconcile-expect (file)
   "Bring the buffer of FILE up to date when FILE is written soon."
-  (gemini-companion-reconcile--cancel file)
-  (gemini-companion-reconcile--later
-   file (gemini-companion-reconcile--stamp file) nil
-   gemini-companion-reconcile--delays))
+  (gemini-companion-reconcile--cancel
+   (gemini-companion-reconcile--find file))
+  (let* ((stamp (gemini-companion-reconcile--stamp file))
+         (watch (gemini-companion-reconcile--watch-make
+                 :file file :before stamp :last stamp
+                 :delays gemini-companion-reconcile--delays)))
+    (push watch gemini-companion-reconcile--watches)
+    (dolist (buffer (gemini-companion-reconcile--buffers file))
+      (with-current-buffer buffer
+        (add-hook 'pre-command-hook
+                  #'gemini-companion-reconcile--before-command nil t)))
+    (gemini-companion-reconcile--later watch)))
 
 (defun gemini-companion-reconcile-stop ()
   "Stop watching all files."
   (mapc #'gemini-companion-reconcile--cancel
-        (mapcar #'car gemini-companion-reconcile--timers)))
+        gemini-companion-reconcile--watches))
 
-(defun gemini-companion-reconcile--cancel (file)
-  "Stop watching FILE."
-  (when-let* ((entry (assoc file gemini-companion-reconcile--timers)))
-    (cancel-timer (cdr entry))
-    (setq gemini-companion-reconcile--timers
-          (delq entry gemini-companion-reconcile--timers))))
+(defun gemini-companion-reconcile--find (file)
+  "Return the watch of FILE, or nil."
+  (seq-find (lambda (watch)
+              (equal (gemini-companion-reconcile--watch-file watch) file))
+            gemini-companion-reconcile--watches))
+
+(defun gemini-companion-reconcile--cancel (watch)
+  "End WATCH, unless it is nil."
+  (when watch
+    (setq gemini-companion-reconcile--watches
+          (remq watch gemini-companion-reconcile--watches))
+    (cancel-timer (gemini-companion-reconcile--watch-timer watch))
+    (dolist (buffer (gemini-companion-reconcile--buffers
+                     (gemini-companion-reconcile--watch-file watch)))
+      (with-current-buffer buffer
+        (remove-hook 'pre-command-hook
+                     #'gemini-companion-reconcile--before-command t)))))
+
+(defun gemini-companion-reconcile--later (watch)
+  "Look at the file of WATCH again, or end it if that was often enough."
+  (if-let* ((delay (pop (gemini-companion-reconcile--watch-delays watch))))
+      (setf (gemini-companion-reconcile--watch-timer watch)
+            (run-at-time delay nil #'gemini-companion-reconcile--look watch))
+    (gemini-companion-reconcile--cancel watch)))
+
+(defun gemini-companion-reconcile--look (watch)
+  "Reconcile the buffer of the file of WATCH if it was written by now.
+End WATCH if the file has not changed since that was done, or is gone."
+  (let ((done (gemini-companion-reconcile--watch-done watch)))
+    (gemini-companion-reconcile--check watch)
+    (if (and done
+             (member (gemini-companion-reconcile--watch-last watch)
+                     (list done nil)))
+        (gemini-companion-reconcile--cancel watch)
+      (gemini-companion-reconcile--later watch))))
+
+(defun gemini-companion-reconcile--check (watch)
+  "Reconcile the buffer of the file of WATCH if it was written and is whole.
+A small file is, unless it is empty, which it is for a moment; a
+large one if it is as it was at the last look."
+  (let* ((stamp (gemini-companion-reconcile--stamp
+                 (gemini-companion-reconcile--watch-file watch)))
+         (last (gemini-companion-reconcile--watch-last watch)))
+    (setf (gemini-companion-reconcile--watch-last watch) stamp)
+    (when (and stamp
+               (not (equal stamp
+                           (gemini-companion-reconcile--watch-before watch)))
+               (not (equal stamp
+                           (gemini-companion-reconcile--watch-done watch)))
+               (or (< 0 (nth 1 stamp) gemini-companion-reconcile--small)
+                   (equal stamp last)))
+      (setf (gemini-companion-reconcile--watch-done watch) stamp)
+      (mapc #'gemini-companion-reconcile--buffer
+            (gemini-companion-reconcile--buffers
+             (gemini-companion-reconcile--watch-file watch))))))
+
+(defun gemini-companion-reconcile--before-command ()
+  "Reconcile the current buffer before a command may edit it.
+Otherwise Emacs would ask whether to edit a file that has changed."
+  (when-let* ((watch (seq-find
+                      (lambda (watch)
+                        (memq (current-buffer)
+                              (gemini-companion-reconcile--buffers
+                               (gemini-companion-reconcile--watch-file
+                                watch))))
+                      gemini-companion-reconcile--watches)))
+    (gemini-companion-reconcile--check watch)))
 
 (defun gemini-companion-reconcile--stamp (file)
   "Return the time, size and inode of FILE, or nil if it is not there."
@@ -62,44 +144,19 @@
                (file-attribute-size attributes)
                (file-attribute-inode-number attributes)))))
 
-(defun gemini-companion-reconcile--later (file before last delays)
-  "Look at FILE after the first of DELAYS.
-BEFORE is its stamp before it is written, LAST the one at the
-last look if it was written by then."
-  (push (cons file (run-at-time (car delays) nil
-                                #'gemini-companion-reconcile--look
-                                file before last (cdr delays)))
-        gemini-companion-reconcile--timers))
-
-(defun gemini-companion-reconcile--look (file before last delays)
-  "Reconcile the buffer of FILE if it was written and is whole.
-That is when its stamp is not BEFORE, and the same as LAST.
-Otherwise look again after the first of DELAYS."
-  (gemini-companion-reconcile--cancel file)
-  (let* ((stamp (gemini-companion-reconcile--stamp file))
-         (written (and (not (equal stamp before)) stamp)))
-    (cond ((and written (equal written last))
-           (gemini-companion-reconcile--buffers file))
-          (delays
-           (gemini-companion-reconcile--later
-            file before written
-            ;; A file that is being written is looked at again soon.
-            (if written (cons 0.1 (cdr delays)) delays))))))
-
 (defun gemini-companion-reconcile--buffers (file)
-  "Bring the buffers that visit FILE up to date."
-  (let ((true (file-truename file)))
-    (dolist (buffer (buffer-list))
-      (with-current-buffer buffer
-        (when (and buffer-file-name
-                   (equal buffer-file-truename (abbreviate-file-name true))
-                   (not (verify-visited-file-modtime buffer)))
-          (gemini-companion-reconcile--buffer buffer))))))
+  "Return the buffers that visit FILE."
+  (let ((name (abbreviate-file-name (file-truename file))))
+    (seq-filter (lambda (buffer)
+                  (equal name (buffer-local-value 'buffer-file-truename
+                                                  buffer)))
+                (buffer-list))))
 
 (defun gemini-companion-reconcile--buffer (buffer)
-  "Bring BUFFER, whose file was written by another program, up to date."
+  "Bring BUFFER up to date if another program has written its file."
   (with-current-buffer buffer
-    (cond ((gemini-companion-reconcile--same-p buffer)
+    (cond ((verify-visited-file-modtime buffer))
+          ((gemini-companion-reconcile--same-p buffer)
            (set-visited-file-modtime)
            (set-buffer-modified-p nil))
           ((not (buffer-modified-p))

@@ -154,11 +154,17 @@ that await an answer."
     (gemini-companion-diff-start #'gemini-companion-ediff-show
                                  #'gemini-companion--tell-outcome)
     (gemini-companion-context-start #'gemini-companion--tell-context)
-    (add-hook 'kill-emacs-hook #'gemini-companion-server-stop)))
+    (add-hook 'kill-emacs-hook #'gemini-companion--leave)))
+
+(defun gemini-companion--leave ()
+  "Turn off what was turned on, as Emacs is about to end.
+An error must not keep Emacs from that."
+  (with-demoted-errors "Ending gemini-companion: %S"
+    (gemini-companion--turn-off 'rejected)))
 
 (defun gemini-companion--turn-off (state)
   "Stop the server and undo what was done for it; diffs move to STATE."
-  (remove-hook 'kill-emacs-hook #'gemini-companion-server-stop)
+  (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-diff-stop state)
   (gemini-companion-context-stop)
   (gemini-companion-server-stop)

@@ -11,11 +11,13 @@
 (require 'gemini-companion-reconcile)
 (require 'gemini-companion-test-helper)
 
-(defun gemini-companion-reconcile-test-write (file text)
-  "Write TEXT to FILE as another program would, at another time."
-  (let ((coding-system-for-write 'utf-8-unix))
-    (write-region text nil file nil 'silent))
-  (set-file-times file (time-add nil 5)))
+(defun gemini-companion-reconcile-test-write (file text &optional append)
+  "Write TEXT to FILE as another program would, at another time.
+APPEND non-nil means after what it holds."
+  (call-process-region text nil "sh" nil nil nil "-c"
+                       (if append "cat >>\"$0\"" "cat >\"$0\"") file)
+  (unless append
+    (set-file-times file (time-add nil 5))))
 
 (ert-deftest gemini-companion-reconcile-reverts-a-clean-buffer-in-place ()
   (gemini-companion-test-with-folder '(("a" "one\ntwo\nthree\n"))
@@ -32,7 +34,10 @@
           (should (equal (point) (marker-position marker)))
           (should-not (buffer-modified-p))
           (should (verify-visited-file-modtime (current-buffer)))
-          (should-not gemini-companion-reconcile--timers))))))
+          (gemini-companion-test-eventually
+            (not gemini-companion-reconcile--watches))
+          (should-not (memq #'gemini-companion-reconcile--before-command
+                            pre-command-hook)))))))
 
 (ert-deftest gemini-companion-reconcile-knows-a-buffer-that-is-equal ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
@@ -53,9 +58,32 @@
         (gemini-companion-reconcile-expect file)
         (gemini-companion-reconcile-test-write file "theirs\n")
         (gemini-companion-test-eventually
-          (not gemini-companion-reconcile--timers))
+          (not gemini-companion-reconcile--watches))
         (should (equal "mine\none\n" (buffer-string)))
         (should (buffer-modified-p))))))
+
+(ert-deftest gemini-companion-reconcile-comes-before-the-next-command ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((file (expand-file-name "a" folder)))
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file "two\n")
+        (run-hooks 'pre-command-hook)
+        (should (equal "two\n" (buffer-string)))
+        (should (verify-visited-file-modtime (current-buffer)))))))
+
+(ert-deftest gemini-companion-reconcile-waits-for-the-rest-of-a-large-file ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((file (expand-file-name "a" folder))
+          (half (make-string 100000 ?x)))
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file half)
+        (run-hooks 'pre-command-hook)
+        (should (equal "one\n" (buffer-string)))
+        (gemini-companion-reconcile-test-write file half t)
+        (gemini-companion-test-eventually
+          (equal (concat half half) (buffer-string)))))))
 
 (ert-deftest gemini-companion-reconcile-stop-ends-the-watch ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
@@ -63,7 +91,7 @@
       (gemini-companion-reconcile-expect (expand-file-name "a" folder))
       (gemini-companion-reconcile-expect (expand-file-name "b" folder))
       (gemini-companion-reconcile-stop)
-      (should-not gemini-companion-reconcile--timers)
+      (should-not gemini-companion-reconcile--watches)
       (should (equal timers (length timer-list))))))
 
 ;;; gemini-companion-reconcile-test.el ends here

@@ -45,7 +45,7 @@ class Wire:
     def call(self, name: str, *args: Any) -> Any:
         """Call NAME in the server and return its answer."""
         uid = next(self._uids)
-        reply = self._replies[uid] = queue.Queue()
+        reply = self.reply_to(uid)
         self.send([Symbol("call"), uid, Symbol(name), list(args)])
         kind, value = reply.get(timeout=BOUND)
         if kind != "return":
@@ -71,7 +71,10 @@ class Wire:
                 return args
 
     def reply_to(self, uid: int) -> "queue.Queue[tuple[str, Any]]":
-        return self._replies.setdefault(uid, queue.Queue())
+        reply = self._replies.setdefault(uid, queue.Queue())
+        if self.closed.is_set():
+            reply.put(("closed", None))
+        return reply
 
     def close(self) -> None:
         with suppress(OSError):

@@ -134,6 +134,7 @@ def test_a_later_era_of_the_protocol_is_refused(
     cli = cli_of(alone)
     headers = {**cli.headers("some"), "Mcp-Protocol-Version": version}
     assert cli.request("POST", json.dumps(PING), headers)[0] == 400
+    assert cli.request("GET", None, headers)[0] == 400
 
 
 def test_a_large_body_is_refused_before_it_is_read(

@@ -293,6 +293,14 @@ def test_one_peer_is_all_there_ever_is(room: Room) -> None:
     assert peer.call("diff-rejected", 1) is True
 
 
+def test_of_two_hellos_at_once_one_is_let_in(room: Room) -> None:
+    wires = [room.wire(), room.wire()]
+    for wire in wires:
+        wire.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+    kinds = [wire.reply_to(1).get(timeout=BOUND)[0] for wire in wires]
+    assert sorted(kinds) == ["closed", "return"]
+
+
 def test_another_version_is_told_the_cure_and_may_try_again(room: Room) -> None:
     wire = room.wire()
     with pytest.raises(

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real Emacs on a screen, with the mode on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from .scratch import Scratch
+from .terminal import Screen, Terminal, Tmux
+from .tools import ROOT, Tools
+from .wait import BOUND, eventually
+
+SIZE = (100, 40)
+
+# As -Q, which would not read EARLY_INIT.
+BARE = ("--no-site-file", "--no-site-lisp", "--no-splash")
+
+EARLY_INIT = """
+(setq package-enable-at-startup nil
+      native-comp-enable-subr-trampolines nil
+      native-comp-jit-compilation nil
+      native-comp-deferred-compilation nil)
+"""
+
+INIT = """
+(setq inhibit-startup-screen t
+      ring-bell-function #'ignore
+      load-prefer-newer t
+      package-user-dir {elpa}
+      package-directory-list nil)
+(defvar e2e-up nil "Non-nil once Emacs is as the test wants it.")
+(defvar e2e-problem nil "Why it will never be.")
+(defvar e2e-ready nil "Non-nil once the server was ready.")
+(defun e2e-json (value)
+  "Return VALUE as JSON that survives any terminal."
+  (require 'json)
+  (base64-encode-string (encode-coding-string (json-encode value) 'utf-8) t))
+(require 'server)
+(setq server-name {name})
+(server-start)
+(condition-case problem
+    (progn
+      (package-initialize)
+      (add-to-list 'load-path {root})
+      (require 'gemini-companion)
+      (setq gemini-companion-server-command
+            '({python} "-m" "gemini_companion_epc"))
+      (add-hook 'gemini-companion-ready-hook (lambda () (setq e2e-ready t)))
+      {extra}
+      (dolist (file (list {files})) (find-file file))
+      {mode}
+      (setq e2e-up t))
+  (error (setq e2e-problem (error-message-string problem))))
+"""
+
+FAILURE_REPORT = """
+(mapcar (lambda (buffer)
+          (with-current-buffer buffer
+            (save-restriction
+              (widen)
+              (cons (intern (buffer-name))
+                    (buffer-substring-no-properties
+                     (max (point-min) (- (point-max) 3000)) (point-max))))))
+        (seq-filter (lambda (buffer)
+                      (string-match-p "Messages\\\\|Warnings\\\\|gemini"
+                                      (buffer-name buffer)))
+                    (buffer-list)))
+"""
+
+
+def lisp(text: object) -> str:
+    """Return TEXT as a Lisp string."""
+    escaped = str(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def configure(scratch: Scratch) -> None:
+    """Keep Emacs from compiling while it is tested."""
+    folder = scratch.home / ".emacs.d"
+    folder.mkdir(exist_ok=True)
+    folder.joinpath("early-init.el").write_text(EARLY_INIT, encoding="utf-8")
+
+
+class Emacs:
+    """An Emacs in a terminal of its own."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        scratch: Scratch,
+        tmux: Tmux,
+        files: Sequence[Path] = (),
+        name: str = "emacs",
+        mode: bool = True,
+        extra: str = "",
+    ) -> None:
+        self._tools = tools
+        self._scratch = scratch
+        self._name = name
+        init = scratch.root / f"{name}.el"
+        init.write_text(
+            INIT.format(
+                elpa=lisp(tools.elpa),
+                root=lisp(ROOT),
+                python=lisp(tools.python),
+                name=lisp(name),
+                extra=extra,
+                files=" ".join(map(lisp, files)),
+                mode="(gemini-companion-mode 1)" if mode else "",
+            ),
+            encoding="utf-8",
+        )
+        configure(scratch)
+        # The package may be installed where GC_PYTHON is, or not.
+        path = {"PYTHONPATH": str(ROOT / "python")}
+        self.terminal: Terminal = tmux.start(
+            name,
+            [tools.emacs, *BARE, "-nw", "-l", str(init)],
+            scratch.project,
+            path,
+            SIZE,
+        )
+        self._wait_until_up()
+        self.pid = int(self.eval("(emacs-pid)"))
+        if mode:
+            self.wait_until_ready()
+
+    def eval(self, code: str) -> str:
+        """Return what Emacs prints for CODE."""
+        done = self._client(code)
+        if done.returncode:
+            raise AssertionError(f"{code}\n{done.stdout}{done.stderr}")
+        return done.stdout.strip()
+
+    def tell(self, code: str) -> None:
+        """Evaluate CODE in the selected window's buffer."""
+        self.eval(f"(with-current-buffer (window-buffer) {code} nil)")
+
+    def value(self, code: str) -> Any:
+        """Return the value of CODE, by way of JSON."""
+        printed = self.eval(f"(e2e-json {code})")
+        return json.loads(base64.b64decode(printed.strip('"')))
+
+    def holds(self, code: str, what: str = "", seconds: float = BOUND) -> None:
+        """Wait until CODE is true in Emacs."""
+        eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code, seconds)
+
+    def keys(self, *keys: str) -> None:
+        """Press KEYS, spelled as tmux spells them."""
+        self.terminal.keys(*keys)
+
+    def screen(self) -> str:
+        """Return what the screen shows."""
+        return self.terminal.screen()
+
+    def wait_until_ready(self) -> None:
+        """Wait until the server is there."""
+        self.holds("e2e-ready", "the server is ready", 30)
+
+    def quit(self) -> None:
+        """Leave Emacs by Lisp, and wait until it has gone."""
+        if self.terminal.is_open():
+            self._client("(kill-emacs)")
+        self.wait_until_gone()
+
+    def wait_until_gone(self) -> None:
+        """Wait until Emacs has left its terminal."""
+        eventually(lambda: not self.terminal.is_open(), "Emacs is gone")
+
+    def report(self) -> str:
+        """Return what a person reads after a failure."""
+        if not self.terminal.is_open():
+            return f"{self._name} is not there"
+        try:
+            buffers = self.value(FAILURE_REPORT)
+        except (AssertionError, subprocess.TimeoutExpired) as problem:
+            return f"{self._name} does not answer: {problem}"
+        return "\n".join(f"=== {name}\n{text}" for name, text in buffers.items())
+
+    def _client(self, code: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self._tools.emacsclient, "-s", self._name, "--eval", code],
+            cwd=self._scratch.project,
+            env=self._scratch.environment,
+            capture_output=True,
+            check=False,
+            text=True,
+            timeout=BOUND,
+        )
+
+    def _wait_until_up(self) -> None:
+        eventually(
+            lambda: self._client("(or e2e-up e2e-problem)").stdout.strip(),
+            "Emacs answers",
+            30,
+        )
+        problem = self.value("e2e-problem")
+        assert problem is None, problem
+
+
+class TerminalBuffer(Screen):
+    """A program in a terminal buffer that fills Emacs's frame."""
+
+    def __init__(self, emacs: Emacs, buffer: str) -> None:
+        self._emacs = emacs
+        self.name = buffer
+
+    def screen(self) -> str:
+        """Return what the buffer holds."""
+        code = f"(with-current-buffer {lisp(self.name)} (buffer-string))"
+        return str(self._emacs.value(code))
+
+    def keys(self, *keys: str) -> None:
+        """Press KEYS, spelled as tmux spells them."""
+        self._emacs.keys(*keys)
+
+    def text(self, text: str) -> None:
+        """Type TEXT literally."""
+        self._emacs.terminal.text(text)
+
+
+class Reviews:
+    """The diffs of one Emacs, through its public functions."""
+
+    def __init__(self, emacs: Emacs) -> None:
+        self.emacs = emacs
+
+    def paths(self) -> list[str]:
+        """Return the paths of the unsettled diffs, oldest first."""
+        code = "(mapcar #'gemini-companion-diff-file-path (gemini-companion-diffs))"
+        return list(self.emacs.value(code) or [])
+
+    def states(self) -> list[str]:
+        """Return the states of the unsettled diffs, oldest first."""
+        code = "(mapcar #'gemini-companion-diff-state (gemini-companion-diffs))"
+        return list(self.emacs.value(code) or [])
+
+    def shown(self, name: str) -> int:
+        """Wait until a diff of the file NAME is shown; return its place."""
+        self.emacs.holds(
+            f"(seq-find (lambda (diff) (and {self._is(name)} {self._is_shown}))"
+            " (gemini-companion-diffs))",
+            f"a review of {name} is shown",
+        )
+        return self.place(name)
+
+    def place(self, name: str) -> int:
+        """Return the place of the newest diff of the file NAME."""
+        return max(
+            place for place, path in enumerate(self.paths()) if path.endswith(name)
+        )
+
+    def wait_until(self, count: int) -> None:
+        """Wait until COUNT diffs are unsettled."""
+        eventually(lambda: len(self.paths()) == count, f"{count} diffs unsettled")
+
+    def proposal(self, place: int = 0) -> str:
+        """Return the text that the proposal at PLACE holds."""
+        return str(self.emacs.value(self._in_proposal(place, "(buffer-string)")))
+
+    def edit(self, old: str, new: str, place: int = 0) -> None:
+        """Replace OLD by NEW in the proposal at PLACE."""
+        self.emacs.eval(
+            self._in_proposal(
+                place,
+                f"(goto-char (point-min)) (search-forward {lisp(old)})"
+                f" (replace-match {lisp(new)} t t)",
+            )
+        )
+
+    def fill(self, text: str, place: int = 0) -> None:
+        """Make TEXT the whole proposal at PLACE."""
+        self.emacs.eval(
+            self._in_proposal(place, f"(erase-buffer) (insert {lisp(text)})")
+        )
+
+    def accept(self, place: int = 0) -> None:
+        """Accept the diff at PLACE by the function."""
+        self._call("accept", place)
+
+    def reject(self, place: int = 0) -> None:
+        """Reject the diff at PLACE by the function."""
+        self._call("reject", place)
+
+    def select(self, place: int = 0) -> None:
+        """Select the window that shows the proposal at PLACE."""
+        self.emacs.eval(
+            "(select-window (get-buffer-window"
+            f" (gemini-companion-diff-proposal-buffer {self._diff(place)}) t))"
+        )
+
+    def _call(self, verb: str, place: int) -> None:
+        self.emacs.eval(f"(gemini-companion-diff-{verb} {self._diff(place)})")
+
+    def _in_proposal(self, place: int, body: str) -> str:
+        buffer = f"(gemini-companion-diff-proposal-buffer {self._diff(place)})"
+        return f"(with-current-buffer {buffer} {body})"
+
+    @staticmethod
+    def _diff(place: int) -> str:
+        return f"(nth {place} (gemini-companion-diffs))"
+
+    @staticmethod
+    def _is(name: str) -> str:
+        path = "(gemini-companion-diff-file-path diff)"
+        return f"(string-suffix-p {lisp(name)} {path})"
+
+    _is_shown = "(eq (gemini-companion-diff-state diff) 'shown)"

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The real Gemini CLI on a screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from threading import Event
+
+from .model import Context, Model, say
+from .scratch import Scratch
+from .terminal import Screen
+from .tools import Tools
+from .wait import eventually
+
+SETTINGS = {
+    "ide": {"enabled": True, "hasSeenNudge": True},
+    "security": {
+        "auth": {"selectedType": "gemini-api-key"},
+        "folderTrust": {"enabled": False},
+    },
+    "general": {"enableAutoUpdate": False},
+    "privacy": {"usageStatisticsEnabled": False},
+    "ui": {"hideTips": True, "dynamicWindowTitle": False},
+}
+QUESTION = "Apply this change?"
+CONNECTED = "Connected to Emacs"
+SIZE = (110, 45)
+
+
+def pause_before_enter() -> None:
+    """Let pass the 30 ms in which the CLI takes an Enter for a part of a paste."""
+    Event().wait(0.05)
+
+
+def configure(scratch: Scratch) -> None:
+    """Write the settings of a CLI that is ready to work."""
+    folder = scratch.home / ".gemini"
+    folder.mkdir(exist_ok=True)
+    folder.joinpath("settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+
+
+def environment(model: Model, log: Path) -> dict[str, str]:
+    """Return what the CLI needs in order to ask MODEL."""
+    return {
+        "GEMINI_API_KEY": "fake",
+        "GEMINI_CLI_NO_RELAUNCH": "1",
+        "GOOGLE_GEMINI_BASE_URL": model.url,
+        "GEMINI_DEBUG_LOG_FILE": str(log),
+    }
+
+
+def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
+    """Write a program without arguments that runs the CLI, and return it."""
+    path = scratch.root / name
+    values = environment(model, scratch.root / f"{name}.log")
+    lines = ["#!/bin/sh", *(f"export {key}='{value}'" for key, value in values.items())]
+    lines.append(f"exec '{tools.gemini}' -m gemini-2.5-flash")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+class Gemini:
+    """A CLI on a screen."""
+
+    def __init__(self, terminal: Screen, model: Model) -> None:
+        self.terminal = terminal
+        self.model = model
+        self._prompts = 0
+
+    def screen(self) -> str:
+        """Return what the screen shows."""
+        return self.terminal.screen()
+
+    def wait_until_connected(self) -> None:
+        """Wait for the context: the number of open files under the prompt."""
+        self.terminal.wait_for_match(r"\d+ open files?", 30)
+
+    def type(self, text: str) -> None:
+        """Type TEXT and press Enter."""
+        self.terminal.text(text)
+        self.terminal.wait_for(text)
+        pause_before_enter()
+        self.terminal.keys("Enter")
+
+    def prompt(self) -> str:
+        """Send a prompt that the model can tell from others, and return it."""
+        self._prompts += 1
+        text = f"prompt {self._prompts} please"
+        self.type(text)
+        return text
+
+    def ask(self) -> str:
+        """Send a prompt and return the screen with the edit's question."""
+        self.prompt()
+        return self.terminal.wait_for(QUESTION)
+
+    def ide_status(self) -> str:
+        """Return the screen with the answer to /ide status."""
+        self.type("/ide status")
+        return self.terminal.wait_for_match("Connected to|Disconnected|Connecting")
+
+    def answer(self, choice: str) -> None:
+        """Answer the question about an edit with CHOICE, a word of its label."""
+        number = eventually(lambda: self._number(choice), f"{choice!r} to choose")
+        self.terminal.keys(number)
+
+    def _number(self, choice: str) -> str:
+        found = re.search(rf"(\d)\. [^\n]*{choice}", self.screen())
+        return found[1] if found else ""
+
+    def wait_for(self, text: str, seconds: float = 15) -> str:
+        """Return the screen once TEXT is on it."""
+        return self.terminal.wait_for(text, seconds)
+
+    def is_free(self) -> None:
+        """Check that the CLI is free: a new prompt is answered."""
+        text = f"answer {self._prompts + 1}"
+        self.model.script(say(text))
+        self.prompt()
+        self.terminal.wait_for(text)
+
+    def context(self) -> Context:
+        """Return the editor context that reaches the model with a new prompt."""
+        self.is_free()
+        return self.model.context()
+
+
+def in_container() -> dict[str, str]:
+    """Return what tells a CLI in a container that its Emacs is beside it."""
+    marks = ("/.dockerenv", "/run/.containerenv")
+    return {"REMOTE_CONTAINERS": "1"} if any(map(os.path.exists, marks)) else {}

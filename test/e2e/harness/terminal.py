@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs on a screen: tmux sessions that are typed into and read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .scratch import Scratch
+from .tools import Tools
+from .wait import BOUND, eventually
+
+
+class Tmux:
+    """One tmux server, which only this test talks to."""
+
+    def __init__(self, tools: Tools, scratch: Scratch) -> None:
+        self._command = [tools.tmux, "-u", "-f", "/dev/null", "-S"]
+        self._command.append(str(scratch.run / "tmux"))
+        self._environment = scratch.environment
+        self.terminals: list[Terminal] = []
+
+    def start(
+        self,
+        name: str,
+        argv: Sequence[str],
+        cwd: Path,
+        environment: Mapping[str, str],
+        size: tuple[int, int],
+    ) -> Terminal:
+        """Run ARGV in a new terminal of SIZE (columns, rows)."""
+        assigned = [f"{key}={value}" for key, value in environment.items()]
+        line = shlex.join(["env", *assigned, *argv])
+        columns, rows = map(str, size)
+        self.call("new-session", "-d", "-s", name, "-c", str(cwd),
+                  "-x", columns, "-y", rows, f"exec {line}")  # fmt: skip
+        terminal = Terminal(self, name)
+        self.terminals.append(terminal)
+        return terminal
+
+    def call(self, *arguments: str, check: bool = True) -> str:
+        """Run a tmux command and return what it prints."""
+        done = subprocess.run(
+            [*self._command, *arguments],
+            env=self._environment,
+            check=check,
+            capture_output=True,
+            text=True,
+            timeout=BOUND,
+        )
+        return done.stdout
+
+    def close(self) -> None:
+        """End the server and all that runs in it."""
+        self.call("kill-server", check=False)
+
+
+class Screen(ABC):
+    """A place where a program is typed into and read."""
+
+    name: str
+
+    @abstractmethod
+    def screen(self) -> str:
+        """Return what the screen shows."""
+
+    @abstractmethod
+    def keys(self, *keys: str) -> None:
+        """Press KEYS, spelled as tmux spells them."""
+
+    @abstractmethod
+    def text(self, text: str) -> None:
+        """Type TEXT literally."""
+
+    def wait_for(self, text: str, seconds: float = BOUND) -> str:
+        """Return the screen once TEXT is on it."""
+        return self.wait_for_match(re.escape(text), seconds)
+
+    def wait_for_match(self, pattern: str, seconds: float = BOUND) -> str:
+        """Return the screen once PATTERN is on it."""
+
+        def matching() -> str:
+            screen = self.screen()
+            return screen if re.search(pattern, screen) else ""
+
+        return eventually(matching, f"{pattern!r} on {self.name}'s screen", seconds)
+
+    def wait_until_gone(self, text: str, seconds: float = BOUND) -> None:
+        """Wait until TEXT is no longer on the screen."""
+        eventually(
+            lambda: text not in self.screen(),
+            f"{text!r} gone from {self.name}'s screen",
+            seconds,
+        )
+
+
+class Terminal(Screen):
+    """A program in a tmux session."""
+
+    def __init__(self, tmux: Tmux, name: str) -> None:
+        self._tmux = tmux
+        self.name = name
+
+    def screen(self) -> str:
+        """Return what the screen shows."""
+        return self._tmux.call("capture-pane", "-p", "-t", self.name, check=False)
+
+    def is_open(self) -> bool:
+        """Tell whether the program still has its screen."""
+        sessions = self._tmux.call("list-sessions", "-F", "#S", check=False)
+        return self.name in sessions.split()
+
+    def keys(self, *keys: str) -> None:
+        """Press KEYS, spelled as tmux spells them."""
+        self._tmux.call("send-keys", "-t", self.name, *keys)
+
+    def text(self, text: str) -> None:
+        """Type TEXT literally."""
+        self._tmux.call("send-keys", "-t", self.name, "-l", text)

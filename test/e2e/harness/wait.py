@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait for conditions, never for time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+T = TypeVar("T")
+
+INTERVAL = 0.05
+BOUND = 15.0
+
+
+def eventually(probe: Callable[[], T], what: str, seconds: float = BOUND) -> T:
+    """Return the first true value of PROBE; fail with WHAT after SECONDS."""
+    deadline = time.monotonic() + seconds
+    pause = Event()
+    while True:
+        value = probe()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:g} s: {what} (last: {value!r})")
+        pause.wait(INTERVAL)

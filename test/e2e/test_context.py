@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Emacs shows is what the model reads."""
+
+from harness.scratch import Scratch
+from harness.world import World
+
+SELECTED = """
+(with-current-buffer (window-buffer)
+  (and (region-active-p)
+       (equal "%s" (buffer-substring (region-beginning) (region-end)))))
+"""
+
+
+def test_first_prompt_tells_cursor_selection_and_files(
+    world: World, scratch: Scratch
+) -> None:
+    other = scratch.file("other.txt", "x\n")
+    file = scratch.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
+    emacs = world.emacs(other, file)
+    emacs.keys("M-<", "C-n", "C-f", "C-f", "C-Space", "C-e")
+    emacs.holds(SELECTED % "b naïve 日本 end")
+    cli = world.gemini()
+
+    assert cli.context() == {
+        "activeFile": {
+            "path": str(file),
+            "cursor": {"line": 2, "character": 18},
+            "selectedText": "b naïve 日本 end",
+        },
+        "otherOpenFiles": [str(other)],
+    }
+
+
+def test_changes_by_lisp_alone_are_told(world: World, scratch: Scratch) -> None:
+    one, two = scratch.file("one.txt", "1\n2\n3\n"), scratch.file("two.txt", "4\n5\n")
+    emacs, _, cli = world.pair(one)
+    assert cli.context()["activeFile"]["path"] == str(one)
+
+    emacs.tell("(progn (goto-char (point-min)) (forward-line 2))")
+    assert cli.context()["activeFile"]["cursor"] == {"line": 3, "character": 1}
+
+    emacs.tell("(progn (goto-char (point-min)) (push-mark (+ 3 (point)) t t))")
+    assert cli.context()["activeFile"]["selectedText"] == "1\n2"
+
+    emacs.tell(f'(find-file "{two}")')
+    context = cli.context()
+    assert context["activeFile"]["path"] == str(two)
+    assert context["otherOpenFiles"] == [str(one)]
+
+
+def test_renamed_deleted_and_killed_files_are_told(
+    world: World, scratch: Scratch
+) -> None:
+    one, two, three = (scratch.file(f"{name}.txt", "1\n") for name in ("1", "2", "3"))
+    renamed = scratch.project / "renamed.txt"
+    emacs, _, cli = world.pair(one, two, three)
+    assert cli.context()["otherOpenFiles"] == [str(two), str(one)]
+
+    emacs.eval('(kill-buffer "1.txt")')
+    assert cli.context()["otherOpenFiles"] == [str(two)]
+
+    emacs.tell(f'(write-file "{renamed}")')
+    assert cli.context()["activeFile"]["path"] == str(renamed)
+
+    two.unlink()
+    assert "otherOpenFiles" not in cli.context()
+
+
+def test_terminal_in_emacs_keeps_file_and_selection(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one two three\n")
+    emacs = world.emacs(file)
+    emacs.keys("M-<", "C-Space", "M-f")
+    emacs.holds(SELECTED % "one")
+    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+
+    assert cli.context()["activeFile"] == {
+        "path": str(file),
+        "cursor": {"line": 1, "character": 4},
+        "selectedText": "one",
+    }

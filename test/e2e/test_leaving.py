@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Emacs or its mode goes with a review open, and the CLI is not stuck."""
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+from harness.emacs import Emacs
+from harness.model import write_file
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+# Some libraries have hooks of their own, which stay once they are loaded.
+STATE = """
+(require 'ediff)
+(require 'nsm)
+(defun e2e-state ()
+  "Return what a mode could leave behind, as strings."
+  (let (state)
+    (mapatoms
+     (lambda (symbol)
+       (when (and (string-match-p "-\\\\(hook\\\\|functions\\\\)\\\\'"
+                                  (symbol-name symbol))
+                  (boundp symbol) (default-value symbol))
+         (push (format "%s %S" symbol (default-value symbol)) state))))
+    (dolist (timer (append timer-list timer-idle-list))
+      ;; Those of Emacs itself come and go.
+      (unless (or (subrp (timer--function timer))
+                  (eq (timer--function timer) 'undo-auto--boundary-timer))
+        (push (format "timer %S" (timer--function timer)) state)))
+    (dolist (process (process-list))
+      (push (format "process %s"
+                    (replace-regexp-in-string " ?<[0-9]+>" ""
+                                              (process-name process)))
+            state))
+    (dolist (buffer (buffer-list))
+      (push (format "buffer %s" (buffer-name buffer)) state))
+    (dolist (variable process-environment)
+      (push (format "environment %s" variable) state))
+    (vconcat (sort state #'string<))))
+"""
+
+
+def by_lisp(emacs: Emacs) -> None:
+    emacs.quit()
+
+
+def by_keys(emacs: Emacs) -> None:
+    emacs.keys("C-x", "C-c")
+
+
+def by_force(emacs: Emacs) -> None:
+    os.kill(emacs.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("leave", [by_lisp, by_keys, by_force])
+def test_cli_is_free_after_emacs_left(
+    world: World, scratch: Scratch, leave: Callable[[Emacs], None]
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    leave(emacs)
+
+    emacs.wait_until_gone()
+    cli.wait_for("Rejected")
+    eventually(lambda: not scratch.servers(), "the server is gone", 5)
+    assert scratch.discovery_files() == []
+    assert file.read_text() == "one\n"
+    # Ediff's own are there if nobody could remove them.
+    assert leave is by_force or scratch.temporary_files() == []
+    cli.is_free()
+
+
+def test_mode_leaves_nothing_behind(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file, mode=False, extra=STATE)
+    before = emacs.value("(e2e-state)")
+    emacs.eval("(gemini-companion-mode 1)")
+    emacs.wait_until_ready()
+    cli = world.gemini()
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    emacs.holds("(gemini-companion-diffs)")
+
+    emacs.eval("(gemini-companion-mode -1)")
+
+    cli.wait_for("Rejected")
+    eventually(lambda: not scratch.servers(), "the server is gone", 5)
+    assert scratch.temporary_files() == []
+    # Emacs 28 tidies its own hooks after the next command.
+    emacs.keys("C-a")
+    emacs.holds("(eq last-command 'move-beginning-of-line)")
+    after = emacs.value("(e2e-state)")
+    left = [f"left: {line}" for line in set(after) - set(before)]
+    gone = [f"gone: {line}" for line in set(before) - set(after)]
+    assert not left + gone, "\n".join(left + gone)
+    cli.is_free()

@@ -1,0 +1,388 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A proposal is reviewed in Emacs or in the terminal, and the CLI writes it."""
+
+from harness.emacs import Reviews
+from harness.gemini import QUESTION
+from harness.model import replace, say, write_file
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+WINDOWS = """
+(list (buffer-name (window-buffer))
+      (mapcar (lambda (window)
+                (list (buffer-name (window-buffer window))
+                      (window-point window) (window-start window)
+                      (window-edges window)))
+              (window-list nil 'no-minibuffer (frame-first-window))))
+"""
+
+
+def test_accept_writes_the_edited_proposal(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    _, reviews, cli = world.pair(file)
+    cli.model.script(replace(file, "two", "zwei"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    reviews.edit("zwei", "deux")
+    reviews.accept()
+
+    cli.wait_for("all done")
+    assert file.read_text() == "one\ndeux\nthree\n"
+    assert reviews.paths() == []
+
+
+def test_keys_edit_and_accept_the_proposal(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\ntwo\n")
+    emacs, reviews, cli = world.pair(file)
+    cli.model.script(write_file(file, "one\nzwei\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    reviews.select()
+    emacs.keys("M->")
+    emacs.terminal.text("three")
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "one\nzwei\nthree"
+
+
+def test_save_key_accepts(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    reviews.select()
+    emacs.keys("C-x", "C-s")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+
+
+def test_reject_leaves_the_file_and_frees_the_cli(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    before = emacs.value(WINDOWS)
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    emacs.keys("C-c", "C-k")
+
+    cli.wait_for("Rejected")
+    assert file.read_text() == "one\n"
+    assert emacs.value(WINDOWS) == before
+    cli.is_free()
+    assert file.read_text() == "one\n"
+
+
+def test_yes_in_the_terminal_writes_what_was_edited(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\ntwo\n")
+    emacs, reviews, cli = world.pair(file)
+    before = emacs.value(WINDOWS)
+    cli.model.script(replace(file, "two", "zwei"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    reviews.edit("zwei", "deux")
+
+    cli.answer("Allow once")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "one\ndeux\n"
+    reviews.wait_until(0)
+    assert emacs.value(WINDOWS) == before
+
+
+def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    before = emacs.value(WINDOWS)
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    cli.answer("No, suggest")
+
+    cli.wait_for("Rejected")
+    reviews.wait_until(0)
+    assert emacs.value(WINDOWS) == before
+    cli.is_free()
+    assert file.read_text() == "one\n"
+
+
+def test_quit_key_asks_and_its_answer_counts(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    emacs.eval(SELECT_CONTROL_PANEL)
+    emacs.keys("q")
+    emacs.terminal.wait_for_match("(?i)accept.*reject")
+    emacs.keys("C-g")
+    reviews.wait_until(1)
+    emacs.keys("q")
+    emacs.terminal.wait_for_match("(?i)accept.*reject")
+    emacs.keys("r")
+
+    cli.wait_for("Rejected")
+    assert file.read_text() == "one\n"
+
+
+SELECT_CONTROL_PANEL = """
+(select-window
+ (seq-find (lambda (window)
+             (with-current-buffer (window-buffer window)
+               (derived-mode-p 'ediff-mode)))
+           (window-list)))
+"""
+
+
+def test_question_of_the_quit_key_goes_when_the_terminal_answers(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    before = emacs.value(WINDOWS)
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    emacs.eval(SELECT_CONTROL_PANEL)
+    emacs.keys("q")
+    emacs.terminal.wait_for_match("(?i)accept.*reject")
+
+    cli.answer("Allow once")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+    reviews.wait_until(0)
+    eventually(lambda: emacs.value(WINDOWS) == before, "windows as before")
+    eventually(lambda: emacs.value(IN_FILE) == ["uno\n", None, True], "revert")
+    emacs.keys("M-<")
+    emacs.terminal.text("typed ")
+    emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
+
+
+def test_review_waits_for_the_minibuffer(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    emacs.keys("M-x")
+    emacs.holds("(active-minibuffer-window)")
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.wait_until(1)
+
+    emacs.terminal.text("aaa")
+    emacs.terminal.wait_for("M-x aaa")
+    emacs.holds("(< 1 (float-time (current-idle-time)))")
+    assert reviews.states() == ["pending"]
+
+    emacs.keys("C-g")
+    reviews.shown("a.txt")
+    assert reviews.proposal() == "uno\n"
+    reviews.reject()
+    cli.wait_for("Rejected")
+
+
+def test_windows_come_back_from_a_side_window(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "first\n" + "line\n" * 200)
+    other = scratch.file("b.txt", "other\n")
+    emacs, reviews, cli = world.pair(other, file)
+    emacs.eval(SIDE_WINDOW)
+    before = emacs.value(WINDOWS)
+    cli.model.script(replace(file, "first", "erste"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    emacs.keys("C-c", "C-k")
+
+    cli.wait_for("Rejected")
+    assert emacs.value(WINDOWS) == before
+
+
+SIDE_WINDOW = """
+(with-current-buffer (window-buffer)
+  (goto-char (point-min))
+  (forward-line 120)
+  (recenter 3)
+  (set-window-buffer (split-window-right) "b.txt")
+  (select-window
+   (display-buffer-in-side-window (get-buffer "*scratch*") '((side . bottom))))
+  (set-window-dedicated-p nil t)
+  (redisplay t))
+"""
+
+
+def test_new_file_in_a_new_folder_can_be_proposed_again(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.project / "new" / "b.txt"
+    _, reviews, cli = world.pair(scratch.file("a.txt"))
+    cli.model.script(write_file(file, "born\n"))
+    cli.ask()
+    reviews.shown("b.txt")
+    reviews.reject()
+    cli.wait_for("Rejected")
+    assert not file.parent.exists()
+
+    cli.model.script(write_file(file, "born again\n"), say("all done"))
+    cli.ask()
+    reviews.shown("b.txt")
+    reviews.accept()
+
+    cli.wait_for("all done")
+    assert file.read_text() == "born again\n"
+
+
+def test_line_ends_of_the_file_stay(world: World, scratch: Scratch) -> None:
+    file = scratch.file("dos.txt", b"one\r\ntwo\r\nthree")
+    _, reviews, cli = world.pair(file)
+    cli.model.script(replace(file, "two", "zwei"), say("all done"))
+    cli.ask()
+    reviews.shown("dos.txt")
+    assert reviews.proposal() == "one\nzwei\nthree"
+
+    reviews.edit("zwei", "deux")
+    reviews.accept()
+
+    cli.wait_for("all done")
+    assert file.read_bytes() == b"one\r\ndeux\r\nthree"
+
+
+def test_names_and_text_beyond_ascii_survive(world: World, scratch: Scratch) -> None:
+    file = scratch.file("größe 大小 😀.txt", "naïve 日本語 😀\n")
+    _, reviews, cli = world.pair(file)
+    cli.model.script(
+        write_file(file, "größer 日本 👩‍💻 e\u0301 \u2028 x\n"), say("all done")
+    )
+    cli.ask()
+    reviews.shown("😀.txt")
+
+    reviews.edit("日本", "中文 𝄞")
+    reviews.accept()
+
+    cli.wait_for("all done")
+    assert file.read_text() == "größer 中文 𝄞 👩‍💻 e\u0301 \u2028 x\n"
+
+
+def test_megabyte_in_one_line_survives(world: World, scratch: Scratch) -> None:
+    file = scratch.file("big.txt", "a" * 1_000_000 + "\n")
+    _, reviews, cli = world.pair(scratch.file("small.txt"))
+    cli.model.script(write_file(file, "b" * 1_000_000 + "\n"), say("all done"))
+    cli.prompt()
+    reviews.shown("big.txt")
+
+    reviews.edit("bbb", "ccc")
+    reviews.accept()
+
+    cli.wait_for("all done", 30)
+    assert file.read_text() == "ccc" + "b" * 999_997 + "\n"
+
+
+def test_clean_buffer_of_the_file_follows(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\ntwo\n")
+    emacs, reviews, cli = world.pair(file)
+    cli.model.script(replace(file, "two", "zwei"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    reviews.accept()
+
+    cli.wait_for("all done")
+    eventually(lambda: emacs.value(IN_FILE) == ["one\nzwei\n", None, True], "revert")
+    emacs.keys("M-<")
+    emacs.terminal.text("free ")
+    emacs.holds('(with-current-buffer "a.txt" (looking-back "free " 1))')
+    assert "changed on disk" not in emacs.screen()
+
+
+IN_FILE = """
+(with-current-buffer "a.txt"
+  (list (buffer-string) (buffer-modified-p) (verify-visited-file-modtime)))
+"""
+
+
+def test_buffer_with_unsaved_text_is_left_alone(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\ntwo\n")
+    emacs, reviews, cli = world.pair(file)
+    emacs.keys("M-<")
+    emacs.terminal.text("unsaved ")
+    emacs.holds('(buffer-modified-p (get-buffer "a.txt"))')
+    cli.model.script(replace(file, "two", "zwei"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    reviews.accept()
+
+    cli.wait_for("all done")
+    assert file.read_text() == "one\nzwei\n"
+    text, modified, _ = emacs.value(IN_FILE)
+    assert (text, modified) == ("unsaved one\ntwo\n", True)
+
+
+def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> None:
+    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    _, reviews, cli = world.pair(first)
+    cli.model.script(write_file(first, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+    cli.terminal.keys("C-c")
+    cli.terminal.wait_until_gone(QUESTION)
+
+    cli.model.script(write_file(second, "due\n"), say("second done"))
+    cli.ask()
+    cli.answer("Allow once")
+    cli.wait_for("second done")
+    assert (first.read_text(), second.read_text()) == ("one\n", "due\n")
+    reviews.wait_until(0)
+
+    cli.model.script(write_file(first, "UNO\n"), say("third done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    reviews.accept()
+    cli.wait_for("third done")
+    assert first.read_text() == "UNO\n"
+
+
+def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    reviews = Reviews(emacs)
+    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+    assert emacs.value(WINDOWS)[0] == "*terminal*"
+    cli.is_free()
+
+
+def test_review_goes_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    before = emacs.value(WINDOWS)
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    for process in scratch.processes("gemini-2.5-flash"):
+        process.kill()
+
+    eventually(lambda: reviews.paths() == [], "review dismissed", 20)
+    assert emacs.value(WINDOWS) == before
+    assert file.read_text() == "one\n"

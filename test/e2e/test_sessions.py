@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Several CLIs work with one Emacs."""
+
+from harness.emacs import Reviews
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+
+def test_each_cli_gets_its_own_answer(world: World, scratch: Scratch) -> None:
+    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    reviews = Reviews(world.emacs(first))
+    one, two = world.gemini("first"), world.gemini("second")
+    one.model.script(write_file(first, "uno\n"), say("all done"))
+    two.model.script(write_file(second, "due\n"), say("all done"))
+    one.ask()
+    two.ask()
+    reviews.wait_until(2)
+
+    reviews.edit("due", "dos", reviews.place("b.txt"))
+    reviews.accept(reviews.place("b.txt"))
+    two.wait_for("all done")
+    reviews.reject(reviews.place("a.txt"))
+    one.wait_for("Rejected")
+
+    assert (first.read_text(), second.read_text()) == ("one\n", "dos\n")
+    one.is_free()
+    two.is_free()
+
+
+def test_proposals_for_one_file_are_kept_apart(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    reviews = Reviews(world.emacs(file))
+    one, two = world.gemini("first"), world.gemini("second")
+    one.model.script(write_file(file, "from one\n"), say("all done"))
+    two.model.script(write_file(file, "from two\n"))
+    one.ask()
+    reviews.wait_until(1)
+    two.ask()
+    reviews.wait_until(2)
+    assert [reviews.proposal(0), reviews.proposal(1)] == ["from one\n", "from two\n"]
+
+    reviews.accept(0)
+    one.wait_for("all done")
+    assert reviews.proposal(0) == "from two\n"
+    reviews.reject(0)
+    two.wait_for("Rejected")
+
+    assert file.read_text() == "from one\n"
+    two.is_free()
