@@ -8,12 +8,15 @@ by `answer`, an ASGI application that finds its session in the request's state.
 import asyncio
 import hmac
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
 from .config import Config
-from .ide import COMMENT, Ide, Session, Stream
+from .connections import Listener
+from .ide import Ide
+from .session import COMMENT, Session, Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -32,6 +35,9 @@ INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
 
 SESSION_HEADER = b"mcp-session-id"
 
+logger = logging.getLogger(__name__)
+
+_EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _LARGEST_INITIALIZE = 64 * 1024
 _DRAIN_LIMIT = 1.0
@@ -60,12 +66,13 @@ class Asgi:
     """The ASGI application that guards the sessions."""
 
     def __init__(
-        self, config: Config, port: int, ide: Ide, answer: Application
+        self, config: Config, listener: Listener, ide: Ide, answer: Application
     ) -> None:
         self._config = config
+        self._listener = listener
         self._ide = ide
         self._answer = answer
-        self._hosts = frozenset(f"{host}:{port}".encode() for host in HOSTS)
+        self._hosts = frozenset(f"{host}:{listener.port}".encode() for host in HOSTS)
         self._authorization = f"Bearer {config.token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,6 +86,7 @@ class Asgi:
                 self._admit(scope)
                 await self._route(scope, receive, send)
             except Refusal as refusal:
+                logger.debug("HTTP out: %d %s", refusal.status, refusal.text)
                 await _refuse(refusal, receive, send)
             except _Disconnected:
                 return
@@ -91,6 +99,7 @@ class Asgi:
         authorization = _header(scope, b"authorization") or b""
         if not hmac.compare_digest(authorization, self._authorization):
             raise Refusal(401, "Unauthorized")
+        self._listener.prove(tuple(scope["client"]))
         if scope["path"] != PATH:
             raise Refusal(404, "Not Found")
         if scope["method"] not in METHODS:
@@ -104,11 +113,16 @@ class Asgi:
         if scope["method"] == "POST":
             await self._post(scope, receive, send)
         elif scope["method"] == "GET":
-            await self._get(self._ide.session(_session_id(scope)), receive, send)
+            await self._get(self._session(scope, True), receive, send)
         elif self._ide.end_session(_session_id(scope)):
             await _respond(200, "", [], send)
         else:
             raise Refusal(404, "Session not found")
+
+    def _session(self, scope: Scope, is_lasting: bool) -> Session:
+        session = self._ide.session(_session_id(scope))
+        self._ide.identify(session, scope["client"][1], is_lasting)
+        return session
 
     # POST
 
@@ -119,12 +133,14 @@ class Asgi:
         body = await self._body(scope, receive)
         initialize = _initialize(body)
         if initialize is None:
-            session = self._ide.session(_session_id(scope))
+            session = self._session(scope, False)
         else:
             session = self._ide.new_session()
+            self._ide.identify(session, scope["client"][1], False)
             body = _with_known_version(initialize, body)
             send = _with_session_id(session, send)
         scope = {**scope, "state": {"session": session}}
+        logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
         with self._ide.request(session):
             await self._answer(scope, _replayed(body, receive), send)
 
@@ -143,6 +159,7 @@ class Asgi:
     # GET
 
     async def _get(self, session: Session, receive: Receive, send: Send) -> None:
+        logger.debug("HTTP in: %s GET", session.short_id)
         stream = self._ide.open_stream(session)
         watch = asyncio.ensure_future(self._watch(session, stream, receive))
         try:
@@ -162,7 +179,16 @@ class Asgi:
         while (event := await stream.next(self._config.comment_interval)) is not None:
             await _send_body(event, True, send)
             stream.written(event)
+            if event is not COMMENT:
+                self._log_event(session, event)
+        logger.debug("HTTP out: %s end of the stream", session.short_id)
         await _send_body(b"", False, send)
+
+    def _log_event(self, session: Session, event: bytes) -> None:
+        if logger.isEnabledFor(logging.DEBUG):
+            method = _EVENT_METHOD.search(event)
+            name = method[1].decode() if method else "event"
+            logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, len(event))
 
     async def _watch(self, session: Session, stream: Stream, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

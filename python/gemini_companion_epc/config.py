@@ -28,6 +28,7 @@ class Config:
     port: int = 0
     token: str = field(default_factory=_new_token, repr=False)
     offer_tools: bool = True
+    log_file: str = ""
 
     hello_limit: float = 5
     """An EPC connection that has not said hello by then is closed."""
@@ -37,16 +38,36 @@ class Config:
     """A session without an event stream and without requests lives this long."""
     cancel_window: float = 2
     """How long after an interrupted proposal the next one is still part of it."""
+    list_limit: float = 1
+    """How long tools/list waits to know the process of its session."""
+    open_limit: float = 0.05
+    """The same for openDiff."""
     close_limit: float = 120
     """How long Emacs may take to answer close-diff."""
+    busy_check: float = 5
+    """Seconds between looks for the files while the person works."""
+    idle_check: float = 60
+    """The same while nothing happens."""
+    keep_alive: float = 10
+    """An idle connection lives this long.
+
+    Node keeps one for 4 s, and must never meet one that we close.  Not much
+    longer: hypercorn keeps one that the client has closed as long, too.
+    """
     comment_interval: float = 20
     """An event stream is never silent for longer."""
     body_limit: int = 65 * 1024 * 1024
     """The largest HTTP body in bytes: 64 MiB of text and what JSON adds."""
     body_time: float = 30
     """How long a client may take to send a body."""
+    answer_limit: float = 0.3
+    """How long a closeDiff may still wait for Emacs when the server stops."""
     flush_limit: float = 1
     """How long the outcomes may take to leave when the server stops."""
+    retire_limit: float = 0.3
+    """The same when a successor takes over."""
+    request_time: float = 0.05
+    """By then a client that has connected has sent its request."""
     end_limit: float = 0.5
     """How long the event streams, and then hypercorn, may take to end."""
     exit_limit: float = 3
@@ -87,6 +108,7 @@ def _config(start: dict[str, object]) -> Config:
         port=port,
         token=token,
         offer_tools=_take(start, "offerTools", bool, True),
+        log_file=_take(start, "logFile", str, ""),
     )
 
 

@@ -139,6 +139,11 @@ def remove(path: Path, discovery: Discovery) -> None:
         path.unlink(missing_ok=True)
 
 
+def is_whole(path: Path, discovery: Discovery) -> bool:
+    """Return whether PATH holds what DISCOVERY tells."""
+    return _read(path) == discovery.payload()
+
+
 def sweep(tmpdir: Path) -> None:
     """Remove the files of this user's dead Emacsen, and nobody else's."""
     try:

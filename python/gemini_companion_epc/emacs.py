@@ -12,14 +12,11 @@ import logging
 import math
 import os
 import re
-import shutil
 import socket
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from socketserver import ThreadingMixIn
 from typing import Any, Protocol, TypeAlias
@@ -32,7 +29,16 @@ from sexpdata import Symbol
 from . import __version__
 from .config import Config
 from .exceptions import EmacsError, EmacsGone, MalformedArgument, StartError
-from .types import CloseReason, Cursor, Diff, File, IdeContext, clean
+from .folder import PrivateFolder
+from .types import (
+    CloseReason,
+    Cursor,
+    Diff,
+    File,
+    IdeContext,
+    SessionFacts,
+    clean,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +74,12 @@ class Owner(Protocol):
 
     def diff_rejected(self, diff_id: int) -> None:
         """Take the outcome of a review that was rejected."""
+
+    def adopt_diff(self, diff: Diff) -> None:
+        """Take in DIFF, which a former process had open."""
+
+    def retire(self) -> None:
+        """Make way for a successor, which has what is open now."""
 
     def stop(self) -> None:
         """Shut down; Emacs asks for it, or is gone."""
@@ -191,50 +203,16 @@ def _roots_from(value: Sexp) -> tuple[str, ...]:
     return tuple(_text(root, "a root") for root in value)
 
 
+def _told(session: SessionFacts) -> dict[str, Sexp]:
+    told: dict[str, Sexp] = {"id": session.id}
+    if session.process is not None:
+        told["pid"] = session.process.pid
+        if session.process.directory is not None:
+            told["directory"] = clean(session.process.directory)
+    return told
+
+
 # Large texts
-
-
-class PrivateFolder:
-    """A folder of this process for the texts that are too large for EPC."""
-
-    def __init__(self) -> None:
-        try:
-            self.path = Path(tempfile.mkdtemp(prefix="gemini-companion-"))
-        except OSError as error:
-            raise StartError(
-                f"No temporary folder can be made ({error}); set TMPDIR to a "
-                "folder that can be written"
-            ) from None
-        self._lock = threading.Lock()
-        self._written = 0
-
-    def write(self, text: str) -> Path:
-        """Write TEXT to a new file and return its name."""
-        with self._lock:
-            self._written += 1
-            path = self.path / f"server-{self._written}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-            file.write(text.encode("utf-8"))
-        return path
-
-    def take(self, name: str) -> str:
-        """Return the text of the file NAME of this folder and delete it."""
-        path = Path(os.path.realpath(name))
-        if path.parent != Path(os.path.realpath(self.path)):
-            raise MalformedArgument("a text file must be in the private folder")
-        try:
-            content = path.read_bytes()
-            path.unlink()
-        except OSError as error:
-            raise MalformedArgument(
-                f"a text file cannot be read: {error.strerror}"
-            ) from None
-        return clean(content.decode("utf-8", errors="replace"))
-
-    def remove(self) -> None:
-        """Remove the folder and what is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class _Text:
@@ -250,7 +228,9 @@ class _Text:
     def __to_lisp_as__(self) -> Sexp:
         text = clean(self._text)
         if 4 * len(text) > LONGEST_TEXT and len(text.encode()) > LONGEST_TEXT:
-            return [Symbol(":file"), str(self._folder.write(text))]
+            path = self._folder.write(text)
+            if path is not None:
+                return [Symbol(":file"), str(path)]
         return text
 
 
@@ -340,6 +320,7 @@ class _Handler(EPCHandler):
         except (ValueError, IndexError) as error:
             self._answer_undecodable(sexp, str(error))
             return
+        logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
         if not self.is_proven:
             self._prove(kind.value(), uid, form[2:])
             return
@@ -438,6 +419,7 @@ class _Handler(EPCHandler):
                 logger.error("An EPC message cannot be sent: %s", error)
                 self._fail(message, str(error))
                 continue
+            logger.debug("EPC out: %s, %d bytes", _title(message), len(data))
             try:
                 self.connection.sendall(data)
             except OSError as error:
@@ -460,6 +442,15 @@ def _encode(message: tuple[Sexp, ...]) -> bytes:
     if length > LONGEST_MESSAGE:
         raise ValueError(f"it is too long: {length} bytes")
     return b"%06x%b\n" % (length, data)
+
+
+def _title(message: Sequence[Sexp]) -> str:
+    words = message[:3] if _word(message[0]) == "call" else message[:2]
+    return " ".join(_word(word)[:40] for word in words)
+
+
+def _word(value: Sexp) -> str:
+    return str(value.value() if isinstance(value, Symbol) else value)
 
 
 def _version_sentence(version: Sexp) -> str:
@@ -531,6 +522,12 @@ class Emacs:
         self._accepting: asyncio.Task[None] | None = None
         for name, method in self._methods().items():
             self._listener.register_function(method, name)
+        if self.folder.path is None:
+            self.warn(
+                f"No temporary folder can be made ({self.folder.fault}), so texts "
+                "of more than 16 MB cannot be reviewed; set TMPDIR to a folder "
+                "that can be written"
+            )
 
     @property
     def port(self) -> int:
@@ -588,7 +585,9 @@ class Emacs:
         self._early.clear()
 
     def _welcome(self) -> dict[str, object]:
-        return {**self._owner.hello(), "folder": str(self.folder.path)}
+        path = self.folder.path
+        folder = None if path is None else str(path)
+        return {**self._owner.hello(), "folder": folder}
 
     def _stop_listening(self) -> None:
         if self._accepting is not None:
@@ -633,6 +632,20 @@ class Emacs:
             diff_id = _integer(value, "ID")
             return lambda: owner.diff_rejected(diff_id)
 
+        def adopt_diff(
+            value: Sexp, session: Sexp, path: Sexp, proposal: Sexp
+        ) -> Callable[[], object]:
+            diff = Diff(
+                _integer(value, "ID"),
+                _text(session, "SESSION-ID"),
+                _text(path, "FILE-PATH"),
+                self._read_text(proposal),
+            )
+            return lambda: owner.adopt_diff(diff)
+
+        def retire() -> Callable[[], object]:
+            return owner.retire
+
         def stop() -> Callable[[], object]:
             return owner.stop
 
@@ -641,6 +654,8 @@ class Emacs:
             "roots-update": roots_update,
             "diff-accepted": diff_accepted,
             "diff-rejected": diff_rejected,
+            "adopt-diff": adopt_diff,
+            "retire": retire,
             "stop": stop,
         }
 
@@ -651,8 +666,8 @@ class Emacs:
 
     # What Emacs is asked
 
-    def open_diff(self, diff: Diff) -> None:
-        """Show DIFF, whenever it suits the person."""
+    def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+        """Show DIFF of SESSION, whenever it suits the person."""
         loop = asyncio.get_running_loop()
         text = _Text(diff.proposal, self.folder)
 
@@ -664,9 +679,7 @@ class Emacs:
                 "answer in the terminal of Gemini CLI",
             )
 
-        self._tell(
-            "open-diff", [diff.id, {"id": diff.session_id}, diff.path, text], fail
-        )
+        self._tell("open-diff", [diff.id, _told(session), diff.path, text], fail)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Take the diff DIFF_ID away; return what its proposal held."""
@@ -676,9 +689,9 @@ class Emacs:
             lambda reply: None if reply == [] else self._read_text(reply),
         )
 
-    def sessions_update(self, session_ids: Sequence[str]) -> None:
+    def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Tell which sessions are connected."""
-        self._tell("sessions-update", [[{"id": one} for one in session_ids]])
+        self._tell("sessions-update", [[_told(session) for session in sessions]])
 
     def warn(self, message: str) -> None:
         """Tell the person MESSAGE."""
@@ -687,7 +700,8 @@ class Emacs:
 
     def _tell(self, name: str, args: list[Sexp], fail: Reply | None = None) -> None:
         def log(error: Exception) -> None:
-            logger.warning("%s failed in Emacs: %s", name, error)
+            if not isinstance(error, EmacsGone):
+                logger.warning("%s failed in Emacs: %s", name, error)
 
         if not self._is_gone:
             self._call(name, args, lambda reply: None, fail or log)

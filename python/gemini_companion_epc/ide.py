@@ -6,145 +6,62 @@ keeps the promises of the Protocol below.  All of it runs in the event loop.
 """
 
 import asyncio
-import itertools
-import json
 import logging
-from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 from uuid import uuid4
 
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument
+from .session import Session, Stream, encode_event
 from .types import (
     Accepted,
     CloseReason,
     Diff,
     IdeContext,
-    Notification,
     Outcome,
+    Process,
     Rejected,
+    SessionFacts,
     clean,
-    fault,
 )
 
 logger = logging.getLogger(__name__)
 
-COMMENT = b": \r\n\r\n"
+
+FindProcess: TypeAlias = Callable[[int], Process | None]
 
 
 class Emacs(Protocol):
     """What the sessions need of Emacs."""
 
-    def open_diff(self, diff: Diff) -> None:
-        """Show DIFF, whenever it suits the person."""
+    def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+        """Show DIFF of SESSION, whenever it suits the person."""
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Take the diff DIFF_ID away; return what its proposal held."""
 
-    def sessions_update(self, session_ids: Sequence[str]) -> None:
+    def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Tell which sessions are connected."""
-
-
-class Session:
-    """One CLI, with its diffs by path and its outbox."""
-
-    def __init__(self, session_id: str) -> None:
-        self.id = session_id
-        self.diffs: dict[str, Diff] = {}
-        self.interrupted: dict[str, float] = {}
-        self.context: bytes | None = None
-        self.outcomes: deque[bytes] = deque()
-        self.flushed = asyncio.Event()
-        self.flushed.set()
-        self.stream: Stream | None = None
-        self.requests = 0
-        self.review_timer: asyncio.TimerHandle | None = None
-        self.session_timer: asyncio.TimerHandle | None = None
-
-    def show(self, context: bytes) -> None:
-        """Make CONTEXT, and no older one, what the client is to know."""
-        self.context = context
-        self._wake()
-
-    def notify(self, outcome: Outcome) -> None:
-        """Queue OUTCOME until it is written to an open stream."""
-        event = encode_event(outcome.notification())
-        if event is not None:
-            self.outcomes.append(event)
-            self.flushed.clear()
-            self._wake()
-
-    def _wake(self) -> None:
-        if self.stream is not None:
-            self.stream.wake()
-
-
-class Stream:
-    """One open event stream of a session; a newer one takes its place."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._changed = asyncio.Event()
-        self._ending = False
-        self._context: bytes | None = None
-        self.closed = asyncio.Event()
-
-    async def next(self, silence: float) -> bytes | None:
-        """Return what to write next, a comment after SILENCE, None at the end."""
-        while True:
-            self._changed.clear()
-            event = self._pending()
-            if event is not None or self._ending:
-                return event
-            try:
-                await asyncio.wait_for(self._changed.wait(), silence)
-            except asyncio.TimeoutError:
-                return COMMENT
-
-    def written(self, event: bytes) -> None:
-        """Forget EVENT, which has left; a stream that was replaced keeps it."""
-        session = self._session
-        if session.stream is not self:
-            return
-        if session.outcomes and session.outcomes[0] is event:
-            session.outcomes.popleft()
-            if not session.outcomes:
-                session.flushed.set()
-        elif event is not COMMENT:
-            self._context = event
-
-    def wake(self) -> None:
-        """Look again at what there is to write."""
-        self._changed.set()
-
-    def end(self) -> None:
-        """End the stream gracefully once everything is written."""
-        self._ending = True
-        self._changed.set()
-
-    def _pending(self) -> bytes | None:
-        session = self._session
-        if session.stream is not self:
-            return None
-        if session.outcomes and self._context is not None:
-            return session.outcomes[0]
-        if session.context is not None and session.context != self._context:
-            return session.context
-        return session.outcomes[0] if session.outcomes else None
 
 
 class Ide:
     """All sessions, and the way of each diff to exactly one end."""
 
-    def __init__(self, config: Config, emacs: Emacs) -> None:
+    def __init__(self, config: Config, emacs: Emacs, find_process: FindProcess) -> None:
         self._config = config
         self._emacs = emacs
+        self._find_process = find_process
         self._sessions: dict[str, Session] = {}
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
-        self._ids = itertools.count(1)
+        self._all_closed = asyncio.Event()
+        self._all_closed.set()
+        # Emacs hands over the diffs of a former process, but a client may open
+        # one before that: its ID must not be one of theirs.
+        self._next_id = 1000 * int(time.time()) if config.port else 1
         self._context: bytes | None = None
         self._dismissals: set[asyncio.Task[None]] = set()
         self._is_stopping = False
@@ -163,6 +80,27 @@ class Ide:
             session.context = self._context
             self._start_session_timer(session)
         return session
+
+    def identify(self, session: Session, port: int, is_lasting: bool) -> None:
+        """Find out which process has connected SESSION from PORT.
+
+        Only a connection that is lasting is sure to be there long enough.
+        """
+        if session.process is None and (session.search is None or is_lasting):
+            loop = asyncio.get_running_loop()
+            session.search = loop.create_task(
+                self._search(session, port, session.search)
+            )
+
+    async def _search(
+        self, session: Session, port: int, former: "asyncio.Task[None] | None"
+    ) -> None:
+        if former is not None:
+            await asyncio.wait([former])
+        if session.process is None:
+            session.process = await asyncio.to_thread(self._find_process, port)
+            if session.process is not None and session.stream is not None:
+                self._report_sessions()
 
     def end_session(self, session_id: str) -> bool:
         """Forget the session SESSION_ID; return whether there was one."""
@@ -206,12 +144,16 @@ class Ide:
             return
         session.stream = None
         stream.end()
+        self._start_review_timer(session)
+        self._start_session_timer(session)
+        self._report_sessions()
+
+    def _start_review_timer(self, session: Session) -> None:
+        _cancel(session.review_timer)
         loop = asyncio.get_running_loop()
         session.review_timer = loop.call_later(
             self._config.review_grace, self._dismiss_all, session
         )
-        self._start_session_timer(session)
-        self._report_sessions()
 
     def _start_session_timer(self, session: Session) -> None:
         _cancel(session.session_timer)
@@ -224,7 +166,7 @@ class Ide:
     def _report_sessions(self) -> None:
         self._emacs.sessions_update(
             [
-                session.id
+                session.facts
                 for session in self._sessions.values()
                 if session.stream is not None
             ]
@@ -240,6 +182,21 @@ class Ide:
         self._context = event
         for session in self._sessions.values():
             session.show(event)
+
+    def adopt(self, diff: Diff) -> None:
+        """Take in DIFF, which was opened in a former process."""
+        if diff.id in self._diffs or diff.id in self._closing:
+            raise MalformedArgument(f"The diff {diff.id} is open already")
+        self._next_id = max(self._next_id, diff.id + 1)
+        session = self.session(diff.session_id)
+        if diff.path in session.diffs:
+            self._dismiss(diff, "closed")
+            return
+        self._put_in(session, diff)
+        if self._is_stopping:
+            self._settle(diff, Rejected(diff.path))
+        elif session.stream is None:
+            self._start_review_timer(session)
 
     def accept(self, diff_id: int, content: str) -> None:
         """Tell the client of the diff DIFF_ID to write CONTENT."""
@@ -267,6 +224,9 @@ class Ide:
         self._take_out(session, diff)
         session.notify(outcome)
 
+    def _put_in(self, session: Session, diff: Diff) -> None:
+        self._diffs[diff.id] = session.diffs[diff.path] = diff
+
     def _take_out(self, session: Session, diff: Diff) -> None:
         del self._diffs[diff.id]
         del session.diffs[diff.path]
@@ -282,10 +242,12 @@ class Ide:
             return
         former = session.diffs.get(path)
         if former is not None:
-            self._dismiss(session, former, "closed")
-        diff = Diff(next(self._ids), session.id, path, proposal)
-        self._diffs[diff.id] = session.diffs[path] = diff
-        self._emacs.open_diff(diff)
+            self._take_out(session, former)
+            self._dismiss(former, "closed")
+        diff = Diff(self._next_id, session.id, path, proposal)
+        self._next_id += 1
+        self._put_in(session, diff)
+        self._emacs.open_diff(diff, session.facts)
 
     async def close_diff(self, session: Session, path: str) -> str | None:
         """Close the diff of PATH; return its text, None when there is none."""
@@ -295,10 +257,13 @@ class Ide:
             return None
         self._take_out(session, diff)
         self._closing[diff.id] = None
+        self._all_closed.clear()
         try:
             text = await self._final_text(diff)
         finally:
             accepted = self._closing.pop(diff.id)
+            if not self._closing:
+                self._all_closed.set()
         if text is None:
             text = accepted
         return clean(diff.proposal if text is None else text)
@@ -319,7 +284,8 @@ class Ide:
         openDiff, so the first sign is the closeDiff of a path not open here.
         """
         for diff in list(session.diffs.values()):
-            self._dismiss(session, diff, "lost")
+            self._take_out(session, diff)
+            self._dismiss(diff, "lost")
             session.notify(Rejected(diff.path))
             now = asyncio.get_running_loop().time()
             session.interrupted[path] = now + self._config.cancel_window
@@ -330,10 +296,10 @@ class Ide:
 
     def _dismiss_all(self, session: Session) -> None:
         for diff in list(session.diffs.values()):
-            self._dismiss(session, diff, "lost")
+            self._take_out(session, diff)
+            self._dismiss(diff, "lost")
 
-    def _dismiss(self, session: Session, diff: Diff, reason: CloseReason) -> None:
-        self._take_out(session, diff)
+    def _dismiss(self, diff: Diff, reason: CloseReason) -> None:
         task = asyncio.get_running_loop().create_task(
             self._tell_dismissed(diff, reason)
         )
@@ -354,10 +320,14 @@ class Ide:
         for diff in list(self._diffs.values()):
             self._settle(diff, Rejected(diff.path))
 
-    async def flush(self) -> None:
-        """Wait until every outcome has left, within the limit."""
+    async def finish_closing(self) -> None:
+        """Wait until Emacs has answered every close-diff, within the limit."""
+        await _within(self._config.answer_limit, [self._all_closed.wait()])
+
+    async def flush(self, limit: float) -> None:
+        """Wait until every outcome has left, LIMIT seconds at most."""
         waiting = [session.flushed.wait() for session in self._sessions.values()]
-        await _within(self._config.flush_limit, waiting)
+        await _within(limit, waiting)
 
     async def end_streams(self) -> None:
         """End every event stream gracefully, within the limit."""
@@ -371,16 +341,6 @@ class Ide:
         await _within(
             self._config.end_limit, [stream.closed.wait() for stream in streams]
         )
-
-
-def encode_event(notification: Notification) -> bytes | None:
-    """Return NOTIFICATION as an event, None if the client would refuse it."""
-    found = fault(notification)
-    if found is not None:
-        logger.error("Not sent: %s: %s", notification.get("method"), found)
-        return None
-    data = json.dumps(notification, separators=(",", ":"))
-    return b"event: message\r\ndata: " + data.encode("ascii") + b"\r\n\r\n"
 
 
 async def _within(

@@ -5,22 +5,24 @@ import asyncio
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from . import __version__, discovery
+from . import __version__, discovery, folder, log
 from .asgi import Asgi
 from .config import Config, parse_start_line
+from .connections import Listener, listen
 from .discovery import Discovery
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import DiscoveryError, StartError
 from .ide import Ide
-from .types import IdeContext
+from .processes import process_of, watch_process
+from .types import Diff, IdeContext
 
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIFramework
@@ -30,9 +32,6 @@ logger = logging.getLogger(__name__)
 Serve: TypeAlias = Callable[[asyncio.Event], Awaitable[None]]
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
-# Node keeps an idle connection for 4 s, and must never meet one that we close.
-# Not much longer: hypercorn keeps one that the client has closed as long, too.
-_KEEP_ALIVE = 10
 
 
 def run(cure: str) -> int:
@@ -40,7 +39,7 @@ def run(cure: str) -> int:
 
     CURE is the command that installs the packages which the server needs.
     """
-    _log_to_stderr()
+    log.to_stderr()
     try:
         config = parse_start_line(read_start_line())
         asyncio.run(_run(config))
@@ -53,15 +52,6 @@ def run(cure: str) -> int:
     return 0
 
 
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("mcp").setLevel(logging.WARNING)
-
-
 async def _run(config: Config) -> None:
     await Server(config).run()
 
@@ -71,16 +61,19 @@ class Server:
 
     def __init__(self, config: Config) -> None:
         self._config = config
-        self._socket, busy = bind_http(config.port)
-        self._port: int = self._socket.getsockname()[1]
+        self._listener, is_busy = listen(config.port)
+        self._port = self._listener.port
         self._emacs = Emacs(config, self)
-        self._ide = Ide(config, self._emacs)
+        find_process = partial(process_of, server_port=self._port)
+        self._ide = Ide(config, self._emacs, find_process)
         self._tmpdir = discovery.node_tmpdir(os.environ, os.name == "nt")
         self._discovery = Discovery(config.emacs_pid, self._port, (), config.token)
         self._discovery_path: Path | None = None
         self._said: set[str] = set()
         self._stop = asyncio.Event()
-        if busy:
+        self._is_retiring = False
+        self._restored = 0.0
+        if is_busy:
             self._emacs.warn(
                 f"Port {config.port} is taken, now it is {self._port}; "
                 "type /ide enable in each running Gemini CLI"
@@ -88,9 +81,13 @@ class Server:
 
     async def run(self) -> None:
         """Serve until Emacs leaves, asks for it, or a signal comes."""
+        self._open_log()
         _on_signals(self.stop)
         watch_stdin(self.stop)
+        # Another process may have inherited stdin and hold it open.
+        watch_process(self._config.emacs_pid, self.stop)
         self._emacs.listen()
+        folder.sweep()
         discovery.sweep(self._tmpdir)
         self.roots_update(self._config.roots)
         print(self._emacs.port, flush=True)
@@ -104,8 +101,10 @@ class Server:
         stop_http = asyncio.Event()
         serving = asyncio.create_task(self._serve(stop_http))
         stopping = asyncio.create_task(self._stop.wait())
+        keeping = asyncio.create_task(self._keep_files())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
+        keeping.cancel()
         if serving.done():
             self._stop.set()
             await self._leave()
@@ -114,9 +113,17 @@ class Server:
             await self._leave()
             await self._end_http(serving, stop_http)
 
+    def _open_log(self) -> None:
+        name = self._config.log_file
+        if name:
+            try:
+                log.to_file(name)
+            except OSError as error:
+                self._emacs.warn(f"Cannot write the log {name}: {error.strerror}")
+
     async def _serve(self, stop_http: asyncio.Event) -> None:
         serve = await asyncio.to_thread(
-            prepare_http, self._config, self._socket, self._port, self._ide
+            prepare_http, self._config, self._listener, self._ide
         )
         await serve(stop_http)
 
@@ -128,11 +135,26 @@ class Server:
             logger.info("Stopping")
             self._stop.set()
 
+    def retire(self) -> None:
+        """Begin to make way for a successor: a stop that settles nothing."""
+        if not self._stop.is_set():
+            logger.info("Retiring")
+            self._is_retiring = True
+            self._stop.set()
+
     async def _leave(self) -> None:
         _abandon_after(self._config.exit_limit)
-        self._remove_discovery()
-        self._ide.reject_all()
-        await self._ide.flush()
+        if self._is_retiring:
+            self._listener.end()
+            await asyncio.sleep(self._config.request_time)
+            flush_limit = self._config.retire_limit
+        else:
+            self._remove_discovery()
+            discovery.sweep(self._tmpdir)
+            self._ide.reject_all()
+            flush_limit = self._config.flush_limit
+        await self._ide.finish_closing()
+        await self._ide.flush(flush_limit)
         await self._emacs.close()
         await self._ide.end_streams()
 
@@ -167,6 +189,9 @@ class Server:
     def context_update(self, context: IdeContext) -> None:
         """Take the files that are open in Emacs."""
         self._ide.broadcast(context)
+        now = asyncio.get_running_loop().time()
+        if now - self._restored > self._config.busy_check:
+            self._restore_files()
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Take the folders of the open projects."""
@@ -178,16 +203,38 @@ class Server:
         self._discovery = Discovery(
             self._config.emacs_pid, self._port, workspaces, self._config.token
         )
+        self._write_discovery()
+
+    def _write_discovery(self) -> None:
         try:
             self._discovery_path = discovery.write(self._discovery, self._tmpdir)
         except DiscoveryError as error:
             self._say(str(error))
+
+    def _restore_files(self) -> None:
+        """Bring back what a cleaner of temporary files took."""
+        self._restored = asyncio.get_running_loop().time()
+        if self._stop.is_set():
+            return
+        self._emacs.folder.restore()
+        path = self._discovery_path
+        if path is None or not discovery.is_whole(path, self._discovery):
+            self._write_discovery()
+
+    async def _keep_files(self) -> None:
+        while True:
+            await asyncio.sleep(self._config.idle_check)
+            self._restore_files()
 
     def _say(self, message: str) -> None:
         """Tell the person MESSAGE, but not again with every change of the roots."""
         if message not in self._said:
             self._said.add(message)
             self._emacs.warn(message)
+
+    def adopt_diff(self, diff: Diff) -> None:
+        """Take in DIFF, which a former process had open."""
+        self._ide.adopt(diff)
 
     def diff_accepted(self, diff_id: int, text: str) -> None:
         """Take the outcome of a review that was accepted with TEXT."""
@@ -198,48 +245,27 @@ class Server:
         self._ide.reject(diff_id)
 
 
-def bind_http(port: int) -> tuple[socket.socket, bool]:
-    """Return a listening socket, and whether PORT was taken by another."""
-    try:
-        return _bound(port), False
-    except OSError:
-        if not port:
-            raise StartError("No port of 127.0.0.1 can be bound") from None
-        return bind_http(0)[0], True
-
-
-def _bound(port: int) -> socket.socket:
-    # Without IPPROTO_TCP asyncio leaves Nagle on, 40 ms for each answer.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if os.name == "posix":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen(128)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def prepare_http(config: Config, listener: socket.socket, port: int, ide: Ide) -> Serve:
+def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
     # Half a second of imports; until then clients wait in the listen queue.
     from hypercorn.asyncio import serve
     from hypercorn.config import Config as HypercornConfig
+    from hypercorn.config import Sockets
 
     from .tools import session_manager
 
-    hypercorn = HypercornConfig()
-    hypercorn.bind = [f"fd://{listener.detach()}"]
+    class Bound(HypercornConfig):
+        def create_sockets(self) -> Sockets:
+            return Sockets([], [listener], [])
+
+    hypercorn = Bound()
     hypercorn.errorlog = logging.getLogger("hypercorn")
     hypercorn.graceful_timeout = config.exit_limit
-    hypercorn.keep_alive_timeout = _KEEP_ALIVE
+    hypercorn.keep_alive_timeout = config.keep_alive
     hypercorn.include_server_header = False
 
     async def serve_until(stop_http: asyncio.Event) -> None:
         manager = session_manager(ide, config)
-        app = Asgi(config, port, ide, manager.handle_request)
+        app = Asgi(config, listener, ide, manager.handle_request)
         async with manager.run():
             await serve(
                 cast("ASGIFramework", app),

@@ -7,11 +7,12 @@ and the event streams are ours.
 """
 
 import json
+import logging
 import os
 import re
 from typing import Any, TypeAlias
 
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
@@ -29,7 +30,10 @@ from starlette.requests import Request
 from . import __version__
 from .config import Config
 from .exceptions import MalformedArgument
-from .ide import Ide, Session
+from .ide import Ide
+from .session import Session
+
+logger = logging.getLogger(__name__)
 
 Context: TypeAlias = ServerRequestContext[Any, Request]
 
@@ -64,15 +68,20 @@ _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 class Tools:
     """The handlers of tools/list and tools/call."""
 
-    def __init__(self, ide: Ide, offer_tools: bool) -> None:
+    def __init__(self, ide: Ide, config: Config) -> None:
         self._ide = ide
-        self._tools = [OPEN_DIFF, CLOSE_DIFF] if offer_tools else []
+        self._config = config
+        self._tools = [OPEN_DIFF, CLOSE_DIFF] if config.offer_tools else []
 
     async def list(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """Answer tools/list."""
-        return ListToolsResult(tools=self._tools)
+        process = await _session(context).wait_for_process(self._config.list_limit)
+        # Under an ACP client, which asks for itself, a diff is one question
+        # too many: the turn hangs until both are answered.
+        is_acp = process is not None and process.is_acp
+        return ListToolsResult(tools=[] if is_acp else self._tools)
 
     async def call(
         self, context: Context, params: CallToolRequestParams
@@ -85,18 +94,23 @@ class Tools:
         try:
             path = _path(arguments)
             if params.name == "openDiff":
-                return self._open_diff(session, path, _text(arguments, "newContent"))
+                proposal = _text(arguments, "newContent")
+                await session.wait_for_process(self._config.open_limit)
+                return self._open_diff(session, path, proposal)
             _flag(arguments, "suppressNotification")
         except MalformedArgument as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return await self._close_diff(session, path)
 
     def _open_diff(self, session: Session, path: str, proposal: str) -> CallToolResult:
+        logger.debug("openDiff: %s %d characters", session.short_id, len(proposal))
         self._ide.open_diff(session, path, proposal)
         return CallToolResult(content=[])
 
     async def _close_diff(self, session: Session, path: str) -> CallToolResult:
         text = await self._ide.close_diff(session, path)
+        size = "no diff" if text is None else f"{len(text)} characters"
+        logger.debug("closeDiff: %s %s", session.short_id, size)
         answer = {} if text is None else {"content": text}
         return CallToolResult(
             content=[TextContent(text=json.dumps(answer, ensure_ascii=False))]
@@ -105,14 +119,14 @@ class Tools:
 
 def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
     """Return what answers single requests, each apart from all others."""
-    tools = Tools(ide, config.offer_tools)
+    tools = Tools(ide, config)
     server = Server(
         "gemini-companion",
         version=__version__,
         on_list_tools=tools.list,
         on_call_tool=tools.call,
     )
-    server.middleware.clear()
+    server.middleware[:] = [_check]
     return StreamableHTTPSessionManager(
         server,
         json_response=True,
@@ -120,6 +134,21 @@ def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
         # The surrogates that asgi rewrites never make a body longer.
         max_request_body_size=config.body_limit,
     )
+
+
+async def _check(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Refuse a tools/call of a wrong shape by the name of its field.
+
+    The SDK refuses it, too, but does not say why.
+    """
+    logger.debug("HTTP in: %s %.40r", _session(ctx).short_id, ctx.method)
+    if ctx.method == "tools/call" and ctx.request_id is not None:
+        params = ctx.params or {}
+        if not isinstance(params.get("name"), str):
+            raise MCPError(INVALID_PARAMS, "name must be a string")
+        if not isinstance(params.get("arguments"), dict | None):
+            raise MCPError(INVALID_PARAMS, "arguments must be an object")
+    return await call_next(ctx)
 
 
 def _session(context: Context) -> Session:

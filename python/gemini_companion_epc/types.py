@@ -101,6 +101,23 @@ def _fitted(file: File, is_active: bool) -> File:
 
 
 @dataclass(frozen=True)
+class Process:
+    """The process of a CLI, as far as this machine tells."""
+
+    pid: int
+    directory: str | None = None
+    is_acp: bool = False
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """What Emacs is to know of a session."""
+
+    id: str
+    process: Process | None = None
+
+
+@dataclass(frozen=True)
 class Diff:
     """A proposal that awaits its outcome; the path is as the CLI sent it."""
 

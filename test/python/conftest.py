@@ -4,8 +4,11 @@
 import asyncio
 import itertools
 import os
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,10 +18,12 @@ from hypothesis import settings
 from fake_cli import FakeCli
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.config import Config
+from gemini_companion_epc.connections import listen
 from gemini_companion_epc.exceptions import EmacsGone
-from gemini_companion_epc.ide import Ide
-from gemini_companion_epc.server import bind_http, prepare_http
-from gemini_companion_epc.types import CloseReason, Diff
+from gemini_companion_epc.ide import FindProcess, Ide
+from gemini_companion_epc.processes import process_of
+from gemini_companion_epc.server import prepare_http
+from gemini_companion_epc.types import CloseReason, Diff, Process, SessionFacts
 
 Result = TypeVar("Result")
 
@@ -27,6 +32,12 @@ settings.register_profile("tests", database=None, deadline=None, print_blob=True
 settings.load_profile("tests")
 
 BOUND = 10.0
+FUZZ_INPUTS = int(os.environ.get("GC_FUZZ") or 1000)
+FUZZ_SEED = int(os.environ.get("GC_FUZZ_SEED") or random.randrange(2**32))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"fuzz: {FUZZ_INPUTS} inputs, GC_FUZZ_SEED={FUZZ_SEED}")
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +80,14 @@ def cli_of() -> Iterator[Callable[..., FakeCli]]:
         cli.close()
 
 
+def until(condition: Callable[[], object]) -> None:
+    """Wait until CONDITION holds."""
+    end = time.monotonic() + BOUND
+    while not condition():
+        assert time.monotonic() < end, "it did not come to hold"
+        threading.Event().wait(0.001)
+
+
 class StubEmacs:
     """An Emacs that is a list of what it was asked."""
 
@@ -81,7 +100,8 @@ class StubEmacs:
         self.before_answer: Callable[[int], None] = lambda diff_id: None
         self._changed = threading.Condition()
 
-    def open_diff(self, diff: Diff) -> None:
+    def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+        self.facts = session
         self._note(self.opened, diff)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
@@ -91,8 +111,8 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
-    def sessions_update(self, session_ids: Sequence[str]) -> None:
-        self._note(self.sessions, list(session_ids))
+    def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
+        self._note(self.sessions, [session.id for session in sessions])
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
         """Wait until CONDITION holds."""
@@ -108,17 +128,33 @@ class StubEmacs:
 class Alone:
     """The Gemini end on a real socket in a thread, with a stub for Emacs."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, finds_processes: bool) -> None:
         self.token = config.token
         self.emacs = StubEmacs()
-        self.ide = Ide(config, self.emacs)
-        listener, _ = bind_http(0)
-        self.port: int = listener.getsockname()[1]
-        self._serve = prepare_http(config, listener, self.port, self.ide)
+        self.searches = 0
+        self.find_process: FindProcess = lambda port: None
+        listener, _ = listen(0)
+        self.port = listener.port
+        if finds_processes:
+            self.find_process = partial(process_of, server_port=self.port)
+        self.ide = Ide(config, self.emacs, lambda port: self.find_process(port))
+        self._serve = prepare_http(config, listener, self.ide)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
         assert self._ready.wait(BOUND)
+
+    def slow_search(self) -> threading.Event:
+        """Have the search for a process last until the event is set."""
+        searched = threading.Event()
+
+        def find(port: int) -> Process:
+            self.searches += 1
+            assert searched.wait(BOUND)
+            return Process(7, "/project")
+
+        self.find_process = find
+        return searched
 
     def do(self, function: Callable[..., Result], *args: Any) -> Result:
         """Return what FUNCTION returns in the event loop."""
@@ -149,9 +185,9 @@ def serve_alone() -> Iterator[Callable[..., Alone]]:
     """A function that serves the Gemini end alone; takes fields of Config."""
     served: list[Alone] = []
 
-    def serve(**fields: Any) -> Alone:
+    def serve(finds_processes: bool = False, **fields: Any) -> Alone:
         fields = {"secret": "s", "emacs_pid": os.getpid(), **fields}
-        served.append(Alone(Config(**fields)))
+        served.append(Alone(Config(**fields), finds_processes))
         return served[-1]
 
     yield serve

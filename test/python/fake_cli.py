@@ -7,6 +7,7 @@ import json
 import queue
 import socket
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -57,7 +58,7 @@ class Events:
 
     def _read(self) -> None:
         try:
-            while line := self.response.readline():
+            for line in self._lines():
                 if line.startswith(b":"):
                     self.comments += 1
                 elif line.startswith(b"data: "):
@@ -68,6 +69,16 @@ class Events:
         finally:
             self.response.close()
             self._received.put(None)
+
+    def _lines(self) -> Iterator[bytes]:
+        # readline takes an abrupt end for the last chunk.
+        rest: list[bytes] = []
+        while data := self.response.read1(65536):
+            *lines, last = data.split(b"\n")
+            for line in lines:
+                yield b"".join(rest) + line
+                rest.clear()
+            rest.append(last)
 
 
 class FakeCli:

@@ -37,10 +37,15 @@ class Wire:
         self.calls: queue.Queue[tuple[str, list[Any]]] = queue.Queue()
         self.closed = threading.Event()
         self.answers: dict[str, Callable[..., Any]] = {}
+        self.last_uid = 0
         self._replies: dict[int, queue.Queue[tuple[str, Any]]] = {}
         self._uids = itertools.count(1)
         self._lock = threading.Lock()
         threading.Thread(target=self._read, daemon=True).start()
+
+    def number_from(self, first: int) -> None:
+        """Give the next call the id FIRST."""
+        self._uids = itertools.count(first)
 
     def call(self, name: str, *args: Any) -> Any:
         """Call NAME in the server and return its answer."""
@@ -70,6 +75,11 @@ class Wire:
             if called == name:
                 return args
 
+    def until(self, name: str, holds: Callable[[list[Any]], object]) -> None:
+        """Wait for a call of NAME with arguments for which HOLDS is true."""
+        while not holds(self.expect(name)):
+            pass
+
     def reply_to(self, uid: int) -> "queue.Queue[tuple[str, Any]]":
         reply = self._replies.setdefault(uid, queue.Queue())
         if self.closed.is_set():
@@ -98,6 +108,7 @@ class Wire:
         if kind != "call":
             self.reply_to(uid).put((kind, form[2] if len(form) > 2 else None))
             return
+        self.last_uid = uid
         name, args = form[2].value(), form[3]
         answer = self.answers.get(name, lambda *_: True)(*args)
         if answer is not NO_ANSWER:
@@ -153,6 +164,9 @@ class FakeEmacs:
     def expect(self, name: str) -> list[Any]:
         return self.wire.expect(name)
 
+    def until(self, name: str, holds: Callable[[list[Any]], object]) -> None:
+        self.wire.until(name, holds)
+
     def context(self, *files: dict[str, Any]) -> None:
         self.call("context-update", list(files))
 
@@ -162,12 +176,16 @@ class FakeEmacs:
         self._log_reader.join(BOUND)
         return status
 
-    def close(self) -> None:
+    def hang_up(self) -> None:
+        """Close both ways to the server, as an Emacs does that ends."""
         if hasattr(self, "wire"):
             self.wire.close()
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
+
+    def close(self) -> None:
+        self.hang_up()
         try:
             self.process.wait(BOUND)
         except subprocess.TimeoutExpired:

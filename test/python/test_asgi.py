@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from conftest import Alone
 from fake_cli import VERSION, FakeCli
 from gemini_companion_epc.asgi import without_lone_surrogates
+from gemini_companion_epc.connections import MOST_UNPROVEN
 from gemini_companion_epc.types import File, IdeContext, clean
 
 CliOf = Callable[[Any], FakeCli]
@@ -81,6 +82,38 @@ def test_a_websocket_is_refused(alone: Alone) -> None:
     with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
         peer.sendall(request.encode())
         assert b" 403 " in peer.recv(100)
+
+
+def test_a_flood_of_connections_keeps_nobody_out(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    events = cli.connect()
+    address = ("127.0.0.1", alone.port)
+    strangers: list[socket.socket] = []
+    try:
+        for number in range(MOST_UNPROVEN + 50):
+            strangers.append(socket.create_connection(address, 5))
+            strangers[-1].sendall(b"POST /mcp HTTP/1.1\r\n" if number % 2 else b"")
+        assert cli.ask("ping", {})["result"] == {}
+        for oldest in strangers[:50]:
+            assert oldest.recv(1) == b""
+        strangers[-1].settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            strangers[-1].recv(1)
+    finally:
+        for stranger in strangers:
+            stranger.close()
+    alone.do(alone.ide.broadcast, _context("/a"))
+    assert _paths(events.next()) == ["/a"]
+
+
+def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    with socket.create_connection(("127.0.0.1", alone.port), 5) as waiting:
+        for _ in range(MOST_UNPROVEN + 50):
+            assert cli.request("GET", headers={})[0] == 401
+        waiting.settimeout(0.05)
+        with pytest.raises(TimeoutError):
+            waiting.recv(1)
 
 
 # What is asked

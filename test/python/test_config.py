@@ -62,6 +62,7 @@ def test_a_bad_start_line_is_refused_with_a_sentence(
         {"roots": "/a"},
         {"emacsPid": 1.5},
         {"offerTools": 1},
+        {"logFile": 1},
     ],
 )
 def test_a_wrong_type_names_its_key(change: dict[str, Any]) -> None:

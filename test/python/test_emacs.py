@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import queue
@@ -10,6 +11,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
@@ -26,11 +28,19 @@ from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.emacs import LONGEST_TEXT, Emacs, context_from, parse
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone, MalformedArgument
-from gemini_companion_epc.types import Cursor, Diff, File, IdeContext
+from gemini_companion_epc.types import (
+    Cursor,
+    Diff,
+    File,
+    IdeContext,
+    Process,
+    SessionFacts,
+)
 
 Result = TypeVar("Result")
 
 SECRET = "the secret"
+SESSION = SessionFacts("session", Process(12, "/project"))
 
 
 class Owner:
@@ -57,6 +67,12 @@ class Owner:
         if diff_id == 500:
             raise RuntimeError("a bug")
         self.taken.put(("rejected", diff_id))
+
+    def adopt_diff(self, diff: Diff) -> None:
+        self.taken.put(("adopted", diff))
+
+    def retire(self) -> None:
+        self.taken.put(("retire",))
 
     def stop(self) -> None:
         self.taken.put(("stop",))
@@ -127,6 +143,11 @@ def room(room_with: Callable[..., Room]) -> Room:
 
 def _diff(text: str) -> Diff:
     return Diff(1, "session", "/a", text)
+
+
+def _folder(room: Room) -> Path:
+    assert room.emacs.folder.path is not None
+    return room.emacs.folder.path
 
 
 # S-expressions
@@ -344,6 +365,10 @@ def test_a_call_behind_the_hello_is_not_lost(room: Room) -> None:
         ("diff-accepted", [1, [Symbol(":file"), "/etc/hosts"]]),
         ("diff-accepted", [404, "x"]),
         ("diff-rejected", [500]),
+        ("adopt-diff", [1, "session", "/a"]),
+        ("adopt-diff", ["1", "session", "/a", "x"]),
+        ("adopt-diff", [1, [], "/a", "x"]),
+        ("adopt-diff", [1, "session", "/a", []]),
         ("context-update", ["x"]),
         ("roots-update", [[1]]),
         ("no-such-method", []),
@@ -395,16 +420,26 @@ def test_the_end_of_the_connection_is_a_stop(room: Room) -> None:
     assert room.owner.next() == ("stop",)
 
 
+def test_a_diff_of_a_former_process_is_handed_over(room: Room) -> None:
+    peer = room.peer()
+    path = _folder(room) / "emacs-1"
+    path.write_text("large")
+    peer.call("adopt-diff", 7, "session", "/a", {"file": str(path)})
+    assert room.owner.next() == ("adopted", Diff(7, "session", "/a", "large"))
+    assert peer.call("retire") is True
+    assert room.owner.next() == ("retire",)
+
+
 # Calls to Emacs
 
 
 def test_a_diff_reaches_emacs_and_its_text_comes_back(room: Room) -> None:
     peer = room.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: "held"
-    room.do(room.emacs.open_diff, _diff("proposal"))
+    room.do(room.emacs.open_diff, _diff("proposal"), SESSION)
     diff_id, session, path, text = peer.expect("open-diff")
     assert (diff_id, path, text) == (1, "/a", "proposal")
-    assert plist(session) == {"id": "session"}
+    assert plist(session) == {"id": "session", "pid": 12, "directory": "/project"}
     assert room.run(room.emacs.close_diff(1, "closed")) == "held"
     assert peer.expect("close-diff") == [1, Symbol("closed")]
 
@@ -458,7 +493,7 @@ def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None
         room.emacs.folder.remove()
     else:
         peer.answers["open-diff"] = lambda *args: NO_ANSWER
-    room.do(room.emacs.open_diff, _diff("x" * (LONGEST_TEXT + 1)))
+    room.do(room.emacs.open_diff, _diff("x" * 0x1000000), SESSION)
     if fault == "emacs":
         peer.expect("open-diff")
         peer.send_text('(return-error 1 "void-function")')
@@ -469,7 +504,7 @@ def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None
 
 def test_what_is_asked_before_the_hello_follows_it(room: Room) -> None:
     room.do(room.emacs.warn, "early")
-    room.do(room.emacs.open_diff, _diff("text"))
+    room.do(room.emacs.open_diff, _diff("text"), SESSION)
     peer = room.peer()
     assert peer.expect("warn") == ["early"]
     assert peer.expect("open-diff")[3] == "text"
@@ -480,7 +515,7 @@ def test_large_messages_do_not_mix(room: Room) -> None:
     peer = room.peer()
     texts = [chr(ord("a") + n) * (LONGEST_TEXT - 1) for n in range(8)]
     for text in texts:
-        room.do(room.emacs.open_diff, _diff(text))
+        room.do(room.emacs.open_diff, _diff(text), SESSION)
     threads = [
         threading.Thread(target=peer.call, args=("diff-rejected", n)) for n in range(8)
     ]
@@ -500,7 +535,7 @@ def test_a_stopped_emacs_does_not_block_the_event_loop(room: Room) -> None:
         peer.sendall(b"%06x" % len(hello) + hello.encode())
         assert peer.recv(6)
         for _ in range(60):
-            room.do(room.emacs.open_diff, _diff("x" * (LONGEST_TEXT - 1)))
+            room.do(room.emacs.open_diff, _diff("x" * (LONGEST_TEXT - 1)), SESSION)
         assert room.do(lambda: True)
 
 
@@ -530,20 +565,48 @@ def test_a_large_text_goes_through_a_private_file(
     room: Room, text: str, is_file: bool
 ) -> None:
     peer = room.peer()
-    room.do(room.emacs.open_diff, _diff(text))
+    room.do(room.emacs.open_diff, _diff(text), SESSION)
     sent = peer.expect("open-diff")[3]
     if is_file:
         path = Path(plist(sent)["file"])
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert path.parent == room.emacs.folder.path
+        assert path.parent == _folder(room)
         sent = path.read_bytes().decode("utf-8")
     assert sent == text
+
+
+def test_a_large_text_goes_as_it_is_when_no_file_can_be_written(room: Room) -> None:
+    peer = room.peer()
+    room.emacs.folder.remove()
+    text = "x" * 10_000_000
+    room.do(room.emacs.open_diff, _diff(text), SESSION)
+    assert peer.expect("open-diff")[3] == text
+    room.emacs.folder.restore()
+    room.do(room.emacs.open_diff, _diff(text), SESSION)
+    assert Path(plist(peer.expect("open-diff")[3])["file"]).read_text() == text
+
+
+def test_the_server_does_without_a_private_folder(
+    room_with: Callable[..., Room], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(prefix: str) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    room = room_with()
+    peer = room.wire()
+    assert plist(peer.call("hello", SECRET, __version__))["folder"] == []
+    assert "No space left" in peer.expect("warn")[0]
+    room.do(room.emacs.open_diff, _diff("x" * LONGEST_TEXT * 2), SESSION)
+    assert peer.expect("open-diff")[3] == "x" * LONGEST_TEXT * 2
+    with pytest.raises(ReturnedError, match="private folder"):
+        peer.call("diff-accepted", 1, {"file": "/etc/hosts"})
 
 
 def test_a_large_text_comes_back_through_a_file_that_is_deleted(room: Room) -> None:
     peer = room.peer()
     text = "\r\n\ufeff\0\U0001f600" * 100_000
-    path = room.emacs.folder.path / "emacs-1"
+    path = _folder(room) / "emacs-1"
     path.write_bytes(text.encode())
     peer.call("diff-accepted", 1, {"file": str(path)})
     assert room.owner.next() == ("accepted", 1, text)
@@ -559,7 +622,7 @@ def test_a_file_outside_of_the_folder_is_neither_read_nor_deleted(
 ) -> None:
     other = tmp_path / "other"
     other.write_text("x")
-    link = room.emacs.folder.path / "link"
+    link = _folder(room) / "link"
     link.symlink_to(other)
     peer = room.peer()
     for name in (str(other), str(link), "other"):
@@ -601,7 +664,7 @@ def test_a_large_call_costs_no_description(
     peer = room.peer()
     described.clear()
     peer.call("diff-rejected", 1)
-    room.do(room.emacs.open_diff, _diff("x"))
+    room.do(room.emacs.open_diff, _diff("x"), SESSION)
     peer.expect("open-diff")
     assert described == []
 

@@ -9,8 +9,9 @@ import pytest
 from conftest import StubEmacs
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.exceptions import MalformedArgument
-from gemini_companion_epc.ide import COMMENT, Ide, Session, Stream, encode_event
-from gemini_companion_epc.types import CloseReason, File, IdeContext, Notification
+from gemini_companion_epc.ide import Ide
+from gemini_companion_epc.session import COMMENT, Session, Stream, encode_event
+from gemini_companion_epc.types import CloseReason, Diff, File, IdeContext, Notification
 
 BOUND = 5.0
 
@@ -20,7 +21,8 @@ class Room:
 
     def __init__(self, **fields: Any) -> None:
         self.emacs = StubEmacs()
-        self.ide = Ide(Config(secret="s", emacs_pid=1, **fields), self.emacs)
+        config = Config(secret="s", emacs_pid=1, **fields)
+        self.ide = Ide(config, self.emacs, lambda port: None)
 
     def session(self) -> tuple[Session, Stream]:
         session = self.ide.new_session()
@@ -289,6 +291,69 @@ def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time() -> None:
     _run(scene, review_grace=0.05)
 
 
+def _adopted(number: int, path: str = "/a") -> Diff:
+    return Diff(number, "former", path, "proposal")
+
+
+def test_an_adopted_diff_is_settled_when_its_session_comes_back() -> None:
+    async def scene(room: Room) -> None:
+        room.ide.adopt(_adopted(7))
+        room.ide.adopt(_adopted(5, "/b"))
+        room.ide.accept(7, "edited")
+        session = room.ide.session("former")
+        stream = room.ide.open_stream(session)
+        assert await _take(stream) == _accepted("/a", "edited")
+        assert await room.ide.close_diff(session, "/b") == "proposal"
+        room.ide.open_diff(session, "/c", "x")
+        assert [diff.id for diff in room.emacs.opened] == [8]
+
+    _run(scene)
+
+
+def test_a_former_id_is_not_given_out_before_it_is_adopted() -> None:
+    async def scene(room: Room) -> None:
+        room.ide.open_diff(room.ide.session("former"), "/b", "x")
+        assert room.emacs.opened[0].id > 1_000_000
+        room.ide.adopt(_adopted(1))
+        with pytest.raises(MalformedArgument, match="open already"):
+            room.ide.adopt(_adopted(1))
+
+    _run(scene, port=4711)
+
+
+def test_an_adopted_diff_whose_session_stays_away_is_dismissed() -> None:
+    async def scene(room: Room) -> None:
+        room.ide.adopt(_adopted(7))
+        await _until(lambda: room.emacs.closed)
+        assert room.emacs.closed == [(7, "lost")]
+
+    _run(scene, review_grace=0.01)
+
+
+def test_a_newer_proposal_wins_over_an_adopted_one() -> None:
+    async def scene(room: Room) -> None:
+        session = room.ide.session("former")
+        stream = room.ide.open_stream(session)
+        room.ide.open_diff(session, "/a", "newer")
+        room.ide.adopt(_adopted(7))
+        await _until(lambda: room.emacs.closed)
+        assert room.emacs.closed == [(7, "closed")]
+        room.ide.accept(room.emacs.opened[0].id, "x")
+        assert await _take(stream) == _accepted("/a", "x")
+
+    _run(scene)
+
+
+def test_what_is_adopted_during_a_stop_is_rejected() -> None:
+    async def scene(room: Room) -> None:
+        room.ide.reject_all()
+        room.ide.adopt(_adopted(7))
+        stream = room.ide.open_stream(room.ide.session("former"))
+        assert await _take(stream) == _rejected("/a")
+
+    _run(scene)
+
+
 def test_an_idle_session_is_forgotten_with_its_diffs() -> None:
     async def scene(room: Room) -> None:
         session = room.ide.new_session()
@@ -325,7 +390,7 @@ def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
         room.ide.open_diff(session, "/a", "x")
         room.ide.reject_all()
         room.ide.open_diff(session, "/b", "y")
-        flushed = asyncio.ensure_future(room.ide.flush())
+        flushed = asyncio.ensure_future(room.ide.flush(BOUND))
         assert await _take(stream) == _rejected("/a")
         await asyncio.sleep(0)
         assert not flushed.done()
@@ -344,10 +409,10 @@ def test_a_stalled_client_delays_a_stop_by_the_limits_only() -> None:
         session, _ = room.session()
         room.ide.open_diff(session, "/a", "x")
         room.ide.reject_all()
-        await room.ide.flush()
+        await room.ide.flush(0.01)
         await room.ide.end_streams()
 
-    _run(scene, flush_limit=0.01, end_limit=0.01)
+    _run(scene, end_limit=0.01)
 
 
 def test_what_the_client_would_refuse_is_not_sent(

@@ -1,20 +1,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The whole process, between an Emacs and CLIs that are real but small."""
 
+import asyncio
 import json
+import logging
 import os
+import shutil
 import signal
 import socket
+import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
+from sexpdata import Symbol
 
+from conftest import until
 from fake_cli import Events, FakeCli
 from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, Wire, plist
+from gemini_companion_epc import log
+from gemini_companion_epc.config import Config
+from gemini_companion_epc.server import Server
 
 Start = Callable[..., FakeEmacs]
 CliOf = Callable[[Any], FakeCli]
@@ -48,7 +60,8 @@ def test_the_main_job_from_end_to_end(
     assert found["workspacePath"] == os.path.realpath(tmp_path)
     cli = cli_of(emacs)
     events = cli.connect()
-    assert plist(emacs.expect("sessions-update")[0][0]) == {"id": cli.session_id}
+    facts = {"id": cli.session_id, "pid": os.getpid(), "directory": os.getcwd()}
+    emacs.until("sessions-update", lambda args: plist(args[0][0]) == facts)
     emacs.context(
         _file("/a", active=True, line=11, character=21, **{"selected-text": "x"}),
         _file("/b"),
@@ -59,7 +72,7 @@ def test_the_main_job_from_end_to_end(
     assert second == {"path": "/b", "timestamp": 1_700_000_000_000}
     cli.open_diff("/a", "proposal")
     diff_id, session, path, text = emacs.expect("open-diff")
-    assert plist(session) == {"id": cli.session_id}
+    assert plist(session) == facts
     assert (path, text) == ("/a", "proposal")
     emacs.call("diff-accepted", diff_id, "edited")
     assert events.next()["params"] == {"filePath": "/a", "content": "edited"}
@@ -133,6 +146,43 @@ def test_a_discovery_folder_that_is_refused_is_said_and_the_server_runs(
     assert "not a folder" in emacs.expect("warn")[0]
     assert emacs.hello["discovery"] == []
     cli_of(emacs).connect()
+
+
+def test_what_a_cleaner_of_temporary_files_took_comes_back(start: Start) -> None:
+    emacs = start()
+    shutil.rmtree(emacs.tmp / "gemini")
+    Path(emacs.hello["folder"]).rmdir()
+    emacs.context(_file("/a"))
+    assert _discovery(emacs)["port"] == emacs.port
+    assert Path(emacs.hello["folder"]).is_dir()
+
+
+def test_the_discovery_file_comes_back_at_rest_too(tmp_path: Path) -> None:
+    async def scene() -> None:
+        server = Server(Config(secret="s", emacs_pid=os.getpid(), idle_check=0.01))
+        server._emacs.listen()
+        keeping = asyncio.create_task(server._keep_files())
+        files = tmp_path / "gemini" / "ide"
+        for _ in range(2):
+            await asyncio.to_thread(until, lambda: list(files.glob("*.json")))
+            shutil.rmtree(tmp_path / "gemini")
+        keeping.cancel()
+        server._listener.close()
+        await server._emacs.close()
+
+    asyncio.run(scene())
+
+
+def test_dead_files_are_swept_at_the_end_too(start: Start) -> None:
+    emacs = start()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait(BOUND)
+    path = Path(emacs.hello["discovery"])
+    left = path.with_name(f"gemini-ide-server-{dead.pid}-1.json")
+    shutil.copy(path, left)
+    emacs.call("stop")
+    assert emacs.wait() == 0
+    assert not left.exists()
 
 
 def test_port_and_token_are_kept(start: Start, cli_of: CliOf) -> None:
@@ -228,8 +278,10 @@ def test_every_stop_rejects_and_leaves_nothing_behind(
     _stops(emacs, events)
 
 
-def test_a_stop_answers_a_close_diff_that_waits_for_emacs(
-    start: Start, cli_of: CliOf
+@pytest.mark.parametrize("method", ["stop", "retire"])
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_an_end_answers_a_close_diff_that_waits_for_emacs(
+    start: Start, cli_of: CliOf, method: str, is_answered: bool
 ) -> None:
     emacs = start()
     cli = cli_of(emacs)
@@ -240,11 +292,81 @@ def test_a_stop_answers_a_close_diff_that_waits_for_emacs(
     asking = threading.Thread(target=lambda: told.append(cli.close_diff("/a")))
     asking.start()
     emacs.expect("close-diff")
-    emacs.call("stop")
+    emacs.call(method)
+    if is_answered:
+        uid = emacs.wire.last_uid
+        emacs.wire.send([Symbol("return"), uid, "edited"])
     assert events.end()
     asking.join(BOUND)
-    assert told == [{"content": "proposal"}]
+    assert told == [{"content": "edited" if is_answered else "proposal"}]
     assert emacs.wait() == 0
+
+
+def test_a_successor_takes_over_without_a_gap(
+    start: Start, cli_of: CliOf, tmp_path: Path
+) -> None:
+    first = start(tmp=tmp_path / "both")
+    cli = cli_of(first)
+    events = cli.connect()
+    cli.open_diff("/a", "proposal")
+    second = start(tmp=first.tmp, port=first.port, token=first.token)
+    assert (second.port, second.token) == (first.port, first.token)
+    diff_id, session, path, text = first.expect("open-diff")
+    second.call("adopt-diff", diff_id, plist(session)["id"], path, text)
+    began = time.monotonic()
+    first.call("retire")
+    first.hang_up()
+    assert events.end()
+    assert events.nothing()
+    assert first.wait() == 0
+    assert time.monotonic() - began < 1
+    assert _discovery(second)["authToken"] == first.token
+    events = cli.listen()
+    second.call("diff-accepted", 1, "edited")
+    assert events.next()["params"] == {"filePath": "/a", "content": "edited"}
+    cli.open_diff("/b", "x")
+    assert second.expect("open-diff")[0] > 1
+
+
+def test_every_connection_finds_one_of_two_servers(start: Start, cli_of: CliOf) -> None:
+    first = start()
+    cli_of(first).connect()
+    second = start(port=first.port, token=first.token)
+    cli_of(second).connect()
+    stop = threading.Event()
+    statuses: list[int] = []
+
+    def knock() -> None:
+        cli = cli_of(second)
+        cli.session_id = "some"
+        while not stop.is_set():
+            statuses.append(cli.post({"jsonrpc": "2.0", "method": "x"})[0])
+
+    knocking = threading.Thread(target=knock)
+    knocking.start()
+    first.call("retire")
+    assert first.wait() == 0
+    stop.set()
+    knocking.join(BOUND)
+    assert set(statuses) == {202}
+
+
+def test_the_port_of_a_killed_server_can_be_had_at_once(
+    start: Start, cli_of: CliOf
+) -> None:
+    first = start()
+    cli = cli_of(first)
+    events = cli.connect()
+    cli.open_diff("/a", "x")
+    diff_id, session, path, text = first.expect("open-diff")
+    first.process.kill()
+    assert not events.end()
+    second = start(port=first.port, token=first.token)
+    assert second.port == first.port
+    second.call("adopt-diff", diff_id, plist(session)["id"], path, text)
+    events = cli.listen()
+    second.call("diff-rejected", 1)
+    assert events.next()["params"] == {"filePath": "/a"}
 
 
 def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
@@ -271,6 +393,28 @@ def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
     assert not Path(emacs.hello["folder"]).exists()
 
 
+def test_the_server_ends_when_the_process_of_emacs_does(
+    start: Start, cli_of: CliOf
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=PIPE) as parent:
+        emacs = start(emacsPid=parent.pid)
+        cli = cli_of(emacs)
+        events = cli.connect()
+        cli.open_diff("/a", "x")
+        assert emacs.call("roots-update", []) is True
+        began = time.monotonic()
+        parent.kill()
+        _stops(emacs, [events])
+        assert time.monotonic() - began < 2
+
+
+def test_a_process_that_cannot_be_seen_is_not_watched(start: Start) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as parent:
+        parent.wait(BOUND)
+    emacs = start(emacsPid=parent.pid)
+    assert emacs.call("roots-update", []) is True
+
+
 def test_emacs_may_leave_before_the_http_server_is_up(start: Start) -> None:
     emacs = start()
     emacs.wire.close()
@@ -278,16 +422,78 @@ def test_emacs_may_leave_before_the_http_server_is_up(start: Start) -> None:
     assert not Path(emacs.hello["discovery"]).exists()
 
 
-def test_the_log_holds_neither_token_nor_secret(start: Start, cli_of: CliOf) -> None:
-    emacs = start()
-    cli = cli_of(emacs)
-    cli.connect()
+def _work(emacs: FakeEmacs, cli: FakeCli) -> None:
+    """Let every kind of event happen once."""
+    events = cli.connect()
+    emacs.context(_file("/a", active=True, **{"selected-text": "a selected text"}))
+    cli.ask("tools/list", {})
+    cli.open_diff("/a", "a proposed text")
+    emacs.call("diff-accepted", emacs.expect("open-diff")[0], "an edited text")
+    while events.next()["method"] != "ide/diffAccepted":
+        pass
+    emacs.wire.answers["close-diff"] = lambda diff_id, reason: "a held text"
+    cli.open_diff("/b", "a proposed text")
+    cli.close_diff("/b")
     cli.request("GET", headers={"Authorization": "Bearer wrong"})
     with pytest.raises(ReturnedError):
         emacs.call("no-such-method")
     emacs.call("stop")
-    emacs.wait()
-    log = "".join(emacs.log)
-    assert "HTTP port" in log
-    assert emacs.token not in log
-    assert emacs.secret not in log
+    assert emacs.wait() == 0
+
+
+def test_the_log_tells_every_event_but_no_text_and_no_secret(
+    start: Start, cli_of: CliOf, tmp_path: Path
+) -> None:
+    path = tmp_path / "server.log"
+    emacs = start(logFile=str(path))
+    cli = cli_of(emacs)
+    _work(emacs, cli)
+    log = path.read_text()
+    for event in (
+        "EPC in: call 1 hello",
+        "EPC out: call 1 sessions-update",
+        "EPC in: call 2 context-update",
+        f"HTTP in: {cli.session_id[:8]} 'initialize'",
+        f"HTTP in: {cli.session_id[:8]} GET",
+        f"HTTP out: {cli.session_id[:8]} ide/contextUpdate",
+        f"HTTP in: {cli.session_id[:8]} 'tools/call'",
+        f"openDiff: {cli.session_id[:8]} 15 characters",
+        f"closeDiff: {cli.session_id[:8]} 11 characters",
+        f"HTTP out: {cli.session_id[:8]} ide/diffAccepted",
+        "HTTP out: 401 Unauthorized",
+        "no-such-method",
+    ):
+        assert event in log
+    stderr = "".join(emacs.log)
+    assert "HTTP port" in stderr
+    assert " DEBUG " not in stderr
+    for hidden in (emacs.token, emacs.secret, " text"):
+        assert hidden not in log
+        assert hidden not in stderr
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_log_that_cannot_be_written_is_said(start: Start, tmp_path: Path) -> None:
+    emacs = start(logFile=str(tmp_path / "none" / "server.log"))
+    assert "Cannot write the log" in emacs.expect("warn")[0]
+    assert emacs.call("roots-update", []) is True
+
+
+def test_the_log_rotates_and_stays_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "_FILE_SIZE", 1000)
+    root, package = logging.getLogger(), logging.getLogger("gemini_companion_epc")
+    level = package.level
+    log.to_file(str(tmp_path / "log"))
+    handler = root.handlers[-1]
+    try:
+        for number in range(100):
+            package.debug("%d %s", number, "x\ud800" * 20)
+    finally:
+        package.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()
+    files = sorted(tmp_path.glob("log*"))
+    assert [path.name for path in files] == ["log", "log.1", "log.2", "log.3"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}

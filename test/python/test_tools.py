@@ -133,9 +133,31 @@ def test_an_unknown_tool_and_an_unknown_method_are_errors(
     assert cli.ask("resources/list", {})["error"]["code"] == -32601
 
 
-def test_arguments_of_a_wrong_shape_are_an_error(alone: Alone, cli_of: CliOf) -> None:
+@pytest.mark.parametrize(
+    ("params", "field"),
+    [
+        ({"name": "openDiff", "arguments": ["/a"]}, "arguments"),
+        ({"name": "openDiff", "arguments": "x" * 100_000}, "arguments"),
+        ({"name": 1, "arguments": {}}, "name"),
+        ({"name": None}, "name"),
+        ({"arguments": {}}, "name"),
+    ],
+)
+def test_a_call_of_a_wrong_shape_is_refused_by_its_field(
+    alone: Alone, cli_of: CliOf, params: dict[str, Any], field: str
+) -> None:
     cli = cli_of(alone)
     cli.connect()
-    answer = cli.ask("tools/call", {"name": "openDiff", "arguments": ["/a"]})
-    assert "error" in answer
+    error = cli.ask("tools/call", params)["error"]
+    assert error["code"] == -32602
+    assert error["message"].startswith(f"{field} must be")
     assert cli.ask("ping", {})["result"] == {}
+
+
+def test_a_notification_of_a_wrong_shape_is_passed_over(
+    alone: Alone, cli_of: CliOf, caplog: pytest.LogCaptureFixture
+) -> None:
+    cli = cli_of(alone)
+    cli.connect()
+    assert cli.post({"jsonrpc": "2.0", "method": "tools/call"})[0] == 202
+    assert not any(record.exc_info for record in caplog.records)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The HTTP port: bound so that a successor can share it, and never flooded.
+
+Hypercorn has no cap on connections, so the socket that it accepts from keeps
+those that have shown no bearer, and hangs up the oldest when they are too many.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections import deque
+from contextlib import suppress
+from typing import TypeAlias
+
+from .exceptions import StartError
+
+Address: TypeAlias = tuple[str, int]
+
+MOST_UNPROVEN = 256
+_BACKLOG = 128
+
+
+class Listener(socket.socket):
+    """A listening socket that sheds connections which prove nothing."""
+
+    def __init__(self, port: int) -> None:
+        # Without IPPROTO_TCP asyncio leaves Nagle on, 40 ms for each answer.
+        super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        self._unproven: dict[Address, socket.socket] = {}
+        self._late: deque[tuple[socket.socket, Address]] = deque()
+        self._is_ended = False
+        try:
+            self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if os.name == "posix":
+                self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform == "linux":
+                # A successor listens on the same port before this process ends;
+                # elsewhere the option means something else, or nothing.
+                self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            self.bind(("127.0.0.1", port))
+            self.listen(_BACKLOG)
+        except OSError:
+            self.close()
+            raise
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        port: int = self.getsockname()[1]
+        return port
+
+    def accept(self) -> tuple[socket.socket, Address]:
+        """Accept a connection; the event loop calls this."""
+        if self._is_ended:
+            return self._accept_late()
+        connection, address = super().accept()
+        self._unproven[address] = connection
+        if len(self._unproven) > MOST_UNPROVEN:
+            self._shed()
+        return connection, address
+
+    def prove(self, address: Address) -> None:
+        """Keep the connection of ADDRESS, which has shown the bearer."""
+        self._unproven.pop(address, None)
+
+    def end(self) -> None:
+        """Leave all further connections to the successor, and reset none.
+
+        Those that the kernel has completed by now are still accepted: a
+        listening socket that is shut down counts as readable.
+        """
+        if sys.platform == "linux":
+            with suppress(OSError):
+                while True:
+                    self._late.append(self.accept())
+            self._is_ended = True
+            self.shutdown(socket.SHUT_RDWR)
+
+    def _accept_late(self) -> tuple[socket.socket, Address]:
+        if self._late:
+            return self._late.popleft()
+        asyncio.get_running_loop().remove_reader(self)
+        raise BlockingIOError
+
+    def _shed(self) -> None:
+        for address, connection in list(self._unproven.items()):
+            if connection.fileno() < 0:
+                del self._unproven[address]
+        while len(self._unproven) > MOST_UNPROVEN:
+            oldest = next(iter(self._unproven))
+            with suppress(OSError):
+                self._unproven.pop(oldest).shutdown(socket.SHUT_RDWR)
+
+
+def listen(port: int) -> tuple[Listener, bool]:
+    """Return a listening socket, and whether PORT was taken by another."""
+    try:
+        return Listener(port), False
+    except OSError:
+        if not port:
+            raise StartError("No port of 127.0.0.1 can be bound") from None
+        return listen(0)[0], True

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One CLI: its session, what waits for it, and its event streams.
+
+A notification that is sent while no event stream is open would be lost, so each
+session keeps its outcomes until they are written, and the latest context.
+"""
+
+import asyncio
+import json
+import logging
+from collections import deque
+
+from .types import Diff, Notification, Outcome, Process, SessionFacts, fault
+
+logger = logging.getLogger(__name__)
+
+COMMENT = b": \r\n\r\n"
+
+
+class Session:
+    """One CLI, with its diffs by path and its outbox."""
+
+    def __init__(self, session_id: str) -> None:
+        self.id = session_id
+        self.process: Process | None = None
+        self.search: asyncio.Task[None] | None = None
+        self.diffs: dict[str, Diff] = {}
+        self.interrupted: dict[str, float] = {}
+        self.context: bytes | None = None
+        self.outcomes: deque[bytes] = deque()
+        self.flushed = asyncio.Event()
+        self.flushed.set()
+        self.stream: Stream | None = None
+        self.requests = 0
+        self.review_timer: asyncio.TimerHandle | None = None
+        self.session_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def short_id(self) -> str:
+        """What tells the session from others in the log."""
+        return self.id[:8]
+
+    @property
+    def facts(self) -> SessionFacts:
+        """What Emacs is to know of the session."""
+        return SessionFacts(self.id, self.process)
+
+    async def wait_for_process(self, limit: float) -> Process | None:
+        """Return the CLI's process, searched for LIMIT seconds more at most."""
+        if self.search is not None:
+            await asyncio.wait([self.search], timeout=limit)
+        return self.process
+
+    def show(self, context: bytes) -> None:
+        """Make CONTEXT, and no older one, what the client is to know."""
+        self.context = context
+        self._wake()
+
+    def notify(self, outcome: Outcome) -> None:
+        """Queue OUTCOME until it is written to an open stream."""
+        event = encode_event(outcome.notification())
+        if event is not None:
+            self.outcomes.append(event)
+            self.flushed.clear()
+            self._wake()
+
+    def _wake(self) -> None:
+        if self.stream is not None:
+            self.stream.wake()
+
+
+class Stream:
+    """One open event stream of a session; a newer one takes its place."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._changed = asyncio.Event()
+        self._ending = False
+        self._context: bytes | None = None
+        self.closed = asyncio.Event()
+
+    async def next(self, silence: float) -> bytes | None:
+        """Return what to write next, a comment after SILENCE, None at the end."""
+        while True:
+            self._changed.clear()
+            event = self._pending()
+            if event is not None or self._ending:
+                return event
+            try:
+                await asyncio.wait_for(self._changed.wait(), silence)
+            except asyncio.TimeoutError:
+                return COMMENT
+
+    def written(self, event: bytes) -> None:
+        """Forget EVENT, which has left; a stream that was replaced keeps it."""
+        session = self._session
+        if session.stream is not self:
+            return
+        if session.outcomes and session.outcomes[0] is event:
+            session.outcomes.popleft()
+            if not session.outcomes:
+                session.flushed.set()
+        elif event is not COMMENT:
+            self._context = event
+
+    def wake(self) -> None:
+        """Look again at what there is to write."""
+        self._changed.set()
+
+    def end(self) -> None:
+        """End the stream gracefully once everything is written."""
+        self._ending = True
+        self._changed.set()
+
+    def _pending(self) -> bytes | None:
+        session = self._session
+        if session.stream is not self:
+            return None
+        if session.outcomes and self._context is not None:
+            return session.outcomes[0]
+        if session.context is not None and session.context != self._context:
+            return session.context
+        return session.outcomes[0] if session.outcomes else None
+
+
+def encode_event(notification: Notification) -> bytes | None:
+    """Return NOTIFICATION as an event, None if the client would refuse it."""
+    found = fault(notification)
+    if found is not None:
+        logger.error("Not sent: %s: %s", notification.get("method"), found)
+        return None
+    data = json.dumps(notification, separators=(",", ":"))
+    return b"event: message\r\ndata: " + data.encode("ascii") + b"\r\n\r\n"

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Anything at all, over HTTP and over EPC: nothing may break, hang or leak.
+
+1,000 inputs; GC_FUZZ sets another number.  GC_FUZZ_SEED repeats a run, whose
+seed is printed at its end.
+"""
+
+import json
+import logging
+import random
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+import sexpdata
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from sexpdata import Symbol
+
+from conftest import FUZZ_INPUTS, FUZZ_SEED, Alone, until
+from fake_cli import FakeCli
+from fake_emacs import BOUND, FakeEmacs
+
+CliOf = Callable[[Any], FakeCli]
+Attack = Callable[[Any], None]
+
+texts = st.text(st.characters(), max_size=20)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4)
+    ),
+    max_leaves=6,
+)
+paths = st.sampled_from(["/a", "/b", "/c", "", "a", "/ssh:host:/a", "/\0"]) | texts
+arguments = st.fixed_dictionaries(
+    {},
+    optional={
+        "filePath": paths | values,
+        "newContent": texts | values,
+        "suppressNotification": values,
+    },
+)
+methods = st.sampled_from(
+    [
+        "initialize",
+        "notifications/initialized",
+        "notifications/cancelled",
+        "ping",
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "logging/setLevel",
+    ]
+)
+calls = st.fixed_dictionaries(
+    {}, optional={"name": st.sampled_from(["openDiff", "closeDiff"]) | values,
+                  "arguments": arguments | values, "_meta": values}
+)  # fmt: skip
+messages = st.fixed_dictionaries(
+    {"jsonrpc": st.just("2.0"), "method": methods | texts},
+    optional={"id": st.integers() | values, "params": calls | values},
+)
+bodies = (messages | values | st.lists(messages, max_size=3)).map(
+    lambda body: json.dumps(body).encode()
+)
+
+
+def _cut(data: bytes, at: int) -> bytes:
+    return data[: at % (len(data) + 1)]
+
+
+def _spoiled(data: bytes, at: int, by: bytes) -> bytes:
+    at %= len(data) + 1
+    return data[:at] + by + data[at + len(by) :]
+
+
+def spoiled(whole: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Return what is left of WHOLE when bytes are lost or changed."""
+    places = st.integers(0, 10_000)
+    return st.builds(_cut, whole, places) | st.builds(
+        _spoiled, whole, places, st.binary(max_size=4)
+    )
+
+
+def _fuzz(inputs: st.SearchStrategy[Any], share: float, attack: Attack) -> None:
+    settle = settings(
+        max_examples=max(1, int(FUZZ_INPUTS * share)),
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    seed(FUZZ_SEED)(settle(given(inputs)(attack)))()
+
+
+def _descriptors(pid: int | None = None) -> int:
+    return int(psutil.Process(pid).num_fds())
+
+
+def _talk(port: int, data: bytes) -> bytes:
+    """Send DATA and nothing more; return the answer, of a stream its begin."""
+    answer = b""
+    with (
+        suppress(ConnectionError),  # it may have been turned away by now
+        socket.create_connection(("127.0.0.1", port), BOUND) as peer,
+    ):
+        peer.sendall(data)
+        with suppress(OSError):
+            peer.shutdown(socket.SHUT_WR)
+        while part := peer.recv(65536):
+            answer += part
+            if b"text/event-stream" in answer:
+                break
+    return answer
+
+
+class Target:
+    """The Gemini end, and what must hold of it after an attack."""
+
+    def __init__(
+        self, alone: Alone, cli: FakeCli, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.alone = alone
+        self.cli = cli
+        self.events = cli.connect()
+        self._log = caplog
+        self._descriptors = _descriptors()
+
+    def check(self) -> None:
+        """Check that it lives, and has forgotten the attack."""
+        assert self.cli.ask("ping", {})["result"] == {}
+        self.cli.open_diff("/last", "x")
+        self.alone.do(self.alone.ide.reject, self.alone.emacs.opened[-1].id)
+        while self.events.next()["params"].get("filePath") != "/last":
+            pass
+        until(lambda: list(self.alone.ide._sessions) == [self.cli.session_id])
+        until(lambda: _descriptors() <= self._descriptors + 2)
+        bad = [one.getMessage() for one in self._log.records if one.levelno > 30]
+        assert bad == []
+        assert not any(one.exc_info for one in self._log.records)
+
+
+@pytest.fixture
+def target(
+    serve_alone: Callable[..., Alone],
+    cli_of: CliOf,
+    caplog: pytest.LogCaptureFixture,
+) -> Target:
+    caplog.set_level(logging.INFO)
+    alone = serve_alone(
+        comment_interval=0.05, keep_alive=0.02, review_grace=0.05, session_grace=0.2
+    )
+    return Target(alone, cli_of(alone), caplog)
+
+
+def test_any_body_is_answered(target: Target) -> None:
+    def attack(sent: tuple[bytes, bool]) -> None:
+        body, has_session = sent
+        headers = target.cli.headers("fuzz" if has_session else "")
+        assert target.cli.request("POST", body, headers)[0] < 500
+
+    _fuzz(st.tuples(bodies | spoiled(bodies), st.booleans()), 0.4, attack)
+    target.check()
+
+
+def test_any_request_is_answered_or_ended(target: Target) -> None:
+    lines = [
+        f"{name}: {value}\r\n".encode()
+        for name, value in target.cli.headers("fuzz").items()
+    ]
+    host = f"Host: 127.0.0.1:{target.alone.port}\r\n".encode()
+    extras = st.lists(
+        st.sampled_from(
+            [
+                b"Origin: null\r\n",
+                b"Content-Length: 5\r\n",
+                b"Content-Length: x\r\n",
+                b"Transfer-Encoding: chunked\r\n",
+                b"Transfer-Encoding: gzip\r\n",
+                b"Expect: 100-continue\r\n",
+                b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
+                b"Upgrade: h2c\r\nConnection: Upgrade\r\n",
+                b"Connection: close\r\n",
+                b"Last-Event-ID: 1\r\n",
+            ]
+        ),
+        max_size=2,
+    )
+    methods = st.sampled_from([b"GET", b"POST", b"DELETE", b"HEAD", b"PRI", b"X"])
+    targets = st.sampled_from([b"/mcp", b"/", b"*", b"http://x/mcp", b"/mcp?a=%ff"])
+    requests = st.builds(
+        lambda method, where, more, body: b"".join(
+            [method, b" ", where, b" HTTP/1.1\r\n", host, *lines, *more, b"\r\n", body]
+        ),
+        methods,
+        targets,
+        extras,
+        bodies,
+    )
+
+    def attack(data: bytes) -> None:
+        answer = _talk(target.alone.port, data)
+        assert not answer.startswith(b"HTTP/1.1 500")
+
+    _fuzz(requests | spoiled(requests) | st.binary(max_size=100), 0.3, attack)
+    target.check()
+
+
+# EPC
+
+forms = st.recursive(
+    st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+    | st.sampled_from([Symbol("t"), Symbol("nil"), Symbol(":path"), Symbol(":file")]),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=8,
+)
+# All but `stop' and `retire', which do as they are told.
+names = st.sampled_from(
+    [
+        "hello",
+        "context-update",
+        "roots-update",
+        "diff-accepted",
+        "diff-rejected",
+        "adopt-diff",
+        "no-such-method",
+    ]
+).map(Symbol)
+kinds = st.sampled_from(["call", "return", "return-error", "epc-error", "methods", "x"])
+epc_messages = st.tuples(
+    kinds.map(Symbol), st.integers(1000, 1_000_000) | forms, names | forms, forms
+).map(lambda message: sexpdata.dumps(list(message)).encode())
+
+
+def _lives(emacs: FakeEmacs, descriptors: int) -> None:
+    # An input may well have used one of the ids that come next.
+    emacs.wire.number_from(random.randrange(10**12, 10**15))
+    assert emacs.call("diff-rejected", 1) is True
+    until(lambda: _descriptors(emacs.process.pid) <= descriptors + 2)
+    assert " ERROR " not in "".join(emacs.log)
+
+
+def test_any_message_of_emacs_is_survived(start: Callable[..., FakeEmacs]) -> None:
+    emacs = start()
+    assert emacs.call("diff-rejected", 1) is True
+    descriptors = _descriptors(emacs.process.pid)
+
+    def attack(message: bytes) -> None:
+        emacs.wire.send_bytes(b"%06x" % len(message) + message)
+        assert not emacs.wire.closed.is_set()
+
+    _fuzz(epc_messages | spoiled(epc_messages) | st.binary(max_size=60), 0.2, attack)
+    _lives(emacs, descriptors)
+
+
+def test_any_stranger_is_survived(start: Callable[..., FakeEmacs]) -> None:
+    emacs = start(is_connected=False)
+    descriptors = _descriptors(emacs.process.pid)
+    framed = epc_messages.map(lambda message: b"%06x" % len(message) + message)
+
+    def attack(data: bytes) -> None:
+        assert _talk(emacs.epc_port, data) == b""
+
+    _fuzz(framed | spoiled(framed) | st.binary(max_size=60), 0.1, attack)
+    emacs.connect()
+    _lives(emacs, descriptors + 20)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
+
+import psutil
+import pytest
+
+from conftest import Alone
+from gemini_companion_epc import processes
+from gemini_companion_epc.processes import is_acp, process_of, watch_process
+from gemini_companion_epc.types import Process
+
+BOUND = 5.0
+CLIENT = """
+import sys
+from fake_cli import FakeCli
+cli = FakeCli(int(sys.argv[1]), sys.argv[2])
+cli.connect()
+print(len(cli.ask("tools/list", {})["result"]["tools"]), flush=True)
+cli.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("node gemini --acp", True),
+        ("node gemini --experimental-acp", True),
+        ("node gemini --acp=true -m x", True),
+        ("node gemini", False),
+        ("node gemini --acpx acp", False),
+        ("", False),
+    ],
+)
+def test_an_acp_client_is_known_by_its_option(command: str, expected: bool) -> None:
+    assert is_acp(command.split()) is expected
+
+
+def test_the_process_of_a_connection_is_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port), BOUND) as client:
+            own = client.getsockname()[1]
+            assert process_of(own, port) == Process(os.getpid(), os.getcwd())
+            assert process_of(own, port + 1) is None
+
+
+def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(kind: str) -> None:
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil, "net_connections", refuse)
+    assert process_of(1, 2) is None
+
+
+@pytest.mark.parametrize(("options", "expected"), [([], 2), (["--acp"], 0)])
+def test_a_cli_under_an_acp_client_is_offered_no_tools(
+    serve_alone: Callable[..., Alone], options: list[str], expected: int
+) -> None:
+    alone = serve_alone(finds_processes=True)
+    found = subprocess.run(
+        [sys.executable, "-c", CLIENT, str(alone.port), alone.token, *options],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        stdout=PIPE,
+        check=True,
+        timeout=BOUND,
+    )
+    assert int(found.stdout) == expected
+
+
+def test_a_search_that_takes_long_holds_up_nobody(
+    serve_alone: Callable[..., Alone], cli_of: Callable[[Any], Any]
+) -> None:
+    alone = serve_alone(list_limit=0.01, open_limit=0.01)
+    searched = alone.slow_search()
+    cli = cli_of(alone)
+    cli.connect()
+    assert len(cli.ask("tools/list", {})["result"]["tools"]) == 2
+    cli.open_diff("/a", "x")
+    assert alone.emacs.facts.process is None
+    searched.set()
+    alone.emacs.until(lambda emacs: len(emacs.sessions) == 2)
+    cli.open_diff("/b", "x")
+    assert alone.emacs.facts.process == Process(7, "/project")
+    assert alone.searches == 1
+
+
+@pytest.fixture
+def living() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=PIPE) as process:
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+def test_the_end_of_a_process_is_noticed(
+    living: "subprocess.Popen[bytes]",
+    monkeypatch: pytest.MonkeyPatch,
+    has_descriptors: bool,
+) -> None:
+    if not has_descriptors:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+        monkeypatch.setattr(processes, "_POLL_INTERVAL", 0.01)
+
+    async def scene() -> None:
+        gone = asyncio.Event()
+        watch_process(living.pid, gone.set)
+        await asyncio.sleep(0.05)
+        assert not gone.is_set()
+        living.kill()
+        living.wait()
+        await asyncio.wait_for(gone.wait(), BOUND)
+
+    asyncio.run(scene())
