@@ -86,6 +86,7 @@ Shorter than the first wait, as the change is some time ago then.")
 
 (defvar-local gemini-companion-context--focused nil
   "When this buffer was selected last, in milliseconds, or nil.")
+(put 'gemini-companion-context--focused 'permanent-local t)
 
 ;;;; Files
 

@@ -77,6 +77,7 @@ shows it."
   "Answer a proposal of Gemini CLI.
 \\{gemini-companion-review-mode-map}"
   :lighter nil)
+(put 'gemini-companion-review-mode 'permanent-local t)
 
 ;;;; State
 
@@ -89,14 +90,16 @@ it proposes, PROPOSAL-BUFFER the live buffer that holds it and
 that the person may edit.  STATE is `pending', `shown',
 `accepted', `rejected' or `dismissed'."
   id session file-path proposal proposal-buffer (state 'pending)
+  (frame nil :documentation "The frame that shows it, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
-  (problem nil :documentation "Why it cannot be shown, a string, or nil."))
+  (problem nil :documentation "Why it cannot be shown, a string, or nil.")
+  (accepted-text nil :documentation "The text that was accepted, or nil."))
 
 (defvar gemini-companion-diff--open nil
   "The unsettled diffs, oldest first.")
 
 (defvar gemini-companion-diff--outcome-function #'ignore
-  "Function called with ID, `accepted' or `rejected', and the text if accepted.")
+  "Function called with each diff that was accepted or rejected.")
 
 (defvar gemini-companion-diff--show-function #'ignore
   "Function that shows a diff and returns a function that hides it.")
@@ -123,7 +126,7 @@ that the person may edit.  STATE is `pending', `shown',
   "Return the diffs that await an answer, oldest first."
   (copy-sequence gemini-companion-diff--open))
 
-(defun gemini-companion-diff-text (diff)
+(defun gemini-companion-diff-proposal-text (diff)
   "Return the text in the proposal buffer of DIFF."
   (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
     (save-restriction
@@ -159,19 +162,26 @@ that the person may edit.  STATE is `pending', `shown',
 ;;;; Arrival
 
 (defun gemini-companion-diff-start (show outcome)
-  "Take proposals: show them by SHOW and tell each end to OUTCOME.
+  "Take proposals: show them by SHOW and tell each outcome by OUTCOME.
 SHOW is called with a diff and returns a function that hides it.
-OUTCOME is called with the ID of a diff, `accepted' or
-`rejected', and the text if it was accepted."
+OUTCOME is called with each diff that was accepted or rejected."
   (setq gemini-companion-diff--show-function show
         gemini-companion-diff--outcome-function outcome)
+  (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
 
-(defun gemini-companion-diff-stop (state)
-  "Move all diffs to STATE and take no more."
+(defun gemini-companion-diff-stop (state &optional now)
+  "Move all diffs to STATE and take no more.
+Their views go at once if NOW is non-nil, as Emacs is about to
+end, else when the person is between two commands."
+  (remove-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (remove-hook 'after-make-frame-functions #'gemini-companion-diff--schedule)
-  (dolist (diff (gemini-companion-diffs))
-    (gemini-companion-diff--settle diff state))
+  (let ((later (not (or now
+                        (eq real-this-command 'gemini-companion-mode)
+                        (gemini-companion-diff--between-commands-p)))))
+    (dolist (diff (gemini-companion-diffs))
+      (with-demoted-errors "Ending a review: %S"
+        (gemini-companion-diff--settle diff state later))))
   (when gemini-companion-diff--timer
     (cancel-timer gemini-companion-diff--timer))
   (gemini-companion-reconcile-stop)
@@ -235,6 +245,12 @@ Killing the buffer rejects DIFF."
   "Reject the diff whose buffer is being killed, if it is still open."
   (gemini-companion-diff--settle gemini-companion-diff-here 'rejected))
 
+(defun gemini-companion-diff--frame-deleted (frame)
+  "Reject the diff on FRAME, as FRAME is being deleted."
+  (dolist (diff (gemini-companion-diffs))
+    (when (eq frame (gemini-companion-diff-frame diff))
+      (gemini-companion-diff--settle diff 'rejected))))
+
 (defun gemini-companion-diff--schedule (&rest _)
   "Arrange that the next diff is shown soon."
   (unless gemini-companion-diff--timer
@@ -268,7 +284,7 @@ If it has to wait and ANNOUNCE is non-nil, say so."
 
 (defun gemini-companion-diff--free-p ()
   "Return non-nil if a view may appear without getting in the person's way."
-  (and (not (active-minibuffer-window))
+  (and (gemini-companion-diff--between-commands-p)
        (zerop (recursion-depth))
        (not executing-kbd-macro)
        (not defining-kbd-macro)
@@ -278,6 +294,14 @@ If it has to wait and ANNOUNCE is non-nil, say so."
        (not (input-pending-p))
        (when-let* ((idle (current-idle-time)))
          (<= gemini-companion-diff--idle-seconds (float-time idle)))))
+
+(defun gemini-companion-diff--between-commands-p ()
+  "Return non-nil if no command, prompt or key sequence is going on.
+A command that reads keys, such as `query-replace', goes on."
+  (and (not (active-minibuffer-window))
+       (null real-this-command)
+       (null prefix-arg)
+       (zerop (length (this-command-keys-vector)))))
 
 (defun gemini-companion-diff--announce (diff)
   "Say that DIFF waits, unless the person is in the echo area."
@@ -291,17 +315,23 @@ shows it")
   "Show DIFF.
 If that fails say why; the CLI's own prompt can still answer it."
   (condition-case problem
-      (progn
-        (setf (gemini-companion-diff-hide diff)
-              (funcall gemini-companion-diff--show-function diff)
-              (gemini-companion-diff-state diff) 'shown)
-        (force-mode-line-update t)
-        (run-hook-with-args 'gemini-companion-diff-opened-functions diff))
+      (setf (gemini-companion-diff-hide diff)
+            (funcall gemini-companion-diff--show-function diff)
+            (gemini-companion-diff-state diff) 'shown
+            (gemini-companion-diff-problem diff) nil)
     (error
      (setf (gemini-companion-diff-problem diff) (error-message-string problem))
      (message "%s; answer in the terminal of Gemini CLI"
               (error-message-string problem))
-     (gemini-companion-diff--schedule))))
+     (gemini-companion-diff--schedule)))
+  (when (eq (gemini-companion-diff-state diff) 'shown)
+    (force-mode-line-update t)
+    (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
+
+(defun gemini-companion-diff--run (hook diff)
+  "Run HOOK, the person's, with DIFF; an error in it is only told."
+  (with-demoted-errors "A function of the review hooks failed: %S"
+    (run-hook-with-args hook diff)))
 
 ;;;; Leaving
 
@@ -312,12 +342,12 @@ closed it, `lost' if the CLI is gone."
   (when-let* ((diff (seq-find (lambda (diff)
                                 (eql (gemini-companion-diff-id diff) id))
                               gemini-companion-diff--open)))
-    (let ((text (gemini-companion-diff-text diff)))
+    (let ((text (gemini-companion-diff-proposal-text diff)))
       (when (eq reason 'closed)
         (gemini-companion-diff--keep diff text)
         (gemini-companion-reconcile-expect
          (gemini-companion-diff-file-path diff)))
-      (gemini-companion-diff--settle diff 'dismissed nil 'later)
+      (gemini-companion-diff--settle diff 'dismissed 'later)
       text)))
 
 (defun gemini-companion-diff--keep (diff text)
@@ -331,27 +361,40 @@ The CLI is about to close DIFF and may write another text."
 Gemini CLI writes its own text"
                (gemini-companion-diff-name diff)))))
 
-(defun gemini-companion-diff--settle (diff state &optional text later)
-  "Move open DIFF to STATE and tell its outcome, with TEXT if accepted.
+(defun gemini-companion-diff--settle (diff state &optional later)
+  "Move open DIFF to STATE and tell its outcome, unless it is dismissed.
 A diff that has ended stays as it is.  The view goes at once, or
 soon if LATER is non-nil."
   (when (gemini-companion-diff--open-p diff)
-    (setf (gemini-companion-diff-state diff) state)
+    (gemini-companion-diff--tell diff state)
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open))
-    (when (memq state '(accepted rejected))
-      (funcall gemini-companion-diff--outcome-function
-               (gemini-companion-diff-id diff) state text))
     (if later
         (run-at-time 0 nil #'gemini-companion-diff--leave diff)
       (gemini-companion-diff--finish diff))))
 
+(defun gemini-companion-diff--tell (diff state)
+  "Move DIFF to STATE and tell its outcome.
+If that fails it is as before, and can be answered again."
+  (let ((former (gemini-companion-diff-state diff))
+        told)
+    (setf (gemini-companion-diff-state diff) state)
+    (unwind-protect
+        (progn
+          (when (memq state '(accepted rejected))
+            (funcall gemini-companion-diff--outcome-function diff))
+          (setq told t))
+      (unless told
+        (setf (gemini-companion-diff-state diff) former)))))
+
 (defun gemini-companion-diff--leave (diff)
   "Take away the view of DIFF, which ended without the person's doing.
-Our own question about it ends with it; another prompt is waited for."
+Our own question about it ends with it; another command or prompt
+is waited for, as its keys would go to another buffer."
   (cond ((eq diff gemini-companion-diff--asking)
          (throw 'gemini-companion-diff--asking nil))
-        ((and (gemini-companion-diff-hide diff) (active-minibuffer-window))
+        ((and (gemini-companion-diff-hide diff)
+              (not (gemini-companion-diff--between-commands-p)))
          (run-at-time 0.2 nil #'gemini-companion-diff--leave diff))
         (t (gemini-companion-diff--finish diff))))
 
@@ -362,11 +405,12 @@ Our own question about it ends with it; another prompt is waited for."
     (funcall hide))
   (let ((buffer (gemini-companion-diff-proposal-buffer diff)))
     (when (buffer-live-p buffer)
-      (kill-buffer buffer)))
+      (let ((kill-buffer-query-functions nil))
+        (kill-buffer buffer))))
   (force-mode-line-update t)
-  (run-hook-with-args 'gemini-companion-diff-closed-functions diff)
   (when gemini-companion-diff--open
-    (gemini-companion-diff--schedule)))
+    (gemini-companion-diff--schedule))
+  (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff))
 
 ;;;; Commands
 
@@ -376,13 +420,14 @@ Gemini CLI then writes that text to the file.  Without DIFF, take
 the review of the current buffer, else the one that is shown."
   (interactive)
   (let* ((diff (gemini-companion-diff--unsettled diff))
-         (text (gemini-companion-diff-text diff)))
+         (text (gemini-companion-diff-proposal-text diff)))
     (when (and (string-empty-p text)
                (not (string-empty-p (gemini-companion-diff-proposal diff))))
       (user-error "An empty text cannot be accepted: Gemini CLI would write \
 its own; reject it, or leave at least one character"))
     (gemini-companion-reconcile-expect (gemini-companion-diff-file-path diff))
-    (gemini-companion-diff--settle diff 'accepted text)))
+    (setf (gemini-companion-diff-accepted-text diff) text)
+    (gemini-companion-diff--settle diff 'accepted)))
 
 (defun gemini-companion-diff-reject (&optional diff)
   "Reject DIFF, so that Gemini CLI does not write the file.
@@ -423,8 +468,13 @@ that is shown."
   (cond ((gemini-companion-diff--shown)
          (pop-to-buffer (gemini-companion-diff-proposal-buffer
                          (gemini-companion-diff--shown))))
-        ((gemini-companion-diff--waiting)
-         (gemini-companion-diff--show (gemini-companion-diff--waiting)))
+        ((not (gemini-companion-diff--frame-p))
+         (user-error "There is no frame to show a review in"))
+        (gemini-companion-diff--open
+         ;; What could not be shown may be tried again.
+         (gemini-companion-diff--show
+          (or (gemini-companion-diff--waiting)
+              (car gemini-companion-diff--open))))
         (t (user-error "No proposal waits for an answer"))))
 
 (defun gemini-companion-last-proposal ()

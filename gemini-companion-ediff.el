@@ -29,6 +29,7 @@
 
 (require 'ediff)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-terminal)
 (require 'seq)
 
 ;;;; Original
@@ -94,7 +95,9 @@ REMARKS are shown in its header line."
 (defun gemini-companion-ediff--colour (file)
   "Highlight the current buffer as FILE would be, and run no hook for it."
   (let ((enable-local-variables nil)
-        (enable-dir-local-variables nil))
+        (enable-dir-local-variables nil)
+        ;; Some modes tell what they guess.
+        (inhibit-message t))
     ;; A mode of the person's may fail without a file; colours are no reason
     ;; to show no review.
     (with-demoted-errors "Mode for the review: %S"
@@ -123,8 +126,9 @@ Signal an error if there is nothing to show."
   (pcase-let* ((`(,text . ,remarks) (gemini-companion-ediff--original
                                      (gemini-companion-diff-file-path diff)))
                (proposal (gemini-companion-diff-proposal-buffer diff))
-               (frame (gemini-companion-ediff--frame diff)))
-    (when (string= text (gemini-companion-diff-text diff))
+               (frame (setf (gemini-companion-diff-frame diff)
+                            (gemini-companion-ediff--frame diff))))
+    (when (string= text (gemini-companion-diff-proposal-text diff))
       (user-error "Gemini CLI proposes no change of %s"
                   (gemini-companion-diff-name diff)))
     (with-current-buffer proposal
@@ -144,11 +148,17 @@ Signal an error if there is nothing to show."
                                       panel frame windows)))))
 
 (defun gemini-companion-ediff--frame (diff)
-  "Return the frame for DIFF: one with its file, or the selected one."
-  (let* ((buffer (find-buffer-visiting (gemini-companion-diff-file-path diff)))
-         (window (and buffer
-                      (or (get-buffer-window buffer)
-                          (get-buffer-window buffer 'visible)))))
+  "Return the frame for DIFF: one with its terminal, or its file.
+That is the selected frame if it shows one of them, and if none does."
+  (let* ((pid (plist-get (gemini-companion-diff-session diff) :pid))
+         (buffers (delq nil
+                        (list (and pid (gemini-companion-terminal-buffer pid))
+                              (find-buffer-visiting
+                               (gemini-companion-diff-file-path diff)))))
+         (window (or (seq-some #'get-buffer-window buffers)
+                     (seq-some (lambda (buffer)
+                                 (get-buffer-window buffer 'visible))
+                               buffers))))
     (if window (window-frame window) (selected-frame))))
 
 (defun gemini-companion-ediff--start (diff original proposal frame windows)
@@ -160,6 +170,8 @@ WINDOWS back and signal its error."
         (switch-to-buffer-obey-display-actions nil)
         ;; Side windows and dedicated ones make room too.
         (ignore-window-parameters t)
+        ;; A null character would make them binary.
+        (ediff-actual-diff-options (concat "--text " ediff-actual-diff-options))
         panel)
     (condition-case problem
         (gemini-companion-ediff--in-frame
@@ -171,8 +183,10 @@ WINDOWS back and signal its error."
                                   (setq panel (current-buffer))
                                   (gemini-companion-ediff--set-up diff))))))
       (error
-       (let ((panels (buffer-local-value 'ediff-this-buffer-ediff-sessions
-                                         proposal)))
+       (let ((panels (seq-mapcat #'gemini-companion-ediff--session-buffers
+                                 (buffer-local-value
+                                  'ediff-this-buffer-ediff-sessions
+                                  proposal))))
          (gemini-companion-ediff--restore windows)
          (with-current-buffer original
            (setq gemini-companion-diff-here nil)
@@ -200,7 +214,8 @@ Another file never gets the focus meanwhile."
 (defun gemini-companion-ediff--set-up (diff)
   "Make the control panel, which is current, one of the review of DIFF."
   (gemini-companion-diff-adopt diff)
-  (setq-local ediff-grab-mouse nil)
+  (setq-local ediff-grab-mouse nil
+              ediff-actual-diff-options ediff-actual-diff-options)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff--buffer-killed nil t)
   (local-set-key "q" #'gemini-companion-diff-quit)
   (when (< 0 ediff-number-of-differences)
@@ -209,19 +224,18 @@ Another file never gets the focus meanwhile."
 (defun gemini-companion-ediff--hide (buffers panel frame windows)
   "End the session of PANEL, kill its BUFFERS, put WINDOWS of FRAME back.
 If the person has moved to another tab of FRAME, its windows stay."
-  (when (and (frame-live-p frame)
-             (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                       (cons panel buffers)))
-    (gemini-companion-ediff--restore windows))
+  (if (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                (cons panel buffers))
+      (gemini-companion-ediff--restore windows)
+    (gemini-companion-ediff--restore-later panel frame windows))
   (mapc #'gemini-companion-ediff--kill buffers)
   (when (buffer-live-p panel)
     (gemini-companion-ediff--end panel)))
 
 (defun gemini-companion-ediff--end (panel)
   "End the Ediff session of PANEL and leave the windows as they are."
-  (let ((auxiliary (with-current-buffer panel
-                     (list ediff-diff-buffer ediff-custom-diff-buffer
-                           ediff-fine-diff-buffer ediff-error-buffer)))
+  (let ((buffers (gemini-companion-ediff--session-buffers panel))
+        (kill-buffer-query-functions nil)
         ;; With it Ediff accepts that the buffers it compared are dead; so it
         ;; does not display them.
         (this-command 'ediff-quit))
@@ -232,8 +246,14 @@ If the person has moved to another tab of FRAME, its windows stay."
         ;; The person's own hooks run in there.
         (with-demoted-errors "Ending the review: %S"
           (ediff-really-quit nil))))
-    (mapc #'gemini-companion-ediff--kill (cons panel auxiliary))
+    (mapc #'gemini-companion-ediff--kill buffers)
     (gemini-companion-ediff--forget-registry)))
+
+(defun gemini-companion-ediff--session-buffers (panel)
+  "Return PANEL and the auxiliary buffers of its Ediff session."
+  (with-current-buffer panel
+    (list panel ediff-diff-buffer ediff-custom-diff-buffer
+          ediff-fine-diff-buffer ediff-error-buffer)))
 
 (defun gemini-companion-ediff--forget-registry ()
   "Kill Ediff's list of sessions if it is empty and not on a screen."
@@ -246,7 +266,8 @@ If the person has moved to another tab of FRAME, its windows stay."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (set-buffer-modified-p nil))
-    (kill-buffer buffer)))
+    (let ((kill-buffer-query-functions nil))
+      (kill-buffer buffer))))
 
 ;;;; Windows
 
@@ -284,6 +305,38 @@ A terminal has written on meanwhile, and its windows follow it."
         (set-window-point window
                           (with-current-buffer (window-buffer window)
                             (point)))))))
+
+(defvar gemini-companion-ediff--left nil
+  "Layouts to restore when the person comes back to their tab.
+An alist of a window of a review that ended meanwhile, and what
+`gemini-companion-ediff--windows' returned.")
+
+(defun gemini-companion-ediff--restore-later (panel frame windows)
+  "Restore WINDOWS when the windows of PANEL are on FRAME again.
+The person may have moved to another tab."
+  (when-let* ((window (and (buffer-live-p panel)
+                           (frame-live-p frame)
+                           (cdr (frame-parameter frame 'tabs))
+                           (buffer-local-value 'ediff-window-B panel))))
+    (push (cons window windows) gemini-companion-ediff--left)
+    (add-hook 'window-configuration-change-hook
+              #'gemini-companion-ediff--restore-left)))
+
+(defun gemini-companion-ediff--restore-left ()
+  "Restore the layout of a tab that the person has come back to."
+  (when-let* ((left (seq-find (lambda (left) (window-live-p (car left)))
+                              gemini-companion-ediff--left)))
+    (setq gemini-companion-ediff--left
+          (delq left gemini-companion-ediff--left))
+    (gemini-companion-ediff--restore (cdr left))
+    (unless gemini-companion-ediff--left
+      (gemini-companion-ediff-forget))))
+
+(defun gemini-companion-ediff-forget ()
+  "Forget the layouts of tabs that the person has not come back to."
+  (setq gemini-companion-ediff--left nil)
+  (remove-hook 'window-configuration-change-hook
+               #'gemini-companion-ediff--restore-left))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

@@ -185,10 +185,26 @@ them with M-x ediff-current-file"
 (defun gemini-companion-reconcile--revert ()
   "Revert the current buffer in place, keeping point, markers and undo."
   (let ((revert-buffer-with-fine-grain-max-seconds 0.2)
-        (inhibit-message t))
+        (inhibit-message t)
+        (read-only buffer-read-only))
     (if (eq revert-buffer-function #'revert-buffer--default)
         (revert-buffer-with-fine-grain t t)
-      (revert-buffer t t t))))
+      (revert-buffer t t t))
+    ;; Before Emacs 29 a revert forgets it.
+    (setq buffer-read-only read-only)
+    (gemini-companion-reconcile--take-coding)))
+
+(defun gemini-companion-reconcile--take-coding ()
+  "Save the current buffer from now on in the coding that its file has now.
+Gemini CLI writes UTF-8, whatever the file was in."
+  (let* ((file buffer-file-name)
+         (coding (with-temp-buffer
+                   (insert-file-contents file)
+                   last-coding-system-used)))
+    (unless (memq (coding-system-base coding)
+                  (list 'undecided
+                        (coding-system-base buffer-file-coding-system)))
+      (setq buffer-file-coding-system coding))))
 
 (provide 'gemini-companion-reconcile)
 ;;; gemini-companion-reconcile.el ends here

@@ -29,6 +29,15 @@
 (require 'project)
 (require 'seq)
 
+(defcustom gemini-companion-roots-function #'identity
+  "Function that has the last word on the roots of this Emacs.
+It is called with the list of roots that were found, and returns
+the list that is used: absolute names of local folders.  Gemini
+CLI connects to this Emacs if it runs in one of them or below."
+  :type 'function
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
 (defconst gemini-companion-roots--terminal-modes
   '(vterm-mode eat-mode term-mode eshell-mode shell-mode
     shell-command-mode compilation-mode)
@@ -36,6 +45,9 @@
 
 (defvar gemini-companion-roots--directories nil
   "The folders from which the roots were computed last.")
+
+(defvar gemini-companion-roots--known nil
+  "Alist of (DIRECTORY . ROOT) for those folders.")
 
 (defvar gemini-companion-roots--last nil
   "The roots that were computed last.")
@@ -49,14 +61,24 @@ of the file system are never among them."
   (let ((directories (gemini-companion-roots--directories directory)))
     (unless (equal directories gemini-companion-roots--directories)
       (setq gemini-companion-roots--directories directories
+            gemini-companion-roots--known
+            (mapcar #'gemini-companion-roots--entry directories)
             gemini-companion-roots--last
-            (delete-dups
-             (delq nil (mapcar #'gemini-companion-roots--root directories)))))
+            (funcall gemini-companion-roots-function
+                     (delete-dups
+                      (delq nil (mapcar #'cdr
+                                        gemini-companion-roots--known))))))
     gemini-companion-roots--last))
+
+(defun gemini-companion-roots--entry (directory)
+  "Return a cons of DIRECTORY and its root, looked up once."
+  (or (assoc directory gemini-companion-roots--known)
+      (cons directory (gemini-companion-roots--root directory))))
 
 (defun gemini-companion-roots-forget ()
   "Forget what was computed."
   (setq gemini-companion-roots--directories nil
+        gemini-companion-roots--known nil
         gemini-companion-roots--last nil))
 
 (defun gemini-companion-roots--directories (directory)
@@ -65,7 +87,9 @@ of the file system are never among them."
    (delq nil
          (append (mapcar #'gemini-companion-roots--buffer-directory
                          (buffer-list))
-                 (list directory)))))
+                 (and directory
+                      (not (file-remote-p directory))
+                      (list directory))))))
 
 (defun gemini-companion-roots--buffer-directory (buffer)
   "Return the local folder that BUFFER works in, or nil."
@@ -96,8 +120,8 @@ of the file system are never among them."
 
 (defun gemini-companion-roots--allowed-p (root)
   "Return non-nil if ROOT is a folder that may be told to Gemini CLI."
-  (and (file-directory-p root)
-       (not (file-remote-p root))
+  (and (not (file-remote-p root))
+       (file-directory-p root)
        (not (string= root (directory-file-name (file-truename "~"))))
        (not (string= root (directory-file-name (file-truename "/"))))))
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-server.el --- The Python process and the EPC wire  -*- lexical-binding: t; -*-
+;;; gemini-companion-server.el --- The Python server: start, keep, stop  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,20 +20,15 @@
 
 ;;; Commentary:
 
-;; Start, stop and call the Python server.  The only file that knows EPC:
-;; what it hands to others are plain strings, numbers and plists.  It knows
-;; neither diffs nor context; the entry passes it the methods that the
-;; server may call and two functions that hear of its start and its end.
-;;
-;; Nothing here waits for the server.  Every call is answered by a callback
-;; or not at all.
+;; The one Python server of this Emacs.  It is started, restarted by request
+;; without Gemini CLI noticing, started again when it dies, and stopped.  A
+;; new server takes the port and token of the one before, so that a connected
+;; CLI finds it where it was.  Each server is a link of its own
+;; (gemini-companion-link.el).  What is said to it is not known here.
 
 ;;; Code:
 
-(require 'cl-lib)
-(require 'epc)
-(require 'json)
-(require 'subr-x)
+(require 'gemini-companion-link)
 
 ;;;; Customization
 
@@ -61,30 +56,36 @@ Takes effect when the server starts next."
                            buffer-file-name))
   "Folder of this package, which holds the Python part in `python'.")
 
-(defconst gemini-companion-server--start-seconds 30
-  "How long the server may take from its start to its first answer.")
+(defconst gemini-companion-server--delays '(0 1 2 4 8)
+  "Seconds before each try to start a server again that has died.
+Gemini CLI looks for it after one second, and after 1.5 more.")
 
-(defconst gemini-companion-server--stop-seconds 5
-  "How long the server may take to stop before it is killed.")
+(defconst gemini-companion-server--healthy-seconds 60
+  "A server that dies after so long has all tries again.")
 
-(defconst gemini-companion-server--log-size 32768
-  "How many characters of the server's log are kept.")
-
-(defconst gemini-companion-server--large-text 262144
-  "Texts above this size in bytes travel in a private file.")
-
-(cl-defstruct (gemini-companion-server--link
-               (:constructor gemini-companion-server--link-make)
-               (:copier nil))
-  "One running server and the wire to it.
-STATE is `starting', `ready', `stopping' or `ended'."
-  (state 'starting) command process log manager secret
-  (output "") info timer methods on-ready on-end
-  (waiting nil :documentation "Alist of METHOD and the ARGS to send next.")
-  (unanswered nil :documentation "Methods whose last post has no answer yet."))
+(defvar gemini-companion-server--client nil
+  "What `gemini-companion-server-start' was given, a plist, or nil.")
 
 (defvar gemini-companion-server--link nil
-  "The link to the server in use, or nil.")
+  "The link in use, ready or at its first start, or nil.")
+
+(defvar gemini-companion-server--next nil
+  "The link that will take the place of the one in use, or nil.")
+
+(defvar gemini-companion-server--kept nil
+  "Port and token that the next server takes over, a plist, or nil.")
+
+(defvar gemini-companion-server--discovery nil
+  "Name of the discovery file, or nil.")
+
+(defvar gemini-companion-server--since 0
+  "When the link in use became ready, in seconds since 1970.")
+
+(defvar gemini-companion-server--delays-left nil
+  "Seconds before the tries that are left to start a dead server again.")
+
+(defvar gemini-companion-server--timer nil
+  "Timer of the next try to start a dead server again, or nil.")
 
 ;;;; Command line
 
@@ -131,366 +132,197 @@ both ends have one version, and no other folder shadows a module."
     (setenv "PYTHONUTF8" "1")
     process-environment))
 
-(defun gemini-companion-server--secret ()
-  "Return a secret that nobody else can guess, as a string of hex digits."
-  (if (gnutls-available-p)
-      (secure-hash 'sha256 'iv-auto 64)
-    (secure-hash 'sha256 (format "%s %s %s %s" (random t) (random)
-                                 (emacs-pid) (current-time)))))
+;;;; Life
 
-;;;; Text
-
-(defun gemini-companion-server--clean (string)
-  "Return STRING without properties, raw bytes and lone surrogates.
-Each of them becomes U+FFFD, as Python could not read it."
-  (let ((text (substring-no-properties string)))
-    (unless (multibyte-string-p text)
-      (setq text (decode-coding-string text 'utf-8-unix t)))
-    (replace-regexp-in-string "[^\0-\uD7FF\uE000-\U0010FFFF]" "\uFFFD" text
-                              t t)))
-
-(defun gemini-companion-server--clean-all (value)
-  "Return VALUE with each string in it and in its lists clean."
-  (cond ((stringp value) (gemini-companion-server--clean value))
-        ((consp value) (mapcar #'gemini-companion-server--clean-all value))
-        (t value)))
-
-(defun gemini-companion-server--pack (link text)
-  "Return TEXT in the form for LINK: a string, or a file with it."
-  (let ((text (gemini-companion-server--clean text)))
-    (if (<= (string-bytes text) gemini-companion-server--large-text)
-        text
-      (let ((file (expand-file-name
-                   (format "emacs-%s" (gemini-companion-server--secret))
-                   (plist-get (gemini-companion-server--link-info link)
-                              :folder)))
-            (coding-system-for-write 'utf-8-unix)
-            (write-region-inhibit-fsync t)
-            (inhibit-message t))
-        (with-file-modes #o600
-          (write-region text nil file nil 'silent nil 'excl))
-        (list :file file)))))
-
-(defun gemini-companion-server--unpack (text)
-  "Return the string that TEXT, a string or a private file, stands for."
-  (pcase text
-    ((pred stringp) text)
-    (`(:file ,file)
-     (unwind-protect
-         (with-temp-buffer
-           (let ((coding-system-for-read 'utf-8-unix)
-                 (file-name-handler-alist nil))
-             (insert-file-contents file))
-           (buffer-string))
-       (delete-file file)))))
-
-;;;; Start
-
-(defun gemini-companion-server-start (roots methods on-ready on-end &rest keep)
-  "Start the server for the projects in ROOTS, without waiting for it.
-METHODS is an alist of (NAME . FUNCTION), what the server may
-call.  ON-READY is called without arguments when the server can
-be called; ON-END with the reason, a string, when it ended by
-itself or could not start, or with nil after
-`gemini-companion-server-stop'.  KEEP are plist elements for the
-first line that the server reads, such as `:port'."
-  (let* ((command (gemini-companion-server--argv))
-         (link (gemini-companion-server--link-make
-                :command command :methods methods
-                :secret (gemini-companion-server--secret)
-                :on-ready on-ready :on-end on-end)))
-    (gemini-companion-server--check command)
-    (gemini-companion-server--spawn link)
-    (setq gemini-companion-server--link link)
-    (gemini-companion-server--instruct link roots keep)
-    (setf (gemini-companion-server--link-timer link)
-          (run-at-time gemini-companion-server--start-seconds nil
-                       #'gemini-companion-server--fail link
-                       (format "It did not answer within %d seconds"
-                               gemini-companion-server--start-seconds)))))
-
-(defun gemini-companion-server--spawn (link)
-  "Start the process of LINK."
-  (let* ((process-environment (gemini-companion-server--environment))
-         (exec-path (default-value 'exec-path))
-         ;; Before Python 3.11 the current folder is searched for modules.
-         (default-directory
-          (let ((python (expand-file-name "python/"
-                                          gemini-companion-server--directory)))
-            (if (file-directory-p python) python "/")))
-         (command (gemini-companion-server--link-command link))
-         (log (generate-new-buffer " *gemini-companion log*" t))
-         (errors (make-pipe-process
-                  :name "gemini-companion log" :buffer log :noquery t
-                  :coding 'utf-8-unix :sentinel #'ignore
-                  :filter #'gemini-companion-server--keep-log)))
-    (setf (gemini-companion-server--link-log link) log)
-    (condition-case problem
-        (setf (gemini-companion-server--link-process link)
-              (make-process
-               :name "gemini-companion" :command command :noquery t
-               :connection-type 'pipe :coding 'utf-8-unix :stderr errors
-               :filter (lambda (_process string)
-                         (gemini-companion-server--read-port link string))
-               :sentinel (lambda (process _event)
-                           (unless (process-live-p process)
-                             (gemini-companion-server--exited link)))))
-      (error
-       (delete-process errors)
-       (kill-buffer log)
-       (user-error "Cannot run %s (%s); customize \
-`gemini-companion-server-command'"
-                   (car command) (error-message-string problem))))))
-
-(defun gemini-companion-server--instruct (link roots keep)
-  "Send LINK's server its first line, with ROOTS and the plist KEEP."
-  ;; A program that ends at once makes this fail; its sentinel tells more.
-  (ignore-errors
-    (process-send-string
-     (gemini-companion-server--link-process link)
-     (concat (json-encode
-              (append (list :secret (gemini-companion-server--link-secret link)
-                            :version gemini-companion-server-version
-                            :emacsPid (emacs-pid)
-                            :roots (vconcat roots))
-                      keep))
-             "\n"))))
-
-(defun gemini-companion-server--keep-log (process string)
-  "Append STRING to the log buffer of PROCESS, and keep its end only."
-  (when (buffer-live-p (process-buffer process))
-    (with-current-buffer (process-buffer process)
-      (goto-char (point-max))
-      (insert string)
-      (when (> (buffer-size) (* 2 gemini-companion-server--log-size))
-        (delete-region (point-min) (- (point-max)
-                                      gemini-companion-server--log-size))))))
-
-(defun gemini-companion-server--read-port (link string)
-  "Connect LINK when STRING completes the line that names the EPC port."
-  (let ((output (concat (gemini-companion-server--link-output link) string)))
-    (setf (gemini-companion-server--link-output link) output)
-    (cond
-     ((gemini-companion-server--link-manager link))
-     ((string-match "\\`\\([0-9]+\\)\r?\n" output)
-      (gemini-companion-server--connect
-       link (string-to-number (match-string 1 output))))
-     ((or (string-search "\n" output) (not (string-match-p "\\`[0-9]*\r?\\'" output)))
-      (gemini-companion-server--fail
-       link (format "Instead of its port it printed: %s"
-                    (truncate-string-to-width (string-trim output) 200)))))))
-
-(defun gemini-companion-server--connect (link port)
-  "Open the EPC connection of LINK to PORT and say hello."
+(defun gemini-companion-server-start (roots methods on-ready on-end)
+  "Start the server, without waiting for it.
+ROOTS is a function that returns the roots to begin with; METHODS
+an alist of (NAME . FUNCTION), what the server may call.  ON-READY
+is called when it can be called: with `started', with `restarted'
+after `gemini-companion-server-restart', or with `recovered' after
+it had died.  ON-END is called with a string when it could not
+start or died too often."
+  (setq gemini-companion-server--client
+        (list :roots roots :methods methods :ready on-ready :end on-end)
+        gemini-companion-server--kept nil
+        gemini-companion-server--delays-left
+        gemini-companion-server--delays)
   (condition-case problem
-      (let* ((connection (epc:connect "127.0.0.1" port))
-             (manager (make-epc:manager
-                       :title "gemini-companion" :port port
-                       :commands (gemini-companion-server--link-command link)
-                       :connection connection)))
-        ;; EPC's own name for the buffer lacks the space that hides it.
-        (with-current-buffer (epc:connection-buffer connection)
-          (rename-buffer " *gemini-companion wire*" t))
-        (setf (gemini-companion-server--link-manager link) manager)
-        (pcase-dolist (`(,name . ,function)
-                       (gemini-companion-server--link-methods link))
-          (epc:define-method manager name
-                             (gemini-companion-server--method link function)))
-        (epc:init-epc-layer manager)
-        (gemini-companion-server--request
-         link 'hello (list (gemini-companion-server--link-secret link)
-                           gemini-companion-server-version)
-         (lambda (info) (gemini-companion-server--greeted link info))
-         (lambda (message) (gemini-companion-server--fail link message))))
-    (error (gemini-companion-server--fail link
-                                          (error-message-string problem)))))
+      (setq gemini-companion-server--link
+            (gemini-companion-server--launch 'started))
+    (error
+     (setq gemini-companion-server--client nil)
+     (signal (car problem) (cdr problem)))))
 
-(defun gemini-companion-server--method (link function)
-  "Return FUNCTION for use by EPC: texts unpacked and packed.
-A string that FUNCTION returns is packed for LINK."
-  (lambda (&rest args)
-    (let ((value (apply function
-                        (mapcar (lambda (arg)
-                                  (if (eq (car-safe arg) :file)
-                                      (gemini-companion-server--unpack arg)
-                                    arg))
-                                args))))
-      (if (stringp value)
-          (gemini-companion-server--pack link value)
-        value))))
-
-(defun gemini-companion-server--greeted (link info)
-  "Note that the server of LINK answered hello with INFO."
-  (when (eq (gemini-companion-server--link-state link) 'starting)
-    (cancel-timer (gemini-companion-server--link-timer link))
-    (setf (gemini-companion-server--link-info link) info
-          (gemini-companion-server--link-state link) 'ready)
-    (funcall (gemini-companion-server--link-on-ready link))))
-
-;;;; End
+(defun gemini-companion-server-restart ()
+  "Have a new server take the place of the present one.
+Gemini CLI stays connected, and open reviews stay open."
+  (unless (gemini-companion-server-ready-p)
+    (user-error "The server is not running yet"))
+  (unless gemini-companion-server--next
+    (setq gemini-companion-server--next
+          (gemini-companion-server--launch 'restarted))))
 
 (defun gemini-companion-server-stop ()
-  "Stop the server, if there is one, without waiting for its end.
-It rejects what is pending, ends its streams and removes its
-discovery file; all that takes is the end of its input."
-  (when-let* ((link gemini-companion-server--link)
-              (process (gemini-companion-server--link-process link)))
-    (setq gemini-companion-server--link nil)
-    (cancel-timer (gemini-companion-server--link-timer link))
-    (setf (gemini-companion-server--link-state link) 'stopping)
-    (when (process-live-p process)
-      (ignore-error file-error
-        (process-send-eof process))
-      (setf (gemini-companion-server--link-timer link)
-            (run-at-time gemini-companion-server--stop-seconds nil
-                         #'delete-process process)))))
+  "Stop the server, if there is one, without waiting for its end."
+  (let ((links (delq nil (list gemini-companion-server--link
+                               gemini-companion-server--next))))
+    (when gemini-companion-server--timer
+      (cancel-timer gemini-companion-server--timer))
+    (unless (gemini-companion-server-ready-p)
+      (gemini-companion-server--remove-discovery))
+    (gemini-companion-server--forget)
+    (mapc #'gemini-companion-link-close links)))
 
-(defun gemini-companion-server--fail (link reason)
-  "End LINK, whose server did not start, because of REASON."
-  (when (eq (gemini-companion-server--link-state link) 'starting)
-    (gemini-companion-server--finish link reason)))
+(defun gemini-companion-server--remove-discovery ()
+  "Remove the discovery file that a dead server left, if there is one."
+  (when gemini-companion-server--discovery
+    (ignore-error file-error
+      (delete-file gemini-companion-server--discovery))))
 
-(defun gemini-companion-server--exited (link)
-  "End LINK, whose process has exited."
-  (let ((process (gemini-companion-server--link-process link)))
-    (pcase (gemini-companion-server--link-state link)
-      ((or 'starting 'ready)
-       (gemini-companion-server--finish
-        link (if (eq (process-status process) 'signal)
-                 (format "It was killed by signal %d"
-                         (process-exit-status process))
-               (format "It exited with status %d"
-                       (process-exit-status process)))))
-      ('stopping (gemini-companion-server--finish link nil)))))
+(defun gemini-companion-server--forget ()
+  "Forget that there was a server."
+  (setq gemini-companion-server--client nil
+        gemini-companion-server--link nil
+        gemini-companion-server--next nil
+        gemini-companion-server--kept nil
+        gemini-companion-server--discovery nil
+        gemini-companion-server--timer nil))
 
-(defun gemini-companion-server--finish (link problem)
-  "Release all resources of LINK, and report PROBLEM, a string or nil."
-  (let* ((process (gemini-companion-server--link-process link))
-         (errors (get-buffer-process (gemini-companion-server--link-log link)))
-         (manager (gemini-companion-server--link-manager link))
-         (discovery (plist-get (gemini-companion-server--link-info link)
-                               :discovery)))
-    (setf (gemini-companion-server--link-state link) 'ended)
-    (when (eq link gemini-companion-server--link)
-      (setq gemini-companion-server--link nil))
-    (cancel-timer (gemini-companion-server--link-timer link))
-    (set-process-sentinel process #'ignore)
-    ;; What the server said last may still be on its way.
-    (when (and problem errors)
-      (while (accept-process-output errors 0.05)))
-    (delete-process process)
-    (when manager
-      (epc:live-connections-delete manager)
-      (epc:disconnect (epc:manager-connection manager)))
-    (when (and problem (stringp discovery) (file-exists-p discovery))
-      (ignore-error file-error (delete-file discovery)))
-    (let ((reason (and problem
-                       (gemini-companion-server--report link problem))))
-      (when errors (delete-process errors))
-      (kill-buffer (gemini-companion-server--link-log link))
-      (funcall (gemini-companion-server--link-on-end link) reason))))
+(defun gemini-companion-server--launch (how)
+  "Start a server, which will be ready HOW; return its link."
+  (let ((command (gemini-companion-server--argv)))
+    (gemini-companion-server--check command)
+    (gemini-companion-link-open
+     :command command
+     :environment (gemini-companion-server--environment)
+     ;; Before Python 3.11 the current folder is searched for modules.
+     :directory (let ((python (expand-file-name
+                               "python/" gemini-companion-server--directory)))
+                  (if (file-directory-p python) python "/"))
+     :version gemini-companion-server-version
+     :keep (append
+            (list :roots (vconcat (funcall (gemini-companion-server--of
+                                            :roots))))
+            gemini-companion-server--kept)
+     :methods (mapcar #'gemini-companion-server--method
+                      (gemini-companion-server--of :methods))
+     :on-ready (lambda (link) (gemini-companion-server--ready link how))
+     :on-end (lambda (link report)
+               (gemini-companion-server--ended link report how)))))
 
-(defun gemini-companion-server--report (link problem)
-  "Return what a person needs to know about PROBLEM with LINK's server."
-  (let ((log (with-current-buffer (gemini-companion-server--link-log link)
-               (goto-char (point-max))
-               (forward-line -12)
-               (string-trim (buffer-substring (point) (point-max))))))
-    (format "The server of gemini-companion does not run.  %s.
+(defun gemini-companion-server--of (key)
+  "Return what `gemini-companion-server-start' was given as KEY."
+  (plist-get gemini-companion-server--client key))
 
-It was run as:
-  %s
+(defun gemini-companion-server--method (method)
+  "Return METHOD, a (NAME . FUNCTION), for a link.
+A server that is about to end may still close reviews, but opens
+none, as nobody would take their answers."
+  (pcase-let ((`(,name . ,function) method))
+    (cons name
+          (lambda (link &rest args)
+            (when (or (memq link (list gemini-companion-server--link
+                                       gemini-companion-server--next))
+                      (eq name 'close-diff))
+              (apply function args))))))
 
-%s
+(defun gemini-companion-server--ready (link how)
+  "Use LINK from now on, which became ready HOW, in place of the one before."
+  (let ((former gemini-companion-server--link)
+        (info (gemini-companion-link-info link)))
+    (setq gemini-companion-server--link link
+          gemini-companion-server--next nil
+          gemini-companion-server--since (float-time)
+          gemini-companion-server--discovery (plist-get info :discovery)
+          gemini-companion-server--kept
+          (list :port (plist-get info :port) :token (plist-get info :token)))
+    (funcall (gemini-companion-server--of :ready) how)
+    (when (and former (not (eq former link)))
+      (gemini-companion-link-retire former))))
+
+(defun gemini-companion-server--ended (link report how)
+  "Note that LINK, which was ready or to be so HOW, has ended.
+REPORT says why, or is nil if that was wanted."
+  (cond ((or (null report) (null gemini-companion-server--client)))
+        ((eq link gemini-companion-server--next)
+         (setq gemini-companion-server--next nil)
+         (if (eq how 'restarted)
+             (display-warning 'gemini-companion
+                              (concat "No new server started; the one before goes on.  " report))
+           (gemini-companion-server--recover report)))
+        ((not (eq link gemini-companion-server--link)))
+        (gemini-companion-server--kept
+         (setq gemini-companion-server--link nil)
+         (when (< gemini-companion-server--healthy-seconds
+                  (- (float-time) gemini-companion-server--since))
+           (setq gemini-companion-server--delays-left
+                 gemini-companion-server--delays))
+         (unless gemini-companion-server--next
+           (gemini-companion-server--recover report)))
+        (t (gemini-companion-server--give-up report))))
+
+(defun gemini-companion-server--recover (report)
+  "Start a server again in place of one that died, or give up with REPORT."
+  (let ((delay (pop gemini-companion-server--delays-left)))
+    (if (null delay)
+        (gemini-companion-server--give-up report)
+      (setq gemini-companion-server--timer
+            (run-at-time delay nil #'gemini-companion-server--try report)))))
+
+(defun gemini-companion-server--try (report)
+  "Try to start a server in place of one that ended with REPORT."
+  (setq gemini-companion-server--timer nil)
+  (condition-case problem
+      (setq gemini-companion-server--next
+            (gemini-companion-server--launch 'recovered))
+    (error
+     (gemini-companion-server--recover
+      (concat (error-message-string problem) "\n\n" report)))))
+
+(defun gemini-companion-server--give-up (report)
+  "Tell the client by REPORT that there is no server any more."
+  (let ((tell (gemini-companion-server--of :end)))
+    (gemini-companion-server--remove-discovery)
+    (gemini-companion-server--forget)
+    (funcall tell (format "The server of gemini-companion does not run.  %s
 
 If the lines above name no cure: run this command in a terminal, or
 customize `gemini-companion-server-command' to a Python (3.10 or later)
 that has the packages epc, sexpdata, mcp, hypercorn and psutil; then
 turn on `gemini-companion-mode' again."
-            problem
-            (mapconcat #'shell-quote-argument
-                       (gemini-companion-server--link-command link) " ")
-            (if (string-empty-p log)
-                "It said nothing."
-              (concat "It said last:\n  "
-                      (string-replace "\n" "\n  " log))))))
+                          report))))
 
 ;;;; Calls
-
-(defun gemini-companion-server--request (link method args &optional done failed)
-  "Call METHOD of LINK's server with ARGS.
-DONE is called with its value later, or FAILED with a message."
-  (let ((print-escape-control-characters nil)
-        (print-escape-multibyte nil)
-        (print-circle nil)
-        (print-integers-as-characters nil))
-    (deferred:error
-     (deferred:nextc
-      (epc:call-deferred (gemini-companion-server--link-manager link)
-                         method args)
-      (or done #'ignore))
-     (lambda (problem)
-       (funcall (or failed #'ignore)
-                (if (stringp problem) problem (format "%s" problem)))))))
 
 (defun gemini-companion-server-ready-p ()
   "Return non-nil if the server can be called."
   (and gemini-companion-server--link
-       (eq (gemini-companion-server--link-state gemini-companion-server--link)
-           'ready)))
+       (gemini-companion-link-ready-p gemini-companion-server--link)))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, maybe not ready yet."
-  (and gemini-companion-server--link t))
+  (and gemini-companion-server--client t))
 
 (defun gemini-companion-server-info ()
   "Return what the server said of itself, or nil.
 A plist of `:version', `:port', `:token' and `:discovery', the
 name of the discovery file."
   (and (gemini-companion-server-ready-p)
-       (gemini-companion-server--link-info gemini-companion-server--link)))
+       (gemini-companion-link-info gemini-companion-server--link)))
 
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS and do not wait for its answer.
-Strings among ARGS may be of any length.  Return non-nil if the
-call was sent."
-  (when (gemini-companion-server-ready-p)
-    (let ((link gemini-companion-server--link))
-      (gemini-companion-server--request
-       link method
-       (mapcar (lambda (arg)
-                 (if (stringp arg)
-                     (gemini-companion-server--pack link arg)
-                   arg))
-               args))
-      t)))
+Return non-nil if the call was sent."
+  (and (gemini-companion-server-ready-p)
+       (apply #'gemini-companion-link-call gemini-companion-server--link
+              method args)))
 
 (defun gemini-companion-server-post (method value)
   "Tell the server by METHOD that the state is VALUE now.
-While an earlier post of METHOD has no answer, only the latest
-VALUE waits, so that a server that does not read never blocks Emacs."
+If it does not read, only the latest VALUE waits."
   (when (gemini-companion-server-ready-p)
-    (let ((link gemini-companion-server--link))
-      (if (memq method (gemini-companion-server--link-unanswered link))
-          (setf (alist-get method (gemini-companion-server--link-waiting link))
-                (list value))
-        (push method (gemini-companion-server--link-unanswered link))
-        (let ((answered (lambda (_)
-                          (gemini-companion-server--posted link method))))
-          (gemini-companion-server--request
-           link method (list (gemini-companion-server--clean-all value))
-           answered answered))))))
-
-(defun gemini-companion-server--posted (link method)
-  "Send what waits for the answer to METHOD of LINK."
-  (let ((next (alist-get method (gemini-companion-server--link-waiting link))))
-    (setf (gemini-companion-server--link-unanswered link)
-          (delq method (gemini-companion-server--link-unanswered link))
-          (alist-get method (gemini-companion-server--link-waiting link)
-                     nil t)
-          nil)
-    (when (and next (eq link gemini-companion-server--link))
-      (gemini-companion-server-post method (car next)))))
+    (gemini-companion-link-post gemini-companion-server--link method value)))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here

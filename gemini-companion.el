@@ -67,7 +67,11 @@
 (defvar gemini-companion--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
 
+(defvar gemini-companion--untold nil
+  "Diffs that ended while there was no server, the last one first.")
+
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
+(declare-function gemini-companion-ediff-forget "gemini-companion-ediff")
 
 ;;;; Wiring
 
@@ -89,11 +93,30 @@
   (display-warning 'gemini-companion message)
   t)
 
-(defun gemini-companion--tell-outcome (id state text)
-  "Tell the server that the diff ID is in STATE now, accepted with TEXT."
-  (if (eq state 'accepted)
-      (gemini-companion-server-call 'diff-accepted id text)
-    (gemini-companion-server-call 'diff-rejected id)))
+(defun gemini-companion--tell-outcome (diff)
+  "Tell the server how DIFF ended, or keep that until there is one again."
+  (unless (gemini-companion--send-outcome diff)
+    (push diff gemini-companion--untold)))
+
+(defun gemini-companion--send-outcome (diff)
+  "Send the server the outcome of DIFF; return nil if there is no server."
+  (let ((id (gemini-companion-diff-id diff)))
+    (if (eq (gemini-companion-diff-state diff) 'accepted)
+        (gemini-companion-server-call
+         'diff-accepted id (gemini-companion-diff-accepted-text diff))
+      (gemini-companion-server-call 'diff-rejected id))))
+
+(defun gemini-companion--hand-over ()
+  "Hand a new server the diffs of the one before, and outcomes it missed."
+  (let ((untold (reverse gemini-companion--untold)))
+    (setq gemini-companion--untold nil)
+    (dolist (diff (append untold (gemini-companion-diffs)))
+      (gemini-companion-server-call
+       'adopt-diff (gemini-companion-diff-id diff)
+       (plist-get (gemini-companion-diff-session diff) :id)
+       (gemini-companion-diff-file-path diff)
+       (gemini-companion-diff-proposal diff)))
+    (mapc #'gemini-companion--send-outcome untold)))
 
 (defun gemini-companion--tell-context (snapshot)
   "Tell the server SNAPSHOT and the roots that go with it."
@@ -144,7 +167,7 @@ that await an answer."
     (setq gemini-companion--directory default-directory)
     (condition-case problem
         (gemini-companion-server-start
-         (gemini-companion-roots gemini-companion--directory)
+         (lambda () (gemini-companion-roots gemini-companion--directory))
          (gemini-companion--methods)
          #'gemini-companion--ready
          #'gemini-companion--ended)
@@ -160,35 +183,58 @@ that await an answer."
   "Turn off what was turned on, as Emacs is about to end.
 An error must not keep Emacs from that."
   (with-demoted-errors "Ending gemini-companion: %S"
-    (gemini-companion--turn-off 'rejected)))
+    (gemini-companion--turn-off 'rejected 'now)))
 
-(defun gemini-companion--turn-off (state)
-  "Stop the server and undo what was done for it; diffs move to STATE."
+(defun gemini-companion--turn-off (state &optional now)
+  "Stop the server and undo what was done for it; diffs move to STATE.
+Their views go at once if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
-  (gemini-companion-diff-stop state)
+  (gemini-companion-diff-stop state now)
+  (when (featurep 'gemini-companion-ediff)
+    (gemini-companion-ediff-forget))
   (gemini-companion-context-stop)
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)
   (gemini-companion-roots-forget)
   (setq gemini-companion--sessions nil
         gemini-companion--told nil
+        gemini-companion--untold nil
         gemini-companion--directory nil))
 
-(defun gemini-companion--ready ()
-  "Use the server, which can be called from now on."
+(defun gemini-companion--ready (how)
+  "Use the server, which can be called from now on.
+HOW is `started', `restarted' or `recovered'."
   (gemini-companion-terminal-export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
+  (gemini-companion--hand-over)
+  (setq gemini-companion--told nil)
   (gemini-companion--tell-context (gemini-companion-context-snapshot))
-  (force-mode-line-update t)
-  (run-hooks 'gemini-companion-ready-hook))
+  (pcase how
+    ('started (run-hooks 'gemini-companion-ready-hook))
+    ('restarted (message "The server of gemini-companion was restarted"))
+    ('recovered (gemini-companion--say-recovered)))
+  (force-mode-line-update t))
+
+(defun gemini-companion--say-recovered ()
+  "Tell the person what a server that had died means for the CLIs."
+  (when gemini-companion--sessions
+    (display-warning 'gemini-companion
+                     "The server had died and was started again.  Type \
+/ide enable in each Gemini CLI that was connected: it lost the connection and \
+shows no reviews until then."))
+  (setq gemini-companion--sessions nil))
+
+(defun gemini-companion-restart ()
+  "Restart the server; Gemini CLI stays connected, reviews stay open."
+  (interactive)
+  (gemini-companion-server-restart))
 
 (defun gemini-companion--ended (reason)
-  "Turn the mode off and show REASON, a string, if the server ended by itself."
-  (when (and reason (not (gemini-companion-server-running-p)))
-    (setq gemini-companion-mode nil)
-    (gemini-companion--turn-off 'dismissed)
-    (force-mode-line-update t)
-    (display-warning 'gemini-companion reason :error)))
+  "Turn the mode off, as there is no server any more, and show REASON."
+  (setq gemini-companion-mode nil)
+  (gemini-companion--turn-off 'dismissed)
+  (force-mode-line-update t)
+  (display-warning 'gemini-companion reason :error))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

@@ -28,7 +28,11 @@ diffs that have a view now."
                 (lambda (diff)
                   (push diff views)
                   (lambda () (setq views (delq diff views))))
-                (lambda (&rest outcome) (push outcome outcomes)))
+                (lambda (diff)
+                  (push (list (gemini-companion-diff-id diff)
+                              (gemini-companion-diff-state diff)
+                              (gemini-companion-diff-accepted-text diff))
+                        outcomes)))
                ,@body)
            (gemini-companion-diff-stop 'dismissed))))))
 

@@ -26,7 +26,11 @@
                (delete-other-windows)
                (gemini-companion-diff-start
                 #'gemini-companion-ediff-show
-                (lambda (&rest outcome) (push outcome outcomes)))
+                (lambda (diff)
+                  (push (list (gemini-companion-diff-id diff)
+                              (gemini-companion-diff-state diff)
+                              (gemini-companion-diff-accepted-text diff))
+                        outcomes)))
                ,@body)
            (gemini-companion-diff-stop 'dismissed))))))
 

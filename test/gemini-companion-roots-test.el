@@ -68,6 +68,16 @@ No roots are remembered from before."
                               (expand-file-name "notes/" folder))))))
     (should-not (gemini-companion-roots "/"))))
 
+(ert-deftest gemini-companion-roots-are-what-the-function-of-the-person-says ()
+  (gemini-companion-roots-test-with '("p")
+    (let ((gemini-companion-roots-function
+           (lambda (roots) (cons "/somewhere" (last roots)))))
+      (should (equal '("/somewhere" "p")
+                     (let ((roots (gemini-companion-roots
+                                   (expand-file-name "p/" folder))))
+                       (list (car roots)
+                             (file-name-nondirectory (cadr roots)))))))))
+
 (ert-deftest gemini-companion-roots-never-have-a-remote-folder ()
   (gemini-companion-roots-test-with '()
     (with-temp-buffer

@@ -166,28 +166,75 @@ Temporary files are in a folder of their own, `temporary'."
                     (or (gemini-companion-test-command)
                         (gemini-companion-server--argv)))))))
 
-(ert-deftest gemini-companion-mode-is-off-after-the-server-was-killed ()
+(defun gemini-companion-test-kill-server ()
+  "Kill the server and wait until Emacs knows."
+  (let ((link gemini-companion-server--link))
+    (signal-process (gemini-companion-link-process link) 'SIGKILL)
+    (gemini-companion-test-eventually
+      (not (eq link gemini-companion-server--link)))))
+
+(ert-deftest gemini-companion-mode-starts-a-killed-server-again ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((info (gemini-companion-server-info)))
+      (gemini-companion-test-kill-server)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (dolist (key '(:port :token :discovery))
+        (should (equal (plist-get info key)
+                       (plist-get (gemini-companion-server-info) key))))
+      (should (file-exists-p (plist-get info :discovery))))))
+
+(ert-deftest gemini-companion-mode-is-off-after-a-server-that-stays-dead ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (plist-get (gemini-companion-server-info) :discovery))
           told)
+      (setq gemini-companion-server--delays-left '(0)
+            gemini-companion-server-command
+            '("sh" "-c" "echo gone for good >&2"))
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type message &rest _) (setq told message))))
-        (signal-process (gemini-companion-server--link-process
-                         gemini-companion-server--link)
-                        'SIGKILL)
+        (gemini-companion-test-kill-server)
         (gemini-companion-test-eventually told))
-      (should (string-match-p "signal 9" told))
+      (should (string-match-p "gone for good" told))
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
+
+(ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((info (gemini-companion-server-info))
+          (link gemini-companion-server--link)
+          (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
+      (gemini-companion-restart)
+      (should (gemini-companion-server-ready-p))
+      (gemini-companion-test-eventually
+        (not (eq link gemini-companion-server--link)))
+      (gemini-companion-test-eventually
+        (eq 'ended (gemini-companion-link-state link)))
+      (dolist (key '(:port :token :discovery))
+        (should (equal (plist-get info key)
+                       (plist-get (gemini-companion-server-info) key))))
+      (should (file-exists-p (plist-get info :discovery)))
+      (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
+
+(ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((link gemini-companion-server--link)
+          (gemini-companion-server-command '("sh" "-c" "exit 1"))
+          told)
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type message &rest _) (setq told message))))
+        (gemini-companion-restart)
+        (gemini-companion-test-eventually told))
+      (should (eq link gemini-companion-server--link))
+      (should (gemini-companion-server-ready-p)))))
 
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
   (gemini-companion-test-with-mode '()
     (let ((link gemini-companion-server--link))
       (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"
                           (make-string 300000 ?é)))
-        (should (equal text (gemini-companion-server--unpack
-                             (gemini-companion-server--pack link text)))))
-      (should (equal "a\uFFFDb" (gemini-companion-server--pack
+        (should (equal text (gemini-companion-link--unpack
+                             (gemini-companion-link--pack link text)))))
+      (should (equal "a\uFFFDb" (gemini-companion-link--pack
                                  link (concat "a" (string #x3FFFE9) "b")))))))
 
 ;;; gemini-companion-test.el ends here

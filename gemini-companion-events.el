@@ -1,0 +1,109 @@
+;;; gemini-companion-events.el --- What Emacs and its server said  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; The last calls between Emacs and the server, both ways, for the person who
+;; wants to know what happened.  They are kept in memory, cut short, and shown
+;; by a command: one line each, with the details folded away below it.
+
+;;; Code:
+
+(require 'outline)
+(require 'ring)
+(require 'seq)
+
+(defconst gemini-companion-events--most 500
+  "How many events are kept.")
+
+(defconst gemini-companion-events--longest 300
+  "How many characters of each text are kept.")
+
+(defvar gemini-companion-events--ring
+  (make-ring gemini-companion-events--most)
+  "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
+
+(defvar gemini-companion-events-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "TAB") #'outline-toggle-children)
+    map)
+  "Keys in the buffer of events.")
+
+(define-derived-mode gemini-companion-events-mode special-mode "Gemini events"
+  "The last calls between Emacs and the server of gemini-companion.
+\\{gemini-companion-events-mode-map}"
+  (setq-local outline-regexp "[0-9]"
+              revert-buffer-function #'gemini-companion-events--show)
+  (outline-minor-mode))
+
+(defun gemini-companion-events-note (direction method &optional args)
+  "Note that METHOD was called with ARGS.
+DIRECTION is `sent' or `received', as seen from Emacs."
+  (ring-insert gemini-companion-events--ring
+               (list (current-time) direction method
+                     (mapcar #'gemini-companion-events--short args))))
+
+(defun gemini-companion-events--short (value)
+  "Return VALUE with the texts in it cut short."
+  (cond ((stringp value)
+         (if (<= (length value) gemini-companion-events--longest)
+             value
+           (format "%s... (%d characters)"
+                   (substring value 0 gemini-companion-events--longest)
+                   (length value))))
+        ((proper-list-p value)
+         (mapcar #'gemini-companion-events--short value))
+        (t value)))
+
+(defun gemini-companion-events--show (&rest _)
+  "Write the events into the current buffer, the last one at the end."
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (dolist (event (reverse (ring-elements gemini-companion-events--ring)))
+      (apply #'gemini-companion-events--insert event))
+    (outline-hide-body)
+    (goto-char (point-max))))
+
+(defun gemini-companion-events--insert (time direction method args)
+  "Insert one event: at TIME METHOD was called with ARGS in DIRECTION."
+  (insert (format-time-string "%H:%M:%S.%3N" time)
+          (if (eq direction 'sent) " -> " " <- ")
+          (symbol-name method)
+          (mapconcat (lambda (arg) (format " %s" arg))
+                     (seq-take-while #'integerp args) "")
+          "\n")
+  (dolist (arg args)
+    (insert "  "
+            (replace-regexp-in-string "\n" "\n  " (format "%S" arg) t t)
+            "\n")))
+
+;;;###autoload
+(defun gemini-companion-events-buffer ()
+  "Show what Emacs and the server said to each other last.
+\\<gemini-companion-events-mode-map>\\[outline-toggle-children] \
+shows the details of a call, \\[revert-buffer] makes the list anew."
+  (interactive)
+  (with-current-buffer (get-buffer-create "*gemini-companion events*")
+    (gemini-companion-events-mode)
+    (gemini-companion-events--show)
+    (pop-to-buffer (current-buffer))))
+
+(provide 'gemini-companion-events)
+;;; gemini-companion-events.el ends here

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A review never takes keys, and leaves frames and tabs as they were."""
+
+from harness.emacs import Emacs, Reviews
+from harness.gemini import Gemini
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+OWN = """
+(defun e2e-windows ()
+  "Return the names of the buffers on the frame."
+  (mapconcat (lambda (window) (buffer-name (window-buffer window)))
+             (window-list) " "))
+"""
+
+
+def proposed(world: World, scratch: Scratch) -> tuple[Emacs, Reviews, Gemini]:
+    """Return an Emacs that shows a proposal for a.txt."""
+    file = scratch.file("a.txt", "one one one\n")
+    emacs, reviews, cli = world.pair(file, extra=OWN)
+    cli.model.script(write_file(file, "uno uno uno\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    return emacs, reviews, cli
+
+
+def test_review_waits_for_a_command_that_reads_keys(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one one one\n")
+    emacs, reviews, cli = world.pair(file)
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    emacs.keys("M-<", "M-%")
+    emacs.terminal.text("one")
+    emacs.keys("Enter")
+    emacs.terminal.text("two")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("Query replacing")
+
+    cli.ask()
+    reviews.wait_until(1)
+    emacs.holds("(> (float-time (current-idle-time)) 1.5)", "nobody types")
+    assert reviews.states() == ["pending"]
+
+    emacs.keys("q")
+    reviews.shown("a.txt")
+    reviews.accept()
+    cli.wait_for("all done")
+
+
+def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, cli = proposed(world, scratch)
+    reviews.select()
+    emacs.keys("M-<", "M-%")
+    emacs.terminal.text("uno")
+    emacs.keys("Enter")
+    emacs.terminal.text("due")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("Query replacing")
+
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    assert "proposal" in emacs.eval("(buffer-name (window-buffer))")
+
+    emacs.keys("q")
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+    assert (scratch.project / "a.txt").read_text() == "uno uno uno\n"
+
+
+def test_deleting_the_frame_of_a_review_rejects_it(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file, extra=OWN)
+    emacs.keys("C-x", "5", "2")
+    emacs.holds("(= 2 (length (frame-list)))")
+    cli.model.script(write_file(file, "uno\n"))
+    cli.ask()
+    reviews.shown("a.txt")
+
+    emacs.keys("C-x", "5", "0")
+
+    cli.wait_for("Rejected")
+    emacs.holds("(= 1 (length (frame-list)))")
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+    assert "proposal" not in emacs.eval("(mapcar #'buffer-name (buffer-list))")
+    cli.is_free()
+
+
+def test_tab_of_a_review_is_as_before_when_it_is_visited_again(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, cli = proposed(world, scratch)
+    emacs.eval('(progn (tab-bar-new-tab) (switch-to-buffer "*scratch*"))')
+    emacs.eval("(delete-other-windows)")
+
+    reviews.accept()
+    cli.wait_for("all done")
+    assert emacs.eval("(e2e-windows)") == '"*scratch*"'
+
+    emacs.eval("(tab-bar-select-tab 1)")
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+    assert emacs.eval("gemini-companion-ediff--left") == "nil"

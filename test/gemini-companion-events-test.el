@@ -1,0 +1,55 @@
+;;; gemini-companion-events-test.el --- Tests of the list of events  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a person reads in the list of events.
+
+;;; Code:
+
+(require 'gemini-companion-events)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-events-test-with (&rest body)
+  "Evaluate BODY with no events yet, and kill their buffer afterwards."
+  (declare (indent 0) (debug t))
+  `(let ((gemini-companion-events--ring (make-ring 3)))
+     (save-window-excursion
+       (unwind-protect (progn ,@body)
+         (when (get-buffer "*gemini-companion events*")
+           (kill-buffer "*gemini-companion events*"))))))
+
+(defun gemini-companion-events-test-lines ()
+  "Show the events, select their buffer, and return its visible lines."
+  (gemini-companion-events-buffer)
+  (set-buffer "*gemini-companion events*")
+  (let (lines)
+    (goto-char (point-min))
+    (while (not (eobp))
+      (unless (invisible-p (point))
+        (push (buffer-substring-no-properties (point) (line-end-position))
+              lines))
+      (forward-line))
+    (nreverse lines)))
+
+(ert-deftest gemini-companion-events-are-a-line-each ()
+  (gemini-companion-events-test-with
+    (gemini-companion-events-note 'received 'open-diff '(7 (:id "x") "/a" "b"))
+    (gemini-companion-events-note 'sent 'diff-rejected '(7))
+    (let ((lines (gemini-companion-events-test-lines)))
+      (should (equal 2 (length lines)))
+      (should (string-match-p "\\`[0-9:.]+ <- open-diff 7\\'" (nth 0 lines)))
+      (should (string-match-p " -> diff-rejected 7\\'" (nth 1 lines)))
+      (should (string-match-p "\"/a\"" (buffer-string))))))
+
+(ert-deftest gemini-companion-events-are-bounded ()
+  (gemini-companion-events-test-with
+    (dotimes (n 5)
+      (gemini-companion-events-note 'sent 'diff-accepted
+                                    (list n (make-string 10000 ?x))))
+    (should (equal 3 (length (gemini-companion-events-test-lines))))
+    (should (< (buffer-size) 2000))
+    (should (string-match-p "10000 characters" (buffer-string)))))
+
+;;; gemini-companion-events-test.el ends here
