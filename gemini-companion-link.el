@@ -243,8 +243,14 @@ needs to know of that, a string, or nil after
                            (gemini-companion-link-version link))
          (lambda (info) (gemini-companion-link--greeted link info))
          (lambda (message) (gemini-companion-link--fail link message))))
-    (error (gemini-companion-link--fail link
-                                        (error-message-string problem)))))
+    (error
+     ;; The buffer that EPC made before it could connect.
+     (when-let* ((buffer (get-buffer (format "*epc con %d*" epc:uid))))
+       (kill-buffer buffer))
+     (gemini-companion-link--fail
+      link (format "Port %d, which it named, cannot be used (%s)" port
+                   (car (split-string (error-message-string problem)
+                                      ", :name")))))))
 
 (defun gemini-companion-link--method (link name function)
   "Return FUNCTION, the method NAME, for use by EPC: texts (un)packed.

@@ -100,6 +100,16 @@
         (should (equal "one" (plist-get active :selected-text)))
         (should (equal 4 (plist-get active :character)))))))
 
+(ert-deftest gemini-companion-context-keeps-the-order-over-a-change-of-mode ()
+  (gemini-companion-context-test-with '(("a" "1") ("b" "2"))
+    (dolist (name '("a" "b" "a" "b"))
+      (find-file (expand-file-name name folder)))
+    (emacs-lisp-mode)
+    (let ((snapshot (gemini-companion-context-snapshot)))
+      (should (equal '("b" "a")
+                     (gemini-companion-context-test-names snapshot)))
+      (should (plist-get (car snapshot) :active)))))
+
 (ert-deftest gemini-companion-context-leaves-out-what-is-not-on-this-disk ()
   (gemini-companion-context-test-with '(("a" "1"))
     (find-file (expand-file-name "a" folder))
@@ -165,17 +175,19 @@
       (read-event nil nil 0.01)
       (equal '("b") (gemini-companion-context-test-names (car reported))))))
 
+(defun gemini-companion-context-test-hooked ()
+  "Return which of the functions of tracking are in their hooks."
+  (seq-filter (pcase-lambda (`(,hook . ,function))
+                (memq function (default-value hook)))
+              gemini-companion-context--hooks))
+
 (ert-deftest gemini-companion-context-leaves-nothing-when-it-stops ()
-  (let* ((hooks (lambda ()
-                  (mapcar (lambda (entry)
-                            (copy-sequence (default-value (car entry))))
-                          gemini-companion-context--hooks)))
-         (before (funcall hooks))
-         (timers (length timer-list)))
+  (let ((timers (length timer-list)))
     (gemini-companion-context-test-with '(("a" "1"))
       (find-file (expand-file-name "a" folder))
-      (should-not (equal before (funcall hooks))))
-    (should (equal before (funcall hooks)))
+      (should (equal gemini-companion-context--hooks
+                     (gemini-companion-context-test-hooked))))
+    (should-not (gemini-companion-context-test-hooked))
     (should (equal timers (length timer-list)))
     (should-not gemini-companion-context--watches)))
 

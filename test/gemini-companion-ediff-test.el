@@ -150,6 +150,14 @@
           (should-not buffer-file-name)))
       (should-not ran))))
 
+(ert-deftest gemini-companion-ediff-shows-a-null-character ()
+  (gemini-companion-ediff-test-with '(("a" "one\0\ntwo\n"))
+    (gemini-companion-ediff-test-show "a" "one\0\n2\n")
+    (should (equal 1 (buffer-local-value 'ediff-number-of-differences
+                                         (gemini-companion-ediff-test-panel))))
+    (gemini-companion-diff-accept)
+    (should (equal '((1 accepted "one\0\n2\n")) outcomes))))
+
 (ert-deftest gemini-companion-ediff-says-that-nothing-would-change ()
   (gemini-companion-ediff-test-with '(("a" "same\n"))
     (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
@@ -199,6 +207,8 @@
         (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
         (should-not (gemini-companion-ediff-test-panel))
         (should-not (get-buffer "*gemini original: a*"))
+        (should-not (get-buffer "*ediff-errors*"))
+        (should-not (get-buffer "*ediff-diff*"))
         (should (equal layout (gemini-companion-ediff-test-layout)))
         (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
 

@@ -50,6 +50,28 @@ APPEND non-nil means after what it holds."
         (gemini-companion-test-eventually (not (buffer-modified-p)))
         (should (verify-visited-file-modtime (current-buffer)))))))
 
+(ert-deftest gemini-companion-reconcile-takes-the-coding-of-the-new-text ()
+  (gemini-companion-test-with-folder '()
+    (let ((file (expand-file-name "a" folder)))
+      (let ((coding-system-for-write 'latin-1))
+        (write-region "caf\u00e9\n" nil file nil 'silent))
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file "th\u00e9\n")
+        (gemini-companion-test-eventually
+          (equal "th\u00e9\n" (buffer-string)))
+        (should (eq 'utf-8 (coding-system-type buffer-file-coding-system)))))))
+
+(ert-deftest gemini-companion-reconcile-leaves-a-buffer-read-only ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((file (expand-file-name "a" folder)))
+      (with-current-buffer (find-file-noselect file)
+        (read-only-mode)
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file "two\n")
+        (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
+        (should buffer-read-only)))))
+
 (ert-deftest gemini-companion-reconcile-leaves-unsaved-text-alone ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a" folder)))

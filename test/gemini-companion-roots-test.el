@@ -84,6 +84,15 @@ No roots are remembered from before."
       (setq buffer-file-name "/ssh:nobody@example.invalid:/srv/a")
       (should-not (seq-find (lambda (root) (string-match-p "srv\\|ssh" root))
                             (gemini-companion-roots nil)))
-      (setq buffer-file-name nil))))
+      (setq buffer-file-name nil))
+    (let ((file-name-handler-alist
+           (cons (cons "\\`/ssh:" (lambda (operation &rest args)
+                                    (if (eq operation 'file-remote-p)
+                                        t
+                                      (error "Connecting for %S %S"
+                                             operation args))))
+                 file-name-handler-alist)))
+      (should-not (gemini-companion-roots
+                   "/ssh:nobody@example.invalid:/srv/")))))
 
 ;;; gemini-companion-roots-test.el ends here

@@ -158,6 +158,20 @@ Temporary files are in a folder of their own, `temporary'."
                           (gemini-companion-test-failure
                            "sh" "-c" "echo hello; exec sleep 60"))))
 
+(ert-deftest gemini-companion-mode-tells-a-port-where-nobody-listens ()
+  (let ((buffers (buffer-list)))
+    (should (string-match-p "Port 1, which it named, cannot be used"
+                            (gemini-companion-test-failure
+                             "sh" "-c" "echo 1; exec sleep 60")))
+    (should-not (seq-find (lambda (buffer)
+                            (string-match-p "epc con" (buffer-name buffer)))
+                          (seq-difference (buffer-list) buffers)))))
+
+(ert-deftest gemini-companion-mode-ends-a-program-that-never-stops-talking ()
+  (should (string-match-p "Instead of its port it printed: garbage"
+                          (gemini-companion-test-failure
+                           "sh" "-c" "yes oops >&2 & echo garbage; wait"))))
+
 (ert-deftest gemini-companion-mode-tells-that-versions-differ ()
   (let ((gemini-companion-server-version "0.0.0"))
     (should (string-match-p
@@ -234,6 +248,10 @@ Temporary files are in a folder of their own, `temporary'."
                           (make-string 300000 ?é)))
         (should (equal text (gemini-companion-link--unpack
                              (gemini-companion-link--pack link text)))))
+      (delete-directory (plist-get (gemini-companion-server-info) :folder) t)
+      (let ((large (make-string 300000 ?x)))
+        (should (equal large (gemini-companion-link--unpack
+                              (gemini-companion-link--pack link large)))))
       (should (equal "a\uFFFDb" (gemini-companion-link--pack
                                  link (concat "a" (string #x3FFFE9) "b")))))))
 
