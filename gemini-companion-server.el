@@ -45,6 +45,16 @@ Takes effect when the server starts next."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
+(defcustom gemini-companion-log-file nil
+  "File in which the server logs each event, or nil for none.
+It holds one line an event, both ways, with the sizes of texts but
+not the texts, and never the token.  It is private, and renamed
+when it has grown to 1 MB; three old ones are kept.  Takes effect
+when the server starts next."
+  :type '(choice (const :tag "None" nil) file)
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
 ;;;; State
 
 (defconst gemini-companion-server-version "0.1.0"
@@ -204,6 +214,8 @@ Gemini CLI stays connected, and open reviews stay open."
      :keep (append
             (list :roots (vconcat (funcall (gemini-companion-server--of
                                             :roots))))
+            (when gemini-companion-log-file
+              (list :logFile (expand-file-name gemini-companion-log-file)))
             gemini-companion-server--kept)
      :methods (mapcar #'gemini-companion-server--method
                       (gemini-companion-server--of :methods))

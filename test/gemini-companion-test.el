@@ -44,6 +44,12 @@ Temporary files are in a folder of their own, `temporary'."
                 (string-match-p "gemini-companion\\|epc" (process-name process)))
               (process-list)))
 
+(defun gemini-companion-test-text (file)
+  "Return the text of FILE."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (buffer-string)))
+
 (defun gemini-companion-test-discovery ()
   "Return the content of the discovery file, an alist."
   (json-read-file (plist-get (gemini-companion-server-info) :discovery)))
@@ -228,6 +234,23 @@ Temporary files are in a folder of their own, `temporary'."
                        (plist-get (gemini-companion-server-info) key))))
       (should (file-exists-p (plist-get info :discovery)))
       (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
+
+(ert-deftest gemini-companion-log-file-has-events-but-no-token ()
+  (gemini-companion-test-with-folder '()
+    (let ((gemini-companion-log-file (expand-file-name "log" folder))
+          token)
+      (gemini-companion-test-with-mode '(("a" "text"))
+        (setq token (plist-get (gemini-companion-server-info) :token))
+        (gemini-companion-test-eventually
+          (string-match-p "context-update"
+                          (gemini-companion-test-text
+                           gemini-companion-log-file))))
+      (should (equal "-rw-------" (file-attribute-modes
+                                   (file-attributes
+                                    gemini-companion-log-file))))
+      (should-not (string-match-p (regexp-quote token)
+                                  (gemini-companion-test-text
+                                   gemini-companion-log-file))))))
 
 (ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
   (gemini-companion-test-with-mode '(("a" "text"))
