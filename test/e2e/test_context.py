@@ -2,6 +2,7 @@
 """What Emacs shows is what the model reads."""
 
 from harness.scratch import Scratch
+from harness.wait import eventually
 from harness.world import World
 
 SELECTED = """
@@ -56,14 +57,14 @@ def test_renamed_deleted_and_killed_files_are_told(
     emacs, _, cli = world.pair(one, two, three)
     assert cli.context()["otherOpenFiles"] == [str(two), str(one)]
 
-    emacs.eval('(kill-buffer "1.txt")')
+    emacs.tell('(kill-buffer "1.txt")')
     assert cli.context()["otherOpenFiles"] == [str(two)]
 
     emacs.tell(f'(write-file "{renamed}")')
     assert cli.context()["activeFile"]["path"] == str(renamed)
 
     two.unlink()
-    assert "otherOpenFiles" not in cli.context()
+    eventually(lambda: "otherOpenFiles" not in cli.context(), "the file is gone", 20)
 
 
 def test_terminal_in_emacs_keeps_file_and_selection(

@@ -58,6 +58,11 @@ INIT = """
   (error (setq e2e-problem (error-message-string problem))))
 """
 
+TOLD = """
+(not (or gemini-companion-context--timer
+         (gemini-companion-link-unanswered gemini-companion-server--link)))
+"""
+
 FAILURE_REPORT = """
 (mapcar (lambda (buffer)
           (with-current-buffer buffer
@@ -138,8 +143,9 @@ class Emacs:
         return done.stdout.strip()
 
     def tell(self, code: str) -> None:
-        """Evaluate CODE in the selected window's buffer."""
+        """Evaluate CODE in the selected window's buffer, and let it be told on."""
         self.eval(f"(with-current-buffer (window-buffer) {code} nil)")
+        self.holds(TOLD, "the server knows the context")
 
     def value(self, code: str) -> Any:
         """Return the value of CODE, by way of JSON."""
