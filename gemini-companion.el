@@ -45,6 +45,7 @@
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-terminal)
+(require 'seq)
 
 (defgroup gemini-companion nil
   "Emacs companion of Gemini CLI."
@@ -158,8 +159,16 @@ that await an answer."
     (concat " Gemini"
             (cond ((not (gemini-companion-server-ready-p)) "...")
                   (gemini-companion--sessions
-                   (format ":%d" (length gemini-companion--sessions))))
+                   (format ":%d" (gemini-companion--connected))))
             (unless (zerop diffs) (format "?%d" diffs)))))
+
+(defun gemini-companion--connected ()
+  "Return the number of connected CLIs.
+A CLI whose connection was enabled anew keeps its old session."
+  (length (seq-uniq (mapcar (lambda (session)
+                              (or (plist-get session :pid)
+                                  (plist-get session :id)))
+                            gemini-companion--sessions))))
 
 (defun gemini-companion--turn-on ()
   "Start the server and all that serves it, unless that was done."

@@ -57,7 +57,7 @@ def test_killed_server_is_replaced_and_the_person_is_told(
     (other,) = eventually(scratch.servers, "a new server")
     assert other.pid != server.pid
     cli.type("/ide enable")
-    cli.wait_for("1 open file")
+    cli.wait_for("Connected to Emacs")
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     reviews.shown("a.txt")
