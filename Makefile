@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make run' tries it, `make test' checks it; both install what is missing.
 
-.PHONY: help run test setup lint ert pytest e2e package clean
+.PHONY: help run test setup lint ert pytest e2e fuzz soak package clean
 
 help:
 	@echo 'make run      Emacs with the mode on, and Gemini CLI beside it'
@@ -11,6 +11,8 @@ help:
 	@echo 'make ert      tests of the Lisp, on every Emacs'
 	@echo 'make pytest   tests of the Python server'
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
+	@echo 'make fuzz     anything at all over HTTP and EPC, 100,000 times'
+	@echo 'make soak     10,000 reviews while everything breaks'
 	@echo 'make package  dist/gemini-companion-VERSION.tar'
 	@echo 'make clean    remove all that the other commands made here'
 
@@ -25,6 +27,13 @@ setup:
 
 lint ert pytest e2e:
 	@dev/test $@
+
+fuzz:
+	@GC_FUZZ=$${GC_FUZZ:-100000} dev/test $@
+
+soak:
+	@dev/setup test
+	@.venv/bin/python test/soak
 
 package:
 	@dev/package

@@ -144,16 +144,19 @@ both ends have one version, and no other folder shadows a module."
 
 ;;;; Life
 
-(defun gemini-companion-server-start (roots methods on-ready on-end)
+(defun gemini-companion-server-start
+    (roots methods former-methods on-ready on-end)
   "Start the server, without waiting for it.
 ROOTS is a function that returns the roots to begin with; METHODS
-an alist of (NAME . FUNCTION), what the server may call.  ON-READY
+an alist of (NAME . FUNCTION), what the server may call, and
+FORMER-METHODS what it may while another takes its place.  ON-READY
 is called when it can be called: with `started', with `restarted'
 after `gemini-companion-server-restart', or with `recovered' after
 it had died.  ON-END is called with a string when it could not
 start or died too often."
   (setq gemini-companion-server--client
-        (list :roots roots :methods methods :ready on-ready :end on-end)
+        (list :roots roots :methods methods :former-methods former-methods
+              :ready on-ready :end on-end)
         gemini-companion-server--kept nil
         gemini-companion-server--delays-left
         gemini-companion-server--delays)
@@ -228,16 +231,17 @@ Gemini CLI stays connected, and open reviews stay open."
   (plist-get gemini-companion-server--client key))
 
 (defun gemini-companion-server--method (method)
-  "Return METHOD, a (NAME . FUNCTION), for a link.
-A server that is about to end may still close reviews, but opens
-none, as nobody would take their answers."
+  "Return METHOD, a (NAME . FUNCTION), for a link."
   (pcase-let ((`(,name . ,function) method))
     (cons name
           (lambda (link &rest args)
-            (when (or (memq link (list gemini-companion-server--link
-                                       gemini-companion-server--next))
-                      (eq name 'close-diff))
-              (apply function args))))))
+            (apply (if (memq link (list gemini-companion-server--link
+                                        gemini-companion-server--next))
+                       function
+                     (alist-get name
+                                (gemini-companion-server--of :former-methods)
+                                #'ignore))
+                   args)))))
 
 (defun gemini-companion-server--ready (link how)
   "Use LINK from now on, which became ready HOW, in place of the one before."

@@ -83,6 +83,22 @@
     (sessions-update . ,#'gemini-companion--sessions-update)
     (warn . ,#'gemini-companion--warn)))
 
+(defun gemini-companion--former-methods ()
+  "Return what a server may call while another takes its place."
+  `((open-diff . ,#'gemini-companion--open-late)
+    (close-diff . ,#'gemini-companion--close-late)))
+
+(defun gemini-companion--open-late (&rest args)
+  "Open a diff with ARGS, and hand it to the new server."
+  (apply #'gemini-companion-diff-open args)
+  (gemini-companion--adopt (car (last (gemini-companion-diffs)))))
+
+(defun gemini-companion--close-late (id reason)
+  "Close the diff ID for REASON; the new server has it too by now."
+  (prog1 (gemini-companion-diff-close id reason)
+    ;; The CLI passes over an outcome that it does not wait for.
+    (gemini-companion-server-call 'diff-rejected id)))
+
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."
   (setq gemini-companion--sessions sessions)
@@ -111,13 +127,16 @@
   "Hand a new server the diffs of the one before, and outcomes it missed."
   (let ((untold (reverse gemini-companion--untold)))
     (setq gemini-companion--untold nil)
-    (dolist (diff (append untold (gemini-companion-diffs)))
-      (gemini-companion-server-call
-       'adopt-diff (gemini-companion-diff-id diff)
-       (plist-get (gemini-companion-diff-session diff) :id)
-       (gemini-companion-diff-file-path diff)
-       (gemini-companion-diff-proposal diff)))
+    (mapc #'gemini-companion--adopt (append untold (gemini-companion-diffs)))
     (mapc #'gemini-companion--send-outcome untold)))
+
+(defun gemini-companion--adopt (diff)
+  "Hand DIFF to the server, which did not open it."
+  (gemini-companion-server-call
+   'adopt-diff (gemini-companion-diff-id diff)
+   (plist-get (gemini-companion-diff-session diff) :id)
+   (gemini-companion-diff-file-path diff)
+   (gemini-companion-diff-proposal diff)))
 
 (defun gemini-companion--tell-context (snapshot)
   "Tell the server SNAPSHOT and the roots that go with it."
@@ -178,6 +197,7 @@ A CLI whose connection was enabled anew keeps its old session."
         (gemini-companion-server-start
          (lambda () (gemini-companion-roots gemini-companion--directory))
          (gemini-companion--methods)
+         (gemini-companion--former-methods)
          #'gemini-companion--ready
          #'gemini-companion--ended)
       (error
@@ -228,9 +248,10 @@ HOW is `started', `restarted' or `recovered'."
   "Tell the person what a server that had died means for the CLIs."
   (when gemini-companion--sessions
     (display-warning 'gemini-companion
-                     "The server had died and was started again.  Type \
-/ide enable in each Gemini CLI that was connected: it lost the connection and \
-shows no reviews until then."))
+                     "The server had died and was started again.  Answer \
+the reviews that are open here, in Emacs: their terminals do not take an \
+answer any more.  Then type /ide enable in each Gemini CLI that was connected: \
+it has lost the connection and opens no reviews until then."))
   (setq gemini-companion--sessions nil))
 
 (defun gemini-companion-restart ()

@@ -250,8 +250,15 @@ def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
     from hypercorn.asyncio import serve
     from hypercorn.config import Config as HypercornConfig
     from hypercorn.config import Sockets
+    from hypercorn.protocol.h11 import H11Protocol
 
     from .tools import session_manager
+
+    async def stay(self: H11Protocol, event: object) -> None:
+        """Go on with HTTP/1.1 whatever the client asks for."""
+
+    # Anybody may ask for HTTP/2, and hypercorn never lets such a connection go.
+    H11Protocol._check_protocol = stay  # type: ignore[method-assign]  # no option
 
     class Bound(HypercornConfig):
         def create_sockets(self) -> Sockets:

@@ -47,10 +47,16 @@ def test_killed_server_is_replaced_and_the_person_is_told(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     (server,) = scratch.servers()
+    cli.model.script(write_file(file, "due\n"), say("written at last"))
+    cli.ask()
+    reviews.shown("a.txt")
 
     os.kill(server.pid, signal.SIGKILL)
 
     emacs.holds('(get-buffer "*Warnings*")')
+    reviews.accept()
+    cli.wait_for("written at last")
+    assert file.read_text() == "due\n"
     assert "/ide enable" in emacs.value(
         '(with-current-buffer "*Warnings*" (buffer-string))'
     )

@@ -116,6 +116,19 @@ def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -
             waiting.recv(1)
 
 
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        "GET /mcp HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n",
+    ],
+)
+def test_nobody_is_led_into_http_2(alone: Alone, request_head: str) -> None:
+    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
+        peer.sendall(request_head.encode() + b"Host: 127.0.0.1\r\n\r\n")
+        assert peer.recv(12) in (b"HTTP/1.1 403", b"HTTP/1.1 400")
+
+
 # What is asked
 
 

@@ -143,19 +143,29 @@ class Target:
 
 
 @pytest.fixture
-def target(
+def target_with(
     serve_alone: Callable[..., Alone],
     cli_of: CliOf,
     caplog: pytest.LogCaptureFixture,
-) -> Target:
-    caplog.set_level(logging.INFO)
-    alone = serve_alone(
-        comment_interval=0.05, keep_alive=0.02, review_grace=0.05, session_grace=0.2
-    )
-    return Target(alone, cli_of(alone), caplog)
+) -> Callable[[float], Target]:
+    """A function that serves what lets go of idle connections after a time."""
+
+    def target_with(keep_alive: float) -> Target:
+        caplog.set_level(logging.INFO)
+        alone = serve_alone(
+            keep_alive=keep_alive,
+            comment_interval=0.05,
+            review_grace=0.05,
+            session_grace=0.2,
+        )
+        return Target(alone, cli_of(alone), caplog)
+
+    return target_with
 
 
-def test_any_body_is_answered(target: Target) -> None:
+def test_any_body_is_answered(target_with: Callable[[float], Target]) -> None:
+    target = target_with(1)
+
     def attack(sent: tuple[bytes, bool]) -> None:
         body, has_session = sent
         headers = target.cli.headers("fuzz" if has_session else "")
@@ -165,7 +175,10 @@ def test_any_body_is_answered(target: Target) -> None:
     target.check()
 
 
-def test_any_request_is_answered_or_ended(target: Target) -> None:
+def test_any_request_is_answered_or_ended(
+    target_with: Callable[[float], Target],
+) -> None:
+    target = target_with(0.02)
     lines = [
         f"{name}: {value}\r\n".encode()
         for name, value in target.cli.headers("fuzz").items()

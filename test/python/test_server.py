@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -294,8 +295,8 @@ def test_an_end_answers_a_close_diff_that_waits_for_emacs(
     emacs.expect("close-diff")
     emacs.call(method)
     if is_answered:
-        uid = emacs.wire.last_uid
-        emacs.wire.send([Symbol("return"), uid, "edited"])
+        answer = [Symbol("return"), emacs.wire.last_uid, "edited"]
+        threading.Timer(0.1, emacs.wire.send, [answer]).start()
     assert events.end()
     asking.join(BOUND)
     assert told == [{"content": "edited" if is_answered else "proposal"}]
@@ -342,12 +343,13 @@ def test_every_connection_finds_one_of_two_servers(start: Start, cli_of: CliOf) 
         while not stop.is_set():
             statuses.append(cli.post({"jsonrpc": "2.0", "method": "x"})[0])
 
-    knocking = threading.Thread(target=knock)
-    knocking.start()
-    first.call("retire")
-    assert first.wait() == 0
-    stop.set()
-    knocking.join(BOUND)
+    with ThreadPoolExecutor() as pool:
+        knocking = [pool.submit(knock) for _ in range(4)]
+        first.call("retire")
+        assert first.wait() == 0
+        stop.set()
+        for one in knocking:
+            one.result(BOUND)
     assert set(statuses) == {202}
 
 
