@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A CLI that another editor's client drives asks that client, not Emacs."""
+
+import json
+import os
+import subprocess
+import threading
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from harness import gemini
+from harness.emacs import Reviews
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+BOUND = 20
+
+
+class AcpClient:
+    """What agent-shell is to `gemini --acp`: it asks, and allows every edit."""
+
+    def __init__(self, program: Path, folder: Path, env: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [str(program), "--acp"],
+            cwd=folder,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self._answers: Queue[dict[str, Any]] = Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Call METHOD with PARAMS and return its result."""
+        self._send(id=1, method=method, params=params)
+        answer = self._answers.get(timeout=BOUND)
+        assert "result" in answer, answer
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the CLI."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def _send(self, **message: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message = json.loads(line) if line.startswith("{") else {}
+            if message.get("method") == "session/request_permission":
+                self._allow(message)
+            elif "method" not in message and "id" in message:
+                self._answers.put(message)
+
+    def _allow(self, question: dict[str, Any]) -> None:
+        options = question["params"]["options"]
+        once = next(one for one in options if one["kind"] == "allow_once")
+        outcome = {"outcome": "selected", "optionId": once["optionId"]}
+        self._send(id=question["id"], result={"outcome": outcome})
+
+
+def test_turn_of_an_acp_client_ends(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    model = world.model()
+    program = gemini.script(world.tools, scratch, model, "acp")
+    text = program.read_text().rstrip()
+    program.write_text(f'{text} "$@"\n')
+    environment = {**os.environ, **scratch.environment, **gemini.in_container()}
+    client = AcpClient(program, scratch.project, environment)
+    try:
+        client.ask("initialize", protocolVersion=1, clientCapabilities={})
+        session = client.ask("session/new", cwd=str(scratch.project), mcpServers=[])
+        emacs.holds("gemini-companion--sessions", "the CLI is connected")
+        model.script(write_file(file, "uno\n"), say("all done"))
+        prompt = [{"type": "text", "text": "please"}]
+
+        answer = client.ask(
+            "session/prompt", sessionId=session["sessionId"], prompt=prompt
+        )
+
+        assert answer["stopReason"] == "end_turn"
+        assert file.read_text() == "uno\n"
+        assert Reviews(emacs).paths() == []
+    finally:
+        client.close()
