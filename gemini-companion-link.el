@@ -238,11 +238,12 @@ needs to know of that, a string, or nil after
                              (gemini-companion-link--method
                               link name function)))
         (epc:init-epc-layer manager)
-        (gemini-companion-link--request
-         link 'hello (list (gemini-companion-link-secret link)
-                           (gemini-companion-link-version link))
-         (lambda (info) (gemini-companion-link--greeted link info))
-         (lambda (message) (gemini-companion-link--fail link message))))
+        (unless (gemini-companion-link--request
+                 link 'hello (list (gemini-companion-link-secret link)
+                                   (gemini-companion-link-version link))
+                 (lambda (info) (gemini-companion-link--greeted link info))
+                 (lambda (message) (gemini-companion-link--fail link message)))
+          (error "It closed the connection")))
     (error
      ;; The buffer that EPC made before it could connect.
      (when-let* ((buffer (get-buffer (format "*epc con %d*" epc:uid))))
@@ -376,25 +377,34 @@ A child of the process may go on writing."
 
 (defun gemini-companion-link--request (link method args &optional done failed)
   "Call METHOD of the process of LINK with ARGS.
-DONE is called with its value later, or FAILED with a message."
+DONE is called with its value later, or FAILED with a message.
+Return nil if the call could not be sent."
   ;; What hello carries is secret.
   (gemini-companion-events-note 'sent method
                                 (unless (eq method 'hello) args))
+  (when-let* ((answer (gemini-companion-link--send link method args)))
+    (deferred:error
+     (deferred:nextc answer (or done #'ignore))
+     (lambda (problem)
+       (funcall (or failed #'ignore)
+                (gemini-companion-link--message problem))))
+    t))
+
+(defun gemini-companion-link--send (link method args)
+  "Send the call of METHOD with ARGS over LINK; return its deferred answer.
+Return nil if the process has died and its sentinel has not run."
   (let ((print-escape-control-characters nil)
         (print-escape-multibyte nil)
         (print-circle nil)
         (print-integers-as-characters nil))
-    (deferred:error
-     (deferred:nextc
-      (epc:call-deferred (gemini-companion-link-manager link) method args)
-      (or done #'ignore))
-     (lambda (problem)
-       ;; A message from the other end comes printed, with its quotes.
-       (funcall (or failed #'ignore)
-                (string-trim (if (stringp problem)
-                                 problem
-                               (error-message-string problem))
-                             "\"" "\""))))))
+    (ignore-errors
+      (epc:call-deferred (gemini-companion-link-manager link) method args))))
+
+(defun gemini-companion-link--message (problem)
+  "Return PROBLEM, which EPC tells, as a sentence.
+What comes from the other end comes printed, with its quotes."
+  (string-trim (if (stringp problem) problem (error-message-string problem))
+               "\"" "\""))
 
 (defun gemini-companion-link-call (link method &rest args)
   "Call METHOD over LINK with ARGS and do not wait for its answer.
@@ -405,8 +415,7 @@ call was sent."
      link method
      (mapcar (lambda (arg)
                (if (stringp arg) (gemini-companion-link--pack link arg) arg))
-             args))
-    t))
+             args))))
 
 (defun gemini-companion-link-post (link method value)
   "Tell over LINK by METHOD that the state is VALUE now.

@@ -73,6 +73,14 @@ Gemini CLI looks for it after one second, and after 1.5 more.")
 (defconst gemini-companion-server--healthy-seconds 60
   "A server that dies after so long has all tries again.")
 
+(defconst gemini-companion-server--rest-seconds 2
+  "How long a new server is kept before another takes its place.
+Gemini CLI re-opens its stream after one second, and only then
+gets what waits for it.")
+
+(defvar gemini-companion-server--handed-over 0
+  "When the link in use took the place of another, in seconds since 1970.")
+
 (defvar gemini-companion-server--client nil
   "What `gemini-companion-server-start' was given, a plist, or nil.")
 
@@ -172,9 +180,20 @@ start or died too often."
 Gemini CLI stays connected, and open reviews stay open."
   (unless (gemini-companion-server-ready-p)
     (user-error "The server is not running yet"))
-  (unless gemini-companion-server--next
-    (setq gemini-companion-server--next
-          (gemini-companion-server--launch 'restarted))))
+  (unless (or gemini-companion-server--next gemini-companion-server--timer)
+    (let ((rest (- (+ gemini-companion-server--handed-over
+                      gemini-companion-server--rest-seconds)
+                   (float-time))))
+      (if (< 0 rest)
+          (setq gemini-companion-server--timer
+                (run-at-time rest nil #'gemini-companion-server--replace))
+        (gemini-companion-server--replace)))))
+
+(defun gemini-companion-server--replace ()
+  "Start the server that takes the place of the one that runs."
+  (setq gemini-companion-server--timer nil
+        gemini-companion-server--next
+        (gemini-companion-server--launch 'restarted)))
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for its end."
@@ -250,6 +269,9 @@ Gemini CLI stays connected, and open reviews stay open."
     (setq gemini-companion-server--link link
           gemini-companion-server--next nil
           gemini-companion-server--since (float-time)
+          gemini-companion-server--handed-over (if (eq how 'started)
+                                                   0
+                                                 (float-time))
           gemini-companion-server--discovery (plist-get info :discovery)
           gemini-companion-server--kept
           (list :port (plist-get info :port) :token (plist-get info :token)))
@@ -281,6 +303,8 @@ REPORT says why, or is nil if that was wanted."
 (defun gemini-companion-server--recover (report)
   "Start a server again in place of one that died, or give up with REPORT."
   (let ((delay (pop gemini-companion-server--delays-left)))
+    (when gemini-companion-server--timer
+      (cancel-timer gemini-companion-server--timer))
     (if (null delay)
         (gemini-companion-server--give-up report)
       (setq gemini-companion-server--timer

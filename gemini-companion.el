@@ -94,10 +94,9 @@
   (gemini-companion--adopt (car (last (gemini-companion-diffs)))))
 
 (defun gemini-companion--close-late (id reason)
-  "Close the diff ID for REASON; the new server has it too by now."
+  "Close the diff ID for REASON; the new server, which has it too, forgets it."
   (prog1 (gemini-companion-diff-close id reason)
-    ;; The CLI passes over an outcome that it does not wait for.
-    (gemini-companion-server-call 'diff-rejected id)))
+    (gemini-companion-server-call 'drop-diff id)))
 
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."

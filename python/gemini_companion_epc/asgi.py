@@ -82,6 +82,8 @@ class Asgi:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
+            if scope["method"] == "POST":
+                send = self._moving(send)
             try:
                 self._admit(scope)
                 await self._route(scope, receive, send)
@@ -90,6 +92,17 @@ class Asgi:
                 await _refuse(refusal, receive, send)
             except _Disconnected:
                 return
+
+    def _moving(self, send: Send) -> Send:
+        """Return SEND, which sends a kept connection to the successor, if any."""
+
+        async def tell(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._listener.is_ended:
+                headers = [*message["headers"], (b"connection", b"close")]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        return tell
 
     def _admit(self, scope: Scope) -> None:
         if _header(scope, b"origin") is not None:

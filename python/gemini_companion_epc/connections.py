@@ -60,6 +60,11 @@ class Listener(socket.socket):
             self._shed()
         return connection, address
 
+    @property
+    def is_ended(self) -> bool:
+        """Whether a successor takes the connections."""
+        return self._is_ended
+
     def prove(self, address: Address) -> None:
         """Keep the connection of ADDRESS, which has shown the bearer."""
         self._unproven.pop(address, None)

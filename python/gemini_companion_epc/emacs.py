@@ -78,6 +78,9 @@ class Owner(Protocol):
     def adopt_diff(self, diff: Diff) -> None:
         """Take in DIFF, which a former process had open."""
 
+    def drop_diff(self, diff_id: int) -> None:
+        """Forget a diff that the former process has closed."""
+
     def retire(self) -> None:
         """Make way for a successor, which has what is open now."""
 
@@ -603,13 +606,17 @@ class Emacs:
             self._lose(handler)
             self._owner.stop()
 
-    def _lose(self, handler: _Handler) -> None:
-        self._peer = None
-        self._is_gone = True
-        waiting = handler.callmanager.callbacks
+    def give_up(self) -> None:
+        """Wait no longer for what Emacs has not answered by now."""
+        waiting = self._peer.callmanager.callbacks if self._peer else {}
         while waiting:
             _, (_, fail) = waiting.popitem()
-            fail(EmacsGone("Emacs has left"))
+            fail(EmacsGone("Emacs did not answer"))
+
+    def _lose(self, handler: _Handler) -> None:
+        self.give_up()
+        self._peer = None
+        self._is_gone = True
 
     # What Emacs calls: each returns what the event loop is then to run
 
@@ -643,6 +650,10 @@ class Emacs:
             )
             return lambda: owner.adopt_diff(diff)
 
+        def drop_diff(value: Sexp) -> Callable[[], object]:
+            diff_id = _integer(value, "ID")
+            return lambda: owner.drop_diff(diff_id)
+
         def retire() -> Callable[[], object]:
             return owner.retire
 
@@ -655,6 +666,7 @@ class Emacs:
             "diff-accepted": diff_accepted,
             "diff-rejected": diff_rejected,
             "adopt-diff": adopt_diff,
+            "drop-diff": drop_diff,
             "retire": retire,
             "stop": stop,
         }

@@ -198,6 +198,12 @@ class Ide:
         elif session.stream is None:
             self._start_review_timer(session)
 
+    def drop(self, diff_id: int) -> None:
+        """Forget the diff DIFF_ID, which the former process has closed."""
+        diff = self._diffs.get(diff_id)
+        if diff is not None:
+            self._take_out(self._sessions[diff.session_id], diff)
+
     def accept(self, diff_id: int, content: str) -> None:
         """Tell the client of the diff DIFF_ID to write CONTENT."""
         if diff_id in self._closing:

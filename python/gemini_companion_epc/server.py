@@ -154,8 +154,10 @@ class Server:
             self._ide.reject_all()
             flush_limit = self._config.flush_limit
         await self._ide.finish_closing()
+        self._emacs.give_up()
         await self._ide.flush(flush_limit)
-        await self._emacs.close()
+        if not self._is_retiring:
+            await self._emacs.close()
         await self._ide.end_streams()
 
     async def _end_http(
@@ -164,6 +166,9 @@ class Server:
         """End hypercorn, which waits for a stalled client, maybe for ever."""
         stop_http.set()
         await asyncio.wait([serving], timeout=self._config.end_limit)
+        if self._is_retiring:
+            # Until now a request on a kept connection could still ask it.
+            await self._emacs.close()
         if not serving.done():
             _abandon()
         if (error := serving.exception()) is not None:
@@ -235,6 +240,10 @@ class Server:
     def adopt_diff(self, diff: Diff) -> None:
         """Take in DIFF, which a former process had open."""
         self._ide.adopt(diff)
+
+    def drop_diff(self, diff_id: int) -> None:
+        """Forget a diff that the former process has closed."""
+        self._ide.drop(diff_id)
 
     def diff_accepted(self, diff_id: int, text: str) -> None:
         """Take the outcome of a review that was accepted with TEXT."""
