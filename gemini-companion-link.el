@@ -401,7 +401,7 @@ Return nil if the process has died and its sentinel has not run."
       (epc:call-deferred (gemini-companion-link-manager link) method args))))
 
 (defun gemini-companion-link--message (problem)
-  "Return PROBLEM, which EPC tells, as a sentence.
+  "Return PROBLEM, from EPC, as a sentence.
 What comes from the other end comes printed, with its quotes."
   (string-trim (if (stringp problem) problem (error-message-string problem))
                "\"" "\""))

@@ -190,7 +190,7 @@ Gemini CLI stays connected, and open reviews stay open."
         (gemini-companion-server--replace)))))
 
 (defun gemini-companion-server--replace ()
-  "Start the server that takes the place of the one that runs."
+  "Start a server in place of the present one."
   (setq gemini-companion-server--timer nil
         gemini-companion-server--next
         (gemini-companion-server--launch 'restarted)))
