@@ -32,6 +32,9 @@
 (require 'gemini-companion-terminal)
 (require 'seq)
 
+(defconst gemini-companion-ediff--largest (* 20 1024 1024)
+  "Size in bytes above which neither side of a review is shown.")
+
 ;;;; Original
 
 (defun gemini-companion-ediff--original (file)
@@ -122,7 +125,8 @@ REMARKS are shown in its header line."
 
 (defun gemini-companion-ediff-show (diff)
   "Show DIFF as an Ediff session; return a function that takes it away.
-Signal an error if there is nothing to show."
+Signal an error if there is nothing to show, or too much."
+  (gemini-companion-ediff--check-size diff)
   (pcase-let* ((`(,text . ,remarks) (gemini-companion-ediff--original
                                      (gemini-companion-diff-file-path diff)))
                (proposal (gemini-companion-diff-proposal-buffer diff))
@@ -146,6 +150,18 @@ Signal an error if there is nothing to show."
       (lambda ()
         (gemini-companion-ediff--hide (list original proposal)
                                       panel frame windows)))))
+
+(defun gemini-companion-ediff--check-size (diff)
+  "Signal an error if a side of DIFF is too large to be shown."
+  (when (seq-some (lambda (size)
+                    (< gemini-companion-ediff--largest (or size 0)))
+                  (list (buffer-size
+                         (gemini-companion-diff-proposal-buffer diff))
+                        (file-attribute-size
+                         (file-attributes
+                          (gemini-companion-diff-file-path diff)))))
+    (user-error "The edit of %s is too large to be shown"
+                (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-ediff--frame (diff)
   "Return the frame for DIFF: one with its terminal, or its file.

@@ -167,6 +167,17 @@
       (should-not (gemini-companion-ediff-test-panel))
       (should (eq 'pending (gemini-companion-diff-state diff))))))
 
+(ert-deftest gemini-companion-ediff-says-that-an-edit-is-too-large ()
+  (gemini-companion-ediff-test-with '(("a" "small\n"))
+    (let ((text (make-string (1+ gemini-companion-ediff--largest) ?x)))
+      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
+                                  text)
+      (let ((diff (car (gemini-companion-diffs))))
+        (gemini-companion-test-eventually
+          (string-match-p "too large"
+                          (or (gemini-companion-diff-problem diff) "")))
+        (should (equal text (gemini-companion-diff-close 1 'closed)))))))
+
 (ert-deftest gemini-companion-ediff-killing-any-buffer-rejects ()
   (gemini-companion-ediff-test-with '(("a" "old\n"))
     (dolist (pick (list #'gemini-companion-ediff-test-panel
