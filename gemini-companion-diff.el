@@ -110,6 +110,9 @@ that the person may edit.  STATE is `pending', `shown',
 (defvar gemini-companion-diff--asking nil
   "The diff about whose end the person is being asked, or nil.")
 
+(defvar gemini-companion-diff--ended nil
+  "The diff that ended last, or nil.")
+
 (defvar gemini-companion-diff--last-proposal nil
   "Cons of a file and the text that its review held when the CLI closed it.")
 
@@ -186,6 +189,7 @@ end, else when the person is between two commands."
     (cancel-timer gemini-companion-diff--timer))
   (gemini-companion-reconcile-stop)
   (setq gemini-companion-diff--timer nil
+        gemini-companion-diff--ended nil
         gemini-companion-diff--last-proposal nil))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
@@ -337,18 +341,22 @@ If that fails say why; the CLI's own prompt can still answer it."
 
 (defun gemini-companion-diff-close (id reason)
   "Dismiss the diff ID and return the text that its proposal buffer held.
-Return nil if it has ended before.  REASON is `closed' if the CLI
-closed it, `lost' if the CLI is gone."
-  (when-let* ((diff (seq-find (lambda (diff)
-                                (eql (gemini-companion-diff-id diff) id))
-                              gemini-companion-diff--open)))
-    (let ((text (gemini-companion-diff-proposal-text diff)))
-      (when (eq reason 'closed)
-        (gemini-companion-diff--keep diff text)
-        (gemini-companion-reconcile-expect
-         (gemini-companion-diff-file-path diff)))
-      (gemini-companion-diff--settle diff 'dismissed 'later)
-      text)))
+If it was accepted at the same moment, return that text; nil if it
+has ended otherwise.  REASON is `closed' if the CLI closed it,
+`lost' if the CLI is gone."
+  (if-let* ((diff (seq-find (lambda (diff)
+                              (eql (gemini-companion-diff-id diff) id))
+                            gemini-companion-diff--open)))
+      (let ((text (gemini-companion-diff-proposal-text diff)))
+        (when (eq reason 'closed)
+          (gemini-companion-diff--keep diff text)
+          (gemini-companion-reconcile-expect
+           (gemini-companion-diff-file-path diff)))
+        (gemini-companion-diff--settle diff 'dismissed 'later)
+        text)
+    (and gemini-companion-diff--ended
+         (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
+         (gemini-companion-diff-accepted-text gemini-companion-diff--ended))))
 
 (defun gemini-companion-diff--keep (diff text)
   "Keep TEXT, which the person made of the proposal of DIFF.
@@ -368,7 +376,8 @@ soon if LATER is non-nil."
   (when (gemini-companion-diff--open-p diff)
     (gemini-companion-diff--tell diff state)
     (setq gemini-companion-diff--open
-          (delq diff gemini-companion-diff--open))
+          (delq diff gemini-companion-diff--open)
+          gemini-companion-diff--ended diff)
     (if later
         (run-at-time 0 nil #'gemini-companion-diff--leave diff)
       (gemini-companion-diff--finish diff))))

@@ -83,6 +83,16 @@ diffs that have a view now."
       (should-not (gemini-companion-diff-close 1 'closed))
       (should (equal '((1 rejected nil)) outcomes)))))
 
+(ert-deftest gemini-companion-diff-closed-as-it-is-accepted-keeps-its-text ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine "))
+      (gemini-companion-diff-accept diff)
+      (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
+      (should-not (gemini-companion-diff-close 2 'closed))
+      (should (equal '((1 accepted "mine new\n")) outcomes)))))
+
 (ert-deftest gemini-companion-diff-refuses-to-accept-an-emptied-proposal ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))

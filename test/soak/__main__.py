@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The soak test: thousands of reviews while everything breaks.
+
+A real Emacs, the real server, three scripted CLIs.  A calm fifth warms up; in
+the middle the server is restarted and killed at random; a calm rest shows
+whether the memory is flat.  GC_SOAK_REVIEWS sets the number of reviews,
+GC_SOAK_SEED repeats the choices of a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+
+from cli import Cli, Log
+from harness.scratch import Scratch
+from harness.tools import Tools
+from person import Emacs
+from verdict import judge
+from wire import Peer
+
+CLIS = 3
+# How long after a kill the loss of a connection is its doing.
+KILL_SHADOW = 8.0
+# How much memory may grow, and some MiB for good measure.
+BOUND = 1.15
+SLACK = 8.0
+LIVE_BOUND = 1.3
+# Fewer reviews tell nothing about memory.
+ENOUGH = 5000
+
+
+@dataclass
+class Sample:
+    """Memory in MiB after some reviews."""
+
+    reviews: int
+    emacs: float
+    live: float
+    server: float
+    state: dict[str, list[str]]
+
+
+@dataclass
+class Chaos:
+    """What is done to the server."""
+
+    restarts: int = 0
+    kills: int = 0
+    last_kill: float = -1000.0
+    slowest: float = 0.0
+    is_on: bool = False
+    samples: list[Sample] = field(default_factory=list)
+
+
+class Soak:
+    """One run."""
+
+    def __init__(self, seed: int, reviews: int) -> None:
+        self._random = random.Random(seed)
+        self._reviews = reviews
+        self._seed = seed
+        self.log = Log(reviews)
+        self.log.is_excused = self._is_excused
+        self.chaos = Chaos()
+        self._tools = Tools.find()
+        self._scratch = Scratch(self._tools)
+        self._clis: list[Cli] = []
+        self._began = time.monotonic()
+
+    def _is_excused(self) -> bool:
+        return time.monotonic() - self.chaos.last_kill < KILL_SHADOW
+
+    async def run(self) -> None:
+        """Do all of it, and clean up."""
+        for number in range(CLIS):
+            for visited in range(3):
+                name = f"c{number}/accept-{visited}-open.txt"
+                self._scratch.file(name, "one\ntwo \U0001d11e\nthree\n" * 20)
+        emacs = Emacs(self._tools, self._scratch, self._seed)
+        try:
+            await emacs.until("(featurep 'soak)")
+            await emacs.eval("(soak-start)")
+            await emacs.until("(= 1 soak-ready)")
+            self._clis = self._make_clis()
+            await self._soak(emacs)
+            await self._stop(emacs)
+            judge(self.log, emacs.entries())
+        except AssertionError as problem:
+            self.log.problem(f"{problem}")
+        finally:
+            self._scratch.kill()
+            if self.log.problems and os.environ.get("GC_SOAK_KEEP"):
+                print(f"kept: {self._scratch.root}")
+            else:
+                self._scratch.remove()
+
+    def _make_clis(self) -> list[Cli]:
+        (path,) = self._scratch.discovery_files()
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            Cli(
+                f"c{number}",
+                self.log,
+                random.Random(self._random.random()),
+                Peer(found["port"], found["authToken"]),
+                self._scratch.project / f"c{number}",
+            )
+            for number in range(CLIS)
+        ]
+
+    async def _soak(self, emacs: Emacs) -> None:
+        running = [asyncio.create_task(cli.run()) for cli in self._clis]
+        watching = asyncio.create_task(self._direct(emacs))
+        reporting = asyncio.create_task(self._report(emacs))
+        try:
+            await asyncio.gather(*running)
+            self.chaos.is_on = False
+            await watching
+        finally:
+            for task in (*running, watching, reporting):
+                task.cancel()
+        await self._sample(emacs)
+
+    # What is done to it
+
+    async def _direct(self, emacs: Emacs) -> None:
+        """Begin and end the chaos, and sample the memory, in time."""
+        await self._opened(self._reviews // 5)
+        await self._sample(emacs)
+        self.chaos.is_on = True
+        await self._break(emacs, self._reviews * 3 // 5)
+        self.chaos.is_on = False
+        await self._opened(self._reviews * 7 // 10)
+        await self._sample(emacs)
+
+    async def _opened(self, count: int) -> None:
+        async with self.log.changed:
+            await self.log.changed.wait_for(lambda: self.log.opened >= count)
+
+    async def _break(self, emacs: Emacs, until: int) -> None:
+        while self.log.opened < until:
+            await asyncio.sleep(0.5 + 3 * self._random.random())
+            pid = await emacs.server_pid()
+            kind = self._random.choices(
+                ["restart", "kill", "restart and kill"], weights=[15, 3, 1]
+            )[0]
+            began = time.monotonic()
+            if "restart" in kind:
+                self.chaos.restarts += 1
+                await emacs.eval("(gemini-companion-restart)")
+            if "kill" in kind:
+                await asyncio.sleep(self._random.random() if "restart" in kind else 0)
+                self._kill(emacs)
+            await self._until_other(emacs, pid)
+            if kind == "restart":
+                took = time.monotonic() - began
+                self.chaos.slowest = max(self.chaos.slowest, took)
+
+    def _kill(self, emacs: Emacs) -> None:
+        servers = self._servers(emacs)
+        if servers:
+            self.chaos.kills += 1
+            self.chaos.last_kill = time.monotonic()
+            self._random.choice(servers).kill()
+
+    async def _until_other(self, emacs: Emacs, former: int | None) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            pid = await emacs.server_pid()
+            if pid not in (None, former) and len(self._servers(emacs)) == 1:
+                return
+            is_spared = pid == former and self._is_excused()
+            if is_spared and len(self._servers(emacs)) == 1:
+                return  # what was killed is the one that was to come
+            await asyncio.sleep(0.1)
+        self.log.problem("no new server within 30 s")
+
+    def _servers(self, emacs: Emacs) -> list[psutil.Process]:
+        found = []
+        for child in emacs.process.children():
+            with suppress(psutil.Error):
+                is_dead = child.status() == psutil.STATUS_ZOMBIE
+                if "gemini_companion_epc" in child.cmdline() and not is_dead:
+                    found.append(child)
+        return found
+
+    async def _sample(self, emacs: Emacs) -> None:
+        live = int(await emacs.eval("(soak-live-bytes)")) / 2**20
+        state = await emacs.value("(soak-state)")
+        assert isinstance(state, dict)
+        servers = self._servers(emacs)
+        rss = servers[0].memory_info().rss / 2**20 if servers else 0.0
+        sample = Sample(self.log.opened, emacs.rss(), live, rss, state)
+        self.chaos.samples.append(sample)
+
+    async def _report(self, emacs: Emacs) -> None:
+        while True:
+            await asyncio.sleep(15)
+            print(
+                f"{time.monotonic() - self._began:5.0f} s {self.log.opened:6d} reviews,"
+                f" {self.chaos.restarts} restarts, {self.chaos.kills} kills,"
+                f" Emacs {emacs.rss():.0f} MiB, {len(self.log.problems)} problems",
+                flush=True,
+            )
+
+    # The end
+
+    async def _stop(self, emacs: Emacs) -> None:
+        await emacs.until("(null (gemini-companion-diffs))", 20)
+        for cli in self._clis:
+            await cli.open_some()
+        await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-diffs)))")
+        await emacs.eval("(progn (gemini-companion-mode 0) (soak-rest) nil)")
+        await self._holds("the server is gone", lambda: not self._servers(emacs))
+        for cli in self._clis:
+            session = cli.session
+            assert session is not None
+            for diff in session.open_diffs():
+                self.log.problem(f"{diff.path}: open after the server has stopped")
+            session.is_leaving = True
+            session.lose("server stopped")
+        await self._nothing_is_left(emacs)
+        await emacs.eval("(gemini-companion-mode)")
+        await emacs.until("(= 2 soak-ready)")
+        await emacs.quit()
+        await self._holds("nothing runs", lambda: not self._scratch.processes())
+        self._no_file_is_left()
+
+    async def _holds(self, what: str, probe: Callable[[], bool]) -> None:
+        for _ in range(80):
+            if probe():
+                return
+            await asyncio.sleep(0.1)
+        self.log.problem(f"not so after 8 s: {what}")
+
+    async def _nothing_is_left(self, emacs: Emacs) -> None:
+        # A view that is taken away has a timer.
+        with suppress(AssertionError):
+            await emacs.until("(null (plist-get (soak-state) :buffers))", 5)
+        state = await emacs.value("(soak-state)")
+        before = await emacs.value("soak-before")
+        assert isinstance(state, dict)
+        assert isinstance(before, dict)
+        for kind in ("buffers", "processes", "timers"):
+            more: Counter[str] = Counter(state[kind]) - Counter(before[kind])
+            if more:
+                self.log.problem(f"left in Emacs: {kind} {dict(more)}")
+        hooks = await emacs.value("(soak-hooks)")
+        if hooks:
+            self.log.problem(f"left in Emacs: hooks {hooks}")
+        problems = await emacs.value("soak-problems")
+        assert isinstance(problems, list | None)
+        for problem in (problems or [])[:20]:
+            self.log.problem(f"in Emacs: {problem}")
+        self.log.counts["keystrokes"] = int(await emacs.eval("soak-typed"))
+        self.log.counts["answers given again"] = int(await emacs.eval("soak-again"))
+        self._no_file_is_left()
+
+    def _no_file_is_left(self) -> None:
+        for path in self._scratch.tmp.rglob("*"):
+            if path.name not in ("gemini", "ide"):
+                self.log.problem(f"left: {path}")
+
+    # The table
+
+    def flat(self) -> None:
+        """Check that the memory is flat."""
+        if len(self.chaos.samples) < 3 or self._reviews < ENOUGH:
+            return
+        first, calm, last = self.chaos.samples[0], *self.chaos.samples[-2:]
+        if last.emacs > first.emacs * BOUND + SLACK:
+            self.log.problem("Emacs grew")
+        if last.live > first.live * LIVE_BOUND:
+            self.log.problem("the live data of Emacs grew")
+        if last.server > calm.server * BOUND + SLACK:
+            self.log.problem("the server grew")
+
+    def table(self) -> str:
+        """Return the figures."""
+        log, chaos = self.log, self.chaos
+        kinds: Counter[str] = Counter()
+        ends: Counter[str] = Counter()
+        for session in log.sessions:
+            for diffs in session.diffs.values():
+                for diff in diffs:
+                    kinds[diff.kind] += 1
+                    ends[" and ".join(diff.ends) or "replaced"] += 1
+        lines = [
+            f"seed {self._seed}, {time.monotonic() - self._began:.0f} s",
+            f"reviews      {sum(ends.values())}",
+            *(f"  {end:<24} {count:6d}" for end, count in ends.most_common()),
+            "asked for    "
+            + ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()),
+            f"sessions     {len(log.sessions)}",
+            f"contexts     {sum(session.contexts for session in log.sessions)}",
+            f"server       {chaos.restarts} restarts (slowest {chaos.slowest:.1f} s),"
+            f" {chaos.kills} kills",
+            *(f"  {what:<34} {count:6d}" for what, count in sorted(log.counts.items())),
+            "memory, MiB  reviews   Emacs    live  server  timers buffers",
+        ]
+        for sample in chaos.samples:
+            lines.append(
+                f"             {sample.reviews:7d} {sample.emacs:7.1f} "
+                f"{sample.live:7.1f} {sample.server:7.1f} "
+                f"{len(sample.state['timers'] or []):7d} "
+                f"{len(sample.state['buffers'] or []):7d}"
+            )
+        lines.append(f"problems     {len(log.problems)}")
+        return "\n".join(lines)
+
+
+def main() -> int:
+    seed = int(os.environ.get("GC_SOAK_SEED") or random.randrange(2**31))
+    reviews = int(os.environ.get("GC_SOAK_REVIEWS") or 10_000)
+    print(f"soak: {reviews} reviews, GC_SOAK_SEED={seed}", flush=True)
+    soak = Soak(seed, reviews)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    asyncio.run(soak.run())
+    soak.flat()
+    print(soak.table())
+    for problem in soak.log.problems[:40]:
+        print(f"PROBLEM: {problem}")
+    return 1 if soak.log.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

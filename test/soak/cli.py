@@ -1,0 +1,520 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A scripted CLI: sessions that open diffs, and what became of each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import texts
+from wire import Connection, Lost, Peer, Wrong
+
+# How long the person may take; a restart, and a wait for garbage, included.
+ANSWER = 20.0
+# The CLI opens its event stream again after this.
+AGAIN = 1.0
+
+ACCEPTED = ("accept", "edit")
+REJECTED = ("reject", "kill", "empty")
+WEIGHTS = {
+    "accept": 24,
+    "edit": 20,
+    "reject": 16,
+    "kill": 4,
+    "empty": 4,
+    "hold": 8,
+    "holdedit": 8,
+    "race": 6,
+    "again": 4,
+    "cancel": 4,
+}
+FAULTS = ("cut", "leave", "replace", "reopen")
+
+
+class Opened:
+    """One openDiff that was acknowledged, and its ends."""
+
+    def __init__(self, path: str, kind: str, text: str, mark: str) -> None:
+        self.path = path
+        self.kind = kind
+        self.text = texts.clean(text)
+        self.mark = mark if text else ""
+        self.ends: list[str] = []
+        self.ended = asyncio.Event()
+        self.is_replaced = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.ends
+
+    @property
+    def sha(self) -> str:
+        return texts.sha(self.text)
+
+    def end(self, how: str) -> None:
+        self.ends.append(how)
+        self.ended.set()
+
+
+class Log:
+    """What all CLIs have seen."""
+
+    def __init__(self, reviews: int) -> None:
+        self.left = reviews
+        self.opened = 0
+        self.changed = asyncio.Condition()
+        self.problems: list[str] = []
+        self.counts: Counter[str] = Counter()
+        self.sessions: list[Session] = []
+        self.is_excused: Callable[[], bool] = lambda: False
+
+    def problem(self, text: str) -> None:
+        self.problems.append(text)
+        if len(self.problems) <= 20:
+            print(f"PROBLEM: {text}", flush=True)
+
+
+class Session:
+    """One MCP session and its event stream."""
+
+    def __init__(self, cli: Cli, session_id: str) -> None:
+        self._cli = cli
+        self.log = cli.log
+        self.id = session_id
+        self.diffs: dict[str, list[Opened]] = {}
+        self.accepted: dict[str, list[str]] = {}
+        self.rejected: Counter[str] = Counter()
+        self.closed: dict[str, list[str]] = {}
+        self.cured: Counter[str] = Counter()
+        self.contexts = 0
+        self.fate = ""
+        self.is_leaving = False
+        self._stream: Connection | None = None
+        self._reader: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Open the event stream."""
+        stream = await self._cli.peer.get(self.id)
+        former = self._reader
+        self._stream = stream
+        self._reader = asyncio.create_task(self._read(stream, former))
+
+    async def replace(self) -> None:
+        """Open another event stream, which ends the one before."""
+        former = self._reader
+        await self.start()
+        if former is not None:
+            await asyncio.wait([former], timeout=ANSWER)
+            if not former.done():
+                self.log.problem("a stream that was replaced goes on")
+
+    async def reopen(self) -> None:
+        """Cut the event stream while nothing is on its way; open another."""
+        reader, stream = self._reader, self._stream
+        assert reader is not None
+        assert stream is not None
+        self._reader = None
+        reader.cancel()
+        stream.abort()
+        await asyncio.sleep(self._cli.random.random() * 2)
+        await self.start()
+
+    def lose(self, why: str) -> None:
+        """Note that the session is gone, and all its diffs with it."""
+        if self.is_lost:
+            return
+        self.fate = why
+        self.log.counts[f"sessions lost: {why}"] += 1
+        if self._stream is not None:
+            self._stream.abort()
+        if self._reader is not None and self._reader is not asyncio.current_task():
+            self._reader.cancel()
+        for diff in itertools.chain(*self.diffs.values()):
+            if diff.is_open:
+                diff.end("lost")
+
+    @property
+    def is_lost(self) -> bool:
+        return bool(self.fate)
+
+    def last(self, path: str) -> Opened | None:
+        """Return the diff of PATH that is open."""
+        return next((d for d in reversed(self.diffs.get(path, [])) if d.is_open), None)
+
+    def open_diffs(self) -> list[Opened]:
+        every = itertools.chain(*self.diffs.values())
+        return [diff for diff in every if diff.is_open and not diff.is_replaced]
+
+    # The stream
+
+    async def _read(
+        self, stream: Connection, former: asyncio.Task[None] | None
+    ) -> None:
+        if former is not None:
+            # Its last events come first.
+            await asyncio.wait([former], timeout=ANSWER)
+        rest = b""
+        try:
+            async for chunk in stream.chunks():
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    if line.startswith(b"data: "):
+                        self._take(json.loads(line[6:]))
+        except Lost as lost:
+            self._lost(f"stream: {lost}")
+            return
+        stream.close()
+        if self._stream is stream and not self.is_lost and not self.is_leaving:
+            self.log.counts["streams ended gracefully"] += 1
+            await asyncio.sleep(AGAIN)
+            if self._stream is stream:
+                await self._resume()
+
+    async def _resume(self) -> None:
+        if self.is_lost or self.is_leaving:
+            return
+        try:
+            stream = await self._cli.peer.get(self.id)
+        except (Lost, Wrong) as error:
+            self._lost(f"the stream could not be opened again: {error!r}")
+            return
+        self._stream = stream
+        self._reader = asyncio.create_task(self._read(stream, None))
+
+    def _lost(self, why: str) -> None:
+        if self.is_lost or self.is_leaving:
+            return
+        if not self.log.is_excused():
+            self.log.problem(f"lost without a reason: {why}")
+        self.lose("server killed")
+
+    def _take(self, event: dict[str, Any]) -> None:
+        method, params = event["method"], event["params"]
+        if method == "ide/contextUpdate":
+            self._take_context(params)
+        elif method == "ide/diffAccepted":
+            self._take_accepted(params["filePath"], params["content"])
+        elif method == "ide/diffRejected":
+            self._take_rejected(params["filePath"])
+        else:
+            self.log.problem(f"unknown notification {method}")
+
+    def _take_context(self, params: dict[str, Any]) -> None:
+        self.contexts += 1
+        files = params["workspaceState"]["openFiles"]
+        stamps = [file["timestamp"] for file in files]
+        active = [file for file in files if file.get("isActive")]
+        cursor = active[0].get("cursor") if active else None
+        if not isinstance(files, list) or not 1 <= len(files) <= 10:
+            self.log.problem(f"context lists {len(files)} files")
+        elif stamps != sorted(stamps, reverse=True) or active != files[:1]:
+            self.log.problem(f"context is out of order: {files}")
+        elif not cursor or cursor["line"] < 1 or cursor["character"] < 1:
+            self.log.problem(f"context has no cursor: {files}")
+
+    def _take_accepted(self, path: str, content: str) -> None:
+        self.accepted.setdefault(path, []).append(texts.sha(content))
+        for diff in self.diffs.get(path, []):
+            if diff.is_open and content.startswith(diff.mark):
+                if diff.kind == "accept" and content != diff.text:
+                    self.log.problem(f"{path}: accepted another text")
+                if diff.kind not in (*ACCEPTED, "race"):
+                    self.log.problem(f"{path}: accepted, but nobody did")
+                diff.end("accepted late" if diff.is_replaced else "accepted")
+                return
+        self._stray(path, f"accepted {content[:30]!r}")
+
+    def _take_rejected(self, path: str) -> None:
+        self.rejected[path] += 1
+        for diff in self.diffs.get(path, []):
+            if diff.is_open and not diff.is_replaced:
+                if diff.kind not in (*REJECTED, "cancel", "stop"):
+                    self.log.problem(f"{path}: rejected, but nobody did")
+                diff.end("rejected")
+                return
+        self._stray(path, "rejected")
+
+    def _stray(self, path: str, what: str) -> None:
+        known = [(d.mark, d.ends) for d in self.diffs.get(path, [])[-3:]]
+        self.log.problem(f"{self._cli.name} {path}: {what} once more: {known}")
+
+
+class Cli:
+    """One CLI, which opens one diff after the other, or several."""
+
+    def __init__(
+        self, name: str, log: Log, random: Random, peer: Peer, folder: Path
+    ) -> None:
+        self.name = name
+        self.log = log
+        self.random = random
+        self.peer = peer
+        self.session: Session | None = None
+        self._folder = folder
+        self._ids = itertools.count(1)
+        self._marks = itertools.count(1)
+        self._names = itertools.count(1)
+
+    # Requests
+
+    async def _ask(
+        self, session: Session | None, method: str, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], str]:
+        message = {
+            "jsonrpc": "2.0",
+            "id": next(self._ids),
+            "method": method,
+            "params": params,
+        }
+        session_id = session.id if session else ""
+        status, headers, body = await self.peer.post(message, session_id)
+        if status != 200:
+            raise Wrong(f"{method} was answered {status} {body[:100]!r}")
+        answer = json.loads(body)
+        if answer.get("id") != message["id"] or "result" not in answer:
+            raise Wrong(f"{method} was answered {body[:200]!r}")
+        return answer["result"], headers.get("mcp-session-id", session_id)
+
+    async def connect(self) -> Session:
+        """Do what the CLI does when it connects."""
+        _, session_id = await self._ask(
+            None,
+            "initialize",
+            {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": self.name, "version": "1"},
+            },
+        )
+        session = Session(self, session_id)
+        note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        status, _, _ = await self.peer.post(note, session_id)
+        if status != 202:
+            raise Wrong(f"initialized was answered {status}")
+        await session.start()
+        tools, _ = await self._ask(session, "tools/list", {})
+        if {tool["name"] for tool in tools["tools"]} != {"openDiff", "closeDiff"}:
+            raise Wrong(f"tools/list: {tools}")
+        self.log.sessions.append(session)
+        return session
+
+    async def connected(self) -> Session:
+        """Return a session that is alive, a new one if need be."""
+        for _ in range(60):
+            if self.session is not None and not self.session.is_lost:
+                return self.session
+            try:
+                self.session = await self.connect()
+            except (Lost, Wrong) as error:
+                if not self.log.is_excused():
+                    self.log.problem(f"{self.name} cannot connect: {error!r}")
+                self.peer.abort()
+                await asyncio.sleep(0.5)
+        raise Wrong(f"{self.name} is not connected within 30 s")
+
+    async def open_diff(self, session: Session, diff: Opened, text: str) -> None:
+        """Call openDiff, and count it once it is acknowledged."""
+        # An answer to it may come before the acknowledgement.
+        session.diffs.setdefault(diff.path, []).append(diff)
+        try:
+            result, _ = await self._ask(
+                session, "tools/call", self._call("openDiff", diff.path, text)
+            )
+        except BaseException:
+            session.diffs[diff.path].remove(diff)
+            raise
+        if result.get("content") != [] or result.get("isError"):
+            raise Wrong(f"openDiff was answered {str(result)[:200]}")
+        self.log.left -= 1
+        async with self.log.changed:
+            self.log.opened += 1
+            self.log.changed.notify_all()
+
+    async def close_diff(self, session: Session, path: str) -> str | None:
+        """Call closeDiff, return the text that it tells, None for none."""
+        result, _ = await self._ask(
+            session, "tools/call", self._call("closeDiff", path)
+        )
+        (item,) = result["content"]
+        told = json.loads(item["text"])
+        content = told.get("content")
+        if content is not None:
+            session.closed.setdefault(path, []).append(texts.sha(content))
+        return None if content is None else str(content)
+
+    def _call(self, tool: str, path: str, text: str | None = None) -> dict[str, Any]:
+        arguments: dict[str, Any] = {"filePath": path}
+        if tool == "openDiff":
+            arguments["newContent"] = text
+        else:
+            arguments["suppressNotification"] = True
+        return {"name": tool, "arguments": arguments}
+
+    # Reviews
+
+    def _new(self, kind: str, name: str = "") -> tuple[Opened, str]:
+        """Return a new diff of KIND, and its text as it is sent."""
+        mark = f"{self.name} {next(self._marks)}"
+        text = texts.proposal(self.random, f"<{mark}>")
+        if kind in ("edit", "holdedit") or name.endswith("-again.txt"):
+            text = text or f"<{mark}>\n"
+        name = name or f"{kind}-{next(self._names) % 40}.txt"
+        path = str(self._folder / name)
+        return Opened(path, kind, text, f"<{mark}>"), text
+
+    async def review(self) -> None:
+        """Open one diff, or several, and see them to their ends."""
+        session = await self.connected()
+        try:
+            if self.random.random() < 0.05:
+                kinds = [self.random.choice([*ACCEPTED, *REJECTED]) for _ in range(5)]
+                await asyncio.gather(*(self._one(session, kind) for kind in kinds))
+            else:
+                kind = self.random.choices(
+                    list(WEIGHTS), weights=list(WEIGHTS.values())
+                )[0]
+                await self._one(session, kind)
+        except Lost as error:
+            if not session.is_lost and not self.log.is_excused():
+                self.log.problem(f"{self.name}: {error!r}")
+            session.lose("server killed")
+            self.peer.abort()
+        except Wrong as error:
+            if not session.is_lost:
+                self.log.problem(f"{self.name}: {error}")
+            session.lose("wrong answer")
+
+    async def _one(self, session: Session, kind: str) -> None:
+        if kind in ("again", "cancel"):
+            await getattr(self, f"_{kind}")(session)
+            return
+        # The first few are open in Emacs.
+        visited = kind == "accept" and self.random.random() < 0.1
+        name = f"accept-{self.random.randrange(3)}-open.txt" if visited else ""
+        if visited and session.last(str(self._folder / name)):
+            name = ""
+        diff, text = self._new(kind, name)
+        await self.open_diff(session, diff, text)
+        if kind in ("hold", "holdedit", "race"):
+            await self._close(session, diff)
+        else:
+            await self._ended(session, diff)
+        if diff.ends == ["accepted"] and (visited or self.random.random() < 0.1):
+            _write(Path(diff.path), diff.text)
+
+    async def _close(self, session: Session, diff: Opened) -> None:
+        await asyncio.sleep(self.random.random() * 0.12)
+        content = await self.close_diff(session, diff.path)
+        if content is None:
+            if diff.kind != "race" and not session.is_lost:
+                self.log.problem(f"{diff.path}: closeDiff found no diff: {diff.ends}")
+            await self._ended(session, diff)
+        elif diff.is_open:
+            diff.end("closed")
+            if diff.kind != "holdedit" and content != diff.text:
+                self.log.problem(f"{diff.path}: closeDiff told another text")
+        elif not session.is_lost:
+            self.log.problem(f"{diff.path}: closed after it had ended: {diff.ends}")
+
+    async def _ended(self, session: Session, diff: Opened) -> None:
+        try:
+            await asyncio.wait_for(diff.ended.wait(), ANSWER)
+        except asyncio.TimeoutError:
+            self.log.problem(
+                f"{self.name} {session.id} {diff.path} {diff.mark}: no end came"
+            )
+            diff.end("none")
+
+    async def _again(self, session: Session) -> None:
+        """Propose another text for a path that is open already."""
+        kind = self.random.choice(ACCEPTED)
+        name = f"{kind}-{next(self._names) % 40}-again.txt"
+        former, text = self._new(kind, name)
+        await self.open_diff(session, former, text)
+        await asyncio.sleep(self.random.random() * 0.04)
+        former.is_replaced = former.is_open
+        diff, text = self._new(kind, name)
+        await self.open_diff(session, diff, text)
+        await self._ended(session, diff)
+
+    async def _cancel(self, session: Session) -> None:
+        """Press Ctrl-C with a diff open, then have another one answered."""
+        diff, text = self._new("cancel", f"hold-{next(self._names) % 40}-cancel.txt")
+        other, more = self._new("cancel", f"hold-{next(self._names) % 40}-next.txt")
+        await self.open_diff(session, diff, text)
+        await asyncio.sleep(self.random.random() * 0.05)
+        content = await self.close_diff(session, other.path)
+        if content is not None:
+            self.log.problem(f"{other.path}: closed before it was opened")
+        session.cured[diff.path] += 1
+        await self._ended(session, diff)
+        session.cured[other.path] += 1
+        await self.open_diff(session, other, more)
+        await self._ended(session, other)
+
+    # Faults
+
+    async def fault(self, kind: str) -> None:
+        """Do to the connection what KIND says."""
+        session = await self.connected()
+        try:
+            await self._fault(session, kind)
+        except (Lost, Wrong) as error:
+            if not session.is_lost and not self.log.is_excused():
+                self.log.problem(f"{self.name} {kind}: {error!r}")
+            session.lose("server killed")
+
+    async def _fault(self, session: Session, kind: str) -> None:
+        self.log.counts[f"fault: {kind}"] += 1
+        if kind in ("cut", "leave"):
+            for one in ("hold", "accept", "reject"):
+                if self.random.random() < 0.5:
+                    diff, text = self._new(one)
+                    await self.open_diff(session, diff, text)
+        if kind == "cut":
+            session.lose("cut")
+            self.peer.abort()
+        elif kind == "leave":
+            await self.leave()
+        else:
+            await getattr(session, kind)()
+
+    async def leave(self) -> None:
+        """Quit as the CLI does: close what is open, then drop the sockets."""
+        session = self.session
+        if session is None or session.is_lost:
+            return
+        for diff in session.open_diffs():
+            content = await self.close_diff(session, diff.path)
+            if content is not None and diff.is_open:
+                diff.end("closed")
+            elif content is None:
+                await self._ended(session, diff)
+        session.is_leaving = True
+        session.lose("left")
+        self.peer.abort()
+
+    async def run(self) -> None:
+        """Review until enough was reviewed."""
+        while self.log.left > 0:
+            if self.random.random() < 0.01:
+                await self.fault(self.random.choice(FAULTS))
+            else:
+                await self.review()
+
+    async def open_some(self) -> None:
+        """Open diffs that nobody answers until the server stops."""
+        session = await self.connected()
+        for number in range(5):
+            diff, text = self._new("stop", f"hold-{number}-stop.txt")
+            await self.open_diff(session, diff, text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_bytes(text.encode())

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Compare what the CLIs saw with what Emacs did."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+from cli import Log, Session
+
+# In these the end of the life of a session may swallow what was on its way.
+UNSURE = ("server killed", "cut", "wrong answer")
+
+Ends = dict[tuple[str, str, str], list[str]]
+
+
+def judge(log: Log, entries: list[dict[str, str]]) -> None:
+    """Note in LOG each diff with no end, or with another one than in Emacs."""
+    ends: Ends = defaultdict(list)
+    for entry in entries:
+        key = (entry["session"], entry["path"], entry["state"])
+        ends[key].append(entry["sha"] or "")
+    for session in log.sessions:
+        for path, diffs in session.diffs.items():
+            for diff in diffs:
+                if len(diff.ends) > 1 or not (diff.ends or diff.is_replaced):
+                    log.problem(f"{path}: ends {diff.ends}")
+            _compare(log, session, path, ends)
+
+
+def _compare(log: Log, session: Session, path: str, ends: Ends) -> None:
+    in_emacs = Counter(ends[session.id, path, "accepted"])
+    here = Counter(session.accepted.get(path, []))
+    closed = Counter(session.closed.get(path, []))
+    if here - in_emacs:
+        log.problem(f"{session.id} {path}: a text came that nobody accepted")
+    rejects = len(ends[session.id, path, "rejected"]) + session.cured[path]
+    if session.rejected[path] > rejects:
+        log.problem(f"{session.id} {path}: {session.rejected[path]} rejects, {rejects}")
+    if session.fate in UNSURE:
+        return
+    if in_emacs - here - closed and not path.endswith("-again.txt"):
+        log.problem(f"{session.id} {path}: an accepted text never came")
+    if session.rejected[path] < rejects and not closed:
+        log.problem(f"{session.id} {path}: a reject never came")
+    edited = Counter(ends[session.id, path, "edited"])
+    if "holdedit-" in path and closed - edited:
+        proposed = {diff.sha for diff in session.diffs[path]}
+        if set(closed - edited) - proposed:
+            log.problem(f"{session.id} {path}: closeDiff told an unknown text")
