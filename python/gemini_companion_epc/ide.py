@@ -203,6 +203,8 @@ class Ide:
         diff = self._diffs.get(diff_id)
         if diff is not None:
             self._take_out(self._sessions[diff.session_id], diff)
+        for session in self._sessions.values():
+            session.withdraw(diff_id)
 
     def accept(self, diff_id: int, content: str) -> None:
         """Tell the client of the diff DIFF_ID to write CONTENT."""
@@ -228,7 +230,7 @@ class Ide:
     def _settle(self, diff: Diff, outcome: Outcome) -> None:
         session = self._sessions[diff.session_id]
         self._take_out(session, diff)
-        session.notify(outcome)
+        session.notify(outcome, diff.id)
 
     def _put_in(self, session: Session, diff: Diff) -> None:
         self._diffs[diff.id] = session.diffs[diff.path] = diff

@@ -27,7 +27,7 @@ class Session:
         self.diffs: dict[str, Diff] = {}
         self.interrupted: dict[str, float] = {}
         self.context: bytes | None = None
-        self.outcomes: deque[bytes] = deque()
+        self.outcomes: deque[tuple[int, bytes]] = deque()
         self.flushed = asyncio.Event()
         self.flushed.set()
         self.stream: Stream | None = None
@@ -56,13 +56,20 @@ class Session:
         self.context = context
         self._wake()
 
-    def notify(self, outcome: Outcome) -> None:
-        """Queue OUTCOME until it is written to an open stream."""
+    def notify(self, outcome: Outcome, diff_id: int = 0) -> None:
+        """Queue OUTCOME, of the diff DIFF_ID, until it is written to a stream."""
         event = encode_event(outcome.notification())
         if event is not None:
-            self.outcomes.append(event)
+            self.outcomes.append((diff_id, event))
             self.flushed.clear()
             self._wake()
+
+    def withdraw(self, diff_id: int) -> None:
+        """Tell no outcome of the diff DIFF_ID that has not been written by now."""
+        left = [outcome for outcome in self.outcomes if outcome[0] != diff_id]
+        self.outcomes = deque(left)
+        if not left:
+            self.flushed.set()
 
     def _wake(self) -> None:
         if self.stream is not None:
@@ -96,7 +103,7 @@ class Stream:
         session = self._session
         if session.stream is not self:
             return
-        if session.outcomes and session.outcomes[0] is event:
+        if session.outcomes and session.outcomes[0][1] is event:
             session.outcomes.popleft()
             if not session.outcomes:
                 session.flushed.set()
@@ -117,10 +124,10 @@ class Stream:
         if session.stream is not self:
             return None
         if session.outcomes and self._context is not None:
-            return session.outcomes[0]
+            return session.outcomes[0][1]
         if session.context is not None and session.context != self._context:
             return session.context
-        return session.outcomes[0] if session.outcomes else None
+        return session.outcomes[0][1] if session.outcomes else None
 
 
 def encode_event(notification: Notification) -> bytes | None:

@@ -26,8 +26,9 @@ from sexpdata import Symbol
 from fake_emacs import BOUND, NO_ANSWER, PYTHON_PATH, ReturnedError, Wire, plist
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
-from gemini_companion_epc.emacs import LONGEST_TEXT, Emacs, context_from, parse
+from gemini_companion_epc.emacs import LONGEST_TEXT, Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone, MalformedArgument
+from gemini_companion_epc.sexp import context_from, parse
 from gemini_companion_epc.types import (
     Cursor,
     Diff,

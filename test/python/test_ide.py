@@ -346,12 +346,13 @@ def test_a_newer_proposal_wins_over_an_adopted_one() -> None:
 
 def test_a_dropped_diff_has_no_end_of_its_own() -> None:
     async def scene(room: Room) -> None:
-        room.ide.adopt(_adopted(7))
-        room.ide.drop(7)
-        room.ide.drop(7)
-        room.ide.reject(7)
         session = room.ide.session("former")
-        assert not session.outcomes
+        for settle in (lambda: None, lambda: room.ide.accept(7, "edited")):
+            room.ide.adopt(_adopted(7))
+            settle()
+            room.ide.drop(7)
+            room.ide.reject(7)
+            assert not session.outcomes
         assert await room.ide.close_diff(session, "/a") is None
 
     _run(scene)

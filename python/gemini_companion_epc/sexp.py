@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""S-expressions: what Emacs says, as values, and the other way round.
+
+Pure; sexpdata reads and writes, and what it misreads is put right here.
+"""
+
+import logging
+import math
+import re
+from typing import Any, TypeAlias
+
+import sexpdata
+from sexpdata import Symbol
+
+from .exceptions import MalformedArgument
+from .types import Cursor, File, IdeContext, SessionFacts, clean
+
+logger = logging.getLogger(__name__)
+
+Sexp: TypeAlias = Any
+
+_OCTAL = re.compile(r"[0-7]{1,3}")
+
+
+class _Parser(sexpdata.Parser):
+    """The reader of sexpdata with the escapes of strings put right."""
+
+    def parse_str(self, i: int) -> tuple[int, str]:
+        chars: list[str] = []
+        i += 1
+        while (found := self.quote_or_escape_re.search(self.string, i)) is not None:
+            chars.append(self.string[i : found.start()])
+            i = found.end()
+            if found.group() == '"':
+                return i, "".join(chars)
+            i = self._escape(i, chars)
+        raise ValueError("a string does not end")
+
+    def _escape(self, i: int, chars: list[str]) -> int:
+        octal = _OCTAL.match(self.string, i)
+        if octal is not None:
+            code = int(octal.group(), 8)
+            # Emacs writes a byte that is not text in this form.
+            chars.append(chr(code) if code < 0x80 else "\ufffd")
+            return octal.end()
+        char = self.string[i : i + 1]
+        if char not in (" ", "\n"):
+            chars.append(sexpdata.String.unquote("\\" + char)[-1:])
+        return i + 1
+
+
+def parse(message: bytes) -> list[Sexp]:
+    """Return the list that MESSAGE holds; ValueError if it is not one."""
+    try:
+        forms = _Parser(message.decode("utf-8", errors="replace")).parse()
+    except (
+        ValueError,
+        IndexError,
+        RecursionError,
+        sexpdata.ExpectClosingBracket,
+        sexpdata.ExpectNothing,
+        sexpdata.ExpectSExp,
+    ) as error:
+        raise ValueError(f"not an S-expression: {type(error).__name__}") from None
+    if len(forms) != 1 or not isinstance(forms[0], list):
+        raise ValueError("not one list")
+    return forms[0]
+
+
+def is_text(value: Sexp) -> bool:
+    return isinstance(value, str) and not isinstance(value, Symbol)
+
+
+def is_integer(value: Sexp) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def as_integer(value: Sexp, name: str) -> int:
+    if not is_integer(value):
+        raise MalformedArgument(f"{name} must be an integer")
+    return int(value)
+
+
+def as_text(value: Sexp, name: str) -> str:
+    if not is_text(value):
+        raise MalformedArgument(f"{name} must be a string")
+    return clean(value)
+
+
+def as_plist(value: Sexp) -> dict[str, Sexp]:
+    if not isinstance(value, list) or len(value) % 2:
+        raise MalformedArgument("a property list is needed")
+    keys = value[::2]
+    if not all(isinstance(key, Symbol) for key in keys):
+        raise MalformedArgument("a property list is needed")
+    return {key.value(): item for key, item in zip(keys, value[1::2], strict=True)}
+
+
+def file_from(value: Sexp) -> File:
+    """Return the file that the property list VALUE tells."""
+    plist = as_plist(value)
+    timestamp = plist.get(":timestamp")
+    if isinstance(timestamp, float) and math.isfinite(timestamp):
+        timestamp = int(timestamp)
+    selected = plist.get(":selected-text")
+    cursor = None
+    if plist.get(":line"):
+        cursor = Cursor(
+            as_integer(plist[":line"], ":line"),
+            as_integer(plist.get(":character", 1), ":character"),
+        )
+    return File(
+        path=as_text(plist.get(":path"), ":path"),
+        timestamp=as_integer(timestamp, ":timestamp"),
+        is_active=bool(plist.get(":active")),
+        cursor=cursor,
+        selected_text=as_text(selected, ":selected-text") if selected else None,
+    )
+
+
+def context_from(value: Sexp) -> IdeContext:
+    """Return the context that the list VALUE tells, without its bad entries."""
+    if not isinstance(value, list):
+        raise MalformedArgument("FILES must be a list")
+    files = []
+    for item in value:
+        try:
+            files.append(file_from(item))
+        except MalformedArgument as error:
+            logger.warning("A file of the context is left out: %s", error)
+    return IdeContext.of(files)
+
+
+def roots_from(value: Sexp) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise MalformedArgument("ROOTS must be a list")
+    return tuple(as_text(root, "a root") for root in value)
+
+
+def session_plist(session: SessionFacts) -> dict[str, Sexp]:
+    told: dict[str, Sexp] = {"id": session.id}
+    if session.process is not None:
+        told["pid"] = session.process.pid
+        if session.process.directory is not None:
+            told["directory"] = clean(session.process.directory)
+    return told

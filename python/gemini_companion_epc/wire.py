@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The EPC wire: one connection, and the port that lets one peer in.
+
+The defects of the epc package are put right here.  A connection has a thread
+that reads and a thread that writes, so neither a stopped Emacs nor a large
+message holds up the event loop.  What is read enters the loop by `to_loop`;
+what is to be sent leaves it by `Handler._send`.
+"""
+
+import asyncio
+import hmac
+import logging
+import re
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+from socketserver import ThreadingMixIn
+
+import sexpdata
+from epc.handler import BaseRemoteError, EPCHandler
+from epc.server import EPCServer
+from sexpdata import Symbol
+
+from . import __version__
+from .exceptions import MalformedArgument
+from .sexp import Sexp, as_text, is_integer, is_text, parse
+
+logger = logging.getLogger(__name__)
+
+LONGEST_MESSAGE = 0xFFFFFF
+LONGEST_HELLO = 4096
+MOST_UNPROVEN = 32
+
+_LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
+_CALL_HEAD = re.compile(rb"\s*\(\s*(?:call|methods)\s+(\d{1,18})\b")
+_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
+
+
+class Handler(EPCHandler):
+    """One connection, which must say hello before anything else."""
+
+    server: "PeerListener"
+    connection: socket.socket
+    disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        self.is_proven = False
+        self._outgoing: SimpleQueue[tuple[Sexp, ...] | None] = SimpleQueue()
+        self.writer = threading.Thread(target=self._write, daemon=True)
+        super().setup()
+        self.writer.start()
+
+    def finish(self) -> None:
+        self.finish_writing()
+        super().finish()
+
+    def finish_writing(self) -> None:
+        """End the thread that writes once all before this is written."""
+        self._outgoing.put(None)
+
+    def hang_up(self) -> None:
+        """Close the connection from any thread."""
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def to_loop(self, function: Callable[..., object], *args: object) -> None:
+        """Have the event loop call FUNCTION with ARGS."""
+        to_loop(self.server.loop, function, *args)
+
+    # Reading
+
+    def handle(self) -> None:
+        try:
+            for message in self._messages():
+                self._handle(message)
+        except (OSError, EOFError, ValueError) as error:
+            logger.info("An EPC connection broke: %s", error)
+
+    def _messages(self) -> Iterator[bytes]:
+        while (head := self._read(6)) is not None:
+            if not _LENGTH.fullmatch(head):
+                raise ValueError("a message without a length")
+            length = int(head, 16)
+            if not self.is_proven and length > LONGEST_HELLO:
+                raise ValueError("too long for a hello")
+            message = self._read(length)
+            if message is None:
+                raise EOFError("a message without its text")
+            yield message
+
+    def _read(self, size: int) -> bytes | None:
+        """Return SIZE bytes, None at the end of the stream before the first."""
+        data = bytearray(size)
+        view = memoryview(data)
+        done = 0
+        while done < size:
+            count = self.connection.recv_into(view[done:])
+            if not count:
+                if done:
+                    raise EOFError("a message is cut short")
+                return None
+            self._acknowledge()
+            done += count
+        return bytes(data)
+
+    def _acknowledge(self) -> None:
+        # Emacs cannot turn Nagle off: what it sends next waits for our delayed
+        # acknowledgement, 40 ms, and the kernel forgets this option every time.
+        if _QUICKACK is not None:
+            with suppress(OSError):
+                self.connection.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+
+    def _handle(self, sexp: bytes) -> None:
+        try:
+            form = parse(sexp)
+            kind, uid = form[0], form[1]
+            if not isinstance(kind, Symbol) or not is_integer(uid):
+                raise ValueError("not an EPC message")
+        except (ValueError, IndexError) as error:
+            self._answer_undecodable(sexp, str(error))
+            return
+        logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
+        if not self.is_proven:
+            self._prove(kind.value(), uid, form[2:])
+            return
+        self._receive(kind.value(), uid, form[2:])
+
+    def _answer_undecodable(self, message: bytes, fault: str) -> None:
+        logger.warning("An EPC message cannot be decoded: %s", fault)
+        call = _CALL_HEAD.match(message)
+        if not self.is_proven:
+            self.hang_up()
+        elif call is not None:
+            self._send("epc-error", int(call[1]), f"The message is {fault}")
+
+    def _prove(self, kind: str, uid: int, rest: list[Sexp]) -> None:
+        try:
+            name, (secret, version) = rest
+            if kind != "call" or name.value() != "hello":
+                raise ValueError
+            is_right = hmac.compare_digest(
+                as_text(secret, "SECRET").encode(), self.server.secret.encode()
+            )
+        except (ValueError, TypeError, AttributeError, MalformedArgument):
+            is_right = False
+        if not is_right:
+            logger.warning("An EPC peer without the secret was turned away")
+            self.hang_up()
+        elif version != __version__:
+            self._send("return-error", uid, _version_sentence(version))
+        elif self.server.prove(self):
+            self.to_loop(self.server.peer_arrived, self, uid)
+        else:
+            self.hang_up()
+
+    def _receive(self, kind: str, uid: int, rest: list[Sexp]) -> None:
+        if kind == "call":
+            self._receive_call(uid, rest)
+        elif kind == "methods":
+            self._send(*self._handle_methods(uid))
+        elif kind == "return":
+            self._receive_return(uid, rest)
+        elif kind in ("return-error", "epc-error"):
+            self._receive_error(uid, rest)
+        else:
+            logger.warning("An EPC message of an unknown kind: %s", kind[:40])
+
+    def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
+        try:
+            method, args = rest
+            name = method.value()
+            if not isinstance(args, list):
+                raise ValueError
+        except (ValueError, AttributeError):
+            self._send("epc-error", uid, "A call needs a method and its arguments")
+            return
+        try:
+            run = self.server.get_method(name)(*args)
+        except KeyError:
+            self._send("epc-error", uid, f"No such method: {name}")
+        except MalformedArgument as error:
+            self._send("return-error", uid, f"{name}: {error}")
+        except TypeError:
+            self._send("return-error", uid, f"{name}: wrong number of arguments")
+        else:
+            self.to_loop(self._run, uid, run)
+
+    def _run(self, uid: int, run: Callable[[], object]) -> None:
+        try:
+            run()
+        except MalformedArgument as error:
+            self._send("return-error", uid, str(error))
+        except Exception:
+            logger.exception("A call of Emacs failed")
+            self._send("return-error", uid, "The server failed; see its log")
+        else:
+            self._send("return", uid, True)
+
+    def _receive_return(self, uid: int, rest: list[Sexp]) -> None:
+        with suppress(BaseRemoteError):  # nobody waits for it any more
+            self._handle_return(uid, rest[0] if rest else [])
+
+    def _receive_error(self, uid: int, rest: list[Sexp]) -> None:
+        with suppress(BaseRemoteError):  # nobody waits for it any more
+            self._handle_return_error(uid, rest[0] if rest else "")
+
+    # Writing
+
+    def _send(self, *message: Sexp) -> None:
+        """Have MESSAGE sent after all before it: the only way out."""
+        self._outgoing.put(message)
+
+    def _write(self) -> None:
+        while (message := self._outgoing.get()) is not None:
+            try:
+                data = _encode(message)
+            except (ValueError, TypeError, OSError, RecursionError) as error:
+                logger.error("An EPC message cannot be sent: %s", error)
+                self._fail(message, str(error))
+                continue
+            logger.debug("EPC out: %s, %d bytes", _title(message), len(data))
+            try:
+                self.connection.sendall(data)
+            except OSError as error:
+                logger.info("Writing to Emacs ended: %s", error)
+                self.hang_up()
+                return
+
+    def _fail(self, message: tuple[Sexp, ...], fault: str) -> None:
+        kind, uid = message[:2]
+        if kind == "call":
+            self._receive_error(uid, [fault])
+        elif kind == "return":
+            self._send("return-error", uid, fault)
+
+
+def _encode(message: tuple[Sexp, ...]) -> bytes:
+    kind, *rest = message
+    data = sexpdata.dumps([Symbol(kind), *rest]).encode("utf-8", errors="replace")
+    length = len(data) + 1
+    if length > LONGEST_MESSAGE:
+        raise ValueError(f"it is too long: {length} bytes")
+    return b"%06x%b\n" % (length, data)
+
+
+def _title(message: Sequence[Sexp]) -> str:
+    words = message[:3] if _word(message[0]) == "call" else message[:2]
+    return " ".join(_word(word)[:40] for word in words)
+
+
+def _word(value: Sexp) -> str:
+    return str(value.value() if isinstance(value, Symbol) else value)
+
+
+def _version_sentence(version: Sexp) -> str:
+    theirs = version if is_text(version) else "unknown"
+    return (
+        f"Emacs has gemini-companion {theirs}, but the Python server that "
+        f"{sys.executable} runs is {__version__}; install the same version of both "
+        "and restart Emacs"
+    )
+
+
+class PeerListener(ThreadingMixIn, EPCServer):
+    """The port that Emacs connects to, closed once it has proved itself."""
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = MOST_UNPROVEN
+
+    def __init__(self, secret: str) -> None:
+        # epc writes its log to stderr by itself, and describes each call.
+        epc_logger = logging.getLogger("epc")
+        epc_logger.handlers.clear()
+        epc_logger.setLevel(logging.ERROR)
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.socket.setblocking(False)
+        self.secret = secret
+        self.loop: asyncio.AbstractEventLoop
+        self.peer_arrived: Callable[[Handler, int], None]
+        self.connected: Callable[[Handler], None]
+        self.disconnected: Callable[[Handler], None]
+        self._lock = threading.Lock()
+        self._is_taken = False
+
+    def prove(self, handler: Handler) -> bool:
+        """Return whether HANDLER is the first that knows the secret."""
+        with self._lock:
+            handler.is_proven = not self._is_taken
+            self._is_taken = True
+        return handler.is_proven
+
+    def get_method(self, name: str) -> Callable[..., Callable[[], object]]:
+        method: Callable[..., Callable[[], object]] = self.funcs[name]
+        return method
+
+    def handle_client_connect(self, handler: Handler) -> None:
+        handler.to_loop(self.connected, handler)
+
+    def handle_client_disconnect(self, handler: Handler) -> None:
+        handler.to_loop(self.disconnected, handler)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        logger.exception("An EPC connection failed")
+
+
+def to_loop(
+    loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object
+) -> None:
+    """Have LOOP call FUNCTION with ARGS: the only way into it."""
+    with suppress(RuntimeError):  # the loop is closed, the process ends
+        loop.call_soon_threadsafe(function, *args)
