@@ -68,8 +68,11 @@
 (defvar gemini-companion--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
 
+(defconst gemini-companion--most-untold 50
+  "How many outcomes are kept that no CLI may ever take.")
+
 (defvar gemini-companion--untold nil
-  "Diffs that ended while there was no server, the last one first.")
+  "Diffs whose outcome has not left for the CLI, the last one first.")
 
 (autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
 (declare-function gemini-companion-ediff-forget "gemini-companion-ediff")
@@ -81,12 +84,14 @@
   `((open-diff . ,#'gemini-companion-diff-open)
     (close-diff . ,#'gemini-companion-diff-close)
     (sessions-update . ,#'gemini-companion--sessions-update)
+    (outcome-told . ,#'gemini-companion--outcome-told)
     (warn . ,#'gemini-companion--warn)))
 
 (defun gemini-companion--former-methods ()
   "Return what a server may call while another takes its place."
   `((open-diff . ,#'gemini-companion--open-late)
-    (close-diff . ,#'gemini-companion--close-late)))
+    (close-diff . ,#'gemini-companion--close-late)
+    (outcome-told . ,#'gemini-companion--outcome-told)))
 
 (defun gemini-companion--open-late (&rest args)
   "Open a diff with ARGS, and hand it to the new server."
@@ -110,22 +115,34 @@
   t)
 
 (defun gemini-companion--tell-outcome (diff)
-  "Tell the server how DIFF ended, or keep that until there is one again."
-  (unless (gemini-companion--send-outcome diff)
-    (push diff gemini-companion--untold)))
+  "Tell the server how DIFF ended.
+Keep that until it has left for the CLI, as the server may die."
+  (setq gemini-companion--untold
+        (seq-take (cons diff gemini-companion--untold)
+                  gemini-companion--most-untold))
+  (gemini-companion--send-outcome diff))
+
+(defun gemini-companion--outcome-told (id)
+  "Note that the outcome of the diff ID has left for its CLI."
+  (setq gemini-companion--untold
+        (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
+                    gemini-companion--untold))
+  t)
 
 (defun gemini-companion--send-outcome (diff)
-  "Send the server the outcome of DIFF; return nil if there is no server."
+  "Send the server, if there is one, the outcome of DIFF."
   (let ((id (gemini-companion-diff-id diff)))
     (if (eq (gemini-companion-diff-state diff) 'accepted)
         (gemini-companion-server-call
          'diff-accepted id (gemini-companion-diff-accepted-text diff))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(defun gemini-companion--hand-over ()
-  "Hand a new server the diffs of the one before, and outcomes it missed."
-  (let ((untold (reverse gemini-companion--untold)))
-    (setq gemini-companion--untold nil)
+(defun gemini-companion--hand-over (how)
+  "Hand a server that is ready HOW the diffs of the one before.
+And the outcomes that died with that one; one that retires tells
+them itself."
+  (let ((untold (and (eq how 'recovered)
+                     (reverse gemini-companion--untold))))
     (mapc #'gemini-companion--adopt (append untold (gemini-companion-diffs)))
     (mapc #'gemini-companion--send-outcome untold)))
 
@@ -234,7 +251,7 @@ Their views go at once if NOW is non-nil."
 HOW is `started', `restarted' or `recovered'."
   (gemini-companion-terminal-export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
-  (gemini-companion--hand-over)
+  (gemini-companion--hand-over how)
   (setq gemini-companion--told nil)
   (gemini-companion--tell-context (gemini-companion-context-snapshot))
   (pcase how

@@ -284,6 +284,10 @@ class Emacs:
             "sessions-update", [[session_plist(session) for session in sessions]]
         )
 
+    def outcome_told(self, diff_id: int) -> None:
+        """Tell that the outcome of the diff DIFF_ID has left for its client."""
+        self._tell("outcome-told", [diff_id])
+
     def warn(self, message: str) -> None:
         """Tell the person MESSAGE."""
         logger.warning("%s", message)

@@ -46,6 +46,9 @@ class Emacs(Protocol):
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Tell which sessions are connected."""
 
+    def outcome_told(self, diff_id: int) -> None:
+        """Tell that the outcome of the diff DIFF_ID has left for its client."""
+
 
 class Ide:
     """All sessions, and the way of each diff to exactly one end."""
@@ -76,7 +79,8 @@ class Ide:
         """Return the session SESSION_ID, taking in one from before a restart."""
         session = self._sessions.get(session_id)
         if session is None:
-            session = self._sessions[session_id] = Session(session_id)
+            session = Session(session_id, self._emacs.outcome_told)
+            self._sessions[session_id] = session
             session.context = self._context
             self._start_session_timer(session)
         return session

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections import deque
+from collections.abc import Callable
 
 from .types import Diff, Notification, Outcome, Process, SessionFacts, fault
 
@@ -20,8 +21,9 @@ COMMENT = b": \r\n\r\n"
 class Session:
     """One CLI, with its diffs by path and its outbox."""
 
-    def __init__(self, session_id: str) -> None:
+    def __init__(self, session_id: str, told: Callable[[int], None]) -> None:
         self.id = session_id
+        self._told = told
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
         self.diffs: dict[str, Diff] = {}
@@ -71,6 +73,14 @@ class Session:
         if not left:
             self.flushed.set()
 
+    def left(self) -> None:
+        """Forget the first outcome, which has left, and say so."""
+        diff_id, _ = self.outcomes.popleft()
+        if diff_id:
+            self._told(diff_id)
+        if not self.outcomes:
+            self.flushed.set()
+
     def _wake(self) -> None:
         if self.stream is not None:
             self.stream.wake()
@@ -104,9 +114,7 @@ class Stream:
         if session.stream is not self:
             return
         if session.outcomes and session.outcomes[0][1] is event:
-            session.outcomes.popleft()
-            if not session.outcomes:
-                session.flushed.set()
+            session.left()
         elif event is not COMMENT:
             self._context = event
 

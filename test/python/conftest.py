@@ -95,6 +95,7 @@ class StubEmacs:
         self.opened: list[Diff] = []
         self.closed: list[tuple[int, CloseReason]] = []
         self.sessions: list[list[str]] = []
+        self.told: list[int] = []
         self.texts: dict[int, str | None] = {}
         self.is_gone = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
@@ -113,6 +114,9 @@ class StubEmacs:
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         self._note(self.sessions, [session.id for session in sessions])
+
+    def outcome_told(self, diff_id: int) -> None:
+        self._note(self.told, diff_id)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
         """Wait until CONDITION holds."""

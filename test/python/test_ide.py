@@ -302,7 +302,9 @@ def test_an_adopted_diff_is_settled_when_its_session_comes_back() -> None:
         room.ide.accept(7, "edited")
         session = room.ide.session("former")
         stream = room.ide.open_stream(session)
+        assert room.emacs.told == []
         assert await _take(stream) == _accepted("/a", "edited")
+        assert room.emacs.told == [7]
         assert await room.ide.close_diff(session, "/b") == "proposal"
         room.ide.open_diff(session, "/c", "x")
         assert [diff.id for diff in room.emacs.opened] == [8]
