@@ -264,8 +264,10 @@ Gemini CLI stays connected, and open reviews stay open."
 
 (defun gemini-companion-server--ready (link how)
   "Use LINK from now on, which became ready HOW, in place of the one before."
-  (let ((former gemini-companion-server--link)
-        (info (gemini-companion-link-info link)))
+  (let* ((former gemini-companion-server--link)
+         (info (gemini-companion-link-info link))
+         ;; The one before may have died while this one started.
+         (how (if (or former (eq how 'started)) how 'recovered)))
     (setq gemini-companion-server--link link
           gemini-companion-server--next nil
           gemini-companion-server--since (float-time)

@@ -252,6 +252,23 @@ Temporary files are in a folder of their own, `temporary'."
                                   (gemini-companion-test-text
                                    gemini-companion-log-file))))))
 
+(ert-deftest gemini-companion-restart-tells-what-a-kill-meanwhile-cut-off ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
+    (gemini-companion-restart)
+    (gemini-companion-test-kill-server)
+    (should-not (gemini-companion-server-ready-p))
+    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+    (let (sent)
+      (cl-letf* ((send (symbol-function 'gemini-companion-link-call))
+                 ((symbol-function 'gemini-companion-link-call)
+                  (lambda (link method &rest args)
+                    (push (cons method args) sent)
+                    (apply send link method args))))
+        (gemini-companion-test-eventually (gemini-companion-server-ready-p)))
+      (should (equal '(adopt-diff 1 "one") (seq-take (assq 'adopt-diff sent) 3)))
+      (should (equal '(diff-accepted 1 "new") (assq 'diff-accepted sent))))))
+
 (ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((link gemini-companion-server--link)
