@@ -209,27 +209,35 @@ class Ide:
             self._take_out(self._sessions[diff.session_id], diff)
         for session in self._sessions.values():
             session.withdraw(diff_id)
+        self._emacs.outcome_told(diff_id)
 
     def accept(self, diff_id: int, content: str) -> None:
         """Tell the client of the diff DIFF_ID to write CONTENT."""
         if diff_id in self._closing:
             self._closing[diff_id] = content
+        diff = self._open(diff_id)
+        if diff is None:
             return
-        diff = self._diffs.get(diff_id)
-        if diff is not None and not content and diff.proposal:
+        if not content and diff.proposal:
             # The client takes "" for no answer and writes the model's text.
             raise MalformedArgument(
                 "An emptied proposal cannot be accepted: Gemini CLI would write "
                 "the model's text; reject it, or answer in the terminal"
             )
-        if diff is not None:
-            self._settle(diff, Accepted(diff.path, content))
+        self._settle(diff, Accepted(diff.path, content))
 
     def reject(self, diff_id: int) -> None:
         """Tell the client of the diff DIFF_ID to leave the file as it is."""
-        diff = self._diffs.get(diff_id)
+        diff = self._open(diff_id)
         if diff is not None:
             self._settle(diff, Rejected(diff.path))
+
+    def _open(self, diff_id: int) -> Diff | None:
+        """Return the diff DIFF_ID if it is open; else nothing more is told of it."""
+        diff = self._diffs.get(diff_id)
+        if diff is None:
+            self._emacs.outcome_told(diff_id)
+        return diff
 
     def _settle(self, diff: Diff, outcome: Outcome) -> None:
         session = self._sessions[diff.session_id]

@@ -355,6 +355,7 @@ def test_a_dropped_diff_has_no_end_of_its_own() -> None:
             room.ide.drop(7)
             room.ide.reject(7)
             assert not session.outcomes
+            assert set(room.emacs.told) == {7}
         assert await room.ide.close_diff(session, "/a") is None
 
     _run(scene)
