@@ -251,7 +251,7 @@ Killing the buffer rejects DIFF."
 
 (defun gemini-companion-diff--frame-deleted (frame)
   "Reject the diff on FRAME, as FRAME is being deleted."
-  (dolist (diff (gemini-companion-diffs))
+  (when-let* ((diff (gemini-companion-diff--shown)))
     (when (eq frame (gemini-companion-diff-frame diff))
       (gemini-companion-diff--settle diff 'rejected))))
 

@@ -150,6 +150,18 @@ diffs that have a view now."
       (should (equal (list diff) (gemini-companion-diffs)))
       (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
 
+(ert-deftest gemini-companion-diff-that-cannot-be-shown-outlives-a-frame ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (setq gemini-companion-diff--show-function
+          (lambda (diff)
+            (setf (gemini-companion-diff-frame diff) (selected-frame))
+            (error "Too large")))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+      (gemini-companion-diff--frame-deleted (selected-frame))
+      (should (equal (list diff) (gemini-companion-diffs)))
+      (should-not outcomes))))
+
 (ert-deftest gemini-companion-diff-survives-a-hook-that-fails ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let* ((fail (list (lambda (_) (error "Boom"))))
