@@ -61,9 +61,7 @@ def test_cli_is_free_after_emacs_left(
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     leave(emacs)
 

@@ -19,9 +19,7 @@ def proposed(world: World, scratch: Scratch) -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs that shows a proposal for a.txt."""
     file = scratch.file("a.txt", "one one one\n")
     emacs, reviews, cli = world.pair(file, extra=OWN)
-    cli.model.script(write_file(file, "uno uno uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno uno uno\n"), say("all done"))
     return emacs, reviews, cli
 
 
@@ -77,9 +75,7 @@ def test_deleting_the_frame_of_a_review_rejects_it(
     emacs, reviews, cli = world.pair(file, extra=OWN)
     emacs.keys("C-x", "5", "2")
     emacs.holds("(= 2 (length (frame-list)))")
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     emacs.keys("C-x", "5", "0")
 

@@ -13,9 +13,7 @@ from harness.world import World
 def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    cli.model.script(write_file(file, "uno\n"), say("first done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
     before = [server.pid for server in scratch.servers()]
 
     emacs.eval("(gemini-companion-restart)")
@@ -31,9 +29,7 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
     cli.wait_for("first done")
     assert file.read_text() == "uno\n"
 
-    cli.model.script(write_file(file, "due\n"), say("second done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "due\n"), say("second done"))
     reviews.edit("due", "dos")
     reviews.accept()
     cli.wait_for("second done")
@@ -47,9 +43,7 @@ def test_killed_server_is_replaced_and_the_person_is_told(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     (server,) = scratch.servers()
-    cli.model.script(write_file(file, "due\n"), say("written at last"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "due\n"), say("written at last"))
 
     os.kill(server.pid, signal.SIGKILL)
 
@@ -64,9 +58,7 @@ def test_killed_server_is_replaced_and_the_person_is_told(
     assert other.pid != server.pid
     cli.type("/ide enable")
     cli.wait_for("Connected to Emacs")
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.accept()
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"

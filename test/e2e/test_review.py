@@ -21,9 +21,7 @@ WINDOWS = """
 def test_accept_writes_the_edited_proposal(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\ntwo\nthree\n")
     _, reviews, cli = world.pair(file)
-    cli.model.script(replace(file, "two", "zwei"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
 
     reviews.edit("zwei", "deux")
     reviews.accept()
@@ -36,9 +34,7 @@ def test_accept_writes_the_edited_proposal(world: World, scratch: Scratch) -> No
 def test_keys_edit_and_accept_the_proposal(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
-    cli.model.script(write_file(file, "one\nzwei\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "one\nzwei\n"), say("all done"))
 
     reviews.select()
     emacs.keys("M->")
@@ -52,9 +48,7 @@ def test_keys_edit_and_accept_the_proposal(world: World, scratch: Scratch) -> No
 def test_save_key_accepts(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     reviews.select()
     emacs.keys("C-x", "C-s")
@@ -69,9 +63,7 @@ def test_reject_leaves_the_file_and_frees_the_cli(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     emacs.keys("C-c", "C-k")
 
@@ -88,9 +80,7 @@ def test_yes_in_the_terminal_writes_what_was_edited(
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
-    cli.model.script(replace(file, "two", "zwei"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
     reviews.edit("zwei", "deux")
 
     cli.answer("Allow once")
@@ -105,9 +95,7 @@ def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) ->
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     cli.answer("No, suggest")
 
@@ -121,9 +109,7 @@ def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) ->
 def test_quit_key_asks_and_its_answer_counts(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     emacs.eval(SELECT_CONTROL_PANEL)
     emacs.keys("q")
@@ -153,9 +139,7 @@ def test_question_of_the_quit_key_goes_when_the_terminal_answers(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     emacs.eval(SELECT_CONTROL_PANEL)
     emacs.keys("q")
     emacs.terminal.wait_for_match("(?i)accept.*reject")
@@ -199,9 +183,7 @@ def test_windows_come_back_from_a_side_window(world: World, scratch: Scratch) ->
     emacs, reviews, cli = world.pair(other, file)
     emacs.eval(SIDE_WINDOW)
     before = emacs.value(WINDOWS)
-    cli.model.script(replace(file, "first", "erste"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, replace(file, "first", "erste"))
 
     emacs.keys("C-c", "C-k")
 
@@ -291,9 +273,7 @@ def test_megabyte_in_one_line_survives(world: World, scratch: Scratch) -> None:
 def test_clean_buffer_of_the_file_follows(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
-    cli.model.script(replace(file, "two", "zwei"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
 
     reviews.accept()
 
@@ -317,9 +297,7 @@ def test_buffer_with_unsaved_text_is_left_alone(world: World, scratch: Scratch) 
     emacs.keys("M-<")
     emacs.terminal.text("unsaved ")
     emacs.holds('(buffer-modified-p (get-buffer "a.txt"))')
-    cli.model.script(replace(file, "two", "zwei"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
 
     reviews.accept()
 
@@ -332,9 +310,7 @@ def test_buffer_with_unsaved_text_is_left_alone(world: World, scratch: Scratch) 
 def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> None:
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
     _, reviews, cli = world.pair(first)
-    cli.model.script(write_file(first, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, first, write_file(first, "uno\n"))
     cli.terminal.keys("C-c")
     cli.terminal.wait_until_gone(QUESTION)
 
@@ -345,9 +321,7 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
     assert (first.read_text(), second.read_text()) == ("one\n", "due\n")
     reviews.wait_until(0)
 
-    cli.model.script(write_file(first, "UNO\n"), say("third done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, first, write_file(first, "UNO\n"), say("third done"))
     reviews.accept()
     cli.wait_for("third done")
     assert first.read_text() == "UNO\n"
@@ -360,9 +334,7 @@ def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
     emacs = world.emacs(file)
     reviews = Reviews(emacs)
     cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     emacs.keys("C-c", "C-c")
 
@@ -376,9 +348,7 @@ def test_review_goes_when_its_cli_is_killed(world: World, scratch: Scratch) -> N
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.shown("a.txt")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     for process in scratch.processes("gemini-2.5-flash"):
         process.kill()

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .gemini import Gemini
+from .model import Part
 from .scratch import Scratch
 from .terminal import Screen, Terminal, Tmux
 from .tools import ROOT, Tools
@@ -245,6 +247,12 @@ class Reviews:
         """Return the states of the unsettled diffs, oldest first."""
         code = "(mapcar #'gemini-companion-diff-state (gemini-companion-diffs))"
         return list(self.emacs.value(code) or [])
+
+    def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
+        """Have the model of CLI take TURNS, and wait for the review of FILE."""
+        cli.model.script(*turns)
+        cli.ask()
+        self.shown(file.name)
 
     def shown(self, name: str) -> int:
         """Wait until a diff of the file NAME is shown; return its place."""
