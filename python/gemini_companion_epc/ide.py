@@ -68,6 +68,7 @@ class Ide:
         self._context: bytes | None = None
         self._dismissals: set[asyncio.Task[None]] = set()
         self._is_stopping = False
+        self._is_ending = False
 
     # Sessions
 
@@ -168,6 +169,9 @@ class Ide:
             )
 
     def _report_sessions(self) -> None:
+        if self._is_ending:
+            # Emacs would answer on a connection that is closed by then.
+            return
         self._emacs.sessions_update(
             [
                 session.facts
@@ -351,6 +355,7 @@ class Ide:
 
     async def end_streams(self) -> None:
         """End every event stream gracefully, within the limit."""
+        self._is_ending = True
         streams = [
             session.stream
             for session in self._sessions.values()

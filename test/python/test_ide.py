@@ -441,3 +441,15 @@ def test_what_the_client_would_refuse_is_not_sent(
     }
     assert encode_event(notification) is None
     assert "filePath is not a string" in caplog.text
+
+
+def test_streams_that_end_with_the_server_are_not_told_to_emacs() -> None:
+    async def scene(room: Room) -> None:
+        session = room.ide.session("one")
+        stream = room.ide.open_stream(session)
+        told = len(room.emacs.sessions)
+        await room.ide.end_streams()
+        room.ide.close_stream(session, stream)
+        assert len(room.emacs.sessions) == told
+
+    _run(scene, end_limit=0.01)
