@@ -29,7 +29,7 @@
 
 (require 'ediff)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-terminal)
+(require 'gemini-companion-session)
 (require 'seq)
 
 (defconst gemini-companion-ediff--largest (* 20 1024 1024)
@@ -166,9 +166,9 @@ Signal an error if there is nothing to show, or too much."
 (defun gemini-companion-ediff--frame (diff)
   "Return the frame for DIFF: one with its terminal, or its file.
 That is the selected frame if it shows one of them, and if none does."
-  (let* ((pid (plist-get (gemini-companion-diff-session diff) :pid))
-         (buffers (delq nil
-                        (list (and pid (gemini-companion-terminal-buffer pid))
+  (let* ((buffers (delq nil
+                        (list (gemini-companion-session-terminal
+                               (gemini-companion-diff-session diff))
                               (find-buffer-visiting
                                (gemini-companion-diff-file-path diff)))))
          (window (or (seq-some #'get-buffer-window buffers)

@@ -35,8 +35,9 @@
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
 ;; connect), -diff (proposals and their outcome), -ediff (how they look),
-;; -reconcile (buffers of written files), -terminal (environment of what
-;; Emacs starts) and -server (the Python process).
+;; -reconcile (buffers of written files), -session (the connected CLIs),
+;; -terminal (environment of what Emacs starts) and -server (the Python
+;; process).
 
 ;;; Code:
 
@@ -44,6 +45,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
 (require 'seq)
 
@@ -61,9 +63,6 @@
 
 (defvar gemini-companion--directory nil
   "Folder in which the mode was turned on.")
-
-(defvar gemini-companion--sessions nil
-  "The connected CLIs, a list of plists with `:id'.")
 
 (defvar gemini-companion--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
@@ -105,7 +104,7 @@
 
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."
-  (setq gemini-companion--sessions sessions)
+  (gemini-companion-session-update sessions)
   (force-mode-line-update t)
   t)
 
@@ -193,17 +192,9 @@ that await an answer."
   (let ((diffs (length (gemini-companion-diffs))))
     (concat " Gemini"
             (cond ((not (gemini-companion-server-ready-p)) "...")
-                  (gemini-companion--sessions
-                   (format ":%d" (gemini-companion--connected))))
+                  ((gemini-companion-sessions)
+                   (format ":%d" (length (gemini-companion-sessions)))))
             (unless (zerop diffs) (format "?%d" diffs)))))
-
-(defun gemini-companion--connected ()
-  "Return the number of connected CLIs.
-A CLI whose connection was enabled anew keeps its old session."
-  (length (seq-uniq (mapcar (lambda (session)
-                              (or (plist-get session :pid)
-                                  (plist-get session :id)))
-                            gemini-companion--sessions))))
 
 (defun gemini-companion--turn-on ()
   "Start the server and all that serves it, unless that was done."
@@ -241,8 +232,8 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)
   (gemini-companion-roots-forget)
-  (setq gemini-companion--sessions nil
-        gemini-companion--told nil
+  (gemini-companion-session-update nil)
+  (setq gemini-companion--told nil
         gemini-companion--untold nil
         gemini-companion--directory nil))
 
@@ -262,13 +253,13 @@ HOW is `started', `restarted' or `recovered'."
 
 (defun gemini-companion--say-recovered ()
   "Tell the person what a server that had died means for the CLIs."
-  (when gemini-companion--sessions
+  (when (gemini-companion-sessions)
     (display-warning 'gemini-companion
                      "The server had died and was started again.  Answer \
 the reviews that are open here, in Emacs: their terminals do not take an \
 answer any more.  Then type /ide enable in each Gemini CLI that was connected: \
 it has lost the connection and opens no reviews until then."))
-  (setq gemini-companion--sessions nil))
+  (gemini-companion-session-update nil))
 
 (defun gemini-companion-restart ()
   "Restart the server; Gemini CLI stays connected, reviews stay open."

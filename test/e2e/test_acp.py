@@ -82,7 +82,7 @@ def test_turn_of_an_acp_client_ends(world: World, scratch: Scratch) -> None:
     try:
         client.ask("initialize", protocolVersion=1, clientCapabilities={})
         session = client.ask("session/new", cwd=str(scratch.project), mcpServers=[])
-        emacs.holds("gemini-companion--sessions", "the CLI is connected")
+        emacs.holds("(gemini-companion-sessions)", "the CLI is connected")
         model.script(write_file(file, "uno\n"), say("all done"))
         prompt = [{"type": "text", "text": "please"}]
 

@@ -1,0 +1,76 @@
+;;; gemini-companion-session.el --- The connected Gemini CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Each Gemini CLI that is connected is a session: a plist of its `:id' and,
+;; where the server could find them, the `:pid' of its process and the
+;; `:directory' in which that runs.  Which sessions there are, what a person
+;; calls them, and in which terminal of this Emacs they run.
+
+;;; Code:
+
+(require 'gemini-companion-terminal)
+(require 'seq)
+
+(defvar gemini-companion-session--all nil
+  "What the server said last is connected, a list of plists.")
+
+(defun gemini-companion-session-update (sessions)
+  "Note that SESSIONS, a list of plists, are connected now."
+  (setq gemini-companion-session--all sessions))
+
+(defun gemini-companion-sessions ()
+  "Return the connected Gemini CLIs, a list of plists.
+Each has an `:id', and mostly a `:pid' and `:directory'.  A CLI
+whose connection was enabled anew keeps its old session beside the
+new one; it counts once."
+  (seq-uniq gemini-companion-session--all
+            (lambda (a b)
+              (equal (or (plist-get a :pid) (plist-get a :id))
+                     (or (plist-get b :pid) (plist-get b :id))))))
+
+(defun gemini-companion-session-same-p (a b)
+  "Return non-nil if A and B are sessions of one Gemini CLI."
+  (or (equal (plist-get a :id) (plist-get b :id))
+      (and (plist-get a :pid)
+           (eql (plist-get a :pid) (plist-get b :pid)))))
+
+(defun gemini-companion-session-name (session)
+  "Return a name of SESSION for a person: its folder, and the process.
+Without a known process, the beginning of its `:id'."
+  (let ((directory (plist-get session :directory))
+        (pid (plist-get session :pid)))
+    (cond ((and directory pid)
+           (format "%s (%d)"
+                   (file-name-nondirectory (directory-file-name directory))
+                   pid))
+          (pid (format "process %d" pid))
+          (t (format "session %s"
+                     (truncate-string-to-width
+                      (format "%s" (plist-get session :id)) 8))))))
+
+(defun gemini-companion-session-terminal (session)
+  "Return the terminal buffer of this Emacs with SESSION in it, or nil."
+  (when-let* ((pid (plist-get session :pid)))
+    (gemini-companion-terminal-buffer pid)))
+
+(provide 'gemini-companion-session)
+;;; gemini-companion-session.el ends here
