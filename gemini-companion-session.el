@@ -20,22 +20,56 @@
 
 ;;; Commentary:
 
-;; Each Gemini CLI that is connected is a session: a plist of its `:id' and,
-;; where the server could find them, the `:pid' of its process and the
-;; `:directory' in which that runs.  Which sessions there are, what a person
+;; Each Gemini CLI that is connected is a session: a plist of its `:id', of the
+;; time `:since' which it is connected, in milliseconds since 1970, and, where
+;; the server could find them, of the `:version' of Gemini CLI, the `:pid' of
+;; its process and the `:directory' in which that runs.  Which sessions there are, what a person
 ;; calls them, and in which terminal of this Emacs they run.
 
 ;;; Code:
 
 (require 'gemini-companion-terminal)
 (require 'seq)
+(require 'subr-x)
 
 (defvar gemini-companion-session--all nil
   "What the server said last is connected, a list of plists.")
 
+(defconst gemini-companion-session--most-former 50
+  "How many sessions are kept that may come back after a restart.")
+
+(defvar gemini-companion-session--former nil
+  "Sessions of this Emacs, connected or not, a list of plists.")
+
 (defun gemini-companion-session-update (sessions)
   "Note that SESSIONS, a list of plists, are connected now."
-  (setq gemini-companion-session--all sessions))
+  (setq gemini-companion-session--all
+        (mapcar #'gemini-companion-session--completed sessions))
+  (setq gemini-companion-session--former
+        (seq-take (seq-uniq (append gemini-companion-session--all
+                                    gemini-companion-session--former)
+                            #'gemini-companion-session--same-id-p)
+                  gemini-companion-session--most-former)))
+
+(defun gemini-companion-session-forget ()
+  "Forget all sessions, as there is no server any more."
+  (setq gemini-companion-session--all nil
+        gemini-companion-session--former nil))
+
+(defun gemini-companion-session--completed (session)
+  "Return SESSION with what the server before a restart knew of it."
+  (let ((former (seq-find (lambda (other)
+                            (gemini-companion-session--same-id-p other session))
+                          gemini-companion-session--former)))
+    (if (null former)
+        session
+      (thread-first (copy-sequence session)
+                    (plist-put :since (plist-get former :since))
+                    (plist-put :version (plist-get former :version))))))
+
+(defun gemini-companion-session--same-id-p (a b)
+  "Return non-nil if A and B have the same `:id'."
+  (equal (plist-get a :id) (plist-get b :id)))
 
 (defun gemini-companion-sessions ()
   "Return the connected Gemini CLIs, a list of plists.

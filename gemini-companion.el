@@ -232,7 +232,7 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)
   (gemini-companion-roots-forget)
-  (gemini-companion-session-update nil)
+  (gemini-companion-session-forget)
   (setq gemini-companion--told nil
         gemini-companion--untold nil
         gemini-companion--directory nil))

@@ -20,7 +20,24 @@
         (should (equal '("a" "c" "d")
                        (mapcar (lambda (session) (plist-get session :id))
                                (gemini-companion-sessions)))))
-    (gemini-companion-session-update nil)))
+    (gemini-companion-session-forget)))
+
+(ert-deftest gemini-companion-session-keeps-its-facts-over-a-restart ()
+  "The new server knows neither since when a CLI is connected nor its version."
+  (unwind-protect
+      (progn
+        (gemini-companion-session-update
+         '((:id "a" :since 1 :version "0.61.0") (:id "b" :since 2)))
+        (gemini-companion-session-update nil)
+        (gemini-companion-session-update '((:id "b" :since 8)))
+        (gemini-companion-session-update
+         '((:id "a" :since 9) (:id "b" :since 8) (:id "c" :since 9)))
+        (should (equal '(("a" 1 "0.61.0") ("b" 2 nil) ("c" 9 nil))
+                       (mapcar (lambda (session)
+                                 (mapcar (lambda (key) (plist-get session key))
+                                         '(:id :since :version)))
+                               (gemini-companion-sessions)))))
+    (gemini-companion-session-forget)))
 
 (ert-deftest gemini-companion-session-is-called-by-folder-and-process ()
   "What is not known is left out."

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _LARGEST_INITIALIZE = 64 * 1024
 _DRAIN_LIMIT = 1.0
 _ESCAPES = re.compile(
@@ -149,6 +150,7 @@ class Asgi:
             session = self._session(scope, False)
         else:
             session = self._ide.new_session()
+            session.version = _version(initialize)
             self._ide.identify(session, scope["client"][1], False)
             body = _with_known_version(initialize, body)
             send = _with_session_id(session, send)
@@ -264,6 +266,16 @@ def _initialize(body: bytes) -> dict[str, Any] | None:
     if not isinstance(message, dict) or message.get("method") != "initialize":
         return None
     return message
+
+
+def _version(initialize: dict[str, Any]) -> str | None:
+    """Return the version that the client tells of itself, if it is one."""
+    params = initialize.get("params")
+    client = params.get("clientInfo") if isinstance(params, dict) else None
+    version = client.get("version") if isinstance(client, dict) else None
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        return None
+    return version
 
 
 def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:

@@ -8,6 +8,7 @@ session keeps its outcomes until they are written, and the latest context.
 import asyncio
 import json
 import logging
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -24,6 +25,8 @@ class Session:
     def __init__(self, session_id: str, told: Callable[[int], None]) -> None:
         self.id = session_id
         self._told = told
+        self.since = int(1000 * time.time())
+        self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
         self.diffs: dict[str, Diff] = {}
@@ -45,7 +48,7 @@ class Session:
     @property
     def facts(self) -> SessionFacts:
         """What Emacs is to know of the session."""
-        return SessionFacts(self.id, self.process)
+        return SessionFacts(self.id, self.process, self.since, self.version)
 
     async def wait_for_process(self, limit: float) -> Process | None:
         """Return the CLI's process, searched for LIMIT seconds more at most."""

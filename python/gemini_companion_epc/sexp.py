@@ -138,7 +138,9 @@ def roots_from(value: Sexp) -> tuple[str, ...]:
 
 
 def session_plist(session: SessionFacts) -> dict[str, Sexp]:
-    told: dict[str, Sexp] = {"id": session.id}
+    told: dict[str, Sexp] = {"id": session.id, "since": session.since}
+    if session.version is not None:
+        told["version"] = session.version
     if session.process is not None:
         told["pid"] = session.process.pid
         if session.process.directory is not None:

@@ -111,10 +111,12 @@ class Process:
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """What Emacs is to know of a session."""
+    """What Emacs is to know of a session; since when, in milliseconds."""
 
     id: str
     process: Process | None = None
+    since: int = 0
+    version: str | None = None
 
 
 @dataclass(frozen=True)

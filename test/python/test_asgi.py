@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -276,6 +277,29 @@ def test_no_answer_is_newer_than_the_client(
     assert result["protocolVersion"] == answered
     assert result["serverInfo"]["name"] == "gemini-companion"
     assert len(cli.session_id) == 32
+
+
+@pytest.mark.parametrize(
+    ("client", "told"),
+    [
+        ({"name": "cli", "version": "0.61.0"}, "0.61.0"),
+        ({"name": "cli", "version": "0.62.0-nightly.1+a"}, "0.62.0-nightly.1+a"),
+        ({"name": "cli", "version": "a b"}, None),
+        ({"name": "cli", "version": "1" * 65}, None),
+        ({"name": "cli", "version": ""}, None),
+    ],
+)
+def test_emacs_hears_of_version_and_begin_of_a_session(
+    alone: Alone, cli_of: CliOf, client: dict[str, str], told: str | None
+) -> None:
+    begin = int(1000 * time.time())
+    cli = cli_of(alone)
+    params = {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": client}
+    cli.ask("initialize", params)
+    cli.open_diff("/a", "x")
+    facts = alone.emacs.facts
+    assert facts.version == told
+    assert begin <= facts.since <= 1000 * time.time()
 
 
 def test_a_connection_goes_as_the_client_does_it(alone: Alone, cli_of: CliOf) -> None:

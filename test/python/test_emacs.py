@@ -41,7 +41,7 @@ from gemini_companion_epc.types import (
 Result = TypeVar("Result")
 
 SECRET = "the secret"
-SESSION = SessionFacts("session", Process(12, "/project"))
+SESSION = SessionFacts("session", Process(12, "/project"), 1790000000000, "0.61.0")
 
 
 class Owner:
@@ -440,7 +440,13 @@ def test_a_diff_reaches_emacs_and_its_text_comes_back(room: Room) -> None:
     room.do(room.emacs.open_diff, _diff("proposal"), SESSION)
     diff_id, session, path, text = peer.expect("open-diff")
     assert (diff_id, path, text) == (1, "/a", "proposal")
-    assert plist(session) == {"id": "session", "pid": 12, "directory": "/project"}
+    assert plist(session) == {
+        "id": "session",
+        "since": 1790000000000,
+        "version": "0.61.0",
+        "pid": 12,
+        "directory": "/project",
+    }
     assert room.run(room.emacs.close_diff(1, "closed")) == "held"
     assert peer.expect("close-diff") == [1, Symbol("closed")]
 
