@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Emacs types into a prompt is what the model is asked."""
+
+from pathlib import Path
+
+import pytest
+from harness.emacs import lisp
+from harness.gemini import Gemini
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+LOAD = """
+(require 'gemini-companion-prompt)
+(add-to-list 'load-path {}) (require '{})"""
+
+VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
+START_VTERM = f"""{LOAD.format(lisp(VTERM[-1] if VTERM else ""), "vterm")}
+(setq vterm-shell %s) (vterm "*vterm*")"""
+START_TERM = f"""{LOAD.format('"/"', "term")} (term %s)"""
+START_EAT = f"""{LOAD.format('"/"', "eat")} (eat %s)"""
+
+TYPE = "(gemini-companion-prompt-type (car (gemini-companion-sessions)) {} {})"
+
+TERMINALS = [
+    ("*terminal*", START_TERM),
+    pytest.param(
+        "*vterm*",
+        START_VTERM,
+        marks=pytest.mark.skipif(not VTERM, reason="vterm is not installed"),
+    ),
+    ("*eat*", START_EAT),
+]
+
+
+def prompts(cli: Gemini) -> list[str]:
+    """Return what the person asked, as the last request tells it."""
+    return [
+        part["text"]
+        for message in cli.model.requests[-1]["contents"]
+        if message["role"] == "user"
+        for part in message["parts"]
+        if "text" in part
+    ]
+
+
+@pytest.mark.parametrize(("buffer", "start"), TERMINALS)
+def test_typed_text_is_what_the_model_is_asked(
+    world: World, scratch: Scratch, buffer: str, start: str
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt", "one\n"))
+    if buffer == "*eat*" and emacs.eval('(locate-library "eat")') == "nil":
+        pytest.skip("eat is not installed")
+    cli = world.gemini_inside(emacs, start, buffer)
+    cli.model.script(say("all done"))
+
+    text = "größe 大小 \x1b[201~\x03 😀\tone\r\nand two"
+    emacs.holds(TYPE.format(lisp(text), "nil"), "typed")
+    cli.wait_for("and two")
+    assert not cli.model.requests
+    emacs.holds(TYPE.format('" more please"', "t"), "typed")
+    cli.wait_for("all done")
+
+    asked = prompts(cli)[-1]
+    assert asked.replace("\t", " ").split("\n") == [
+        "größe 大小 [201~ 😀 one",
+        "and two more please",
+    ]
+
+
+def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    cli = world.gemini_inside(emacs, START_TERM, "*terminal*")
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    cli.ask()
+
+    emacs.holds(TYPE.format('"some words"', "t"), "typed")
+    emacs.holds(
+        """(with-current-buffer "*Messages*"
+             (string-match-p "did not take the text" (buffer-string)))""",
+        "the person is told",
+    )
+    assert file.read_text() == "one\n"
+    assert "all done" not in cli.screen()
+
+
+def test_a_cli_outside_is_not_typed_into(world: World, scratch: Scratch) -> None:
+    emacs, _, cli = world.pair(scratch.file("a.txt", "one\n"))
+    emacs.eval("(require 'gemini-companion-prompt)")
+
+    assert emacs.eval(TYPE.format('"some words"', "t")) == "nil"
+    assert "some words" not in cli.screen()
