@@ -27,7 +27,8 @@
 ;; end, so that an outcome is told exactly once.
 ;;
 ;; How a diff looks is not known here: the entry passes a function that shows
-;; a diff and returns a function that takes the view away again.
+;; a diff and returns a function that takes the view away again, and leaves the
+;; proposal buffer alive if its argument is non-nil.
 
 ;;; Code:
 
@@ -93,6 +94,7 @@ that the person may edit.  STATE is `pending', `shown',
   (frame nil :documentation "The frame that shows it, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
+  (opened (float-time) :documentation "When it was opened, in seconds.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
 
 (defvar gemini-companion-diff--open nil
@@ -103,6 +105,10 @@ that the person may edit.  STATE is `pending', `shown',
 
 (defvar gemini-companion-diff--show-function #'ignore
   "Function that shows a diff and returns a function that hides it.")
+
+(defvar gemini-companion-diff-changed-hook nil
+  "Hook run after a diff was opened, shown, put back or ended.
+For what displays the diffs; it must not fail, nor take long.")
 
 (defvar gemini-companion-diff--timer nil
   "Timer that shows the next diff when the person is free, or nil.")
@@ -207,8 +213,13 @@ file is replaced."
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     (gemini-companion-diff--schedule)
-    (force-mode-line-update t)
+    (gemini-companion-diff--changed)
     t))
+
+(defun gemini-companion-diff--changed ()
+  "Let everything know that displays the diffs."
+  (force-mode-line-update t)
+  (run-hooks 'gemini-companion-diff-changed-hook))
 
 (defun gemini-companion-diff--find (session file-path)
   "Return the open diff of SESSION for FILE-PATH, or nil."
@@ -246,8 +257,13 @@ Killing the buffer rejects DIFF."
 (put 'gemini-companion-diff--buffer-killed 'permanent-local-hook t)
 
 (defun gemini-companion-diff--buffer-killed ()
-  "Reject the diff whose buffer is being killed, if it is still open."
-  (gemini-companion-diff--settle gemini-companion-diff-here 'rejected))
+  "Reject the diff whose buffer is being killed, if it is still open.
+One that is put back loses all its buffers but the proposal's."
+  (let ((diff gemini-companion-diff-here))
+    (when (or (eq (gemini-companion-diff-state diff) 'shown)
+              (eq (gemini-companion-diff-proposal-buffer diff)
+                  (current-buffer)))
+      (gemini-companion-diff--settle diff 'rejected))))
 
 (defun gemini-companion-diff--frame-deleted (frame)
   "Reject the diff on FRAME, as FRAME is being deleted."
@@ -328,9 +344,32 @@ If that fails say why; the CLI's own prompt can still answer it."
      (message "%s; answer in the terminal of Gemini CLI"
               (error-message-string problem))
      (gemini-companion-diff--schedule)))
+  (gemini-companion-diff--changed)
   (when (eq (gemini-companion-diff-state diff) 'shown)
-    (force-mode-line-update t)
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
+
+(defun gemini-companion-diff-view (diff)
+  "Show DIFF, which awaits an answer, or select it if it is shown.
+Another one that is shown is put back: it waits again, with the
+edits that the person made in its proposal."
+  (gemini-companion-diff--unsettled diff)
+  (cond ((eq (gemini-companion-diff-state diff) 'shown)
+         (pop-to-buffer (gemini-companion-diff-proposal-buffer diff)))
+        ((not (gemini-companion-diff--frame-p))
+         (user-error "There is no frame to show a review in"))
+        (t
+         (when-let* ((shown (gemini-companion-diff--shown)))
+           (gemini-companion-diff--put-back shown))
+         (gemini-companion-diff--show diff))))
+
+(defun gemini-companion-diff--put-back (diff)
+  "Take the view of DIFF, which is shown, away; it is pending again."
+  (let ((hide (gemini-companion-diff-hide diff)))
+    (setf (gemini-companion-diff-state diff) 'pending
+          (gemini-companion-diff-hide diff) nil
+          (gemini-companion-diff-frame diff) nil)
+    (funcall hide 'keep)
+    (gemini-companion-diff--changed)))
 
 (defun gemini-companion-diff--run (hook diff)
   "Run HOOK, the person's, with DIFF; an error in it is only told."
@@ -416,7 +455,7 @@ is waited for, as its keys would go to another buffer."
     (when (buffer-live-p buffer)
       (let ((kill-buffer-query-functions nil))
         (kill-buffer buffer))))
-  (force-mode-line-update t)
+  (gemini-companion-diff--changed)
   (when gemini-companion-diff--open
     (gemini-companion-diff--schedule))
   (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff))
@@ -474,17 +513,12 @@ that is shown."
 (defun gemini-companion-review ()
   "Show the next proposal that waits, or select the one that is shown."
   (interactive)
-  (cond ((gemini-companion-diff--shown)
-         (pop-to-buffer (gemini-companion-diff-proposal-buffer
-                         (gemini-companion-diff--shown))))
-        ((not (gemini-companion-diff--frame-p))
-         (user-error "There is no frame to show a review in"))
-        (gemini-companion-diff--open
-         ;; What could not be shown may be tried again.
-         (gemini-companion-diff--show
-          (or (gemini-companion-diff--waiting)
-              (car gemini-companion-diff--open))))
-        (t (user-error "No proposal waits for an answer"))))
+  (gemini-companion-diff-view
+   ;; What could not be shown may be tried again.
+   (or (gemini-companion-diff--shown)
+       (gemini-companion-diff--waiting)
+       (car gemini-companion-diff--open)
+       (user-error "No proposal waits for an answer"))))
 
 (defun gemini-companion-last-proposal ()
   "Show the text of the last review that was answered in the terminal.

@@ -147,9 +147,12 @@ Signal an error if there is nothing to show, or too much."
                       diff text remarks))
            (panel (gemini-companion-ediff--start
                    diff original proposal frame windows)))
-      (lambda ()
-        (gemini-companion-ediff--hide (list original proposal)
-                                      panel frame windows)))))
+      (lambda (&optional keep)
+        (gemini-companion-ediff--hide
+         (if keep (list original) (list original proposal))
+         panel frame windows)
+        (when keep
+          (gemini-companion-ediff--forsake proposal))))))
 
 (defun gemini-companion-ediff--check-size (diff)
   "Signal an error if a side of DIFF is too large to be shown."
@@ -251,6 +254,7 @@ If the person has moved to another tab of FRAME, its windows stay."
 (defun gemini-companion-ediff--end (panel)
   "End the Ediff session of PANEL and leave the windows as they are."
   (let ((buffers (gemini-companion-ediff--session-buffers panel))
+        (windows (gemini-companion-ediff--windows (selected-frame)))
         (kill-buffer-query-functions nil)
         ;; With it Ediff accepts that the buffers it compared are dead; so it
         ;; does not display them.
@@ -262,8 +266,15 @@ If the person has moved to another tab of FRAME, its windows stay."
         ;; The person's own hooks run in there.
         (with-demoted-errors "Ending the review: %S"
           (ediff-really-quit nil))))
+    (gemini-companion-ediff--restore windows)
     (mapc #'gemini-companion-ediff--kill buffers)
     (gemini-companion-ediff--forget-registry)))
+
+(defun gemini-companion-ediff--forsake (proposal)
+  "Leave PROPOSAL, which outlives its view, where nobody comes across it."
+  (with-current-buffer proposal
+    (setq header-line-format nil))
+  (bury-buffer proposal))
 
 (defun gemini-companion-ediff--session-buffers (panel)
   "Return PANEL and the auxiliary buffers of its Ediff session."

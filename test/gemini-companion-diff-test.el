@@ -27,7 +27,8 @@ diffs that have a view now."
                (gemini-companion-diff-start
                 (lambda (diff)
                   (push diff views)
-                  (lambda () (setq views (delq diff views))))
+                  (lambda (&optional _keep)
+                    (setq views (delq diff views))))
                 (lambda (diff)
                   (push (list (gemini-companion-diff-id diff)
                               (gemini-companion-diff-state diff)
@@ -203,5 +204,28 @@ diffs that have a view now."
       (should (equal '((2 rejected nil) (1 rejected nil)) outcomes))
       (should-not (seq-some #'buffer-live-p buffers))
       (should-not (gemini-companion-diffs)))))
+
+(ert-deftest gemini-companion-diff-viewed-puts-the-shown-one-back ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+          (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
+      (gemini-companion-test-eventually (equal (list first) views))
+      (gemini-companion-diff-view second)
+      (should (equal (list second) views))
+      (should (eq 'pending (gemini-companion-diff-state first)))
+      (should (buffer-live-p (gemini-companion-diff-proposal-buffer first)))
+      (gemini-companion-diff-reject)
+      (should (equal '((2 rejected nil)) outcomes))
+      (gemini-companion-test-eventually (equal (list first) views)))))
+
+(ert-deftest gemini-companion-diff-put-back-ends-with-its-proposal-buffer ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+          (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
+      (gemini-companion-test-eventually views)
+      (gemini-companion-diff-view second)
+      (kill-buffer (gemini-companion-diff-proposal-buffer first))
+      (should (equal '((1 rejected nil)) outcomes))
+      (should (equal (list second) views)))))
 
 ;;; gemini-companion-diff-test.el ends here

@@ -223,4 +223,33 @@
         (should (equal layout (gemini-companion-ediff-test-layout)))
         (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
 
+(ert-deftest gemini-companion-ediff-put-back-keeps-edits-and-nothing-else ()
+  (gemini-companion-ediff-test-with '(("a.el" "(old)\n") ("b" "b\n"))
+    (find-file (expand-file-name "b" folder))
+    (let* ((layout (gemini-companion-ediff-test-layout))
+           (first (gemini-companion-ediff-test-show "a.el" "(new)\n"))
+           (buffer (gemini-companion-diff-proposal-buffer first)))
+      (with-current-buffer buffer
+        (goto-char (point-max))
+        (insert "(mine)\n"))
+      (gemini-companion-diff-open 2 '(:id "two") (expand-file-name "b" folder)
+                                  "B\n")
+      (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
+      (should (equal '(pending shown)
+                     (mapcar #'gemini-companion-diff-state
+                             (gemini-companion-diffs))))
+      (should-not (get-buffer "*gemini original: a.el*"))
+      (with-current-buffer buffer
+        (should-not (overlays-in (point-min) (point-max)))
+        (should-not header-line-format)
+        (should gemini-companion-review-mode))
+      (gemini-companion-diff-view first)
+      (should (eq 'shown (gemini-companion-diff-state first)))
+      (gemini-companion-diff-accept first)
+      (gemini-companion-test-eventually (get-buffer "*gemini original: b*"))
+      (gemini-companion-diff-reject)
+      (should (equal '((2 rejected nil) (1 accepted "(new)\n(mine)\n"))
+                     outcomes))
+      (should (equal layout (gemini-companion-ediff-test-layout))))))
+
 ;;; gemini-companion-ediff-test.el ends here
