@@ -45,13 +45,27 @@ Takes effect when the server starts next."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
-(defcustom gemini-companion-log-file nil
-  "File in which the server logs each event, or nil for none.
-It holds one line an event, both ways, with the sizes of texts but
-not the texts, and never the token.  It is private, and renamed
-when it has grown to 1 MB; three old ones are kept.  Takes effect
-when the server starts next."
+(defcustom gemini-companion-log-file
+  (locate-user-emacs-file "gemini-companion/server.log")
+  "File in which the server logs events, or nil for none.
+It holds one line an event, with the sizes of texts but not the
+texts, and never the token.  It is private, and renamed when it
+has grown to 1 MB; three old ones are kept.  Takes effect when
+the server starts next; see also `gemini-companion-log-level'."
   :type '(choice (const :tag "None" nil) file)
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-log-level 'info
+  "Which events `gemini-companion-log-file' gets, each level more.
+`error' what failed in the server; `warning' what the person was
+told, and what was refused as malformed; `info' connections and
+reviews; `debug' each message, both ways.  Takes effect when the
+server starts next."
+  :type '(choice (const :tag "Failures of the server" error)
+                 (const :tag "Warnings" warning)
+                 (const :tag "Connections and reviews" info)
+                 (const :tag "Each message" debug))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
@@ -236,14 +250,21 @@ Gemini CLI stays connected, and open reviews stay open."
      :keep (append
             (list :roots (vconcat (funcall (gemini-companion-server--of
                                             :roots))))
-            (when gemini-companion-log-file
-              (list :logFile (expand-file-name gemini-companion-log-file)))
+            (gemini-companion-server--log)
             gemini-companion-server--kept)
      :methods (mapcar #'gemini-companion-server--method
                       (gemini-companion-server--of :methods))
      :on-ready (lambda (link) (gemini-companion-server--ready link how))
      :on-end (lambda (link report)
                (gemini-companion-server--ended link report how)))))
+
+(defun gemini-companion-server--log ()
+  "Return what the server is to know of its log, a plist."
+  (when-let* ((file gemini-companion-log-file)
+              ;; The server can write to this machine only.
+              ((not (file-remote-p (expand-file-name file)))))
+    (list :logFile (expand-file-name file)
+          :logLevel gemini-companion-log-level)))
 
 (defun gemini-companion-server--of (key)
   "Return what `gemini-companion-server-start' was given as KEY."

@@ -237,7 +237,8 @@ Temporary files are in a folder of their own, `temporary'."
 
 (ert-deftest gemini-companion-log-file-has-events-but-no-token ()
   (gemini-companion-test-with-folder '()
-    (let ((gemini-companion-log-file (expand-file-name "log" folder))
+    (let ((gemini-companion-log-file (expand-file-name "new/log" folder))
+          (gemini-companion-log-level 'debug)
           token)
       (gemini-companion-test-with-mode '(("a" "text"))
         (setq token (plist-get (gemini-companion-server-info) :token))

@@ -89,7 +89,7 @@ class Asgi:
                 self._admit(scope)
                 await self._route(scope, receive, send)
             except Refusal as refusal:
-                logger.debug("HTTP out: %d %s", refusal.status, refusal.text)
+                logger.info("HTTP out: %d %s", refusal.status, refusal.text)
                 await _refuse(refusal, receive, send)
             except _Disconnected:
                 return
@@ -174,7 +174,7 @@ class Asgi:
     # GET
 
     async def _get(self, session: Session, receive: Receive, send: Send) -> None:
-        logger.debug("HTTP in: %s GET", session.short_id)
+        logger.info("HTTP in: %s GET", session.short_id)
         stream = self._ide.open_stream(session)
         watch = asyncio.ensure_future(self._watch(session, stream, receive))
         try:
@@ -196,7 +196,7 @@ class Asgi:
             stream.written(event)
             if event is not COMMENT:
                 self._log_event(session, event)
-        logger.debug("HTTP out: %s end of the stream", session.short_id)
+        logger.info("HTTP out: %s end of the stream", session.short_id)
         await _send_body(b"", False, send)
 
     def _log_event(self, session: Session, event: bytes) -> None:

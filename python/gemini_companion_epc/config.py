@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from .exceptions import StartError
+from .log import LEVELS
 
 Value = TypeVar("Value")
 
@@ -29,6 +30,7 @@ class Config:
     token: str = field(default_factory=_new_token, repr=False)
     offer_tools: bool = True
     log_file: str = ""
+    log_level: str = "info"
 
     hello_limit: float = 5
     """An EPC connection that has not said hello by then is closed."""
@@ -100,6 +102,10 @@ def _config(start: dict[str, object]) -> Config:
     port = _take(start, "port", int, 0)
     if not 0 <= port <= 65535:
         raise StartError(f"port in the start line is not a port: {port}")
+    log_level = _take(start, "logLevel", str, "info")
+    if log_level not in LEVELS:
+        levels = ", ".join(LEVELS)
+        raise StartError(f"logLevel in the start line must be one of {levels}")
     roots = _take(start, "roots", list, [])
     return Config(
         secret=secret,
@@ -109,6 +115,7 @@ def _config(start: dict[str, object]) -> Config:
         token=token,
         offer_tools=_take(start, "offerTools", bool, True),
         log_file=_take(start, "logFile", str, ""),
+        log_level=log_level,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the log goes: what matters to stderr, every event to a file.
+"""Where the log goes: what matters to stderr, more of it to a file.
 
 Each event is one line, with the sizes of texts and never the texts themselves.
 """
@@ -7,12 +7,33 @@ Each event is one line, with the sizes of texts and never the texts themselves.
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
+from pathlib import Path
 
-_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+LEVELS = ("error", "warning", "info", "debug")
+
+_FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _FILE_SIZE = 1024 * 1024
 _FILES_KEPT = 3
+
+
+class _Lines(logging.Formatter):
+    """One line for an event, whatever it names, and no secret in it."""
+
+    def __init__(self, secrets: Sequence[str]) -> None:
+        super().__init__(_FORMAT)
+        self._secrets = secrets
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        for secret in self._secrets:
+            text = text.replace(secret, "[hidden]")
+        return text
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -23,19 +44,49 @@ class _PrivateFile(RotatingFileHandler):
         descriptor = os.open(self.baseFilename, flags, 0o600)
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
+    def shouldRollover(self, record: logging.LogRecord) -> bool:
+        if self._is_taken_away():
+            self.close()
+            self.stream = self._open()
+        return bool(super().shouldRollover(record))
+
+    def _is_taken_away(self) -> bool:
+        """Return whether another process has rotated the file."""
+        try:
+            return self.stream is not None and not os.path.samestat(
+                os.fstat(self.stream.fileno()), os.stat(self.baseFilename)
+            )
+        except FileNotFoundError:
+            return True
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Go on without the line: a full disk must not fill stderr as well."""
+
 
 def to_stderr() -> None:
     """Write what matters to stderr, of which Emacs keeps the end."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
-    handler.setFormatter(_FORMAT)
+    handler.setFormatter(_Lines(()))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
-def to_file(name: str) -> None:
-    """Write every event to the file NAME, too; OSError if that cannot be."""
+def hide(secrets: Sequence[str]) -> None:
+    """Have none of SECRETS written to stderr."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_Lines(secrets))
+
+
+def to_file(name: str, level: str, secrets: Sequence[str]) -> None:
+    """Write what is of LEVEL or above to the file NAME, too, without SECRETS.
+
+    Make its folder if need be; OSError if the file cannot be written.
+    """
+    Path(name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handler = _PrivateFile(name, maxBytes=_FILE_SIZE, backupCount=_FILES_KEPT)
-    handler.setFormatter(_FORMAT)
+    handler.setLevel(level.upper())
+    handler.setFormatter(_Lines(secrets))
     logging.getLogger().addHandler(handler)
-    logging.getLogger(__package__).setLevel(logging.DEBUG)
+    if level == "debug":
+        logging.getLogger(__package__).setLevel(logging.DEBUG)

@@ -114,12 +114,17 @@ class Server:
             await self._end_http(serving, stop_http)
 
     def _open_log(self) -> None:
-        name = self._config.log_file
-        if name:
+        config = self._config
+        secrets = (config.token, config.secret)
+        log.hide(secrets)
+        if config.log_file:
             try:
-                log.to_file(name)
+                log.to_file(config.log_file, config.log_level, secrets)
             except OSError as error:
-                self._emacs.warn(f"Cannot write the log {name}: {error.strerror}")
+                self._emacs.warn(
+                    f"Cannot write the log {config.log_file}: {error.strerror}; "
+                    "customize `gemini-companion-log-file'"
+                )
 
     async def _serve(self, stop_http: asyncio.Event) -> None:
         serve = await asyncio.to_thread(

@@ -103,14 +103,14 @@ class Tools:
         return await self._close_diff(session, path)
 
     def _open_diff(self, session: Session, path: str, proposal: str) -> CallToolResult:
-        logger.debug("openDiff: %s %d characters", session.short_id, len(proposal))
+        logger.info("openDiff: %s %d characters", session.short_id, len(proposal))
         self._ide.open_diff(session, path, proposal)
         return CallToolResult(content=[])
 
     async def _close_diff(self, session: Session, path: str) -> CallToolResult:
         text = await self._ide.close_diff(session, path)
         size = "no diff" if text is None else f"{len(text)} characters"
-        logger.debug("closeDiff: %s %s", session.short_id, size)
+        logger.info("closeDiff: %s %s", session.short_id, size)
         answer = {} if text is None else {"content": text}
         return CallToolResult(
             content=[TextContent(text=json.dumps(answer, ensure_ascii=False))]

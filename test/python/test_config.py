@@ -23,6 +23,7 @@ def test_a_start_line_is_read() -> None:
 def test_what_may_be_absent_has_a_default() -> None:
     config = _parse(port=None)
     assert (config.port, config.offer_tools) == (0, True)
+    assert (config.log_file, config.log_level) == ("", "info")
     assert len(config.token) >= 32
     assert config.token != _parse().token
 
@@ -63,6 +64,8 @@ def test_a_bad_start_line_is_refused_with_a_sentence(
         {"emacsPid": 1.5},
         {"offerTools": 1},
         {"logFile": 1},
+        {"logLevel": 1},
+        {"logLevel": "loud"},
     ],
 )
 def test_a_wrong_type_names_its_key(change: dict[str, Any]) -> None:

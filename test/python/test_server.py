@@ -3,7 +3,6 @@
 
 import asyncio
 import json
-import logging
 import os
 import shutil
 import signal
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
@@ -25,7 +24,6 @@ from sexpdata import Symbol
 from conftest import until
 from fake_cli import Events, FakeCli
 from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, Wire, plist
-from gemini_companion_epc import log
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.server import Server
 
@@ -447,7 +445,7 @@ def test_the_log_tells_every_event_but_no_text_and_no_secret(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     path = tmp_path / "server.log"
-    emacs = start(logFile=str(path))
+    emacs = start(logFile=str(path), logLevel="debug")
     cli = cli_of(emacs)
     _work(emacs, cli)
     log = path.read_text()
@@ -476,26 +474,31 @@ def test_the_log_tells_every_event_but_no_text_and_no_secret(
 
 
 def test_a_log_that_cannot_be_written_is_said(start: Start, tmp_path: Path) -> None:
-    emacs = start(logFile=str(tmp_path / "none" / "server.log"))
+    (tmp_path / "file").touch()
+    emacs = start(logFile=str(tmp_path / "file" / "server.log"))
     assert "Cannot write the log" in emacs.expect("warn")[0]
     assert emacs.call("roots-update", []) is True
 
 
-def test_the_log_rotates_and_stays_private(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("level", "has", "lacks"),
+    [
+        ("info", ("openDiff:", "closeDiff:", "401 Unauthorized"), (" DEBUG ",)),
+        ("warning", (), (" INFO ", " DEBUG ")),
+    ],
+)
+def test_the_log_keeps_to_its_level(
+    start: Start,
+    cli_of: CliOf,
+    tmp_path: Path,
+    level: str,
+    has: Sequence[str],
+    lacks: Sequence[str],
 ) -> None:
-    monkeypatch.setattr(log, "_FILE_SIZE", 1000)
-    root, package = logging.getLogger(), logging.getLogger("gemini_companion_epc")
-    level = package.level
-    log.to_file(str(tmp_path / "log"))
-    handler = root.handlers[-1]
-    try:
-        for number in range(100):
-            package.debug("%d %s", number, "x\ud800" * 20)
-    finally:
-        package.setLevel(level)
-        root.removeHandler(handler)
-        handler.close()
-    files = sorted(tmp_path.glob("log*"))
-    assert [path.name for path in files] == ["log", "log.1", "log.2", "log.3"]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    path = tmp_path / "new" / "server.log"
+    emacs = start(logFile=str(path), logLevel=level)
+    _work(emacs, cli_of(emacs))
+    log = path.read_text()
+    assert all(word in log for word in has), log
+    assert not any(word in log for word in lacks), log
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gemini_companion_epc import log
+
+LogTo = Callable[..., logging.Logger]
+
+
+@pytest.fixture
+def log_to() -> Iterator[Callable[..., logging.Logger]]:
+    """A function that logs to a file; it returns the logger of the package."""
+    root, package = logging.getLogger(), logging.getLogger("gemini_companion_epc")
+    handlers, level = list(root.handlers), package.level
+
+    def log_to(path: Path, secrets: Sequence[str] = ()) -> logging.Logger:
+        log.to_file(str(path), "debug", secrets)
+        return package
+
+    yield log_to
+    package.setLevel(level)
+    for handler in set(root.handlers) - set(handlers):
+        root.removeHandler(handler)
+        with suppress(OSError):
+            handler.close()
+
+
+def test_the_log_rotates_and_stays_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_to: LogTo
+) -> None:
+    monkeypatch.setattr(log, "_FILE_SIZE", 1000)
+    logger = log_to(tmp_path / "log")
+    for number in range(100):
+        logger.debug("%d %s", number, "x\ud800" * 20)
+    files = sorted(tmp_path.glob("log*"))
+    assert [path.name for path in files] == ["log", "log.1", "log.2", "log.3"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+
+
+def test_a_log_that_another_server_rotates_is_followed(
+    tmp_path: Path, log_to: LogTo
+) -> None:
+    logger = log_to(tmp_path / "log")
+    logger.debug("before")
+    (tmp_path / "log").rename(tmp_path / "log.1")
+    logger.debug("after")
+    assert "after" in (tmp_path / "log").read_text()
+    assert "after" not in (tmp_path / "log.1").read_text()
+
+
+def test_an_event_is_one_line_and_tells_no_secret(
+    tmp_path: Path, log_to: LogTo
+) -> None:
+    log_to(tmp_path / "log", ["token"]).debug("a\nb\r%s", "-token-")
+    (line,) = (tmp_path / "log").read_bytes().splitlines()
+    assert line.endswith(b"a\\nb\\r-[hidden]-")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_log_on_a_full_disk_is_quiet(
+    log_to: LogTo, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log_to(Path("/dev/full")).debug("lost")
+    assert capfd.readouterr() == ("", "")
