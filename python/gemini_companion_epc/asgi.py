@@ -40,7 +40,8 @@ logger = logging.getLogger(__name__)
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
-_LARGEST_INITIALIZE = 64 * 1024
+_LARGEST_HEADERS = 16 * 1024
+_SMALL = 64 * 1024
 _DRAIN_LIMIT = 1.0
 _ESCAPES = re.compile(
     rb"\\\\"
@@ -106,6 +107,9 @@ class Asgi:
         return tell
 
     def _admit(self, scope: Scope) -> None:
+        # Hypercorn's own limit is for headers that come in several parts.
+        if _size(scope["headers"]) > _LARGEST_HEADERS:
+            raise Refusal(431, "Request Header Fields Too Large")
         if _header(scope, b"origin") is not None:
             raise Refusal(403, "Forbidden: a browser has no business here")
         if _header(scope, b"host") not in self._hosts:
@@ -145,15 +149,15 @@ class Asgi:
         if media.strip().lower() != b"application/json":
             raise Refusal(415, "Content-Type must be application/json")
         body = await self._body(scope, receive)
-        initialize = _initialize(body)
-        if initialize is None:
-            session = self._session(scope, False)
-        else:
+        message = _small_message(body)
+        if message.get("method") == "initialize":
             session = self._ide.new_session()
-            session.version = _version(initialize)
+            session.version = _version(message)
             self._ide.identify(session, scope["client"][1], False)
-            body = _with_known_version(initialize, body)
+            body = _with_known_version(message, body)
             send = _with_session_id(session, send)
+        else:
+            session = self._session(scope, False)
         scope = {**scope, "state": {"session": session}}
         logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
         with self._ide.request(session):
@@ -224,6 +228,10 @@ def _header(scope: Scope, name: bytes) -> bytes | None:
     return b", ".join(values) if values else None
 
 
+def _size(headers: Headers) -> int:
+    return sum(len(name) + len(value) for name, value in headers)
+
+
 def _session_id(scope: Scope) -> str:
     session_id = _header(scope, SESSION_HEADER)
     if session_id is None:
@@ -256,15 +264,22 @@ def without_lone_surrogates(body: bytes) -> bytes:
     )
 
 
-def _initialize(body: bytes) -> dict[str, Any] | None:
-    if len(body) > _LARGEST_INITIALIZE:
-        return None
+def _small_message(body: bytes) -> dict[str, Any]:
+    """Return the message BODY if it is small and one, else an empty one."""
+    if len(body) > _SMALL:
+        return {}
     try:
         message = json.loads(body)
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(message, dict) or message.get("method") != "initialize":
-        return None
+        return {}
+    if not isinstance(message, dict):
+        return {}
+    reply_id = message.get("id", 0)
+    if "method" in message and (
+        not isinstance(reply_id, str | int) or isinstance(reply_id, bool)
+    ):
+        # The SDK takes it for a notification, and the client waits for ever.
+        raise Refusal(400, "id must be a string or an integer")
     return message
 
 

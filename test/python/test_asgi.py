@@ -32,6 +32,14 @@ def _paths(event: dict[str, Any]) -> list[str]:
 # Who is let in
 
 
+@pytest.mark.parametrize("count", [1, 100])
+def test_large_headers_are_refused(alone: Alone, cli_of: CliOf, count: int) -> None:
+    cli = cli_of(alone)
+    more = {f"X-{number}": "x" * (17000 // count) for number in range(count)}
+    assert cli.request("POST", b"{}", {**cli.headers(), **more})[0] == 431
+    assert cli.initialize()["result"]
+
+
 @pytest.mark.parametrize(
     "authorization",
     [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic {0}", "{0}", "bearer {0}"],
@@ -161,6 +169,18 @@ def test_a_body_that_is_no_request_is_bad(
     cli = cli_of(alone)
     headers = cli.headers(session_id)
     assert cli.request("POST", body.encode("latin-1"), headers)[0] == 400
+
+
+@pytest.mark.parametrize("number", [None, 1.5, True, [], {}])
+@pytest.mark.parametrize("method", ["ping", "initialize", "tools/call"])
+def test_an_id_that_cannot_be_answered_is_bad(
+    alone: Alone, cli_of: CliOf, number: Any, method: str
+) -> None:
+    cli = cli_of(alone)
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {}}
+    body = json.dumps(message).encode()
+    status, _, answer = cli.request("POST", body, cli.headers("some"))
+    assert (status, answer) == (400, b"id must be a string or an integer")
 
 
 def test_deep_nesting_is_bad(alone: Alone, cli_of: CliOf) -> None:
