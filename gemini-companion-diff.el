@@ -417,6 +417,7 @@ soon if LATER is non-nil."
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
+    (gemini-companion-diff--changed)
     (if later
         (run-at-time 0 nil #'gemini-companion-diff--leave diff)
       (gemini-companion-diff--finish diff))))
@@ -455,7 +456,6 @@ is waited for, as its keys would go to another buffer."
     (when (buffer-live-p buffer)
       (let ((kill-buffer-query-functions nil))
         (kill-buffer buffer))))
-  (gemini-companion-diff--changed)
   (when gemini-companion-diff--open
     (gemini-companion-diff--schedule))
   (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff))
@@ -509,16 +509,6 @@ that is shown."
       (?a (gemini-companion-diff-accept diff))
       (?r (gemini-companion-diff-reject diff))
       ('nil (gemini-companion-diff--finish diff)))))
-
-(defun gemini-companion-review ()
-  "Show the next proposal that waits, or select the one that is shown."
-  (interactive)
-  (gemini-companion-diff-view
-   ;; What could not be shown may be tried again.
-   (or (gemini-companion-diff--shown)
-       (gemini-companion-diff--waiting)
-       (car gemini-companion-diff--open)
-       (user-error "No proposal waits for an answer"))))
 
 (defun gemini-companion-last-proposal ()
   "Show the text of the last review that was answered in the terminal.

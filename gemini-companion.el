@@ -34,15 +34,16 @@
 ;;
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
-;; connect), -diff (proposals and their outcome), -ediff (how they look),
-;; -reconcile (buffers of written files), -session (the connected CLIs),
-;; -terminal (environment of what Emacs starts) and -server (the Python
-;; process).
+;; connect), -diff (proposals and their outcome), -list (those that wait),
+;; -ediff (how they look), -reconcile (buffers of written files), -session (the
+;; connected CLIs), -terminal (environment of what Emacs starts) and -server
+;; (the Python process).
 
 ;;; Code:
 
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-list)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -226,6 +227,7 @@ An error must not keep Emacs from that."
 Their views go at once if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-diff-stop state now)
+  (gemini-companion-list-stop)
   (when (featurep 'gemini-companion-ediff)
     (gemini-companion-ediff-forget))
   (gemini-companion-context-stop)

@@ -1,0 +1,161 @@
+;;; gemini-companion-list-test.el --- Tests of the list of reviews  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What the list tells, and that it follows the diffs.
+
+;;; Code:
+
+(require 'gemini-companion-list)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-list-test-with (files &rest body)
+  "List proposals while BODY is run in a folder with FILES.
+`outcomes' holds what was told, the last one first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let ((gemini-companion-review-arrival 'notify)
+           (inhibit-message t)
+           outcomes)
+       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
+                  #'always))
+         (unwind-protect
+             (progn
+               (gemini-companion-diff-start
+                (lambda (_) #'ignore)
+                (lambda (diff)
+                  (push (cons (gemini-companion-diff-id diff)
+                              (gemini-companion-diff-state diff))
+                        outcomes)))
+               ,@body)
+           (gemini-companion-diff-stop 'dismissed)
+           (gemini-companion-list-stop))))))
+
+(defun gemini-companion-list-test-open (id session file text)
+  "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."
+  (gemini-companion-diff-open id (list :id (format "s%d" session) :pid session
+                                       :directory "/some/where")
+                              (expand-file-name file) text)
+  (car (last (gemini-companion-diffs))))
+
+(defun gemini-companion-list-test-cells ()
+  "Return the list's cells, a list of lists."
+  (with-current-buffer gemini-companion-list--buffer
+    (mapcar (lambda (entry)
+              (mapcar (lambda (cell) (if (consp cell) (car cell) cell))
+                      (cadr entry)))
+            tabulated-list-entries)))
+
+(defun gemini-companion-list-test-lines (file text)
+  "Return the cell with the lines that TEXT changes in FILE."
+  (let ((diff (gemini-companion-list-test-open 1 1 file text)))
+    (gemini-companion-test-eventually
+      (string-match-p "[?0-9]" (gemini-companion-list--lines diff)))
+    (gemini-companion-list--lines diff)))
+
+(ert-deftest gemini-companion-list-tells-file-cli-age-lines-and-state ()
+  (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
+    (make-directory (expand-file-name ".git" folder))
+    (let ((diff (gemini-companion-list-test-open 1 77 "sub/a" "x\n")))
+      (setf (gemini-companion-diff-opened diff) (- (float-time) 125))
+      (save-window-excursion
+        (gemini-companion-list)
+        (gemini-companion-test-eventually
+          (equal (list (list "sub/a"
+                             (file-name-nondirectory
+                              (directory-file-name folder))
+                             "where (77)" "2min" "+1 -0" "pending"))
+                 (gemini-companion-list-test-cells)))
+        (gemini-companion-diff-view diff)
+        (gemini-companion-test-eventually
+          (equal "shown" (nth 5 (car (gemini-companion-list-test-cells)))))))))
+
+(ert-deftest gemini-companion-list-counts-lines-as-diff-does ()
+  (gemini-companion-list-test-with '(("a" "one\ntwo\nthree\n")
+                                     ("dos" "one\r\ntwo\r\n")
+                                     ("big" ""))
+    (should (equal "+1 -1" (gemini-companion-list-test-lines
+                            "a" "two\nthree\none\n")))
+    (should (equal "+2 -1" (gemini-companion-list-test-lines
+                            "a" "one\n> 2\n< 2\nthree\n")))
+    (should (equal "+0 -0" (gemini-companion-list-test-lines
+                            "dos" "one\ntwo\n")))
+    (should (equal "+30000 -0" (gemini-companion-list-test-lines
+                                "big" (apply #'concat
+                                             (make-list 30000 "line\n")))))
+    (should (equal "+1 -0" (gemini-companion-list-test-lines "new" "n\n")))
+    (let ((diff-command "no-such-diff"))
+      (should (equal "?" (gemini-companion-list-test-lines "a" "b\n"))))))
+
+(ert-deftest gemini-companion-list-follows-what-is-opened-and-answered ()
+  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
+    (save-window-excursion
+      (gemini-companion-list)
+      (should-not (gemini-companion-list-test-cells))
+      (gemini-companion-list-test-open 1 1 "a" "x\n")
+      (let ((second (gemini-companion-list-test-open 2 2 "b" "y\n")))
+        (gemini-companion-test-eventually
+          (= 2 (length (gemini-companion-list-test-cells))))
+        (gemini-companion-list--go-to second)
+        (gemini-companion-list-reject)
+        (should (equal '((2 . rejected)) outcomes))
+        (gemini-companion-test-eventually
+          (= 1 (length (gemini-companion-list-test-cells))))
+        (gemini-companion-list-accept)
+        (should (equal '((1 . accepted) (2 . rejected)) outcomes))))))
+
+(ert-deftest gemini-companion-list-stays-at-its-line ()
+  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
+    (save-window-excursion
+      (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n"))
+            (second (gemini-companion-list-test-open 2 2 "b" "y\n")))
+        (gemini-companion-list)
+        (should (eq first (tabulated-list-get-id)))
+        (gemini-companion-list--go-to second)
+        (gemini-companion-diff-reject first)
+        (gemini-companion-test-eventually
+          (= 1 (length (gemini-companion-list-test-cells))))
+        (should (eq second (tabulated-list-get-id)))))))
+
+(ert-deftest gemini-companion-list-accepts-all-of-one-cli ()
+  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
+    (save-window-excursion
+      (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n")))
+        (gemini-companion-list-test-open 2 2 "b" "y\n")
+        (gemini-companion-list-test-open 3 1 "b" "z\n")
+        (gemini-companion-list)
+        (gemini-companion-list--go-to first)
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-list-accept-session))
+        (should (equal '((3 . accepted) (1 . accepted)) outcomes))
+        (should (= 1 (length (gemini-companion-diffs))))))))
+
+(ert-deftest gemini-companion-review-lists-several-and-shows-one ()
+  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
+    (save-window-excursion
+      (should-error (gemini-companion-review) :type 'user-error)
+      (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n"))
+            (second (gemini-companion-list-test-open 2 2 "b" "y\n")))
+        (gemini-companion-review)
+        (should (eq major-mode 'gemini-companion-list-mode))
+        (should (eq 'pending (gemini-companion-diff-state first)))
+        (gemini-companion-diff-reject first)
+        (gemini-companion-review)
+        (should (eq 'shown (gemini-companion-diff-state second)))
+        (gemini-companion-review 'list)
+        (should (eq major-mode 'gemini-companion-list-mode))))))
+
+(ert-deftest gemini-companion-list-leaves-nothing-behind ()
+  (gemini-companion-list-test-with '(("a" "one\n"))
+    (save-window-excursion
+      (gemini-companion-list-test-open 1 1 "a" "x\n")
+      (gemini-companion-list)
+      (gemini-companion-list-stop)
+      (should-not (get-buffer gemini-companion-list--buffer))
+      (should-not gemini-companion-diff-changed-hook)
+      (should-not gemini-companion-list--timer)
+      (should-not gemini-companion-list--clock))))
+
+;;; gemini-companion-list-test.el ends here
