@@ -14,15 +14,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import psutil
-
 from .exceptions import DiscoveryError
+from .processes import lives
 
 logger = logging.getLogger(__name__)
 
 IDE_NAME = "emacs"
 
-_FILE_NAME = re.compile(r"gemini-ide-server-(\d+)-\d+\.json")
+_FILE_NAME = re.compile(r"gemini-ide-server-(\d+)-\d+\.json", re.ASCII)
+_DRAFT_NAME = re.compile(r"gemini-ide-server-\d+-\d+\.(\d+)\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -109,19 +109,18 @@ def _make_folder(path: Path) -> None:
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        raise DiscoveryError(
+            f"{path} belongs to another user; set TMPDIR to a folder of your "
+            "own for Emacs and Gemini CLI"
+        )
     if not stat.S_ISDIR(found.st_mode):
         raise DiscoveryError(
             f"{path} is not a folder; remove it, or a new Gemini CLI will not "
             "find this Emacs"
         )
-    if hasattr(os, "geteuid"):
-        if found.st_uid != os.geteuid():
-            raise DiscoveryError(
-                f"{path} belongs to another user; set TMPDIR to a folder of your "
-                "own for Emacs and Gemini CLI"
-            )
-        if found.st_mode & 0o022:
-            path.chmod(0o700)
+    if os.name == "posix" and found.st_mode & 0o022:
+        path.chmod(0o700)
 
 
 def _write_private(path: Path, content: bytes) -> None:
@@ -151,24 +150,32 @@ def sweep(tmpdir: Path) -> None:
     except OSError:
         return
     for path in paths:
-        name = _FILE_NAME.fullmatch(path.name)
-        if name and not psutil.pid_exists(int(name[1])) and _is_ours(path):
-            logger.info("Removing the discovery file of a dead Emacs: %s", path.name)
+        if _is_dead(path) and _belongs_to_this_user(path):
+            logger.info("Removing a file that a dead Emacs left: %s", path.name)
             with suppress(OSError):
                 path.unlink()
 
 
-def _is_ours(path: Path) -> bool:
+def _is_dead(path: Path) -> bool:
+    if draft := _DRAFT_NAME.fullmatch(path.name):
+        return not lives(int(draft[1]))
+    name = _FILE_NAME.fullmatch(path.name)
+    return name is not None and not lives(int(name[1])) and _is_of_emacs(path)
+
+
+def _is_of_emacs(path: Path) -> bool:
+    ide = _read(path).get("ideInfo")
+    return isinstance(ide, dict) and ide.get("name") == IDE_NAME
+
+
+def _belongs_to_this_user(path: Path) -> bool:
     try:
         found = path.lstat()
     except OSError:
         return False
     if not stat.S_ISREG(found.st_mode):
         return False
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
-        return False
-    ide = _read(path).get("ideInfo")
-    return isinstance(ide, dict) and ide.get("name") == IDE_NAME
+    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
 
 
 def _read(path: Path) -> dict[str, object]:

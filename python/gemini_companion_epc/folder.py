@@ -10,15 +10,14 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 from .exceptions import MalformedArgument
+from .processes import lives
 from .types import clean
 
 logger = logging.getLogger(__name__)
 
 _PREFIX = "gemini-companion-"
-_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+")
+_NAME = re.compile(rf"{_PREFIX}(\d+)-\w+", re.ASCII)
 
 
 class PrivateFolder:
@@ -87,7 +86,7 @@ def sweep() -> None:
     with suppress(OSError):
         for path in Path(tempfile.gettempdir()).iterdir():
             name = _NAME.fullmatch(path.name)
-            if name and not psutil.pid_exists(int(name[1])) and _is_ours(path):
+            if name and not lives(int(name[1])) and _is_ours(path):
                 logger.info("Removing the folder of a dead server: %s", path.name)
                 shutil.rmtree(path, ignore_errors=True)
 

@@ -53,12 +53,20 @@ def is_acp(command: list[str]) -> bool:
     return any(word.split("=")[0] in _ACP_OPTIONS for word in command)
 
 
+def lives(pid: int) -> bool:
+    """Return whether there is a process PID, which may be any number at all."""
+    try:
+        return bool(psutil.pid_exists(pid))
+    except OverflowError:
+        return False
+
+
 def watch_process(pid: int, gone: Callable[[], None]) -> None:
     """Have the running event loop call GONE when the process PID has ended.
 
     One that is not there now belongs to another machine or container.
     """
-    if not psutil.pid_exists(pid):
+    if not lives(pid):
         logger.info("The process %d of Emacs cannot be seen from here", pid)
         return
     if sys.platform == "linux":

@@ -157,13 +157,22 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(tmp_path: Path) -> Non
         f"gemini-ide-server-{dead}-2.json": '{"ideInfo": {"name": "em',
         f"gemini-ide-server-{dead}-3.json": "[]",
         f"gemini-ide-server-{dead}.json": json.dumps(_discovery().payload()),
+        f"gemini-ide-server-{dead}-1.{os.getpid()}.tmp": "",
         "notes.json": json.dumps(_discovery().payload()),
     }
     for name, content in others.items():
         (ours.parent / name).write_text(content)
+    (ours.parent / f"gemini-ide-server-{os.getpid()}-1.{dead}.tmp").write_text("{")
     discovery.sweep(tmp_path)
     left = {path.name for path in ours.parent.iterdir()}
     assert left == {living.name, *others}
+
+
+@pytest.mark.parametrize("pid", [10**9, 2**31, 2**63, 10**100])
+def test_a_sweep_takes_any_number_for_a_pid(tmp_path: Path, pid: int) -> None:
+    path = discovery.write(_discovery(pid=pid), tmp_path)
+    discovery.sweep(tmp_path)
+    assert not path.exists()
 
 
 def test_a_sweep_without_a_folder_does_nothing(tmp_path: Path) -> None:

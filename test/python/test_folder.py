@@ -24,6 +24,8 @@ def test_a_sweep_removes_the_folders_of_dead_servers_only(
     dead = tmp_path / f"gemini-companion-{_dead_pid()}-abc"
     dead.mkdir()
     (dead / "server-1").touch()
+    # Anybody may make such a folder beside ours.
+    (tmp_path / f"gemini-companion-{10**30}-abc").mkdir()
     living = PrivateFolder().path
     assert living is not None
     other = tmp_path / "gemini-companion-notes"
