@@ -352,7 +352,7 @@ If that fails say why; the CLI's own prompt can still answer it."
   "Show DIFF, which awaits an answer, or select it if it is shown.
 Another one that is shown is put back: it waits again, with the
 edits that the person made in its proposal."
-  (gemini-companion-diff--unsettled diff)
+  (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
          (pop-to-buffer (gemini-companion-diff-proposal-buffer diff)))
         ((not (gemini-companion-diff--frame-p))
@@ -441,7 +441,7 @@ If that fails it is as before, and can be answered again."
 Our own question about it ends with it; another command or prompt
 is waited for, as its keys would go to another buffer."
   (cond ((eq diff gemini-companion-diff--asking)
-         (throw 'gemini-companion-diff--asking nil))
+         (throw 'gemini-companion-diff--asking 'ended))
         ((and (gemini-companion-diff-hide diff)
               (not (gemini-companion-diff--between-commands-p)))
          (run-at-time 0.2 nil #'gemini-companion-diff--leave diff))
@@ -458,7 +458,8 @@ is waited for, as its keys would go to another buffer."
         (kill-buffer buffer))))
   (when gemini-companion-diff--open
     (gemini-companion-diff--schedule))
-  (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff))
+  (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff)
+  nil)
 
 ;;;; Commands
 
@@ -467,7 +468,7 @@ is waited for, as its keys would go to another buffer."
 Gemini CLI then writes that text to the file.  Without DIFF, take
 the review of the current buffer, else the one that is shown."
   (interactive)
-  (let* ((diff (gemini-companion-diff--unsettled diff))
+  (let* ((diff (gemini-companion-diff-unsettled diff))
          (text (gemini-companion-diff-proposal-text diff)))
     (when (and (string-empty-p text)
                (not (string-empty-p (gemini-companion-diff-proposal diff))))
@@ -482,10 +483,10 @@ its own; reject it, or leave at least one character"))
 Without DIFF, take the review of the current buffer, else the one
 that is shown."
   (interactive)
-  (gemini-companion-diff--settle (gemini-companion-diff--unsettled diff)
+  (gemini-companion-diff--settle (gemini-companion-diff-unsettled diff)
                                  'rejected))
 
-(defun gemini-companion-diff--unsettled (diff)
+(defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."
   (let ((diff (or diff (gemini-companion-diff--current))))
     (unless (gemini-companion-diff--open-p diff)
@@ -493,22 +494,30 @@ that is shown."
                   (gemini-companion-diff-state diff)))
     diff))
 
+(defun gemini-companion-diff-ask (diff ask)
+  "Return the person's answer about DIFF, the value of calling ASK.
+If DIFF ends meanwhile, so does the question; return nil then."
+  (let ((answer (let ((gemini-companion-diff--asking diff))
+                  (catch 'gemini-companion-diff--asking
+                    (funcall ask)))))
+    (if (eq answer 'ended)
+        (gemini-companion-diff--finish diff)
+      answer)))
+
 (defun gemini-companion-diff-quit ()
   "Ask how to end the review of the current buffer, or to keep at it."
   (interactive)
-  (let* ((diff (gemini-companion-diff--unsettled nil))
-         (answer
-          (let ((gemini-companion-diff--asking diff))
-            (catch 'gemini-companion-diff--asking
-              (read-multiple-choice
-               (format "Answer for %s" (gemini-companion-diff-name diff))
-               '((?a "accept" "Gemini CLI writes the proposal as it is here")
-                 (?r "reject" "The file stays as it is")
-                 (?k "keep reviewing" "Nothing is decided")))))))
-    (pcase (car answer)
+  (let ((diff (gemini-companion-diff-unsettled nil)))
+    (pcase (car (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (read-multiple-choice
+                    (format "Answer for %s" (gemini-companion-diff-name diff))
+                    '((?a "accept" "Gemini CLI writes the proposal as it is")
+                      (?r "reject" "The file stays as it is")
+                      (?k "keep reviewing" "Nothing is decided"))))))
       (?a (gemini-companion-diff-accept diff))
-      (?r (gemini-companion-diff-reject diff))
-      ('nil (gemini-companion-diff--finish diff)))))
+      (?r (gemini-companion-diff-reject diff)))))
 
 (defun gemini-companion-last-proposal ()
   "Show the text of the last review that was answered in the terminal.

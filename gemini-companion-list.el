@@ -29,6 +29,7 @@
 
 (require 'diff)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-reason)
 (require 'gemini-companion-session)
 (require 'project)
 (require 'seq)
@@ -41,6 +42,7 @@
     (define-key map (kbd "RET") #'gemini-companion-list-view)
     (define-key map "a" #'gemini-companion-list-accept)
     (define-key map "r" #'gemini-companion-list-reject)
+    (define-key map "R" #'gemini-companion-list-reject-with-reason)
     (define-key map "A" #'gemini-companion-list-accept-session)
     map)
   "Keys in the list of reviews.")
@@ -210,7 +212,8 @@ The proposal goes to the program through a pipe."
 \\[gemini-companion-list-view] view  \
 \\[gemini-companion-list-accept] accept  \
 \\[gemini-companion-list-reject] reject  \
-\\[gemini-companion-list-accept-session] accept all of that CLI  \
+\\[gemini-companion-list-reject-with-reason] with reason  \
+\\[gemini-companion-list-accept-session] accept all  \
 \\[revert-buffer] again  \\[quit-window] quit")))
 
 (defun gemini-companion-list--fill ()
@@ -334,6 +337,11 @@ list them."
   "Reject the review of this line."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-diff-reject (gemini-companion-list--diff)))
+
+(defun gemini-companion-list-reject-with-reason ()
+  "Reject the review of this line and tell Gemini CLI why."
+  (interactive nil gemini-companion-list-mode)
+  (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff)))
 
 (defun gemini-companion-list-accept-session ()
   "Accept all reviews of the Gemini CLI of this line."

@@ -35,15 +35,16 @@
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
-;; -ediff (how they look), -reconcile (buffers of written files), -session (the
-;; connected CLIs), -terminal (environment of what Emacs starts) and -server
-;; (the Python process).
+;; -reason (why one was rejected), -ediff (how they look), -reconcile (buffers
+;; of written files), -session (the connected CLIs), -terminal (environment of
+;; what Emacs starts) and -server (the Python process).
 
 ;;; Code:
 
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-list)
+(require 'gemini-companion-reason)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -124,6 +125,7 @@ Keep that until it has left for the CLI, as the server may die."
 
 (defun gemini-companion--outcome-told (id)
   "Note that the outcome of the diff ID has left for its CLI."
+  (gemini-companion-reason-told id)
   (setq gemini-companion--untold
         (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
                     gemini-companion--untold))
@@ -228,6 +230,7 @@ Their views go at once if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (gemini-companion-diff-stop state now)
   (gemini-companion-list-stop)
+  (gemini-companion-reason-stop)
   (when (featurep 'gemini-companion-ediff)
     (gemini-companion-ediff-forget))
   (gemini-companion-context-stop)
