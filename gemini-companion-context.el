@@ -22,28 +22,30 @@
 
 ;; Turn the state of Emacs into a snapshot for Gemini CLI, and notice when it
 ;; may have changed: the open files, the active one, its cursor and selection.
-;; It knows no server; the entry passes it the function to report to.
+;; It knows no server and no secrets; the entry passes it the function to call
+;; after a change, and the one that names the file of a buffer.
 ;;
-;; Hooks only compare a few values and arm one timer.  The timer makes the
-;; snapshot and reports it.
+;; Hooks only compare a few values and arm one timer.  The timer reports.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-events)
+(require 'rect)
 (require 'seq)
 (require 'subr-x)
 
 ;;;; State
 
 (defconst gemini-companion-context--quiet-seconds 0.05
-  "How long Emacs must be quiet before a snapshot is made.")
+  "How long Emacs must be quiet before a change is reported.")
 
 (defconst gemini-companion-context--again-seconds 0.025
-  "How long a snapshot is put off when a change came while it was due.
+  "How long a report is put off when a change came while it was due.
 Shorter than the first wait, as the change is some time ago then.")
 
 (defconst gemini-companion-context--most-waits 4
-  "How often a snapshot is put off while changes keep coming.")
+  "How often a report is put off while changes keep coming.")
 
 (defconst gemini-companion-context--most-files 10
   "How many files a snapshot lists; the client cuts the list here too.")
@@ -51,14 +53,21 @@ Shorter than the first wait, as the change is some time ago then.")
 (defconst gemini-companion-context--most-units 16384
   "How many UTF-16 units of the selection are told; the client's own limit.")
 
-(defvar gemini-companion-context--report-function nil
-  "Function called with a snapshot after each change, or nil.")
+(defconst gemini-companion-context--widest 100000
+  "Rectangles that begin beyond this character of their line are cut as lines.")
+
+(defvar gemini-companion-context--changed-function nil
+  "Function called, without arguments, after each change, or nil.")
+
+(defvar gemini-companion-context--name-function
+  #'gemini-companion-context--file
+  "Function that returns the name to tell of a buffer's file, or nil.")
 
 (defvar gemini-companion-context--timer nil
-  "Timer that makes the next snapshot, or nil.")
+  "Timer that reports the next change, or nil.")
 
 (defvar gemini-companion-context--waits 0
-  "How often the snapshot that is due has been put off.")
+  "How often the report that is due has been put off.")
 
 (defvar gemini-companion-context--moved nil
   "Non-nil if something changed since the timer was armed.")
@@ -72,55 +81,73 @@ Shorter than the first wait, as the change is some time ago then.")
 (defvar gemini-companion-context--mark nil
   "Mark of that buffer if it was active, else nil.")
 
+(defvar gemini-companion-context--shape nil
+  "What tells a rectangle in that buffer from a region, or nil.")
+
 (defvar gemini-companion-context--tick nil
   "Modification tick of that buffer.")
 
 (defvar gemini-companion-context--active nil
-  "Buffer of the active file: the file buffer that was selected last.")
+  "Buffer that visits a file and was selected last, or nil.
+Its file need not be one that is told.")
 
 (defvar gemini-companion-context--active-file nil
-  "Entry of the active file when it was selected last.")
+  "What the entry of that file has more than others, or nil.")
+
+(defvar gemini-companion-context--order nil
+  "Alist of (BUFFER . MILLISECONDS), the one selected last first.")
+
+(defvar gemini-companion-context--last-timestamp 0
+  "The largest timestamp given out, in milliseconds since 1970.")
+
+(defvar gemini-companion-context--place nil
+  "Where line and character were counted last, or nil.
+A vector of the buffer, its tick, the position, its line, the
+position of the beginning of that, and the character.")
 
 (defvar gemini-companion-context--watches nil
   "Alist of (FILE . DESCRIPTOR), the listed files whose end is watched.")
 
-(defvar-local gemini-companion-context--focused nil
-  "When this buffer was selected last, in milliseconds, or nil.")
-(put 'gemini-companion-context--focused 'permanent-local t)
-
 ;;;; Files
+
+(defun gemini-companion-context--visited (buffer)
+  "Return the name of the file that BUFFER or its base visits, or nil."
+  (buffer-file-name (or (buffer-base-buffer buffer) buffer)))
 
 (defun gemini-companion-context--file (buffer)
   "Return the local file that BUFFER or its base buffer visits, or nil."
-  (let ((file (buffer-file-name (or (buffer-base-buffer buffer) buffer))))
+  (let ((file (gemini-companion-context--visited buffer)))
     (and file
          (not (file-remote-p file))
          file)))
 
-(defun gemini-companion-context--buffers ()
-  "Return the buffers that visit files, the one focused last first.
-Each file counts once."
-  (let (found files)
-    (dolist (buffer (buffer-list))
-      (when-let* ((file (gemini-companion-context--file buffer)))
-        (push (list (gemini-companion-context--timestamp buffer) file buffer)
-              found)))
-    (dolist (entry (sort (nreverse found)
-                         (lambda (a b) (> (car a) (car b)))))
-      (unless (assoc (nth 1 entry) files)
-        (push (cons (nth 1 entry) (nth 2 entry)) files)))
-    (mapcar #'cdr (nreverse files))))
-
-(defun gemini-companion-context--timestamp (buffer)
-  "Return when BUFFER was last focused, in milliseconds since 1970."
-  (or (buffer-local-value 'gemini-companion-context--focused buffer)
-      (when-let* ((time (buffer-local-value 'buffer-display-time buffer)))
-        (gemini-companion-context--milliseconds time))
-      0))
+(defun gemini-companion-context--name (buffer)
+  "Return the name to tell of the file of BUFFER, or nil."
+  (and (gemini-companion-context--visited buffer)
+       (funcall gemini-companion-context--name-function buffer)))
 
 (defun gemini-companion-context--milliseconds (&optional time)
   "Return TIME, default now, in milliseconds since 1970."
   (floor (* 1000 (float-time time))))
+
+(defun gemini-companion-context--next-timestamp ()
+  "Return the time in milliseconds, later than each one before."
+  (setq gemini-companion-context--last-timestamp
+        (max (1+ gemini-companion-context--last-timestamp)
+             (gemini-companion-context--milliseconds))))
+
+(defun gemini-companion-context--displayed ()
+  "Return an order of the buffers with files that were ever displayed."
+  (sort (delq nil (mapcar
+                   (lambda (buffer)
+                     (when-let* ((time (and (gemini-companion-context--visited
+                                             buffer)
+                                            (buffer-local-value
+                                             'buffer-display-time buffer))))
+                       (cons buffer
+                             (gemini-companion-context--milliseconds time))))
+                   (buffer-list)))
+        (lambda (a b) (> (cdr a) (cdr b)))))
 
 ;;;; Positions
 
@@ -132,36 +159,126 @@ in UTF-16 units from the beginning of the line."
     (save-restriction
       (widen)
       (goto-char position)
-      (let ((start (line-beginning-position)))
-        (list :line (line-number-at-pos position t)
-              :character (+ 1 (- position start)
-                            (gemini-companion-context--astral
-                             start position)))))))
+      (let* ((start (line-beginning-position))
+             (former (gemini-companion-context--former-place))
+             (line (gemini-companion-context--line start former))
+             (character (gemini-companion-context--character
+                         start position former)))
+        (setq gemini-companion-context--place
+              (vector (current-buffer) (buffer-chars-modified-tick)
+                      position line start character))
+        (list :line line :character character)))))
+
+(defun gemini-companion-context--former-place ()
+  "Return what was counted last if it is true of this buffer, or nil."
+  (let ((place gemini-companion-context--place))
+    (and place
+         (eq (aref place 0) (current-buffer))
+         (eq (aref place 1) (buffer-chars-modified-tick))
+         place)))
+
+(defun gemini-companion-context--line (start former)
+  "Return the number of the line that begins at START, counted from FORMER."
+  (if (not former)
+      (line-number-at-pos start t)
+    (let ((known (aref former 4)))
+      (if (< start known)
+          (- (aref former 3) (gemini-companion-context--newlines start known))
+        (+ (aref former 3)
+           (gemini-companion-context--newlines known start))))))
+
+(defun gemini-companion-context--newlines (start end)
+  "Return the number of newlines from START to END."
+  (save-restriction
+    (narrow-to-region start end)
+    (1- (line-number-at-pos end))))
+
+(defun gemini-companion-context--character (start position former)
+  "Return POSITION on the line that begins at START, counted from FORMER.
+The first character is 1; the count is in UTF-16 units."
+  (if (and former (eql start (aref former 4)))
+      (let ((known (aref former 2)))
+        (if (< position known)
+            (- (aref former 5)
+               (gemini-companion-context--units position known))
+          (+ (aref former 5)
+             (gemini-companion-context--units known position))))
+    (1+ (gemini-companion-context--units start position))))
+
+(defun gemini-companion-context--units (start end)
+  "Return the number of UTF-16 units from START to END."
+  (+ (- end start)
+     ;; What UTF-16 takes two units for takes four bytes in Emacs.
+     (if (< (- (position-bytes end) (position-bytes start))
+            (+ (- end start) 3))
+         0
+       (gemini-companion-context--astral start end))))
 
 (defun gemini-companion-context--astral (start end)
   "Count the characters from START to END that are two UTF-16 units."
   (save-excursion
     (goto-char start)
     (let ((count 0))
-      (while (re-search-forward "[\U00010000-\U0010FFFF]" end t)
-        (cl-incf count))
+      (while (progn (skip-chars-forward "^\U00010000-\U0010FFFF" end)
+                    (< (point) end))
+        (setq count (+ count (skip-chars-forward "\U00010000-\U0010FFFF" end))))
       count)))
+
+;;;; Selection
+
+(declare-function evil-visual-range "ext:evil-states")
 
 (defun gemini-companion-context--selection ()
   "Return the selected text of the current buffer, or nil."
-  (when (and (region-active-p) (/= (point) (mark)))
-    (let ((text (gemini-companion-context--region-text)))
-      (unless (string-empty-p text)
-        (gemini-companion-context--cut text)))))
+  (when-let* ((text (gemini-companion-context--selected-text)))
+    (unless (string-empty-p text)
+      (gemini-companion-context--cut text))))
 
-(defun gemini-companion-context--region-text ()
-  "Return the text of the region, no more of it than is told."
-  (if (bound-and-true-p rectangle-mark-mode)
-      (substring-no-properties (funcall region-extract-function nil))
-    (let ((start (region-beginning)))
-      (buffer-substring-no-properties
-       start (min (region-end)
-                  (+ start gemini-companion-context--most-units))))))
+(defun gemini-companion-context--selected-text ()
+  "Return the selected text, a little more than is told of it, or nil."
+  (cond ((eq (bound-and-true-p evil-state) 'visual)
+         (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
+           (if (eq type 'block)
+               (gemini-companion-context--rectangle-text start end)
+             (gemini-companion-context--text start end))))
+        ((not (and (region-active-p) (/= (point) (mark)))) nil)
+        ((bound-and-true-p rectangle-mark-mode)
+         (if (< (- (region-end) (region-beginning))
+                gemini-companion-context--most-units)
+             ;; It knows of columns beyond the ends of lines.
+             (substring-no-properties (funcall region-extract-function nil))
+           (gemini-companion-context--rectangle-text
+            (region-beginning) (region-end))))
+        (t (gemini-companion-context--text (region-beginning) (region-end)))))
+
+(defun gemini-companion-context--text (start end)
+  "Return the text from START to END, no more of it than is told."
+  (buffer-substring-no-properties
+   start (min end (+ start gemini-companion-context--most-units))))
+
+(defun gemini-companion-context--rectangle-text (start end)
+  "Return the text of the rectangle with the corners START and END.
+Stop when that is more than is told."
+  (save-excursion
+    (goto-char start)
+    (if (< gemini-companion-context--widest (- start (line-beginning-position)))
+        (gemini-companion-context--text start end)
+      (let* ((columns (list (current-column)
+                            (progn (goto-char end) (current-column))))
+             (left (apply #'min columns))
+             (right (apply #'max columns))
+             (size 0)
+             (lines (list nil)))
+        (goto-char start)
+        (forward-line 0)
+        (while (and (<= (point) end)
+                    (<= size gemini-companion-context--most-units))
+          (extract-rectangle-line left right lines)
+          (setq size (+ size 1 (length (cadr lines))))
+          (when (< 0 (forward-line 1))
+            (setq end 0)))
+        (substring-no-properties
+         (string-join (nreverse (cdr lines)) "\n"))))))
 
 (defun gemini-companion-context--cut (text)
   "Return TEXT cut to what is told of a selection, no character split."
@@ -182,19 +299,54 @@ Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
   (gemini-companion-context--refresh-active)
-  (let ((buffers (gemini-companion-context--buffers))
-        (count 0)
-        entries)
-    (while (and buffers (< count gemini-companion-context--most-files))
-      (let* ((buffer (pop buffers))
-             (file (gemini-companion-context--file buffer)))
-        (when (gemini-companion-context--exists-p file)
-          (cl-incf count)
-          (push (append (list :path file :timestamp
-                              (gemini-companion-context--timestamp buffer))
-                        (gemini-companion-context--active-part file))
-                entries))))
-    (nreverse entries)))
+  (let ((snapshot (gemini-companion-context--entries
+                   (and gemini-companion-context--active
+                        (gemini-companion-context--name
+                         gemini-companion-context--active)))))
+    (when gemini-companion-context--changed-function
+      (gemini-companion-context--watch
+       (mapcar (lambda (entry) (plist-get entry :path)) snapshot)))
+    snapshot))
+
+(defun gemini-companion-context--entries (active)
+  "Return the entries of a snapshot; ACTIVE is the active file, or nil."
+  (let ((entries
+         (gemini-companion-context--add
+          (setq gemini-companion-context--order
+                (seq-filter (lambda (place) (buffer-live-p (car place)))
+                            gemini-companion-context--order))
+          active nil)))
+    (nreverse
+     (if (< (length entries) gemini-companion-context--most-files)
+         (gemini-companion-context--add
+          (mapcar #'list (gemini-companion-context--never-displayed))
+          active entries)
+       entries))))
+
+(defun gemini-companion-context--never-displayed ()
+  "Return the buffers with files that are not in the order."
+  (seq-filter (lambda (buffer)
+                (and (gemini-companion-context--visited buffer)
+                     (not (assq buffer gemini-companion-context--order))))
+              (buffer-list)))
+
+(defun gemini-companion-context--add (places active entries)
+  "Push entries for PLACES, a list of (BUFFER . MILLISECONDS), to ENTRIES.
+ACTIVE is the active file, or nil.  Each file counts once."
+  (while (and places
+              (< (length entries) gemini-companion-context--most-files))
+    (pcase-let* ((`(,buffer . ,timestamp) (pop places))
+                 (name (gemini-companion-context--name buffer)))
+      (when (and name
+                 (not (seq-some (lambda (entry)
+                                  (equal name (plist-get entry :path)))
+                                entries))
+                 (gemini-companion-context--exists-p name))
+        (push (append (list :path name :timestamp (or timestamp 0))
+                      (and (equal name active)
+                           gemini-companion-context--active-file))
+              entries))))
+  entries)
 
 (defun gemini-companion-context--exists-p (file)
   "Return non-nil if FILE is there and not a folder."
@@ -204,16 +356,18 @@ in UTF-16 units), and `:selected-text' if there is a selection."
 (defun gemini-companion-context--refresh-active ()
   "Look at the active file anew if it is selected, and drop it if it is gone."
   (let ((selected (window-buffer (selected-window))))
-    (when (and (gemini-companion-context--file selected)
+    (when (and (gemini-companion-context--visited selected)
                (not (eq selected gemini-companion-context--active)))
       (gemini-companion-context--focus selected)))
-  (if (not (buffer-live-p gemini-companion-context--active))
-      (setq gemini-companion-context--active nil
-            gemini-companion-context--active-file nil)
-    (when (or (null gemini-companion-context--active-file)
-              (eq gemini-companion-context--active
-                  (window-buffer (selected-window))))
-      (gemini-companion-context--look-at-active))))
+  (cond ((not (buffer-live-p gemini-companion-context--active))
+         (setq gemini-companion-context--active nil
+               gemini-companion-context--active-file nil))
+        ((not (gemini-companion-context--name gemini-companion-context--active))
+         (setq gemini-companion-context--active-file nil))
+        ((or (null gemini-companion-context--active-file)
+             (eq gemini-companion-context--active
+                 (window-buffer (selected-window))))
+         (gemini-companion-context--look-at-active))))
 
 (defun gemini-companion-context--look-at-active ()
   "Remember cursor and selection of the active file as they are now."
@@ -223,13 +377,6 @@ in UTF-16 units), and `:selected-text' if there is a selection."
                   (gemini-companion-context--cursor (point))
                   (when-let* ((text (gemini-companion-context--selection)))
                     (list :selected-text text))))))
-
-(defun gemini-companion-context--active-part (file)
-  "Return what an entry of FILE has more than others if FILE is active."
-  (when (and gemini-companion-context--active
-             (equal file (gemini-companion-context--file
-                          gemini-companion-context--active)))
-    gemini-companion-context--active-file))
 
 ;;;; Tracking
 
@@ -246,10 +393,15 @@ in UTF-16 units), and `:selected-text' if there is a selection."
     (kill-buffer-hook . gemini-companion-context--killed))
   "The hooks that tracking uses, and what it adds to each.")
 
-(defun gemini-companion-context-start (report)
-  "Start tracking and call REPORT with a snapshot after each change.
-The snapshot may equal the one before."
-  (setq gemini-companion-context--report-function report)
+(defun gemini-companion-context-start (changed &optional name)
+  "Start tracking, and call CHANGED after each change.
+A snapshot may then equal the one before.  NAME is a function that
+returns the name to tell of the file that a buffer visits, or nil
+if none may be told; the default tells all local files."
+  (setq gemini-companion-context--changed-function changed
+        gemini-companion-context--name-function
+        (or name #'gemini-companion-context--file)
+        gemini-companion-context--order (gemini-companion-context--displayed))
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
   (gemini-companion-context--notice-buffer)
@@ -262,16 +414,36 @@ The snapshot may equal the one before."
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-context--watch nil)
-  (dolist (buffer (buffer-list))
-    (with-current-buffer buffer
-      (kill-local-variable 'gemini-companion-context--focused)))
-  (setq gemini-companion-context--report-function nil
+  (setq gemini-companion-context--changed-function nil
+        gemini-companion-context--name-function #'gemini-companion-context--file
         gemini-companion-context--timer nil
         gemini-companion-context--buffer nil
         gemini-companion-context--active nil
-        gemini-companion-context--active-file nil))
+        gemini-companion-context--active-file nil
+        gemini-companion-context--order nil
+        gemini-companion-context--place nil))
 
-(defun gemini-companion-context--notice (&rest _)
+(defmacro gemini-companion-context--guarded (&rest body)
+  "Run BODY, and note an error in the events in place of signalling it.
+A hook that fails would be dropped, or keep others from being run."
+  (declare (indent 0) (debug t))
+  (let ((problem (make-symbol "problem")))
+    `(condition-case ,problem
+         (progn ,@body)
+       (error (gemini-companion-events-note
+               'failed 'context (list (symbol-name (car ,problem))))))))
+
+(defsubst gemini-companion-context--active-mark ()
+  "Return the position of the mark of the current buffer, if it is active."
+  (and mark-active (marker-position (mark-marker))))
+
+(defsubst gemini-companion-context--selected-shape ()
+  "Return a value by which rectangles differ from regions."
+  (and mark-active
+       (or (bound-and-true-p rectangle-mark-mode)
+           (bound-and-true-p evil-visual-selection))))
+
+(defun gemini-companion-context--notice (&optional _)
   "Note that the buffer, point or selection of the person may have changed.
 Run after every command and before every redisplay, so that what
 Lisp does without a command is seen too."
@@ -279,62 +451,65 @@ Lisp does without a command is seen too."
     (unless (and (eq buffer gemini-companion-context--buffer)
                  (eq buffer (current-buffer))
                  (eq (point) gemini-companion-context--point)
-                 (eq (and mark-active (marker-position (mark-marker)))
+                 (eq (gemini-companion-context--active-mark)
                      gemini-companion-context--mark)
+                 (eq (gemini-companion-context--selected-shape)
+                     gemini-companion-context--shape)
                  (eq (buffer-chars-modified-tick)
                      gemini-companion-context--tick))
-      (gemini-companion-context--look buffer))))
+      (gemini-companion-context--guarded
+        (gemini-companion-context--look buffer)))))
 
 (defun gemini-companion-context--look (buffer)
-  "Remember the state of BUFFER, which is selected, if it differs."
+  "Remember the state of BUFFER, which is selected, and whether it differs.
+Of a buffer without a file only matters that it is selected."
   (with-current-buffer buffer
     (let ((point (point))
-          (mark (and mark-active (marker-position (mark-marker))))
+          (mark (gemini-companion-context--active-mark))
+          (shape (gemini-companion-context--selected-shape))
           (tick (buffer-chars-modified-tick)))
       (unless (and (eq buffer gemini-companion-context--buffer)
                    (eq point gemini-companion-context--point)
                    (eq mark gemini-companion-context--mark)
+                   (eq shape gemini-companion-context--shape)
                    (eq tick gemini-companion-context--tick))
-        (unless (eq buffer gemini-companion-context--buffer)
-          (gemini-companion-context--leave)
-          (gemini-companion-context--focus buffer))
-        (setq gemini-companion-context--buffer buffer
-              gemini-companion-context--point point
-              gemini-companion-context--mark mark
-              gemini-companion-context--tick tick)
-        (gemini-companion-context--changed)))))
+        (let ((former gemini-companion-context--buffer))
+          (unless (eq buffer former)
+            (gemini-companion-context--leave)
+            (gemini-companion-context--focus buffer))
+          (setq gemini-companion-context--buffer buffer
+                gemini-companion-context--point point
+                gemini-companion-context--mark mark
+                gemini-companion-context--shape shape
+                gemini-companion-context--tick tick)
+          (when (or (not (eq buffer former))
+                    (gemini-companion-context--visited buffer))
+            (gemini-companion-context--changed)))))))
 
 (defun gemini-companion-context--leave ()
   "Note that the buffer which was selected is not any more.
 The next snapshot would be too late: some modes end the selection."
   (when (and (buffer-live-p gemini-companion-context--active)
              (eq gemini-companion-context--active
-                 gemini-companion-context--buffer))
+                 gemini-companion-context--buffer)
+             (gemini-companion-context--name gemini-companion-context--active))
     (gemini-companion-context--look-at-active)))
 
 (defun gemini-companion-context--focus (buffer)
   "Note that BUFFER is selected now."
-  (when (gemini-companion-context--file buffer)
-    (with-current-buffer buffer
-      (setq gemini-companion-context--focused
-            (gemini-companion-context--next-timestamp)
-            gemini-companion-context--active buffer
-            gemini-companion-context--active-file nil))))
-
-(defvar gemini-companion-context--last-timestamp 0
-  "The largest timestamp given out, in milliseconds since 1970.")
-
-(defun gemini-companion-context--next-timestamp ()
-  "Return the time in milliseconds, later than each one before."
-  (setq gemini-companion-context--last-timestamp
-        (max (1+ gemini-companion-context--last-timestamp)
-             (gemini-companion-context--milliseconds))))
+  (when (gemini-companion-context--visited buffer)
+    (setq gemini-companion-context--order
+          (cons (cons buffer (gemini-companion-context--next-timestamp))
+                (assq-delete-all buffer gemini-companion-context--order))
+          gemini-companion-context--active buffer
+          gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--notice-buffer ()
   "Note that another buffer may be selected now."
   (unless (eq (window-buffer (selected-window))
               gemini-companion-context--buffer)
-    (gemini-companion-context--look (window-buffer (selected-window)))))
+    (gemini-companion-context--guarded
+      (gemini-companion-context--look (window-buffer (selected-window))))))
 
 (defun gemini-companion-context--killed ()
   "Note that a buffer is being killed."
@@ -342,7 +517,7 @@ The next snapshot would be too late: some modes end the selection."
     (gemini-companion-context--changed)))
 
 (defun gemini-companion-context--changed (&rest _)
-  "Arrange that a snapshot is made when Emacs is quiet."
+  "Arrange that a change is reported when Emacs is quiet."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
     (setq gemini-companion-context--waits 0)
@@ -355,7 +530,7 @@ The next snapshot would be too late: some modes end the selection."
         (run-at-time seconds nil #'gemini-companion-context--due)))
 
 (defun gemini-companion-context--due ()
-  "Report the snapshot, unless Emacs is not quiet yet."
+  "Report the change, unless Emacs is not quiet yet."
   (setq gemini-companion-context--timer nil)
   (cond ((and gemini-companion-context--moved
               (< gemini-companion-context--waits
@@ -364,14 +539,8 @@ The next snapshot would be too late: some modes end the selection."
                (1+ gemini-companion-context--waits))
          (gemini-companion-context--arm
           gemini-companion-context--again-seconds))
-        (t (gemini-companion-context--report))))
-
-(defun gemini-companion-context--report ()
-  "Make a snapshot and report it."
-  (let ((snapshot (gemini-companion-context-snapshot)))
-    (gemini-companion-context--watch
-     (mapcar (lambda (entry) (plist-get entry :path)) snapshot))
-    (funcall gemini-companion-context--report-function snapshot)))
+        (t (gemini-companion-context--guarded
+             (funcall gemini-companion-context--changed-function)))))
 
 ;;;; Deleted files
 

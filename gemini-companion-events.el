@@ -55,7 +55,8 @@
 
 (defun gemini-companion-events-note (direction method &optional args)
   "Note that METHOD was called with ARGS.
-DIRECTION is `sent' or `received', as seen from Emacs."
+DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
+for an error here."
   (ring-insert gemini-companion-events--ring
                (list (current-time) direction method
                      (mapcar #'gemini-companion-events--short args))))
@@ -84,7 +85,10 @@ DIRECTION is `sent' or `received', as seen from Emacs."
 (defun gemini-companion-events--insert (time direction method args)
   "Insert one event: at TIME METHOD was called with ARGS in DIRECTION."
   (insert (format-time-string "%H:%M:%S.%3N" time)
-          (if (eq direction 'sent) " -> " " <- ")
+          (pcase direction
+            ('sent " -> ")
+            ('received " <- ")
+            ('failed " !! "))
           (symbol-name method)
           (mapconcat (lambda (arg) (format " %s" arg))
                      (seq-take-while #'integerp args) "")

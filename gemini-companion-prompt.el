@@ -120,21 +120,21 @@ Gemini CLI shows a note in place of a long paste; that counts too."
                   start (match-end 0)))
           count)))))
 
-(defun gemini-companion-prompt--expect (process text shown looks)
+(defun gemini-companion-prompt--expect (process text shown left)
   "Press Enter in PROCESS when TEXT is there more often than SHOWN.
-Look LOOKS times before giving up."
+LEFT is how often to look before that is given up."
   (run-at-time gemini-companion-prompt--look-seconds nil
-               #'gemini-companion-prompt--look process text shown looks))
+               #'gemini-companion-prompt--look process text shown left))
 
-(defun gemini-companion-prompt--look (process text shown looks)
-  "See whether TEXT has arrived in PROCESS; SHOWN and LOOKS as before."
+(defun gemini-companion-prompt--look (process text shown left)
+  "See whether TEXT has arrived in PROCESS; SHOWN and LEFT as before."
   (cond ((not (and (process-live-p process)
                    (buffer-live-p (process-buffer process)))))
         ((< shown (gemini-companion-prompt--shown process text))
          (run-at-time gemini-companion-prompt--enter-seconds nil
                       #'gemini-companion-prompt--enter process))
-        ((< 0 looks)
-         (gemini-companion-prompt--expect process text shown (1- looks)))
+        ((< 0 left)
+         (gemini-companion-prompt--expect process text shown (1- left)))
         (t (message "Gemini CLI did not take the text at its prompt; \
 see its terminal"))))
 

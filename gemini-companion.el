@@ -156,13 +156,14 @@ them itself."
    (gemini-companion-diff-file-path diff)
    (gemini-companion-diff-proposal diff)))
 
-(defun gemini-companion--tell-context (snapshot)
-  "Tell the server SNAPSHOT and the roots that go with it."
+(defun gemini-companion--tell-context ()
+  "Tell the server the context and the roots that go with it."
   (when (gemini-companion-server-ready-p)
     (gemini-companion--tell 'roots-update
                             (gemini-companion-roots
                              gemini-companion--directory))
-    (gemini-companion--tell 'context-update snapshot)))
+    (gemini-companion--tell 'context-update
+                            (gemini-companion-context-snapshot))))
 
 (defun gemini-companion--tell (method value)
   "Tell the server VALUE by METHOD unless that is what it was told last."
@@ -249,7 +250,7 @@ HOW is `started', `restarted' or `recovered'."
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
   (gemini-companion--hand-over how)
   (setq gemini-companion--told nil)
-  (gemini-companion--tell-context (gemini-companion-context-snapshot))
+  (gemini-companion--tell-context)
   (pcase how
     ('started (run-hooks 'gemini-companion-ready-hook))
     ('restarted (message "The server of gemini-companion was restarted"))

@@ -21,7 +21,8 @@
          (unwind-protect
              (progn
                (gemini-companion-context-start
-                (lambda (snapshot) (push snapshot reported)))
+                (lambda ()
+                  (push (gemini-companion-context-snapshot) reported)))
                ,@body)
            (gemini-companion-context-stop))))))
 
@@ -174,6 +175,85 @@
     (gemini-companion-test-eventually
       (read-event nil nil 0.01)
       (equal '("b") (gemini-companion-context-test-names (car reported))))))
+
+;;;; Any text
+
+(defconst gemini-companion-context-test-alphabet
+  (append "ab \t.é日ß\u0301\u200D\uFEFF\u2028\r\n\n\n\U0001F600\U0001F468\U00020000"
+          nil)
+  "Characters that text is made of.")
+
+(defun gemini-companion-context-test-text (most)
+  "Return a random text of MOST characters at most."
+  (let ((alphabet gemini-companion-context-test-alphabet))
+    (apply #'string (cl-loop repeat (random (1+ most))
+                             collect (nth (random (length alphabet))
+                                          alphabet)))))
+
+(defun gemini-companion-context-test-units (text)
+  "Return the number of UTF-16 units of TEXT, computed by encoding it."
+  (/ (length (encode-coding-string text 'utf-16le)) 2))
+
+(defun gemini-companion-context-test-place (text index)
+  "Return where INDEX is in TEXT, as the plist of an entry has it."
+  (let ((lines (split-string (substring text 0 index) "\n")))
+    (list :line (length lines)
+          :character (1+ (gemini-companion-context-test-units
+                          (car (last lines)))))))
+
+(defun gemini-companion-context-test-step (text)
+  "Do something random in the current buffer, which holds TEXT.
+Return what it holds then."
+  (let* ((ends (sort (list (random (1+ (length text)))
+                           (random (1+ (length text))))
+                     #'<))
+         (start (car ends))
+         (end (cadr ends)))
+    (widen)
+    (deactivate-mark)
+    (goto-char (1+ start))
+    (pcase (random 5)
+      (0 (let ((new (gemini-companion-context-test-text 5)))
+           (insert new)
+           (setq text (concat (substring text 0 start) new
+                              (substring text start)))))
+      (1 (let ((end (min end (+ start 5))))
+           (delete-region (1+ start) (1+ end))
+           (setq text (concat (substring text 0 start)
+                              (substring text end)))))
+      (2 (push-mark (1+ end) t t))
+      (3 (narrow-to-region (1+ start) (1+ end))
+         (goto-char (point-max))))
+    text))
+
+(defun gemini-companion-context-test-expected (text)
+  "Return what is to be told of the current buffer, which holds TEXT."
+  (append (list :active t)
+          (gemini-companion-context-test-place text (1- (point)))
+          (when (and mark-active (/= (mark) (point)))
+            (list :selected-text (substring text (1- (region-beginning))
+                                            (1- (region-end)))))))
+
+(ert-deftest gemini-companion-context-is-right-in-any-text ()
+  (let ((seed (format "%d" (random 1000000)))
+        (transient-mark-mode t))
+    (random (or (getenv "GC_SEED") seed))
+    (ert-info ((format "GC_SEED=%s" (or (getenv "GC_SEED") seed)))
+      (dolist (coding '(utf-8-unix utf-8-dos utf-8-mac))
+        (gemini-companion-context-test-with '()
+          (let ((file (expand-file-name "a" folder))
+                (text (replace-regexp-in-string
+                       "\r" "" (gemini-companion-context-test-text 200))))
+            (let ((coding-system-for-write coding))
+              (write-region (concat text "\n") nil file nil 'silent))
+            (let ((coding-system-for-read coding))
+              (find-file file))
+            (setq text (buffer-string))
+            (dotimes (_ 200)
+              (setq text (gemini-companion-context-test-step text))
+              (gemini-companion-context--look-at-active)
+              (should (equal (gemini-companion-context-test-expected text)
+                             gemini-companion-context--active-file)))))))))
 
 (defun gemini-companion-context-test-hooked ()
   "Return which of the functions of tracking are in their hooks."
