@@ -60,7 +60,9 @@ def test_the_main_job_from_end_to_end(
     cli = cli_of(emacs)
     events = cli.connect()
     facts = {"id": cli.session_id, "pid": os.getpid(), "directory": os.getcwd()}
-    emacs.until("sessions-update", lambda args: plist(args[0][0]) == facts)
+    emacs.until(
+        "sessions-update", lambda args: facts.items() <= plist(args[0][0]).items()
+    )
     emacs.context(
         _file("/a", active=True, line=11, character=21, **{"selected-text": "x"}),
         _file("/b"),
@@ -71,7 +73,7 @@ def test_the_main_job_from_end_to_end(
     assert second == {"path": "/b", "timestamp": 1_700_000_000_000}
     cli.open_diff("/a", "proposal")
     diff_id, session, path, text = emacs.expect("open-diff")
-    assert plist(session) == facts
+    assert facts.items() <= plist(session).items()
     assert (path, text) == ("/a", "proposal")
     emacs.call("diff-accepted", diff_id, "edited")
     assert events.next()["params"] == {"filePath": "/a", "content": "edited"}
@@ -318,7 +320,7 @@ def test_a_successor_takes_over_without_a_gap(
     assert events.end()
     assert events.nothing()
     assert first.wait() == 0
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < Config.exit_limit
     assert _discovery(second)["authToken"] == first.token
     events = cli.listen()
     second.call("diff-accepted", 1, "edited")
