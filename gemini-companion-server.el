@@ -374,6 +374,23 @@ name of the discovery file."
   (and (gemini-companion-server-ready-p)
        (gemini-companion-link-info gemini-companion-server--link)))
 
+(defun gemini-companion-server-pid ()
+  "Return the number of the server's process, or nil."
+  (and (gemini-companion-server-ready-p)
+       (process-id (gemini-companion-link-process
+                    gemini-companion-server--link))))
+
+(defun gemini-companion-server-since ()
+  "Return when the server became ready, in seconds since 1970, or nil."
+  (and (gemini-companion-server-ready-p)
+       gemini-companion-server--since))
+
+(defun gemini-companion-server-program ()
+  "Return the command of the server, which may not have been started."
+  (if gemini-companion-server--link
+      (gemini-companion-link-command gemini-companion-server--link)
+    (gemini-companion-server--argv)))
+
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS and do not wait for its answer.
 Return non-nil if the call was sent."

@@ -66,6 +66,9 @@
 (defvar gemini-companion--directory nil
   "Folder in which the mode was turned on.")
 
+(defvar gemini-companion-last-problem nil
+  "Why the server did not start or ended last, a string, or nil.")
+
 (defvar gemini-companion--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
 
@@ -203,7 +206,8 @@ that await an answer."
 (defun gemini-companion--turn-on ()
   "Start the server and all that serves it, unless that was done."
   (unless (gemini-companion-server-running-p)
-    (setq gemini-companion--directory default-directory)
+    (setq gemini-companion--directory default-directory
+          gemini-companion-last-problem nil)
     (condition-case problem
         (gemini-companion-server-start
          (lambda () (gemini-companion-roots gemini-companion--directory))
@@ -212,7 +216,8 @@ that await an answer."
          #'gemini-companion--ready
          #'gemini-companion--ended)
       (error
-       (setq gemini-companion-mode nil)
+       (setq gemini-companion-mode nil
+             gemini-companion-last-problem (error-message-string problem))
        (signal (car problem) (cdr problem))))
     (gemini-companion-diff-start #'gemini-companion-ediff-show
                                  #'gemini-companion--tell-outcome)
@@ -274,7 +279,8 @@ it has lost the connection and opens no reviews until then."))
 
 (defun gemini-companion--ended (reason)
   "Turn the mode off, as there is no server any more, and show REASON."
-  (setq gemini-companion-mode nil)
+  (setq gemini-companion-mode nil
+        gemini-companion-last-problem reason)
   (gemini-companion--turn-off 'dismissed)
   (force-mode-line-update t)
   (display-warning 'gemini-companion reason :error))

@@ -1,0 +1,78 @@
+;;; gemini-companion-status-test.el --- Tests of the status buffer  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-status-test--with-status (checks &rest body)
+  "Show the status with CHECKS and run BODY in its buffer."
+  (declare (indent 1))
+  `(let ((gemini-companion-diagnosis--checks ,checks))
+     (unwind-protect
+         (save-window-excursion
+           (gemini-companion-status)
+           ,@body)
+       (kill-buffer "*gemini-companion status*"))))
+
+(ert-deftest gemini-companion-status-test-says-that-all-is-off ()
+  (gemini-companion-status-test--with-status
+      gemini-companion-diagnosis--checks
+    (goto-char (point-min))
+    (should (looking-at "gemini-companion is off"))
+    (dolist (check gemini-companion-diagnosis--checks)
+      (unless (equal "Project" (car check))
+        (goto-char (point-min))
+        (should (search-forward (concat " " (car check) ": ") nil t))))))
+
+(ert-deftest gemini-companion-status-test-asks-programs-without-waiting ()
+  (gemini-companion-status-test--with-status
+      `(("Program" . ,(lambda (_directory ask)
+                        (pcase (funcall ask "sh" "-c" "cat; echo said; exit 3")
+                          ('nil (gemini-companion-finding 'wait "asking"))
+                          (answer (gemini-companion-finding
+                                   'good (format "%S" answer))))))
+        ("None" . ,(lambda (_directory ask)
+                     (gemini-companion-finding
+                      'note (format "%S" (funcall ask "/no/program"))))))
+    (should (string-search "Program: asking" (buffer-string)))
+    (gemini-companion-test-eventually
+      (string-search "Program: (3 . \"said\n\")" (buffer-string)))
+    (should (string-match-p "None: ([1-9].*/no/program\\|No such file"
+                            (buffer-string)))
+    (should-not gemini-companion-status--timer)))
+
+(ert-deftest gemini-companion-status-test-button-acts-and-looks-again ()
+  (let ((mended nil))
+    (gemini-companion-status-test--with-status
+        `(("Thing" . ,(lambda (&rest _)
+                        (if mended
+                            (gemini-companion-finding 'good "mended")
+                          (gemini-companion-finding
+                           'bad "broken" "Mend it."
+                           (cons "Mend" (lambda () (setq mended t))))))))
+      (goto-char (point-min))
+      (search-forward "[Mend")
+      (push-button (1- (point)))
+      (should (string-search "Thing: mended" (buffer-string))))))
+
+(ert-deftest gemini-companion-status-test-leaves-nothing-behind ()
+  (let ((timers (length timer-list)))
+    (gemini-companion-status-test--with-status
+        `(("Program" . ,(lambda (_directory ask)
+                          (funcall ask "sleep" "60")
+                          (gemini-companion-finding 'wait "asking"))))
+      (should (process-list)))
+    (gemini-companion-test-eventually
+      (not (seq-some (lambda (process)
+                       (string-prefix-p "gemini-companion question"
+                                        (process-name process)))
+                     (process-list))))
+    (should (= timers (length timer-list)))))
+
+(provide 'gemini-companion-status-test)
+;;; gemini-companion-status-test.el ends here
