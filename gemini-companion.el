@@ -45,6 +45,8 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-list)
 (require 'gemini-companion-reason)
+(require 'gemini-companion-lighter)
+(require 'gemini-companion-menu)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -187,21 +189,11 @@ Run `gemini' in a project that is open in this Emacs, and type
 In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it, and
 \\[gemini-companion-diff-reject] rejects it."
   :global t
-  :lighter (:eval (gemini-companion--lighter))
+  :lighter (:eval (gemini-companion-lighter))
+  :keymap (list (cons [menu-bar gemini] (cons "Gemini" gemini-companion-menu-map)))
   (if gemini-companion-mode
       (gemini-companion--turn-on)
     (gemini-companion--turn-off 'rejected)))
-
-(defun gemini-companion--lighter ()
-  "Return the text for the mode line.
-The number of connected CLIs, and after a ? that of the proposals
-that await an answer."
-  (let ((diffs (length (gemini-companion-diffs))))
-    (concat " Gemini"
-            (cond ((not (gemini-companion-server-ready-p)) "...")
-                  ((gemini-companion-sessions)
-                   (format ":%d" (length (gemini-companion-sessions)))))
-            (unless (zerop diffs) (format "?%d" diffs)))))
 
 (defun gemini-companion--turn-on ()
   "Start the server and all that serves it, unless that was done."
