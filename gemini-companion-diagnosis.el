@@ -155,6 +155,10 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
          'bad (format "%s does not work: %s" program (string-trim output))
          "Python 3.10 or later is needed."
          '("Install the server" . gemini-companion-install-server)))))
+    ('nil
+     (gemini-companion-finding
+      'bad "The Python packages of the server are not installed" nil
+      '("Install the server" . gemini-companion-install-server)))
     (command
      (gemini-companion-finding
       'note (format "The server is run by %s"

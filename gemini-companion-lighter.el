@@ -26,6 +26,7 @@
 ;;; Code:
 
 (require 'gemini-companion-diff)
+(require 'gemini-companion-install)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -55,7 +56,8 @@ that await an answer."
   (let ((diffs (length (gemini-companion-diffs)))
         (sessions (length (gemini-companion-sessions))))
     (concat " Gemini"
-            (cond ((not (gemini-companion-server-ready-p)) "...")
+            (cond ((gemini-companion-install-running-p) " installing")
+                  ((not (gemini-companion-server-ready-p)) "...")
                   ((< 0 sessions) (format ":%d" sessions)))
             (if (zerop diffs) "" (format "?%d" diffs))
             (if (bound-and-true-p gemini-companion-paused) " paused" ""))))
@@ -73,7 +75,9 @@ that await an answer."
 
 (defun gemini-companion-lighter--connection ()
   "Return which CLIs are connected, as a line."
-  (cond ((not (gemini-companion-server-ready-p)) "The server is starting")
+  (cond ((gemini-companion-install-running-p)
+         "The Python packages of the server are being installed")
+        ((not (gemini-companion-server-ready-p)) "The server is starting")
         ((gemini-companion-sessions)
          (concat "Connected: "
                  (mapconcat #'gemini-companion-session-name

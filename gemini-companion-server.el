@@ -34,13 +34,14 @@
 
 (defcustom gemini-companion-server-command nil
   "Program and arguments that run the Python server, exactly as given.
-Nil means `python3' (or the `.venv' beside this package, if there
-is one) with the Python part of this package.  Set it to use a
+Nil means a Python with packages that are installed for it, after a
+question, in `gemini-companion-install-directory'.  Set it to use a
 Python of your own that has the packages epc, sexpdata, mcp,
 hypercorn and psutil, for example
   (\"/path/to/venv/bin/python\" \"-m\" \"gemini_companion_epc\")
+and nothing is ever installed.
 Takes effect when the server starts next."
-  :type '(choice (const :tag "Python found by Emacs" nil)
+  :type '(choice (const :tag "Packages installed on request" nil)
                  (repeat :tag "Program and arguments" string))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
@@ -71,10 +72,14 @@ server starts next."
 
 ;;;; State
 
+(defvar gemini-companion-server-python-function #'ignore
+  "Function that returns the Python with all that the server needs, or nil.
+It counts unless `gemini-companion-server-command' is set.")
+
 (defconst gemini-companion-server-version "0.1.0"
   "Version that both ends of the wire must have.")
 
-(defconst gemini-companion-server--directory
+(defconst gemini-companion-server-directory
   (file-name-directory (or load-file-name
                            (bound-and-true-p byte-compile-current-file)
                            buffer-file-name))
@@ -121,26 +126,17 @@ gets what waits for it.")
 
 ;;;; Command line
 
-(defun gemini-companion-server--python ()
-  "Return the Python interpreter for the server, or nil."
-  (let ((own (expand-file-name (if (eq system-type 'windows-nt)
-                                   ".venv/Scripts/python.exe"
-                                 ".venv/bin/python")
-                               gemini-companion-server--directory)))
-    (if (file-executable-p own)
-        own
-      (or (executable-find "python3") (executable-find "python")))))
-
 (defun gemini-companion-server--argv ()
-  "Return the command for the server, as a list of strings."
+  "Return the command for the server, a list of strings, or nil."
   (or gemini-companion-server-command
-      (list (or (gemini-companion-server--python)
-                (user-error "No Python found; install Python 3.10 or later \
-or customize `gemini-companion-server-command'"))
-            "-m" "gemini_companion_epc")))
+      (when-let* ((python (funcall gemini-companion-server-python-function)))
+        (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-server--check (command)
-  "Signal an error if the program of COMMAND is not there."
+  "Signal an error if COMMAND is nil or its program is not there."
+  (unless command
+    (user-error "The Python packages of the server are not installed; \
+M-x gemini-companion-install-server"))
   ;; Before Emacs 29 a process starts that ends at once.
   (unless (let ((exec-path (default-value 'exec-path)))
             (executable-find (car command)))
@@ -154,8 +150,13 @@ The Python part of this package comes first in its path, so that
 both ends have one version, and no other folder shadows a module."
   (let* ((process-environment
           (copy-sequence (default-value 'process-environment)))
-         (python (expand-file-name "python" gemini-companion-server--directory))
-         (inherited (getenv "PYTHONPATH")))
+         (python (expand-file-name "python" gemini-companion-server-directory))
+         ;; What the person has set is for a Python of the person's.
+         (inherited (and gemini-companion-server-command
+                         (getenv "PYTHONPATH"))))
+    (unless gemini-companion-server-command
+      (setenv "PYTHONHOME" nil)
+      (setenv "PYTHONPATH" nil))
     (when (file-directory-p python)
       (setenv "PYTHONPATH" (if (member inherited '(nil ""))
                                python
@@ -244,7 +245,7 @@ Gemini CLI stays connected, and open reviews stay open."
      :environment (gemini-companion-server--environment)
      ;; Before Python 3.11 the current folder is searched for modules.
      :directory (let ((python (expand-file-name
-                               "python/" gemini-companion-server--directory)))
+                               "python/" gemini-companion-server-directory)))
                   (if (file-directory-p python) python "/"))
      :version gemini-companion-server-version
      :keep (append
@@ -351,10 +352,15 @@ REPORT says why, or is nil if that was wanted."
     (funcall tell (format "The server of gemini-companion does not run.  %s
 
 If the lines above name no cure: run this command in a terminal, or
-customize `gemini-companion-server-command' to a Python (3.10 or later)
-that has the packages epc, sexpdata, mcp, hypercorn and psutil; then
-turn on `gemini-companion-mode' again."
-                          report))))
+%s.
+Then turn on `gemini-companion-mode' again."
+                          report
+                          (if gemini-companion-server-command
+                              "customize \
+`gemini-companion-server-command' to a Python (3.10 or later)
+that has the packages epc, sexpdata, mcp, hypercorn and psutil"
+                            "install its packages anew: \
+M-x gemini-companion-install-server")))))
 
 ;;;; Calls
 
@@ -386,7 +392,8 @@ name of the discovery file."
        gemini-companion-server--since))
 
 (defun gemini-companion-server-program ()
-  "Return the command of the server, which may not have been started."
+  "Return the command of the server, which may not have been started.
+Return nil if it needs what is not installed."
   (if gemini-companion-server--link
       (gemini-companion-link-command gemini-companion-server--link)
     (gemini-companion-server--argv)))

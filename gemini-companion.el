@@ -37,12 +37,14 @@
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
 ;; -reason (why one was rejected), -ediff (how they look), -reconcile (buffers
 ;; of written files), -session (the connected CLIs), -terminal (environment of
-;; what Emacs starts) and -server (the Python process).
+;; what Emacs starts), -server (the Python process) and -install (the Python
+;; packages that it needs).
 
 ;;; Code:
 
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-install)
 (require 'gemini-companion-list)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-lighter)
@@ -84,6 +86,9 @@
 (declare-function gemini-companion-ediff-forget "gemini-companion-ediff")
 
 ;;;; Wiring
+
+(setq gemini-companion-server-python-function
+      #'gemini-companion-install-python)
 
 (defun gemini-companion--methods ()
   "Return what the server may call, an alist of (NAME . FUNCTION)."
@@ -197,24 +202,31 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
 
 (defun gemini-companion--turn-on ()
   "Start the server and all that serves it, unless that was done."
-  (unless (gemini-companion-server-running-p)
+  (unless (or (gemini-companion-server-running-p)
+              (gemini-companion-install-running-p))
     (setq gemini-companion--directory default-directory
           gemini-companion-last-problem nil)
-    (condition-case problem
-        (gemini-companion-server-start
-         (lambda () (gemini-companion-roots gemini-companion--directory))
-         (gemini-companion--methods)
-         (gemini-companion--former-methods)
-         #'gemini-companion--ready
-         #'gemini-companion--ended)
-      (error
-       (setq gemini-companion-mode nil
-             gemini-companion-last-problem (error-message-string problem))
-       (signal (car problem) (cdr problem))))
-    (gemini-companion-diff-start #'gemini-companion-ediff-show
-                                 #'gemini-companion--tell-outcome)
-    (gemini-companion-context-start #'gemini-companion--tell-context)
-    (add-hook 'kill-emacs-hook #'gemini-companion--leave)))
+    (if (gemini-companion-install-needed-p)
+        (gemini-companion--offer-installation)
+      (gemini-companion--start))))
+
+(defun gemini-companion--start ()
+  "Start the server and all that serves it."
+  (condition-case problem
+      (gemini-companion-server-start
+       (lambda () (gemini-companion-roots gemini-companion--directory))
+       (gemini-companion--methods)
+       (gemini-companion--former-methods)
+       #'gemini-companion--ready
+       #'gemini-companion--ended)
+    (error
+     (setq gemini-companion-mode nil
+           gemini-companion-last-problem (error-message-string problem))
+     (signal (car problem) (cdr problem))))
+  (gemini-companion-diff-start #'gemini-companion-ediff-show
+                               #'gemini-companion--tell-outcome)
+  (gemini-companion-context-start #'gemini-companion--tell-context)
+  (add-hook 'kill-emacs-hook #'gemini-companion--leave))
 
 (defun gemini-companion--leave ()
   "Turn off what was turned on, as Emacs is about to end.
@@ -226,6 +238,8 @@ An error must not keep Emacs from that."
   "Stop the server and undo what was done for it; diffs move to STATE.
 Their views go at once if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
+  (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
+  (gemini-companion-install-cancel)
   (gemini-companion-diff-stop state now)
   (gemini-companion-list-stop)
   (gemini-companion-reason-stop)
@@ -276,6 +290,81 @@ it has lost the connection and opens no reviews until then."))
   (gemini-companion--turn-off 'dismissed)
   (force-mode-line-update t)
   (display-warning 'gemini-companion reason :error))
+
+;;;; Installation
+
+(defun gemini-companion--offer-installation ()
+  "Ask whether to install what the server needs; if so, do it and go on.
+While Emacs starts, ask when it has started."
+  (cond
+   ((gemini-companion--nobody-to-ask-p)
+    (gemini-companion--ended
+     "The Python packages of gemini-companion are not installed.  \
+M-x gemini-companion-install-server installs them; then turn on \
+`gemini-companion-mode' again."))
+   ((null after-init-time)
+    (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
+   ((gemini-companion--installation-wanted-p)
+    (gemini-companion--install))
+   (t
+    (setq gemini-companion-mode nil)
+    (gemini-companion--turn-off 'dismissed)
+    (message "Nothing installed, Gemini companion is off.  Ask again: \
+M-x gemini-companion-mode.  To use a Python of your own: \
+gemini-companion-server-command"))))
+
+(defun gemini-companion--nobody-to-ask-p ()
+  "Return non-nil if no frame can show a question."
+  (or noninteractive
+      (and (daemonp)
+           (equal "initial_terminal" (terminal-name)))))
+
+(defun gemini-companion--installation-wanted-p ()
+  "Ask whether to install what the server needs, and return the answer."
+  (condition-case nil
+      (y-or-n-p
+       (format "Install the Python packages of gemini-companion (80 MB) in %s? "
+               (abbreviate-file-name gemini-companion-install-directory)))
+    (quit nil)))
+
+(defun gemini-companion--install ()
+  "Install what the server needs, without waiting for it."
+  (gemini-companion-install-start #'gemini-companion--installed
+                                  #'gemini-companion--not-installed)
+  (force-mode-line-update t))
+
+;;;###autoload
+(defun gemini-companion-install-server ()
+  "Install the Python packages of the server, once more if they are there.
+The server that runs goes on with the new ones."
+  (interactive)
+  (cond
+   (gemini-companion-server-command
+    (user-error "`gemini-companion-server-command' says what runs the server; \
+set it to nil to have packages installed"))
+   ((gemini-companion-install-beside)
+    (user-error "This is a checkout with a `.venv' of its own, which is used")))
+  (gemini-companion--install))
+
+(defun gemini-companion--installed ()
+  "Use the Python packages that were just installed, if the mode is on."
+  (cond ((not gemini-companion-mode)
+         (message "The Python packages of gemini-companion are installed.  \
+Go on with M-x gemini-companion-mode"))
+        ((gemini-companion-server-ready-p)
+         (gemini-companion-server-restart))
+        ((not (gemini-companion-server-running-p))
+         (condition-case problem
+             (gemini-companion--start)
+           (error
+            (gemini-companion--ended (error-message-string problem)))))))
+
+(defun gemini-companion--not-installed (reason)
+  "Show the REASON for which nothing was installed.
+Turn the mode off unless the server runs nevertheless."
+  (if (gemini-companion-server-running-p)
+      (display-warning 'gemini-companion reason :error)
+    (gemini-companion--ended reason)))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

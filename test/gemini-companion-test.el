@@ -184,7 +184,8 @@ Temporary files are in a folder of their own, `temporary'."
              "0\\.0\\.0"
              (apply #'gemini-companion-test-failure
                     (or (gemini-companion-test-command)
-                        (gemini-companion-server--argv)))))))
+                        (list (gemini-companion-install-python)
+                              "-m" "gemini_companion_epc")))))))
 
 (defun gemini-companion-test-kill-server ()
   "Kill the server and wait until Emacs knows."

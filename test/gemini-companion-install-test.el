@@ -1,0 +1,374 @@
+;;; gemini-companion-install-test.el --- Tests of the installation  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A shell script plays the Pythons that people have, good and bad ones; the
+;; server that it runs in the end is the real one.  test/e2e installs the real
+;; packages.
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-test-helper)
+
+(defun gemini-companion-install-test-python ()
+  "Return a real Python that has the packages."
+  (expand-file-name (or (getenv "GC_PYTHON") ".venv/bin/python")
+                    gemini-companion-server-directory))
+
+(defconst gemini-companion-install-test-good "\
+case \"$*\" in
+  *version_info*) echo 'python3 is Python 3.11' ;;
+  '-m venv '*) mkdir -p \"$3/bin\" && ln -s \"$0\" \"$3/bin/python\" ;;
+  '-m pip '*) ;;
+  '-c import epc'*) ;;
+  *) exec \"$GC_REAL\" \"$@\" ;;
+esac
+"
+  "What a good Python does, in the language of the shell.")
+
+(defun gemini-companion-install-test-program (name &rest lines)
+  "Write the program NAME with LINES of shell to the folder bin."
+  (let ((file (expand-file-name (concat "bin/" name))))
+    (make-directory "bin" t)
+    (with-temp-file file
+      (insert "#!/bin/sh\n" (string-join lines "\n") "\n"))
+    (set-file-modes file #o700)))
+
+(defmacro gemini-companion-install-test-with (programs &rest body)
+  "Run BODY where PROGRAMS, lists of (NAME LINE...), are all that there are.
+The answer to each question is `answer'; the questions are in
+`asked', the warnings in `told'."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder '()
+     (let* ((real (gemini-companion-install-test-python))
+            (package gemini-companion-server-directory)
+            (gemini-companion-server-directory folder)
+            (gemini-companion-server-command nil)
+            (gemini-companion-install-directory
+             (expand-file-name "installed/" folder))
+            (exec-path (list (expand-file-name "bin" folder)))
+            (process-environment
+             (append (list (concat "GC_REAL=" real)
+                           (concat "TMPDIR=" folder))
+                     process-environment))
+            (noninteractive nil)
+            (after-init-time (current-time))
+            (answer t)
+            asked told)
+       (ignore answer asked told)
+       (make-symbolic-link (expand-file-name "python" package) "python")
+       (pcase-dolist (`(,name . ,lines) ,programs)
+         (apply #'gemini-companion-install-test-program name lines))
+       (cl-letf (((symbol-function 'y-or-n-p)
+                  (lambda (question) (push question asked) answer))
+                 ((symbol-function 'display-warning)
+                  (lambda (_type message &rest _) (push message told))))
+         (unwind-protect
+             (progn ,@body)
+           (gemini-companion-mode -1)
+           (gemini-companion-test-eventually
+             (not (gemini-companion-install-test-processes)))
+           (when (get-buffer gemini-companion-install--log)
+             (kill-buffer gemini-companion-install--log)))))))
+
+(defun gemini-companion-install-test-processes ()
+  "Return the processes of the package."
+  (seq-filter (lambda (process)
+                (string-prefix-p "gemini-companion" (process-name process)))
+              (process-list)))
+
+(defun gemini-companion-install-test-environments ()
+  "Return the names of the environments that are there, whole or not."
+  (and (file-directory-p gemini-companion-install-directory)
+       (directory-files gemini-companion-install-directory nil "venv")))
+
+(defun gemini-companion-install-test-log ()
+  "Return the text of the log."
+  (with-current-buffer gemini-companion-install--log
+    (buffer-string)))
+
+(ert-deftest gemini-companion-install-needs-what-pyproject-says ()
+  (with-temp-buffer
+    (insert-file-contents (expand-file-name
+                           "pyproject.toml" gemini-companion-server-directory))
+    (re-search-forward "^dependencies = \\[\n\\(\\(?: .*\n\\)+\\)")
+    (should (equal gemini-companion-install--requirements
+                   (mapcar (lambda (line) (string-trim line "[ \"]+" "[\",]+"))
+                           (split-string (match-string 1) "\n" t))))))
+
+(ert-deftest gemini-companion-install-asks-once-and-the-mode-starts ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (should (equal " Gemini installing" (gemini-companion-lighter-text)))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (should (equal 1 (length asked)))
+    (should (string-match-p "installed/" (car asked)))
+    (should-not told)
+    (gemini-companion-mode -1)
+    (gemini-companion-test-eventually
+      (not (gemini-companion-install-test-processes)))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (should (equal 1 (length asked)))))
+
+(ert-deftest gemini-companion-install-asks-nothing-where-a-command-is-set ()
+  (gemini-companion-install-test-with '()
+    (let ((gemini-companion-server-command
+           (list real "-m" "gemini_companion_epc")))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (should-not asked)
+      (should-error (gemini-companion-install-server) :type 'user-error)
+      (should-not (gemini-companion-install-test-environments)))))
+
+(ert-deftest gemini-companion-install-answer-no-turns-the-mode-off ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (setq answer nil)
+    (dotimes (_ 2)
+      (gemini-companion-mode 1)
+      (should-not gemini-companion-mode))
+    (should (equal 2 (length asked)))
+    (should-not (gemini-companion-install-test-processes))
+    (should-not (gemini-companion-install-test-environments))))
+
+(ert-deftest gemini-companion-install-quit-at-the-question-means-no ()
+  (gemini-companion-install-test-with '()
+    (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (signal 'quit nil))))
+      (gemini-companion-mode 1))
+    (should-not gemini-companion-mode)))
+
+(ert-deftest gemini-companion-install-without-anybody-names-the-command ()
+  (gemini-companion-install-test-with '()
+    (let ((noninteractive t))
+      (gemini-companion-mode 1))
+    (should-not asked)
+    (should-not gemini-companion-mode)
+    (should (string-match-p "M-x gemini-companion-install-server" (car told)))))
+
+(ert-deftest gemini-companion-install-asks-when-emacs-has-started ()
+  (gemini-companion-install-test-with '()
+    (let ((after-init-time nil)
+          (emacs-startup-hook nil))
+      (setq answer nil)
+      (gemini-companion-mode 1)
+      (should-not asked)
+      (setq after-init-time (current-time))
+      (run-hooks 'emacs-startup-hook)
+      (should asked)
+      (should-not emacs-startup-hook))))
+
+(ert-deftest gemini-companion-install-tells-the-cure-of-each-failure ()
+  (pcase-dolist
+      (`(,cure . ,programs)
+       `(("No Python found.  Install Python 3\\.10")
+         ("Python 3\\.10 or later is needed, and here is Python 3\\.9"
+          ("python3" "echo here is Python 3.9; exit 3"))
+         ("Python 3\\.10 or later is needed"
+          ("python3" "echo here is Python 3.9; exit 3")
+          ("python" "exit 127"))
+         ("apt install python3-venv"
+          ("python3" "echo here is Python 3.11; exit 4"))
+         ("apt install python3-venv"
+          ("python3" "case \"$2\" in venv)"
+           "echo 'ensurepip is not\navailable.  On Debian'; exit 1;; esac"))
+         ("python3 does not work" ("python3" "exit 127"))
+         ("Look at the network"
+          ("python3" "case \"$2\" in pip) echo 'NewConnectionError'"
+           "echo 'ERROR: No matching distribution found for epc'; exit 1;;"
+           "esac" ,gemini-companion-install-test-good))
+         ("The disk is full"
+          ("python3" "case \"$2\" in pip)"
+           "echo '[Errno 28] No space left on device'; exit 1;;"
+           "esac" ,gemini-companion-install-test-good))
+         ("Something killed"
+          ("python3" "case \"$2\" in venv) kill -9 $$;; esac"))
+         ("Installing failed.*\n\nIt said last:\n  no such epc"
+          ("python3" "case \"$2\" in 'import epc'*)"
+           "echo no such epc; exit 1;; esac"
+           ,gemini-companion-install-test-good))))
+    (ert-info ((format "%s: %S" cure programs))
+      (gemini-companion-install-test-with programs
+        (gemini-companion-mode 1)
+        (gemini-companion-test-eventually told)
+        (should (string-match-p cure (car told)))
+        (should (string-match-p "To try again" (car told)))
+        (should-not gemini-companion-mode)
+        (should-not (gemini-companion-install-running-p))
+        (gemini-companion-test-eventually
+          (not (gemini-companion-install-test-processes)))
+        (should-not (gemini-companion-install-test-environments))))))
+
+(ert-deftest gemini-companion-install-tells-of-a-folder-that-cannot-be ()
+  (gemini-companion-install-test-with '()
+    (let ((gemini-companion-install-directory
+           (expand-file-name "bin/python3/below")))
+      (gemini-companion-install-test-program "python3" "exit 1")
+      (gemini-companion-mode 1)
+      (should-not gemini-companion-mode)
+      (should (string-match-p "gemini-companion-install-directory"
+                              (car told))))))
+
+(ert-deftest gemini-companion-install-works-the-next-time ()
+  (gemini-companion-install-test-with '(("python3" "exit 1"))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually told)
+    (gemini-companion-install-test-program
+     "python3" gemini-companion-install-test-good)
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
+
+(ert-deftest gemini-companion-install-takes-the-python-that-is-good ()
+  (gemini-companion-install-test-with
+      `(("python3" "echo old; exit 3")
+        ("python3.12" ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
+
+(ert-deftest gemini-companion-install-takes-uv-or-does-without ()
+  (pcase-dolist
+      (`(,used . ,uv)
+       `(("uv pip install"
+          "test $1 = venv && mkdir -p \"$5/bin\" &&"
+          "cp \"${0%/*}/python3\" \"$5/bin/python\"; exit 0")
+         ("python -m pip install" "exit 1")))
+    (gemini-companion-install-test-with
+        `(("python3" ,gemini-companion-install-test-good)
+          ("uv" "PATH=/usr/bin:/bin" ,@uv))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (should (string-match-p used (gemini-companion-install-test-log))))))
+
+(ert-deftest gemini-companion-install-leaves-nothing-when-turned-off ()
+  (gemini-companion-install-test-with
+      `(("python3" "case \"$2\" in pip) echo slow; exec sleep 60;; esac"
+         ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually
+      (string-match-p "^slow" (gemini-companion-install-test-log)))
+    (should (gemini-companion-install-test-environments))
+    (gemini-companion-mode -1)
+    (should-not (gemini-companion-install-running-p))
+    (gemini-companion-test-eventually
+      (not (or (gemini-companion-install-test-environments)
+               (gemini-companion-install-test-processes))))
+    (should-not told)))
+
+(ert-deftest gemini-companion-install-outlives-a-killed-log ()
+  (gemini-companion-install-test-with
+      `(("python3" "case \"$2\" in pip) echo slow; exec sleep 60;; esac"
+         ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually
+      (string-match-p "^slow" (gemini-companion-install-test-log)))
+    (kill-buffer gemini-companion-install--log)
+    (gemini-companion-test-eventually told)
+    (should-not gemini-companion-mode)))
+
+(ert-deftest gemini-companion-install-tells-a-good-environment-from-others ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (gemini-companion-install-server)
+    (gemini-companion-test-eventually
+      (not (gemini-companion-install-test-processes)))
+    (let* ((python (gemini-companion-install-python))
+           (venv (file-name-directory
+                  (directory-file-name (file-name-directory python))))
+           (moved (concat (directory-file-name venv) "-moved")))
+      (should (file-executable-p python))
+      (let ((gemini-companion-server-version "9.9"))
+        (should-not (gemini-companion-install-python)))
+      (let ((gemini-companion-install--requirements '("epc>=99")))
+        (should-not (gemini-companion-install-python)))
+      (rename-file venv moved)
+      (should-not (gemini-companion-install-python))
+      (rename-file moved (directory-file-name venv))
+      (should (gemini-companion-install-python))
+      (copy-file "bin/python3" "bin/python3.12")
+      (make-symbolic-link (expand-file-name "bin/python3.12") python t)
+      (should-not (gemini-companion-install-python))
+      (delete-file "bin/python3.12")
+      (should-not (gemini-companion-install-python)))))
+
+(ert-deftest gemini-companion-install-ignores-what-was-interrupted ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (let ((half (expand-file-name
+                 (concat (gemini-companion-install--prefix) "9/bin/")
+                 gemini-companion-install-directory)))
+      (make-directory half t)
+      (copy-file "bin/python3" (expand-file-name "python" half))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (gemini-companion-test-eventually (not (file-exists-p half))))))
+
+(ert-deftest gemini-companion-install-keeps-the-old-one-while-it-is-used ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (dolist (name '("venv-0.0.1-1" "venv-0.0.1-2"))
+      (make-directory (expand-file-name (concat name "/bin")
+                                        gemini-companion-install-directory)
+                      t))
+    (let ((used (expand-file-name "venv-0.0.1-1/bin/python"
+                                  gemini-companion-install-directory)))
+      (with-temp-file used (insert "#!/bin/sh\necho up; read x\n"))
+      (set-file-modes used #o700)
+      (let ((process (make-process :name "old" :command (list used)
+                                   :connection-type 'pipe :noquery t)))
+        (unwind-protect
+            (progn
+              (accept-process-output process)
+              (gemini-companion-install-server)
+              (gemini-companion-test-eventually
+                (not (gemini-companion-install-test-processes)))
+              (should (file-exists-p used))
+              (should (equal 2 (length
+                                (gemini-companion-install-test-environments)))))
+          (delete-process process))))))
+
+(ert-deftest gemini-companion-install-by-hand-gives-the-server-new-packages ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (let ((link gemini-companion-server--link))
+      (gemini-companion-install-server)
+      (gemini-companion-test-eventually
+        (not (eq link gemini-companion-server--link)))
+      (should (equal (gemini-companion-install-python)
+                     (car (gemini-companion-link-command
+                           gemini-companion-server--link)))))))
+
+(ert-deftest gemini-companion-install-by-hand-that-fails-changes-nothing ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (let ((python (gemini-companion-install-python)))
+      (gemini-companion-install-test-program "python3" "exit 1")
+      (gemini-companion-install-server)
+      (gemini-companion-test-eventually told)
+      (should gemini-companion-mode)
+      (should (gemini-companion-server-ready-p))
+      (should (equal python (gemini-companion-install-python))))))
+
+(ert-deftest gemini-companion-install-tells-pip-what-the-person-set ()
+  (gemini-companion-install-test-with
+      `(("python3" "echo \"$HTTPS_PROXY $PIP_INDEX_URL ${PYTHONHOME-none} \
+${PYTHONPATH-none}\"" ,gemini-companion-install-test-good))
+    (let ((process-environment
+           (append '("HTTPS_PROXY=proxy" "PIP_INDEX_URL=index"
+                     "PYTHONHOME=/nowhere" "PYTHONPATH=/nowhere")
+                   process-environment)))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually
+        (not (gemini-companion-install-running-p)))
+      (should (string-match-p "^proxy index none none$"
+                              (gemini-companion-install-test-log))))))
+
+;;; gemini-companion-install-test.el ends here
