@@ -117,6 +117,8 @@ M-x package-install RET epc RET and start Emacs anew.")))
      (info
       (gemini-companion-finding
        'good (format "The server %s runs" (plist-get info :version))))
+     ((gemini-companion-diagnosis-installing-p)
+      (gemini-companion-finding 'wait "Its Python packages are being installed"))
      ((bound-and-true-p gemini-companion-mode)
       (gemini-companion-finding 'wait "The server is starting"))
      ((bound-and-true-p gemini-companion-last-problem)
@@ -129,6 +131,11 @@ M-x package-install RET epc RET and start Emacs anew.")))
        'bad "The mode is off"
        "Turn it on, then start `gemini' anew if it was running."
        '("Turn on" . gemini-companion-diagnosis-turn-on))))))
+
+(defun gemini-companion-diagnosis-installing-p ()
+  "Return non-nil while the packages of the server are being installed."
+  (and (fboundp 'gemini-companion-install-running-p)
+       (gemini-companion-install-running-p)))
 
 (defun gemini-companion-diagnosis-turn-on ()
   "Turn on the mode."

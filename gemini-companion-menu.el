@@ -39,10 +39,12 @@
      ("R" gemini-companion-restart "Restart the server")
      ("e" gemini-companion-events-buffer "Show the last calls")
      ("m" gemini-companion-mode "Turn the mode on or off")
+     ("i" gemini-companion-install-server "Install the server's packages")
      ("," gemini-companion-customize "Set options")))
   "The commands by group, lists of key, command and label.")
 
 (dolist (autoload '((gemini-companion-events-buffer . "gemini-companion-events")
+                    (gemini-companion-install-server . "gemini-companion")
                     (gemini-companion-list . "gemini-companion-list")
                     (gemini-companion-menu . "gemini-companion-transient")
                     (gemini-companion-mode . "gemini-companion")

@@ -289,6 +289,9 @@ Nil as long as that is not known; it is asked in the background."
       (gemini-companion-status--button "Restart" #'gemini-companion-restart)
       (gemini-companion-status--button "Events"
                                        #'gemini-companion-events-buffer))
+     ((gemini-companion-diagnosis-installing-p)
+      (setq gemini-companion-status--waits t)
+      (insert " is installing its Python packages"))
      ((bound-and-true-p gemini-companion-mode)
       (setq gemini-companion-status--waits t)
       (insert " is starting"))
