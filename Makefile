@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make run' tries it, `make test' checks it; both install what is missing.
 
-.PHONY: help run test setup lint ert pytest e2e fuzz soak package clean
+.PHONY: help run test setup lint ert pytest e2e fuzz soak bench package clean
 
 help:
 	@echo 'make run      Emacs with the mode on, and Gemini CLI beside it'
@@ -13,6 +13,7 @@ help:
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
 	@echo 'make fuzz     anything at all over HTTP and EPC, 100,000 times'
 	@echo 'make soak     10,000 reviews while everything breaks'
+	@echo 'make bench    measure speed and memory beside others, in one table'
 	@echo 'make package  dist/gemini-companion-VERSION.tar'
 	@echo 'make clean    remove all that the other commands made here'
 
@@ -34,6 +35,10 @@ fuzz:
 soak:
 	@dev/setup test
 	@.venv/bin/python test/soak
+
+bench:
+	@dev/setup test
+	@.venv/bin/python bench
 
 package:
 	@dev/package

@@ -105,6 +105,7 @@ class Emacs:
         name: str = "emacs",
         mode: bool = True,
         extra: str = "",
+        root: Path = ROOT,
     ) -> None:
         self._tools = tools
         self._scratch = scratch
@@ -113,7 +114,7 @@ class Emacs:
         init.write_text(
             INIT.format(
                 elpa=lisp(tools.elpa),
-                root=lisp(ROOT),
+                root=lisp(root),
                 python=lisp(tools.python),
                 name=lisp(name),
                 extra=extra,
@@ -124,7 +125,7 @@ class Emacs:
         )
         configure(scratch)
         # The package may be installed where GC_PYTHON is, or not.
-        path = {"PYTHONPATH": str(ROOT / "python")}
+        path = {"PYTHONPATH": str(root / "python")}
         self.terminal: Terminal = tmux.start(
             name,
             [tools.emacs, *BARE, "-nw", "-l", str(init)],

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Measure side by side and print one table.
+
+Writes bench/results.json; exits 1 if a row does not meet its goal, 2 if a row
+could not be measured.  --only GROUP measures the rows of that group alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "test" / "e2e"))
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "test" / "python"))
+
+from editor import build
+from harness.tools import Tools
+from rows import Row, table, write
+from servers import install_node
+
+HERE = Path(__file__).resolve().parent
+
+GROUPS = (
+    "commands", "latency", "review", "exchange", "calls",
+    "mode", "start", "memory", "load", "rest",
+)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--only", action="append", choices=GROUPS)
+    parser.add_argument("--output", type=Path, default=HERE / "results.json")
+    arguments = parser.parse_args()
+    install_node()
+    build(Tools.find())
+    rows: list[Row] = []
+    broken = []
+    for group in arguments.only or GROUPS:
+        began = time.monotonic()
+        try:
+            with tempfile.TemporaryDirectory(prefix="gcb") as folder:
+                rows += import_module(group).measure(Path(folder))
+        except Exception:
+            traceback.print_exc()
+            broken.append(group)
+        print(f"{group}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(table(rows))
+    write(rows, arguments.output)
+    if broken:
+        print(f"Not measured: {', '.join(broken)}")
+        return 2
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""tools/call: openDiff posted until its answer is there.
+
+The same bytes go to ours, to the comparator and, as the limit, to an echo that
+sends as much back.  Each side must have got the whole text: ours has passed it
+on to the Emacs end, the comparator gives it back for closeDiff.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from client import Broken, Client, result
+from rows import Goal, Row, alternate, row
+from servers import Echo, Ours, client, echo, sides
+
+SIZES = {"500 B": (500, 40, 1.2), "10 MB": (10_000_000, 9, 1.0)}
+ANSWER = 150
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    with (
+        sides(folder) as (ours, node),
+        echo() as limit,
+        closing(client(ours).connect()) as one,
+        closing(client(node).connect()) as two,
+    ):
+        for name, (size, rounds, times) in SIZES.items():
+            calls = Calls(ours, one, two, limit, size)
+            calls.ours(), calls.comparator(), calls.limit()
+            samples = alternate(
+                rounds,
+                ours=calls.ours,
+                comparator=calls.comparator,
+                limit=calls.limit,
+            )
+            yield row(f"tools/call {name}, ms", samples, Goal(times=times))
+
+
+class Calls:
+    """The three sides of one size."""
+
+    def __init__(
+        self, ours: Ours, one: Client, two: Client, limit: Echo, size: int
+    ) -> None:
+        self._emacs = ours.emacs
+        self._one, self._two, self._limit = one, two, limit
+        self._text = "a line of a proposal\n" * (size // 21 + 1)
+        self._text = self._text[:size]
+        self._numbers = count(1)
+        self._emacs.wire.answers["close-diff"] = lambda *_: []
+
+    def ours(self) -> float:
+        path, took = self._open(self._one)
+        got = received(self._emacs.expect("open-diff")[3])
+        self._one.send(self._one.call("closeDiff", filePath=path))
+        if got != self._text:
+            raise Broken("our server lost some of the text")
+        return took
+
+    def comparator(self) -> float:
+        path, took = self._open(self._two)
+        if self._two.close_diff(path) != self._text:
+            raise Broken("the comparator lost some of the text")
+        return took
+
+    def limit(self) -> float:
+        request = self._one.call("openDiff", filePath="/x", newContent=self._text)
+        return 1000 * self._limit.trip(len(request), ANSWER)
+
+    def _open(self, side: Client) -> tuple[str, float]:
+        path = f"/tmp/calls/{next(self._numbers)}.txt"
+        request = side.call("openDiff", filePath=path, newContent=self._text)
+        began = time.perf_counter()
+        answer = side.send(request)
+        took = time.perf_counter() - began
+        result(*answer)
+        return path, 1000 * took
+
+
+def received(text: Any) -> str:
+    """Return TEXT as Emacs takes it: large ones are in files."""
+    if isinstance(text, str):
+        return text
+    path = text[1]
+    with open(path, encoding="utf-8") as file:
+        found = file.read()
+    os.remove(path)
+    return found

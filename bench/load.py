@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fifty sessions, and a context twenty times a second.
+
+Latency is from the moment at which the side is told (ours by a call over EPC,
+the comparator by a line in its file) until one of the clients has parsed the
+notification; CPU is what the server used, by notification.  The sides take
+turns.  A client that misses a context is an error: nothing may be lost.
+"""
+
+from __future__ import annotations
+
+import selectors
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+from client import Broken, Client
+from rows import Goal, Row, quantile, row
+from servers import Side, client, sides
+
+SESSIONS = 50
+RATE = 20
+CONTEXTS = 60
+ROUNDS = 5
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    with sides(folder) as (ours, node), ExitStack() as stack:
+        loads = {"ours": Load(ours, stack), "comparator": Load(node, stack)}
+        figures = [one_round(loads, number) for number in range(ROUNDS)]
+    for place, what in enumerate(("latency p50", "latency p99", "CPU by message")):
+        samples = {name: [each[name][place] for each in figures] for name in loads}
+        yield row(f"{SESSIONS} sessions, {RATE}/s: {what}, ms", samples, Goal(times=1))
+
+
+def one_round(loads: dict[str, Load], number: int) -> dict[str, list[float]]:
+    """Return what each of LOADS took: p50, p99 and CPU."""
+    names = list(loads) if number % 2 == 0 else list(reversed(loads))
+    return {name: loads[name].run(number) for name in names}
+
+
+class Load:
+    """One side and its clients."""
+
+    def __init__(self, side: Side, stack: ExitStack) -> None:
+        self._side = side
+        self._selector = selectors.DefaultSelector()
+        stack.callback(self._selector.close)
+        for _ in range(SESSIONS):
+            one = client(side).connect()
+            stack.callback(one.close)
+            self._selector.register(one.stream, selectors.EVENT_READ, one)
+        self._told: list[float] = []
+        self.run(-1)
+
+    def run(self, number: int) -> list[float]:
+        """Send the contexts of round NUMBER; return p50, p99 and CPU in ms."""
+        self._told = []
+        first = 1000 * (number + 2)
+        before = _cpu(self._side.process)
+        feeder = threading.Thread(target=self._feed, args=(first,))
+        feeder.start()
+        latencies = self._read(first)
+        feeder.join()
+        cpu = _cpu(self._side.process) - before
+        return [
+            quantile(latencies, 0.5),
+            quantile(latencies, 0.99),
+            1000 * cpu / len(latencies),
+        ]
+
+    def _feed(self, first: int) -> None:
+        for number in range(CONTEXTS):
+            began = time.time()
+            self._told.append(began)
+            self._side.tell(__file__, first + number)
+            time.sleep(max(0.0, began + 1 / RATE - time.time()))
+
+    def _read(self, first: int) -> list[float]:
+        wanted = {id(key.data): CONTEXTS for key in self._selector.get_map().values()}
+        latencies = []
+        deadline = time.time() + 3 * CONTEXTS / RATE + 10
+        while any(wanted.values()):
+            if time.time() > deadline:
+                raise Broken(f"{sum(wanted.values())} contexts were lost")
+            for key, _ in self._selector.select(1):
+                for stamp, at in _stamps(key.data):
+                    if stamp >= first:
+                        latencies.append(1000 * (at - self._told[stamp - first]))
+                        wanted[id(key.data)] -= 1
+        return latencies
+
+
+def _stamps(one: Client) -> Iterator[tuple[int, float]]:
+    """Yield the time stamps of the contexts that are at hand, and now."""
+    while True:
+        event = one.events.event()
+        files = event.get("params", {}).get("workspaceState", {}).get("openFiles")
+        if files:
+            yield files[0]["timestamp"], time.time()
+        if not one.events.has_event:
+            return
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)

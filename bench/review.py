@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From openDiff to the review on the screen, and from accepting to the client.
+
+An Emacs in a terminal shows reviews at once; the clock starts before the first
+byte of openDiff is sent, and stops when Emacs has redisplayed.  In turn with
+that, the same Emacs shows the same two texts with `ediff-buffers` alone, which
+is the comparator and the limit at once.
+
+The review is then accepted, 1 KB to 10 MB; the clock runs from the call of the
+command until the client has parsed the notification, whose text must be the
+proposal's.  The comparator is told by a line in its file to send the same text;
+the limit is the same number of bytes over the loopback interface.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+from client import Broken, Client, result
+from editor import Editor, on_screen
+from harness.tools import Tools
+from rows import Goal, Row, alternate, row
+from servers import Echo, Node, client, echo
+
+LINES = {"1k": (1_000, 9), "10k": (10_000, 9), "100k": (100_000, 7)}
+CHANGES = {"100 B": 100, "1 MB": 1_000_000}
+# By lines of 51 bytes.
+ACCEPTED = {"1 KB": (20, 11), "1 MB": (20_000, 9), "10 MB": (195_000, 7)}
+LARGE = 10_000
+
+
+def measure(folder: Path) -> Iterator[Row]:
+    with ExitStack() as stack:
+        emacs = stack.enter_context(on_screen(Tools.find()))
+        one = emacs.client()
+        stack.callback(one.close)
+        emacs.ask("(bench-review)")
+        for lines, (count, rounds) in LINES.items():
+            for change, size in CHANGES.items():
+                pair = Pair(folder, count, size)
+                yield _shown(f"{lines} lines, {change}", pair, emacs, one, rounds)
+        node = Node(folder / "node")
+        stack.callback(node.close)
+        two = client(node).connect()
+        stack.callback(two.close)
+        limit = stack.enter_context(echo())
+        for size_name, (count, rounds) in ACCEPTED.items():
+            accept = Accept(Pair(folder, count, 100), emacs, one, node, two, limit)
+            samples = alternate(
+                rounds,
+                ours=accept.ours,
+                comparator=accept.comparator,
+                limit=accept.limit,
+            )
+            what = f"accepted → at the client, {size_name}, ms"
+            yield row(what, samples, Goal(times=1.5))
+
+
+def _shown(what: str, pair: Pair, emacs: Editor, one: Client, rounds: int) -> Row:
+    def ours() -> float:
+        emacs.ask("(garbage-collect)")
+        took = open_diff(pair, emacs, one)
+        emacs.ask("(gemini-companion-diff-reject)")
+        one.until("ide/diffRejected")
+        return took
+
+    def comparator() -> float:
+        return 1000 * float(emacs.ask(f'(bench-ediff "{pair.old}" "{pair.new}")'))
+
+    ours(), comparator()
+    samples = alternate(rounds, ours=ours, comparator=comparator)
+    samples["limit"] = samples["comparator"]
+    goal = Goal(times=1.15) if pair.lines >= LARGE else Goal(more=15)
+    return row(f"review, {what}, ms", samples, goal)
+
+
+def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
+    """Return how long it takes in ms until the review of PAIR is on the screen."""
+    text = pair.proposal
+    request = one.call("openDiff", filePath=str(pair.old), newContent=text)
+    began = time.time()
+    answer = one.send(request)
+    shown = float(emacs.told())
+    result(*answer)
+    return 1000 * (shown - began)
+
+
+class Pair:
+    """A file, and another that holds what is proposed for it."""
+
+    _numbers = count(1)
+
+    def __init__(self, folder: Path, lines: int, size: int) -> None:
+        number = next(self._numbers)
+        self.lines = lines
+        text = [f"line {place:07d} {'x' * 37}\n" for place in range(lines)]
+        self.old = folder / f"{number}.txt"
+        self.old.write_text("".join(text))
+        new = [f"new {place:07d} {'y' * 38}\n" for place in range(size // 51)]
+        middle = lines // 2
+        text[middle : middle + 1] = new or ["z" * 99 + "\n"]
+        self.proposal = "".join(text)
+        self.new = folder / f"{number}.new.txt"
+        self.new.write_text(self.proposal)
+
+
+class Accept:
+    """The three sides of one size."""
+
+    def __init__(
+        self,
+        pair: Pair,
+        emacs: Editor,
+        one: Client,
+        node: Node,
+        two: Client,
+        limit: Echo,
+    ) -> None:
+        self._pair, self._emacs, self._node = pair, emacs, node
+        self._one, self._two, self._limit = one, two, limit
+
+    def ours(self) -> float:
+        open_diff(self._pair, self._emacs, self._one)
+        pressed = float(self._emacs.ask("(bench-accept)"))
+        return self._took(self._one, pressed)
+
+    def comparator(self) -> float:
+        path, text = str(self._pair.old), self._pair.proposal
+        request = self._two.call("openDiff", filePath=path, newContent=text)
+        result(*self._two.send(request))
+        pressed = time.time()
+        self._node.event(kind="accept", path=path)
+        return self._took(self._two, pressed)
+
+    def limit(self) -> float:
+        return 1000 * self._limit.trip(100, len(self._pair.proposal))
+
+    def _took(self, one: Client, pressed: float) -> float:
+        content = one.until("ide/diffAccepted")["content"]
+        took = 1000 * (time.time() - pressed)
+        if content != self._pair.proposal:
+            raise Broken("another text was accepted")
+        return took

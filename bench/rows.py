@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One line of the table: what was measured, and whether its goal is met."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+Samples = dict[str, list[float]]
+COLUMNS = ("what", "ours", "comparator", "limit", "ratio", "spread", "goal", "met")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row as it is printed and written; the unit is the last word of `what`."""
+
+    what: str
+    ours: float
+    comparator: float | None
+    limit: float | None
+    ratio: float | None
+    spread: float
+    goal: str
+    met: bool
+
+
+def alternate(rounds: int, **sides: Callable[[], float]) -> Samples:
+    """Measure SIDES in turn, ROUNDS times; the order turns around each time."""
+    samples: Samples = {name: [] for name in sides}
+    names = list(sides)
+    for number in range(rounds):
+        for name in names if number % 2 == 0 else reversed(names):
+            samples[name].append(sides[name]())
+    return samples
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Ours is at most TIMES another side, MORE above it, or MOST in itself."""
+
+    times: float | None = None
+    more: float | None = None
+    most: float | None = None
+    side: str = "comparator"
+
+    def __str__(self) -> str:
+        if self.times is not None:
+            return f"≤ {self.times:g} × {self.side}"  # noqa: RUF001  # the sign is meant
+        if self.more is not None:
+            return f"≤ {self.side} + {self.more:g}"
+        return f"≤ {self.most:g}"
+
+    def is_met(self, figures: dict[str, float]) -> bool:
+        """Return whether FIGURES, by side, reach it."""
+        if self.times is not None:
+            bound = self.times * figures[self.side]
+        elif self.more is not None:
+            bound = self.more + figures[self.side]
+        else:
+            assert self.most is not None
+            bound = self.most
+        return figures["ours"] <= bound
+
+
+def row(what: str, samples: Samples, *goals: Goal, at: float = 0.5) -> Row:
+    """Return the row of SAMPLES, the figures being their quantile AT."""
+    figures = {name: quantile(values, at) for name, values in samples.items()}
+    side = next((goal.side for goal in goals if goal.times is not None), "comparator")
+    other = figures.get(side)
+    return Row(
+        what,
+        _short(figures["ours"]),
+        _maybe(figures.get("comparator")),
+        _maybe(figures.get("limit")),
+        _short(figures["ours"] / other) if other else None,
+        _short(spread(samples, side)),
+        ", ".join(map(str, goals)),
+        all(goal.is_met(figures) for goal in goals),
+    )
+
+
+def quantile(values: Sequence[float], at: float) -> float:
+    """Return the value below which the part AT of VALUES lies."""
+    if at == 0.5 or len(values) < 2:
+        return median(values)
+    return quantiles(values, n=100, method="inclusive")[round(at * 100) - 1]
+
+
+def spread(samples: Samples, side: str) -> float:
+    """Return how far the middle half of the rounds' ratios lies apart."""
+    ours, other = samples["ours"], samples.get(side)
+    if other and len(other) == len(ours) and all(other):
+        ours = [one / two for one, two in zip(ours, other, strict=True)]
+    if len(ours) < 4:
+        middle = median(ours)
+        return (max(ours) - min(ours)) / middle if middle else 0.0
+    low, middle, high = quantiles(ours, n=4, method="inclusive")
+    return (high - low) / middle if middle else 0.0
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _maybe(value: float | None) -> float | None:
+    return None if value is None else _short(value)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return ROWS as a table that Org reads."""
+    lines = [[_cell(getattr(row, name)) for name in COLUMNS] for row in rows]
+    widths = [
+        max(len(line[place]) for line in [list(COLUMNS), *lines])
+        for place in range(len(COLUMNS))
+    ]
+    rule = "|-" + "-+-".join("-" * width for width in widths) + "-|"
+    return "\n".join([_line(COLUMNS, widths), rule, *(_line(x, widths) for x in lines)])
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+    return "| " + " | ".join(padded) + " |"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "NO"
+    if isinstance(value, float):
+        return f"{value:.0f}" if value >= 100 else f"{value:g}"
+    return str(value)
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Write ROWS as JSON."""
+    objects = [asdict(row) for row in rows]
+    text = json.dumps(objects, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")

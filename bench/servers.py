@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The processes that are compared: our server, the one of Node, an echo."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+from client import BOUND, Broken, Client, Input
+from sexpdata import Symbol
+
+from fake_emacs import FakeEmacs
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+NODE = ROOT / ".deps" / "bench" / "node"
+
+
+def install_node() -> None:
+    """Install what the comparator needs, unless that was done."""
+    NODE.mkdir(parents=True, exist_ok=True)
+    shutil.copy(HERE / "node" / "server.mjs", NODE)
+    wanted = (HERE / "node" / "package.json").read_bytes()
+    copy = NODE / "package.json"
+    if copy.exists() and copy.read_bytes() == wanted:
+        return
+    (NODE / "wanted.json").write_bytes(wanted)
+    subprocess.run(
+        ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund",
+         "--no-update-notifier", "--no-save", *_packages(wanted)],
+        cwd=NODE, check=True, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    copy.write_bytes(wanted)
+
+
+def _packages(wanted: bytes) -> list[str]:
+    needed: dict[str, str] = json.loads(wanted)["dependencies"]
+    return [f"{name}@{version}" for name, version in needed.items()]
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for_port(port: int) -> float:
+    """Return when PORT was seen to accept a connection."""
+    deadline = time.time() + BOUND
+    while time.time() < deadline:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return time.time()
+        time.sleep(0.001)
+    raise Broken(f"port {port} does not accept")
+
+
+class Ours:
+    """Our server, started as Emacs starts it, by what speaks EPC like it."""
+
+    def __init__(self, folder: Path, **start: Any) -> None:
+        self.emacs = FakeEmacs(folder, **start).connect()
+        self.port, self.token = self.emacs.port, self.emacs.token
+        self.process = psutil.Process(self.emacs.process.pid)
+
+    def tell(self, path: str, number: int) -> None:
+        """Have it tell all clients of PATH with the time stamp NUMBER."""
+        self.emacs.call("context-update", plist_of(path, number))
+
+    def close(self) -> None:
+        self.emacs.close()
+
+
+def plist_of(path: str, number: int) -> Any:
+    """Return the context that has one active file, for EPC."""
+    keys = {"path": path, "timestamp": number, "active": True, "line": 1}
+    flat: list[Any] = []
+    for key, value in keys.items():
+        flat += [Symbol(f":{key}"), Symbol("t") if value is True else value]
+    return [flat]
+
+
+class Node:
+    """The comparator, fed by a file of events."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._events = (folder / "events").open("a", encoding="utf-8")
+        self.token = secrets.token_urlsafe(32)
+        self.started = time.time()
+        self._process = subprocess.Popen(
+            ["node", "server.mjs", self.token, folder / "events"],
+            cwd=NODE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        self.listening = time.time()
+        if not line.strip().isdigit():
+            raise Broken("the server of Node did not start")
+        self.port = int(line)
+        self.process = psutil.Process(self._process.pid)
+
+    def event(self, **event: Any) -> None:
+        """Have EVENT happen to it."""
+        self._events.write(json.dumps(event) + "\n")
+        self._events.flush()
+
+    def tell(self, path: str, number: int) -> None:
+        """Have it tell all clients of PATH with the time stamp NUMBER."""
+        self.event(kind="now", files=[file_of(path, number)])
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._events.close()
+
+
+def file_of(path: str, number: int) -> dict[str, Any]:
+    """Return the context's active file, as JSON."""
+    cursor = {"line": 1, "character": 1}
+    return {"path": path, "timestamp": number, "isActive": True, "cursor": cursor}
+
+
+class Echo:
+    """What the loopback interface can do: takes bytes, sends bytes back."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, HERE / "echo.py"], stdout=subprocess.PIPE
+        )
+        assert self._process.stdout is not None
+        port = int(self._process.stdout.readline())
+        self._connection = socket.create_connection(("127.0.0.1", port), BOUND)
+        self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._input = Input(self._connection)
+
+    def trip(self, there: int, back: int) -> float:
+        """Return how long THERE bytes take to go, and BACK bytes to come."""
+        request = b"%d %d\r\n" % (there, back) + bytes(there)
+        began = time.perf_counter()
+        self._connection.sendall(request)
+        self._input.exactly(back)
+        return time.perf_counter() - began
+
+    def close(self) -> None:
+        self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+
+Side = Ours | Node
+
+
+@contextmanager
+def sides(folder: Path) -> Iterator[tuple[Ours, Node]]:
+    """Our server and the comparator, both without clients."""
+    with ExitStack() as stack:
+        ours = Ours(folder / "ours")
+        stack.callback(ours.close)
+        node = Node(folder / "node")
+        stack.callback(node.close)
+        yield ours, node
+
+
+@contextmanager
+def echo() -> Iterator[Echo]:
+    """The limit."""
+    side = Echo()
+    try:
+        yield side
+    finally:
+        side.close()
+
+
+def client(side: Side) -> Client:
+    """Return a client of SIDE."""
+    return Client(side.port, side.token)
