@@ -95,6 +95,7 @@ that the person may edit.  STATE is `pending', `shown',
   (hide nil :documentation "Function that takes the view away, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
+  (offered nil :documentation "Non-nil once it was offered to be taken.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
 
 (defvar gemini-companion-diff--open nil
@@ -105,6 +106,10 @@ that the person may edit.  STATE is `pending', `shown',
 
 (defvar gemini-companion-diff--show-function #'ignore
   "Function that shows a diff and returns a function that hides it.")
+
+(defvar gemini-companion-diff--take-function #'ignore
+  "Function called with each new diff before it may be shown.
+It may settle the diff.")
 
 (defvar gemini-companion-diff-changed-hook nil
   "Hook run after a diff was opened, shown, put back or ended.
@@ -159,6 +164,7 @@ For what displays the diffs; it must not fail, nor take long.")
   "Return the oldest diff that waits to be shown, or nil."
   (seq-find (lambda (diff)
               (and (eq (gemini-companion-diff-state diff) 'pending)
+                   (gemini-companion-diff-offered diff)
                    (not (gemini-companion-diff-problem diff))))
             gemini-companion-diff--open))
 
@@ -170,12 +176,15 @@ For what displays the diffs; it must not fail, nor take long.")
 
 ;;;; Arrival
 
-(defun gemini-companion-diff-start (show outcome)
+(defun gemini-companion-diff-start (show outcome &optional take)
   "Take proposals: show them by SHOW and tell each outcome by OUTCOME.
 SHOW is called with a diff and returns a function that hides it.
-OUTCOME is called with each diff that was accepted or rejected."
+OUTCOME is called with each diff that was accepted or rejected.
+TAKE, if non-nil, is called with each new diff and may settle it;
+then it is not shown."
   (setq gemini-companion-diff--show-function show
-        gemini-companion-diff--outcome-function outcome)
+        gemini-companion-diff--outcome-function outcome
+        gemini-companion-diff--take-function (or take #'ignore))
   (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
 
@@ -212,9 +221,23 @@ file is replaced."
           (gemini-companion-diff--proposal-buffer diff))
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
-    (gemini-companion-diff--schedule)
+    ;; The server waits for an answer to this call first.
+    (run-at-time 0 nil #'gemini-companion-diff--offer diff)
     (gemini-companion-diff--changed)
     t))
+
+(defun gemini-companion-diff--offer (diff)
+  "Let DIFF be taken, else arrange that it is shown."
+  (when (eq (gemini-companion-diff-state diff) 'pending)
+    (setf (gemini-companion-diff-offered diff) t)
+    (with-demoted-errors "Taking a proposal: %S"
+      (funcall gemini-companion-diff--take-function diff))
+    (when (gemini-companion-diff--open-p diff)
+      (gemini-companion-diff--schedule))))
+
+(defun gemini-companion-diff-offer-again ()
+  "Let each diff that waits be taken."
+  (mapc #'gemini-companion-diff--offer (gemini-companion-diffs)))
 
 (defun gemini-companion-diff--changed ()
   "Let everything know that displays the diffs."

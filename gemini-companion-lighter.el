@@ -25,6 +25,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-install)
 (require 'gemini-companion-menu)
@@ -51,14 +52,15 @@
 
 (defun gemini-companion-lighter-text ()
   "Return the text for the mode line.
-The number of connected CLIs, and after a ? that of the proposals
-that await an answer."
+The number of connected CLIs, a ! if the edits of one are accepted
+unseen, and after a ? the number of proposals that await an answer."
   (let ((diffs (length (gemini-companion-diffs)))
         (sessions (length (gemini-companion-sessions))))
     (concat " Gemini"
             (cond ((gemini-companion-install-running-p) " installing")
                   ((not (gemini-companion-server-ready-p)) "...")
                   ((< 0 sessions) (format ":%d" sessions)))
+            (if (gemini-companion-auto-on-p) "!" "")
             (if (zerop diffs) "" (format "?%d" diffs))
             (if (bound-and-true-p gemini-companion-paused) " paused" ""))))
 
@@ -70,6 +72,8 @@ that await an answer."
                (let ((diffs (length (gemini-companion-diffs))))
                  (unless (zerop diffs)
                    (format "%d edits await your answer" diffs)))
+               (when (gemini-companion-auto-on-p)
+                 "Edits of one are accepted unseen")
                "mouse-1: menu, mouse-2: status"))
    "\n"))
 

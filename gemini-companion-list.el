@@ -28,6 +28,7 @@
 ;;; Code:
 
 (require 'diff)
+(require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-session)
@@ -44,6 +45,9 @@
     (define-key map "r" #'gemini-companion-list-reject)
     (define-key map "R" #'gemini-companion-list-reject-with-reason)
     (define-key map "A" #'gemini-companion-list-accept-session)
+    (define-key map "!" #'gemini-companion-list-auto-accept)
+    (define-key map "=" #'gemini-companion-list-show-accepted)
+    (define-key map "u" #'gemini-companion-list-revert)
     map)
   "Keys in the list of reviews.")
 
@@ -72,25 +76,47 @@ counted.")
 
 ;;;; Cells
 
-(defun gemini-companion-list--entry (diff)
-  "Return the line of DIFF, an element of `tabulated-list-entries'."
-  (pcase-let ((`(,project . ,file) (gemini-companion-list--place diff)))
-    (list diff
-          (vector file
-                  project
-                  (gemini-companion-session-name
-                   (gemini-companion-diff-session diff))
-                  (gemini-companion-list--age
-                   (- (float-time) (gemini-companion-diff-opened diff)))
-                  (gemini-companion-list--lines diff)
-                  (gemini-companion-list--state diff)))))
+(defun gemini-companion-list--entries ()
+  "Return all lines: the diffs, then what was accepted unseen."
+  (append (mapcar #'gemini-companion-list--diff-entry
+                  (gemini-companion-diffs))
+          (mapcar #'gemini-companion-list--edit-entry
+                  (gemini-companion-auto-accepted))))
 
-(defun gemini-companion-list--place (diff)
-  "Return a cons of the project of DIFF and its file's name in there."
-  (let* ((file (gemini-companion-diff-file-path diff))
-         (directory (buffer-local-value
-                     'default-directory
-                     (gemini-companion-diff-proposal-buffer diff)))
+(defun gemini-companion-list--diff-entry (diff)
+  "Return the line of DIFF, an element of `tabulated-list-entries'."
+  (gemini-companion-list--entry
+   diff
+   (gemini-companion-diff-file-path diff)
+   (gemini-companion-diff-session diff)
+   (gemini-companion-diff-opened diff)
+   (gemini-companion-list--diff-lines diff)
+   (gemini-companion-list--state diff)))
+
+(defun gemini-companion-list--edit-entry (edit)
+  "Return the line of EDIT, which was accepted unseen."
+  (gemini-companion-list--entry
+   edit
+   (gemini-companion-auto-edit-file edit)
+   (gemini-companion-auto-edit-session edit)
+   (gemini-companion-auto-edit-time edit)
+   (gemini-companion-list--edit-lines edit)
+   '("accepted" face shadow)))
+
+(defun gemini-companion-list--entry (id file session time lines state)
+  "Return the line of ID, with FILE, SESSION, the age by TIME, LINES and STATE."
+  (pcase-let ((`(,project . ,name) (gemini-companion-list--place file)))
+    (list id
+          (vector name
+                  project
+                  (gemini-companion-session-name session)
+                  (gemini-companion-list--age (- (float-time) time))
+                  lines
+                  state))))
+
+(defun gemini-companion-list--place (file)
+  "Return a cons of the project of FILE and its name in there."
+  (let* ((directory (or (locate-dominating-file file #'file-directory-p) "/"))
          ;; People add functions of their own to `project-find-functions'.
          (root (condition-case nil
                    (when-let* ((project (project-current nil directory)))
@@ -117,50 +143,71 @@ counted.")
 
 ;;;; Lines
 
-(defun gemini-companion-list--lines (diff)
-  "Return a cell with the numbers of lines added and removed by DIFF.
-Have them counted if that was not done for its proposal as it is."
-  (let ((known (gethash diff gemini-companion-list--counts))
-        (tick (buffer-chars-modified-tick
-               (gemini-companion-diff-proposal-buffer diff))))
+(defun gemini-companion-list--diff-lines (diff)
+  "Return a cell with the numbers of lines added and removed by DIFF."
+  (let ((file (gemini-companion-diff-file-path diff))
+        (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (gemini-companion-list--lines
+     diff (buffer-chars-modified-tick proposal)
+     (max (buffer-size proposal)
+          (or (file-attribute-size (file-attributes file)) 0))
+     (lambda ()
+       (list (if (file-exists-p file) file null-device)
+             (gemini-companion-diff-proposal-text diff))))))
+
+(defun gemini-companion-list--edit-lines (edit)
+  "Return a cell with the numbers of lines added and removed by EDIT."
+  (let ((former (gemini-companion-auto-edit-former edit))
+        (text (gemini-companion-auto-edit-text edit)))
+    (gemini-companion-list--lines
+     edit t
+     (if (eq former 'large) most-positive-fixnum (length text))
+     (lambda ()
+       (if (eq former 'new)
+           (list null-device text)
+         (let ((coding-system-for-write 'no-conversion))
+           (list (make-temp-file "gemini-former" nil nil former)
+                 text 'delete)))))))
+
+(defun gemini-companion-list--lines (id tick size texts)
+  "Return a cell with the numbers of lines added and removed by ID.
+Have them counted unless that was done at TICK.  TEXTS returns the
+name of a file, the text to compare it with, and whether to delete
+the file then; SIZE is that of the larger one."
+  (let ((known (gethash id gemini-companion-list--counts)))
     (unless (eql tick (car known))
       (setq known (list tick (or (cadr known) "...")))
-      (puthash diff known gemini-companion-list--counts)
-      (unless (gemini-companion-list--count diff known)
+      (puthash id known gemini-companion-list--counts)
+      (if (and (<= size gemini-companion-list--most-bytes)
+               (executable-find diff-command))
+          (apply #'gemini-companion-list--count known (funcall texts))
         (setf (cadr known) "?")))
     (cadr known)))
 
-(defun gemini-companion-list--count (diff known)
-  "Start counting the lines of DIFF, for KNOWN; return non-nil if done.
-The proposal goes to the program through a pipe."
-  (let* ((file (gemini-companion-diff-file-path diff))
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (size (or (file-attribute-size (file-attributes file)) 0)))
-    (when (and (<= (max size (buffer-size proposal))
-                   gemini-companion-list--most-bytes)
-               (executable-find diff-command))
-      (let ((process
-             (make-process
-              :name "gemini-companion-lines"
-              :command (list diff-command "--text" "--strip-trailing-cr"
-                             (if (file-exists-p file) file null-device) "-")
-              :coding 'utf-8-unix
-              :connection-type 'pipe
-              :noquery t
-              :filter #'gemini-companion-list--filter
-              :sentinel (lambda (process _)
-                          (gemini-companion-list--counted process known)))))
-        (process-put process 'start t)
-        (process-put process 'added 0)
-        (process-put process 'removed 0)
-        ;; The program may end before it has read all.
-        (condition-case nil
-            (progn
-              (process-send-string process (gemini-companion-diff-proposal-text
-                                            diff))
-              (process-send-eof process))
-          (error nil))
-        t))))
+(defun gemini-companion-list--count (known file text &optional delete)
+  "Count for KNOWN the lines that differ between FILE and TEXT.
+DELETE the file then, if non-nil.  TEXT goes through a pipe."
+  (let ((process
+         (make-process
+          :name "gemini-companion-lines"
+          :command (list diff-command "--text" "--strip-trailing-cr" file "-")
+          :coding 'utf-8-unix
+          :connection-type 'pipe
+          :noquery t
+          :filter #'gemini-companion-list--filter
+          :sentinel (lambda (process _)
+                      (unless (process-live-p process)
+                        (when delete (delete-file file))
+                        (gemini-companion-list--counted process known))))))
+    (process-put process 'start t)
+    (process-put process 'added 0)
+    (process-put process 'removed 0)
+    ;; The program may end before it has read all.
+    (condition-case nil
+        (progn
+          (process-send-string process text)
+          (process-send-eof process))
+      (error nil))))
 
 (defun gemini-companion-list--filter (process output)
   "Count the lines in OUTPUT of PROCESS that begin with < or >."
@@ -180,15 +227,14 @@ The proposal goes to the program through a pipe."
     (process-put process 'start start)))
 
 (defun gemini-companion-list--counted (process known)
-  "Put into KNOWN what PROCESS has counted, if it has ended."
-  (unless (process-live-p process)
-    (setf (cadr known)
-          (if (memq (process-exit-status process) '(0 1))
-              (format "+%d -%d"
-                      (process-get process 'added)
-                      (process-get process 'removed))
-            "?"))
-    (gemini-companion-list--soon)))
+  "Put into KNOWN what PROCESS, which has ended, has counted."
+  (setf (cadr known)
+        (if (memq (process-exit-status process) '(0 1))
+            (format "+%d -%d"
+                    (process-get process 'added)
+                    (process-get process 'removed))
+          "?"))
+  (gemini-companion-list--soon))
 
 ;;;; List
 
@@ -213,8 +259,12 @@ The proposal goes to the program through a pipe."
 \\[gemini-companion-list-accept] accept  \
 \\[gemini-companion-list-reject] reject  \
 \\[gemini-companion-list-reject-with-reason] with reason  \
-\\[gemini-companion-list-accept-session] accept all  \
-\\[revert-buffer] again  \\[quit-window] quit")))
+\\[gemini-companion-list-accept-session] all  \
+\\[gemini-companion-list-auto-accept] unseen"
+           (if (gemini-companion-auto-accepted)
+               "  \\[gemini-companion-list-show-accepted] show  \
+\\[gemini-companion-list-revert] take back"
+             "  \\[quit-window] quit"))))
 
 (defun gemini-companion-list--fill ()
   "Look up what the list is to tell."
@@ -227,8 +277,7 @@ The proposal goes to the program through a pipe."
             ("Age" 6 nil)
             ("Lines" 11 nil)
             ("State" 8 t)]
-          tabulated-list-entries
-          (mapcar #'gemini-companion-list--entry (gemini-companion-diffs)))
+          tabulated-list-entries (gemini-companion-list--entries))
     (tabulated-list-init-header)
     (setq header-line-format '(:eval (gemini-companion-list--header)))))
 
@@ -271,8 +320,9 @@ The proposal goes to the program through a pipe."
   (when gemini-companion-list--clock
     (cancel-timer gemini-companion-list--clock))
   (setq gemini-companion-list--clock
-        (and (gemini-companion-diffs)
-             (get-buffer-window gemini-companion-list--buffer 'visible)
+        (and (get-buffer-window gemini-companion-list--buffer 'visible)
+             (buffer-local-value 'tabulated-list-entries
+                                 (get-buffer gemini-companion-list--buffer))
              (run-at-time gemini-companion-list--age-seconds nil
                           #'gemini-companion-list--soon))))
 
@@ -320,8 +370,23 @@ list them."
 
 (defun gemini-companion-list--diff ()
   "Return the diff of the line at point."
-  (or (tabulated-list-get-id)
-      (user-error "No review on this line")))
+  (let ((id (tabulated-list-get-id)))
+    (cond ((gemini-companion-diff-p id) id)
+          (id (user-error "This edit was accepted already"))
+          (t (user-error "No review on this line")))))
+
+(defun gemini-companion-list--edit ()
+  "Return the edit, accepted unseen, of the line at point."
+  (let ((id (tabulated-list-get-id)))
+    (cond ((gemini-companion-auto-edit-p id) id)
+          (id (user-error "This edit still awaits an answer"))
+          (t (user-error "No edit on this line")))))
+
+(defun gemini-companion-list--session ()
+  "Return the session of the line at point."
+  (if (gemini-companion-auto-edit-p (tabulated-list-get-id))
+      (gemini-companion-auto-edit-session (tabulated-list-get-id))
+    (gemini-companion-diff-session (gemini-companion-list--diff))))
 
 (defun gemini-companion-list-view ()
   "View the review of this line; one that is shown waits meanwhile."
@@ -356,6 +421,28 @@ list them."
               (y-or-n-p (format "Accept %d edits of %s? " (length diffs)
                                 (gemini-companion-session-name session))))
       (mapc #'gemini-companion-diff-accept diffs))))
+
+(defun gemini-companion-list-auto-accept ()
+  "Accept the edits of the CLI of this line unseen, or end that."
+  (interactive nil gemini-companion-list-mode)
+  (let ((session (gemini-companion-list--session)))
+    (gemini-companion-auto-accept
+     session (and (not (gemini-companion-auto-on-p session))
+                  (gemini-companion-auto-read-turn session)))))
+
+(defun gemini-companion-list-show-accepted ()
+  "Show what the edit of this line, which was accepted unseen, changed."
+  (interactive nil gemini-companion-list-mode)
+  (gemini-companion-auto-show (gemini-companion-list--edit)))
+
+(defun gemini-companion-list-revert ()
+  "Put the text from before the edit of this line into its buffer, unsaved."
+  (interactive nil gemini-companion-list-mode)
+  (let ((edit (gemini-companion-list--edit)))
+    (when (y-or-n-p (format "Take back the edit of %s? "
+                            (file-name-nondirectory
+                             (gemini-companion-auto-edit-file edit))))
+      (gemini-companion-auto-revert edit))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

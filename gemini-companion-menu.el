@@ -33,6 +33,7 @@
   '(("Reviews"
      ("r" gemini-companion-review "Show the next review")
      ("l" gemini-companion-list "List the reviews that wait")
+     ("!" gemini-companion-auto-accept "Accept edits unseen, or end that")
      ("o" gemini-companion-last-proposal "Show the last proposal"))
     ("Connection"
      ("?" gemini-companion-status "What goes on, and what is wrong")
@@ -43,11 +44,13 @@
      ("," gemini-companion-customize "Set options")))
   "The commands by group, lists of key, command and label.")
 
-(dolist (autoload '((gemini-companion-events-buffer . "gemini-companion-events")
+(dolist (autoload '((gemini-companion-auto-accept . "gemini-companion-auto")
+                    (gemini-companion-events-buffer . "gemini-companion-events")
                     (gemini-companion-install-server . "gemini-companion")
                     (gemini-companion-list . "gemini-companion-list")
                     (gemini-companion-menu . "gemini-companion-transient")
                     (gemini-companion-mode . "gemini-companion")
+                    (gemini-companion-review . "gemini-companion-list")
                     (gemini-companion-status . "gemini-companion-status")))
   (autoload (car autoload) (cdr autoload) nil t))
 

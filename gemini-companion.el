@@ -35,13 +35,14 @@
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
-;; -reason (why one was rejected), -ediff (how they look), -reconcile (buffers
-;; of written files), -session (the connected CLIs), -terminal (environment of
-;; what Emacs starts), -server (the Python process) and -install (the Python
-;; packages that it needs).
+;; -reason (why one was rejected), -auto (those accepted unseen), -ediff (how
+;; they look), -reconcile (buffers of written files), -session (the connected
+;; CLIs), -terminal (environment of what Emacs starts), -server (the Python
+;; process) and -install (the Python packages that it needs).
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-install)
@@ -117,6 +118,7 @@
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."
   (gemini-companion-session-update sessions)
+  (gemini-companion-auto-sessions-changed)
   (force-mode-line-update t)
   t)
 
@@ -224,7 +226,8 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
            gemini-companion-last-problem (error-message-string problem))
      (signal (car problem) (cdr problem))))
   (gemini-companion-diff-start #'gemini-companion-ediff-show
-                               #'gemini-companion--tell-outcome)
+                               #'gemini-companion--tell-outcome
+                               #'gemini-companion-auto-take)
   (gemini-companion-context-start #'gemini-companion--tell-context)
   (add-hook 'kill-emacs-hook #'gemini-companion--leave))
 
@@ -243,6 +246,7 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-diff-stop state now)
   (gemini-companion-list-stop)
   (gemini-companion-reason-stop)
+  (gemini-companion-auto-stop)
   (when (featurep 'gemini-companion-ediff)
     (gemini-companion-ediff-forget))
   (gemini-companion-context-stop)

@@ -52,8 +52,8 @@
   "Return the cell with the lines that TEXT changes in FILE."
   (let ((diff (gemini-companion-list-test-open 1 1 file text)))
     (gemini-companion-test-eventually
-      (string-match-p "[?0-9]" (gemini-companion-list--lines diff)))
-    (gemini-companion-list--lines diff)))
+      (string-match-p "[?0-9]" (gemini-companion-list--diff-lines diff)))
+    (gemini-companion-list--diff-lines diff)))
 
 (ert-deftest gemini-companion-list-tells-file-cli-age-lines-and-state ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
@@ -146,6 +146,27 @@
         (should (eq 'shown (gemini-companion-diff-state second)))
         (gemini-companion-review 'list)
         (should (eq major-mode 'gemini-companion-list-mode))))))
+
+(ert-deftest gemini-companion-list-tells-what-was-accepted-unseen ()
+  (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
+    (let ((session '(:id "s1" :pid 1 :directory "/some/where"))
+          (temporary-file-directory folder)
+          (gemini-companion-diff--take-function #'gemini-companion-auto-take))
+      (unwind-protect
+          (save-window-excursion
+            (gemini-companion-list)
+            (gemini-companion-auto-accept session)
+            (gemini-companion-diff-open 1 session (expand-file-name "a") "1\n")
+            (gemini-companion-diff-open 2 session (expand-file-name "b") "b\n")
+            (gemini-companion-test-eventually
+              (equal '(("b" "+1 -0" "accepted") ("a" "+1 -2" "accepted"))
+                     (mapcar (lambda (cells)
+                               (list (file-name-nondirectory (nth 0 cells))
+                                     (nth 4 cells) (nth 5 cells)))
+                             (gemini-companion-list-test-cells))))
+            (should-error (gemini-companion-list-accept) :type 'user-error)
+            (should-not (directory-files folder nil "\\`gemini-former")))
+        (gemini-companion-auto-stop)))))
 
 (ert-deftest gemini-companion-list-leaves-nothing-behind ()
   (gemini-companion-list-test-with '(("a" "one\n"))

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The list of reviews, and edits that are accepted unseen."""
+
+from harness.emacs import Reviews
+from harness.model import replace, say, write_file
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+from test_review import IN_FILE, WINDOWS
+
+
+def test_list_views_one_and_puts_the_other_back(world: World, scratch: Scratch) -> None:
+    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    emacs = world.emacs(first)
+    reviews = Reviews(emacs)
+    one, two = world.gemini("first"), world.gemini("second")
+    before = emacs.value(WINDOWS)
+    reviews.proposed(one, first, write_file(first, "uno\n"), say("one done"))
+    reviews.edit("uno", "eins")
+    two.model.script(write_file(second, "due\n"), say("two done"))
+    two.ask()
+    reviews.wait_until(2)
+
+    emacs.keys("C-u", "M-x")
+    emacs.terminal.text("gemini-companion-review")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for_match(r"a\.txt +project .*\+1 -1 +shown")
+    emacs.terminal.wait_for_match(r"b\.txt +project .*\+1 -1 +pending")
+    emacs.keys("C-n", "Enter")
+    reviews.shown("b.txt")
+    assert reviews.states() == ["pending", "shown"]
+    emacs.keys("C-c", "C-c")
+    two.wait_for("two done")
+    reviews.shown("a.txt")
+    emacs.keys("C-c", "C-c")
+
+    one.wait_for("one done")
+    assert (first.read_text(), second.read_text()) == ("eins\n", "due\n")
+    eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
+
+
+def test_edits_are_accepted_unseen_and_taken_back(
+    world: World, scratch: Scratch
+) -> None:
+    file, other = scratch.file("a.txt", "one\r\ntwo\r\n"), scratch.file("b.txt", "b\n")
+    emacs, reviews, cli = world.pair(other, file)
+    before = emacs.value(WINDOWS)
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-auto-accept")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("until told otherwise")
+    emacs.keys("u")
+    emacs.terminal.wait_for("Gemini:1!")
+
+    cli.model.script(
+        replace(file, "two", "zwei"), write_file(other, "B\n"), say("all done")
+    )
+    cli.prompt()
+    cli.wait_for("all done")
+    assert (file.read_bytes(), other.read_text()) == (b"one\r\nzwei\r\n", "B\n")
+    assert reviews.paths() == []
+    eventually(lambda: emacs.value(IN_FILE) == ["one\nzwei\n", None, True], "revert")
+    assert emacs.value(WINDOWS)[0] == before[0]
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-list")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for_match(r"b\.txt .*\+1 -1 +accepted")
+    emacs.keys("C-n", "u", "y")
+    emacs.terminal.wait_for("former text of a.txt")
+    assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
+    assert file.read_bytes() == b"one\r\nzwei\r\n"
+    emacs.keys("C-x", "C-s")
+    eventually(lambda: file.read_bytes() == b"one\r\ntwo\r\n", "the former text")
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-auto-accept")
+    emacs.keys("Enter")
+    emacs.terminal.wait_until_gone("Gemini:1!")
+    reviews.proposed(cli, other, write_file(other, "C\n"))
+    reviews.reject()
+    cli.wait_for("Rejected")

@@ -1,0 +1,201 @@
+;;; gemini-companion-auto-test.el --- Tests of edits accepted unseen  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What is accepted unseen and what is not, for how long, and the way back.
+;; The CLI's part, writing the file, is done by the outcome function here.
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-test-helper)
+
+(defconst gemini-companion-auto-test-one '(:id "one" :pid 1 :directory "/w"))
+(defconst gemini-companion-auto-test-two '(:id "two" :pid 2 :directory "/w"))
+
+(defmacro gemini-companion-auto-test-with (files &rest body)
+  "Take proposals while BODY is run in a folder with FILES.
+`outcomes' holds what was told, the last one first.  What is
+accepted is written at once."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let ((gemini-companion-review-arrival 'now)
+           (inhibit-message t)
+           outcomes)
+       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
+                  #'always))
+         (unwind-protect
+             (progn
+               (gemini-companion-session-update
+                (list gemini-companion-auto-test-one
+                      gemini-companion-auto-test-two))
+               (gemini-companion-diff-start
+                (lambda (_) #'ignore)
+                (lambda (diff)
+                  (push (cons (gemini-companion-diff-id diff)
+                              (gemini-companion-diff-state diff))
+                        outcomes)
+                  (when (eq 'accepted (gemini-companion-diff-state diff))
+                    (write-region (gemini-companion-diff-accepted-text diff)
+                                  nil (gemini-companion-diff-file-path diff)
+                                  nil 'silent)))
+                #'gemini-companion-auto-take)
+               ,@body)
+           (gemini-companion-auto-stop)
+           (gemini-companion-diff-stop 'dismissed)
+           (gemini-companion-session-update nil))))))
+
+(defun gemini-companion-auto-test-open (id session file text)
+  "Open a diff ID of SESSION for FILE with TEXT; return it."
+  (gemini-companion-diff-open id session (expand-file-name file) text)
+  (car (last (gemini-companion-diffs))))
+
+(defun gemini-companion-auto-test-text (file)
+  "Return what FILE holds on disk."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally file)
+    (buffer-string)))
+
+(ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-only ()
+  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
+                                     "a" "new\n")
+    (should-not outcomes)
+    (let ((other (gemini-companion-auto-test-open
+                  2 gemini-companion-auto-test-two "b" "new\n")))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state other)))
+      (should (equal '((1 . accepted)) outcomes))
+      (should (equal (list other) (gemini-companion-diffs)))
+      (should (equal "new\n" (gemini-companion-auto-test-text "a"))))))
+
+(ert-deftest gemini-companion-auto-accepts-what-waits-but-not-what-is-shown ()
+  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
+    (let ((shown (gemini-companion-auto-test-open
+                  1 gemini-companion-auto-test-one "a" "new\n")))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state shown)))
+      (gemini-companion-auto-test-open 2 gemini-companion-auto-test-one
+                                       "b" "new\n")
+      (gemini-companion-auto-accept gemini-companion-auto-test-one)
+      (should (equal '((2 . accepted)) outcomes))
+      (should (equal (list shown) (gemini-companion-diffs))))))
+
+(ert-deftest gemini-companion-auto-leaves-unsaved-text-to-the-person ()
+  (gemini-companion-auto-test-with '(("a" "old\n"))
+    (with-current-buffer (find-file-noselect (expand-file-name "a" folder))
+      (insert "unsaved"))
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (let ((diff (gemini-companion-auto-test-open
+                 1 gemini-companion-auto-test-one "a" "new\n")))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state diff)))
+      (should-not outcomes))))
+
+(ert-deftest gemini-companion-auto-ends-by-command-and-by-itself ()
+  (gemini-companion-auto-test-with '()
+    (let ((one gemini-companion-auto-test-one))
+      (gemini-companion-auto-accept one)
+      (gemini-companion-auto-accept one)
+      (should-not (gemini-companion-auto-on-p one))
+      (let ((gemini-companion-auto--turn-seconds 0.1))
+        (gemini-companion-auto-accept one 'turn)
+        (should (gemini-companion-auto-on-p one))
+        (gemini-companion-test-eventually
+          (not (gemini-companion-auto-on-p one))))
+      (let ((gemini-companion-auto--gone-seconds 0.1))
+        (gemini-companion-auto-accept one)
+        (gemini-companion-session-update nil)
+        (gemini-companion-auto-sessions-changed)
+        (gemini-companion-session-update (list one))
+        (gemini-companion-auto-sessions-changed)
+        (gemini-companion-test-wait #'ignore 0.2)
+        (should (gemini-companion-auto-on-p one))
+        (gemini-companion-session-update nil)
+        (gemini-companion-auto-sessions-changed)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-auto-on-p one)))))))
+
+(ert-deftest gemini-companion-auto-turn-lasts-while-edits-come ()
+  (gemini-companion-auto-test-with '(("a" "old\n"))
+    (let ((gemini-companion-auto--turn-seconds 0.3)
+          (end (+ (float-time) 0.6)))
+      (gemini-companion-auto-accept gemini-companion-auto-test-one 'turn)
+      (while (< (float-time) end)
+        (setq outcomes nil)
+        (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
+                                         "a" "new\n")
+        (gemini-companion-test-eventually outcomes))
+      (should (gemini-companion-auto-on-p gemini-companion-auto-test-one)))))
+
+(ert-deftest gemini-companion-auto-takes-an-edit-back-unsaved ()
+  (gemini-companion-auto-test-with '(("a" "old\r\ncaf\351\r\n"))
+    (let ((former "old\r\ncaf\351\r\n")
+          (file (expand-file-name "a" folder)))
+      (let ((coding-system-for-write 'no-conversion))
+        (write-region former nil file nil 'silent))
+      (gemini-companion-auto-accept gemini-companion-auto-test-one)
+      (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
+                                       "a" "new\n")
+      (gemini-companion-test-eventually outcomes)
+      (let ((edit (car (gemini-companion-auto-accepted))))
+        (save-window-excursion
+          (gemini-companion-auto-revert edit)
+          (should (equal "new\n" (gemini-companion-auto-test-text "a")))
+          (should (equal file (buffer-file-name)))
+          (should (buffer-modified-p))
+          (let ((coding-system-for-write buffer-file-coding-system))
+            (write-region nil nil file nil 'silent))
+          (should (equal former (gemini-companion-auto-test-text "a")))
+          (set-buffer-modified-p nil))))))
+
+(ert-deftest gemini-companion-auto-refuses-to-take-back-what-changed-since ()
+  (gemini-companion-auto-test-with '(("a" "old\n"))
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
+                                     "a" "new\n")
+    (gemini-companion-auto-test-open 2 gemini-companion-auto-test-one
+                                     "b" "born\n")
+    (gemini-companion-test-eventually (cdr outcomes))
+    (pcase-let ((`(,b ,a) (gemini-companion-auto-accepted)))
+      (should-error (gemini-companion-auto-revert b) :type 'user-error)
+      (write-region "newer\n" nil (expand-file-name "a") nil 'silent)
+      (should-error (gemini-companion-auto-revert a) :type 'user-error)
+      (write-region "new\n" nil (expand-file-name "a") nil 'silent)
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (insert "unsaved")
+        (should-error (gemini-companion-auto-revert a) :type 'user-error)))))
+
+(ert-deftest gemini-companion-auto-shows-what-was-changed ()
+  (gemini-companion-auto-test-with '(("a" "one\ntwo\n"))
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
+                                     "a" "one\n2\n")
+    (gemini-companion-test-eventually outcomes)
+    (save-window-excursion
+      (gemini-companion-auto-show (car (gemini-companion-auto-accepted)))
+      (should (derived-mode-p 'diff-mode))
+      (should (string-match-p "^-two\n\\+2\n" (buffer-string)))
+      (kill-buffer))))
+
+(ert-deftest gemini-companion-auto-keeps-a-hundred-and-forgets-at-the-end ()
+  (gemini-companion-auto-test-with '()
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (dotimes (i 105)
+      (gemini-companion-auto-test-open i gemini-companion-auto-test-one
+                                       (format "f%d" i) "x\n"))
+    (gemini-companion-test-eventually (= 105 (length outcomes)))
+    (should (= 100 (length (gemini-companion-auto-accepted))))
+    (should (string-suffix-p "f104" (gemini-companion-auto-edit-file
+                                     (car (gemini-companion-auto-accepted)))))
+    (let ((timers (length timer-list)))
+      (gemini-companion-auto-stop)
+      (should (<= (length timer-list) timers)))
+    (should-not (gemini-companion-auto-accepted))
+    (should-not (gemini-companion-auto-on-p))))
+
+;;; gemini-companion-auto-test.el ends here
