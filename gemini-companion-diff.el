@@ -92,6 +92,7 @@ that the person may edit.  STATE is `pending', `shown',
 `accepted', `rejected' or `dismissed'."
   id session file-path proposal proposal-buffer (state 'pending)
   (frame nil :documentation "The frame that shows it, or nil.")
+  (main nil :documentation "The buffer of its view to go to, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
@@ -168,7 +169,7 @@ For what displays the diffs; it must not fail, nor take long.")
                    (not (gemini-companion-diff-problem diff))))
             gemini-companion-diff--open))
 
-(defun gemini-companion-diff--current ()
+(defun gemini-companion-diff-current ()
   "Return the diff of the current buffer, else the one that is shown."
   (or gemini-companion-diff-here
       (gemini-companion-diff--shown)
@@ -279,6 +280,20 @@ Killing the buffer rejects DIFF."
   (add-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed nil t))
 (put 'gemini-companion-diff--buffer-killed 'permanent-local-hook t)
 
+(defun gemini-companion-diff-forsake ()
+  "Let the current buffer, one of a diff's, be killed without ending that."
+  (setq gemini-companion-diff-here nil)
+  (remove-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed t))
+
+(defun gemini-companion-diff-discard (buffer)
+  "Kill BUFFER if it is live, without ending the diff that it belongs to."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (gemini-companion-diff-forsake)
+      (set-buffer-modified-p nil))
+    (let ((kill-buffer-query-functions nil))
+      (kill-buffer buffer))))
+
 (defun gemini-companion-diff--buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
 One that is put back loses all its buffers but the proposal's."
@@ -377,7 +392,8 @@ Another one that is shown is put back: it waits again, with the
 edits that the person made in its proposal."
   (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
-         (pop-to-buffer (gemini-companion-diff-proposal-buffer diff)))
+         (pop-to-buffer (or (gemini-companion-diff-main diff)
+                            (gemini-companion-diff-proposal-buffer diff))))
         ((not (gemini-companion-diff--frame-p))
          (user-error "There is no frame to show a review in"))
         (t
@@ -511,7 +527,7 @@ that is shown."
 
 (defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."
-  (let ((diff (or diff (gemini-companion-diff--current))))
+  (let ((diff (or diff (gemini-companion-diff-current))))
     (unless (gemini-companion-diff--open-p diff)
       (user-error "This review has ended already: %s"
                   (gemini-companion-diff-state diff)))

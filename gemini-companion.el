@@ -35,7 +35,7 @@
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
-;; -reason (why one was rejected), -auto (those accepted unseen), -ediff (how
+;; -reason (why one was rejected), -auto (those accepted unseen), -view (how
 ;; they look), -reconcile (buffers of written files), -session (the connected
 ;; CLIs), -terminal (environment of what Emacs starts), -server (the Python
 ;; process) and -install (the Python packages that it needs).
@@ -54,6 +54,8 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
+(require 'gemini-companion-view)
+(require 'gemini-companion-windows)
 (require 'seq)
 
 (defgroup gemini-companion nil
@@ -82,9 +84,6 @@
 
 (defvar gemini-companion--untold nil
   "Diffs whose outcome has not left for the CLI, the last one first.")
-
-(autoload 'gemini-companion-ediff-show "gemini-companion-ediff")
-(declare-function gemini-companion-ediff-forget "gemini-companion-ediff")
 
 ;;;; Wiring
 
@@ -225,7 +224,7 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
      (setq gemini-companion-mode nil
            gemini-companion-last-problem (error-message-string problem))
      (signal (car problem) (cdr problem))))
-  (gemini-companion-diff-start #'gemini-companion-ediff-show
+  (gemini-companion-diff-start #'gemini-companion-view-show
                                #'gemini-companion--tell-outcome
                                #'gemini-companion-auto-take)
   (gemini-companion-context-start #'gemini-companion--tell-context)
@@ -247,8 +246,7 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-list-stop)
   (gemini-companion-reason-stop)
   (gemini-companion-auto-stop)
-  (when (featurep 'gemini-companion-ediff)
-    (gemini-companion-ediff-forget))
+  (gemini-companion-windows-forget)
   (gemini-companion-context-stop)
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)

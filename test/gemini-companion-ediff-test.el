@@ -9,38 +9,7 @@
 ;;; Code:
 
 (require 'gemini-companion-ediff)
-(require 'gemini-companion-test-helper)
-
-(defmacro gemini-companion-ediff-test-with (files &rest body)
-  "Show proposals as Ediff sessions while BODY is run in a folder with FILES.
-`outcomes' holds what was told, the last one first."
-  (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let ((gemini-companion-review-arrival 'now)
-           (inhibit-message t)
-           outcomes)
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
-         (unwind-protect
-             (progn
-               (delete-other-windows)
-               (gemini-companion-diff-start
-                #'gemini-companion-ediff-show
-                (lambda (diff)
-                  (push (list (gemini-companion-diff-id diff)
-                              (gemini-companion-diff-state diff)
-                              (gemini-companion-diff-accepted-text diff))
-                        outcomes)))
-               ,@body)
-           (gemini-companion-diff-stop 'dismissed))))))
-
-(defun gemini-companion-ediff-test-show (file text)
-  "Propose TEXT for FILE and return the diff when it is shown."
-  (gemini-companion-diff-open 1 '(:id "one") (expand-file-name file) text)
-  (let ((diff (car (gemini-companion-diffs))))
-    (gemini-companion-test-eventually
-      (eq 'shown (gemini-companion-diff-state diff)))
-    diff))
+(require 'gemini-companion-review-test-helper)
 
 (defun gemini-companion-ediff-test-panel ()
   "Return the control panel of the review, or nil."
@@ -48,27 +17,18 @@
               (string-prefix-p "*Ediff Control Panel" (buffer-name buffer)))
             (buffer-list)))
 
-(defun gemini-companion-ediff-test-layout ()
-  "Return all about the windows of the frame, as a string."
-  (format "%S" (window-state-get (frame-root-window))))
-
-(defun gemini-companion-ediff-test-text (name)
-  "Return the text of the buffer NAME."
-  (with-current-buffer name
-    (buffer-substring-no-properties (point-min) (point-max))))
-
 (ert-deftest gemini-companion-ediff-leaves-windows-and-buffers-as-they-were ()
-  (gemini-companion-ediff-test-with '(("a.el" "(old)\n") ("b" "b\n"))
+  (gemini-companion-test-with-reviews '(("a.el" "(old)\n") ("b" "b\n"))
     (find-file (expand-file-name "a.el" folder))
     (split-window-right)
     (other-window 1)
     (find-file (expand-file-name "b" folder))
-    (let ((layout (gemini-companion-ediff-test-layout))
+    (let ((layout (gemini-companion-test-layout))
           (buffers (buffer-list)))
-      (gemini-companion-ediff-test-show "a.el" "(new)\n")
+      (gemini-companion-test-show "a.el" "(new)\n")
       (should (gemini-companion-ediff-test-panel))
       (gemini-companion-diff-accept)
-      (should (equal layout (gemini-companion-ediff-test-layout)))
+      (should (equal layout (gemini-companion-test-layout)))
       (should-not (seq-difference (seq-remove (lambda (buffer)
                                                 (string-prefix-p
                                                  " " (buffer-name buffer)))
@@ -77,7 +37,7 @@
       (should (equal '((1 accepted "(new)\n")) outcomes)))))
 
 (ert-deftest gemini-companion-ediff-focuses-no-other-file-meanwhile ()
-  (gemini-companion-ediff-test-with '(("a" "old\n") ("b" "b\n"))
+  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "b\n"))
     (find-file (expand-file-name "b" folder))
     (select-window (split-window-right))
     (find-file (expand-file-name "a" folder))
@@ -87,32 +47,32 @@
       (add-hook 'buffer-list-update-hook note)
       (unwind-protect
           (progn
-            (gemini-companion-ediff-test-show "a" "new\n")
+            (gemini-companion-test-show "a" "new\n")
             (gemini-companion-diff-accept))
         (remove-hook 'buffer-list-update-hook note))
       (should focused)
       (should-not (member (expand-file-name "b" folder) focused)))))
 
 (ert-deftest gemini-companion-ediff-opens-from-a-side-window ()
-  (gemini-companion-ediff-test-with '(("a" "old\n"))
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
     (find-file (expand-file-name "a" folder))
     (select-window (display-buffer-in-side-window (get-buffer "*scratch*")
                                                   '((side . bottom))))
-    (let ((layout (gemini-companion-ediff-test-layout))
+    (let ((layout (gemini-companion-test-layout))
           (selected (selected-window)))
-      (gemini-companion-ediff-test-show "a" "new\n")
+      (gemini-companion-test-show "a" "new\n")
       (gemini-companion-diff-reject)
-      (should (equal layout (gemini-companion-ediff-test-layout)))
+      (should (equal layout (gemini-companion-test-layout)))
       (should (eq selected (selected-window)))
       (should (equal '((1 rejected nil)) outcomes))
       (delete-window))))
 
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
-  (gemini-companion-ediff-test-with '(("a" "\uFEFFone\r\ntwo\r\n"))
+  (gemini-companion-test-with-reviews '(("a" "\uFEFFone\r\ntwo\r\n"))
     (with-current-buffer (find-file-noselect (expand-file-name "a" folder))
       (insert "unsaved")
-      (gemini-companion-ediff-test-show "a" "one\n2\n")
-      (should (equal "one\ntwo\n" (gemini-companion-ediff-test-text
+      (gemini-companion-test-show "a" "one\n2\n")
+      (should (equal "one\ntwo\n" (gemini-companion-test-text
                                    "*gemini original: a*")))
       (should (string-match-p "unsaved changes here"
                               (format "%s" (buffer-local-value
@@ -126,23 +86,23 @@
     (let ((file (expand-file-name "latin" folder))
           (coding-system-for-write 'latin-1))
       (write-region "caf\u00e9\n" nil file nil 'silent)
-      (should (equal '("caf\uFFFD\n" "not UTF-8")
-                     (gemini-companion-ediff--original file))))))
+      (should (equal '("caf\uFFFD\n" "latin-1 file")
+                     (gemini-companion-look-original file))))))
 
 (ert-deftest gemini-companion-ediff-shows-a-new-file-and-creates-nothing ()
-  (gemini-companion-ediff-test-with '()
+  (gemini-companion-test-with-reviews '()
     (dotimes (_ 2)
-      (gemini-companion-ediff-test-show "new/a.py" "def f(): pass\n")
-      (should (equal "" (gemini-companion-ediff-test-text
+      (gemini-companion-test-show "new/a.py" "def f(): pass\n")
+      (should (equal "" (gemini-companion-test-text
                          "*gemini original: a.py*")))
       (gemini-companion-diff-reject)
       (should-not (file-exists-p (expand-file-name "new" folder))))))
 
 (ert-deftest gemini-companion-ediff-has-the-mode-of-the-file-and-runs-no-hook ()
-  (gemini-companion-ediff-test-with '(("a.el" "(defun old ())\n"))
+  (gemini-companion-test-with-reviews '(("a.el" "(defun old ())\n"))
     (let* (ran
            (emacs-lisp-mode-hook (list (lambda () (setq ran t))))
-           (diff (gemini-companion-ediff-test-show "a.el" "(defun new ())\n")))
+           (diff (gemini-companion-test-show "a.el" "(defun new ())\n")))
       (dolist (buffer (list (gemini-companion-diff-proposal-buffer diff)
                             (get-buffer "*gemini original: a.el*")))
         (with-current-buffer buffer
@@ -151,15 +111,15 @@
       (should-not ran))))
 
 (ert-deftest gemini-companion-ediff-shows-a-null-character ()
-  (gemini-companion-ediff-test-with '(("a" "one\0\ntwo\n"))
-    (gemini-companion-ediff-test-show "a" "one\0\n2\n")
+  (gemini-companion-test-with-reviews '(("a" "one\0\ntwo\n"))
+    (gemini-companion-test-show "a" "one\0\n2\n")
     (should (equal 1 (buffer-local-value 'ediff-number-of-differences
                                          (gemini-companion-ediff-test-panel))))
     (gemini-companion-diff-accept)
     (should (equal '((1 accepted "one\0\n2\n")) outcomes))))
 
 (ert-deftest gemini-companion-ediff-says-that-nothing-would-change ()
-  (gemini-companion-ediff-test-with '(("a" "same\n"))
+  (gemini-companion-test-with-reviews '(("a" "same\n"))
     (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
                                 "same\n")
     (let ((diff (car (gemini-companion-diffs))))
@@ -168,8 +128,8 @@
       (should (eq 'pending (gemini-companion-diff-state diff))))))
 
 (ert-deftest gemini-companion-ediff-says-that-an-edit-is-too-large ()
-  (gemini-companion-ediff-test-with '(("a" "small\n"))
-    (let ((text (make-string (1+ gemini-companion-ediff--largest) ?x)))
+  (gemini-companion-test-with-reviews '(("a" "small\n"))
+    (let ((text (make-string (1+ gemini-companion-review-limit) ?x)))
       (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
                                   text)
       (let ((diff (car (gemini-companion-diffs))))
@@ -179,12 +139,12 @@
         (should (equal text (gemini-companion-diff-close 1 'closed)))))))
 
 (ert-deftest gemini-companion-ediff-killing-any-buffer-rejects ()
-  (gemini-companion-ediff-test-with '(("a" "old\n"))
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
     (dolist (pick (list #'gemini-companion-ediff-test-panel
                         (lambda () "*gemini original: a*")
                         (lambda () "*gemini proposal: a*")))
       (setq outcomes nil)
-      (gemini-companion-ediff-test-show "a" "new\n")
+      (gemini-companion-test-show "a" "new\n")
       (kill-buffer (funcall pick))
       (should (equal '((1 rejected nil)) outcomes))
       (should-not (gemini-companion-ediff-test-panel))
@@ -192,7 +152,7 @@
       (should-not (get-buffer "*gemini proposal: a*")))))
 
 (ert-deftest gemini-companion-ediff-leaves-another-session-alone ()
-  (gemini-companion-ediff-test-with '(("a" "old\n") ("x" "1\n") ("y" "2\n"))
+  (gemini-companion-test-with-reviews '(("a" "old\n") ("x" "1\n") ("y" "2\n"))
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
           (x (find-file-noselect (expand-file-name "x" folder)))
           (y (find-file-noselect (expand-file-name "y" folder))))
@@ -200,7 +160,7 @@
       (let ((theirs (gemini-companion-ediff-test-panel)))
         (unwind-protect
             (progn
-              (gemini-companion-ediff-test-show "a" "new\n")
+              (gemini-companion-test-show "a" "new\n")
               (gemini-companion-diff-accept)
               (should (buffer-live-p theirs))
               (should (eq theirs (car ediff-session-registry))))
@@ -208,10 +168,10 @@
             (ediff-really-quit nil)))))))
 
 (ert-deftest gemini-companion-ediff-without-a-diff-program-says-so ()
-  (gemini-companion-ediff-test-with '(("a" "old\n"))
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let ((ediff-diff-program "no-such-diff")
           (ediff-diff-options "")
-          (layout (gemini-companion-ediff-test-layout)))
+          (layout (gemini-companion-test-layout)))
       (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
                                   "new\n")
       (let ((diff (car (gemini-companion-diffs))))
@@ -220,14 +180,14 @@
         (should-not (get-buffer "*gemini original: a*"))
         (should-not (get-buffer "*ediff-errors*"))
         (should-not (get-buffer "*ediff-diff*"))
-        (should (equal layout (gemini-companion-ediff-test-layout)))
+        (should (equal layout (gemini-companion-test-layout)))
         (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
 
 (ert-deftest gemini-companion-ediff-put-back-keeps-edits-and-nothing-else ()
-  (gemini-companion-ediff-test-with '(("a.el" "(old)\n") ("b" "b\n"))
+  (gemini-companion-test-with-reviews '(("a.el" "(old)\n") ("b" "b\n"))
     (find-file (expand-file-name "b" folder))
-    (let* ((layout (gemini-companion-ediff-test-layout))
-           (first (gemini-companion-ediff-test-show "a.el" "(new)\n"))
+    (let* ((layout (gemini-companion-test-layout))
+           (first (gemini-companion-test-show "a.el" "(new)\n"))
            (buffer (gemini-companion-diff-proposal-buffer first)))
       (with-current-buffer buffer
         (goto-char (point-max))
@@ -250,6 +210,6 @@
       (gemini-companion-diff-reject)
       (should (equal '((2 rejected nil) (1 accepted "(new)\n(mine)\n"))
                      outcomes))
-      (should (equal layout (gemini-companion-ediff-test-layout))))))
+      (should (equal layout (gemini-companion-test-layout))))))
 
 ;;; gemini-companion-ediff-test.el ends here

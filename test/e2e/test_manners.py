@@ -99,4 +99,4 @@ def test_tab_of_a_review_is_as_before_when_it_is_visited_again(
 
     emacs.eval("(tab-bar-select-tab 1)")
     emacs.holds('(equal "a.txt" (e2e-windows))')
-    assert emacs.eval("gemini-companion-ediff--left") == "nil"
+    assert emacs.eval("gemini-companion-windows--left") == "nil"

@@ -1,0 +1,153 @@
+;;; gemini-companion-look.el --- What all views of a proposal share  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+
+;;; Commentary:
+
+;; The file that a proposal would change, as Gemini CLI reads it, in a buffer
+;; of its own; colours for the buffers of a review; and their header lines.
+;; Nothing here knows how the two texts are compared, nor where they are shown.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-session)
+(require 'seq)
+
+(defvar-local gemini-companion-look-remarks nil
+  "What a person should know of the original in this buffer, strings.")
+(put 'gemini-companion-look-remarks 'permanent-local t)
+
+;;;; Original
+
+(defun gemini-companion-look-original (file)
+  "Return the text of FILE as known to Gemini CLI, and remarks on it.
+The value is a cons of the text and a list of strings."
+  (if (not (file-exists-p file))
+      (cons "" '("new file"))
+    (with-temp-buffer
+      (let ((file-name-handler-alist nil))
+        (insert-file-contents-literally file))
+      (let ((latin (gemini-companion-look--latin-p)))
+        (decode-coding-region (point-min) (point-max) 'utf-8-unix)
+        (gemini-companion-look--replace "\\`\uFEFF" "")
+        (gemini-companion-look--replace "\r\n" "\n")
+        (let ((raw (gemini-companion-look--replace
+                    (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD")))
+          (cons (buffer-string)
+                (append (and raw (list (if latin "latin-1 file" "not UTF-8")))
+                        (and (gemini-companion-look--unsaved-p file)
+                             '("unsaved changes here")))))))))
+
+(defun gemini-companion-look--latin-p ()
+  "Return non-nil if the bytes of the current buffer are all of Latin-1.
+Those that it keeps for control characters are in hardly any text."
+  (goto-char (point-min))
+  (not (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t)))
+
+(defun gemini-companion-look--replace (regexp text)
+  "Replace what matches REGEXP in the current buffer by TEXT.
+Return non-nil if there was any."
+  (goto-char (point-min))
+  (let (found)
+    (while (re-search-forward regexp nil t)
+      (setq found t)
+      (replace-match text t t))
+    found))
+
+(defun gemini-companion-look--unsaved-p (file)
+  "Return non-nil if a buffer of FILE has unsaved text."
+  (when-let* ((buffer (find-buffer-visiting file)))
+    (buffer-modified-p buffer)))
+
+(defun gemini-companion-look-original-buffer (diff text remarks)
+  "Return a read-only buffer with TEXT, what DIFF would change.
+REMARKS, a list of strings, are shown in its header line."
+  (let ((directory (buffer-local-value
+                    'default-directory
+                    (gemini-companion-diff-proposal-buffer diff))))
+    (with-current-buffer
+        (generate-new-buffer (format "*gemini original: %s*"
+                                     (gemini-companion-diff-name diff)))
+      (setq default-directory directory
+            gemini-companion-look-remarks remarks)
+      (buffer-disable-undo)
+      (insert text)
+      (goto-char (point-min))
+      (set-buffer-modified-p nil)
+      (setq buffer-read-only t)
+      (gemini-companion-diff-adopt diff)
+      (current-buffer))))
+
+;;;; Colours
+
+(defun gemini-companion-look-colour (file)
+  "Highlight the current buffer as FILE would be, and run no hook for it."
+  (let ((enable-local-variables nil)
+        (enable-dir-local-variables nil)
+        ;; Some modes tell what they guess.
+        (inhibit-message t))
+    ;; A mode of the person's may fail without a file; colours are no reason
+    ;; to show no review.
+    (with-demoted-errors "Mode for the review: %S"
+      (delay-mode-hooks
+        (let ((buffer-file-name file))
+          (set-auto-mode))
+        ;; Its globalized mode hangs on the delayed hook.
+        (font-lock-mode 1)))))
+
+;;;; Header line
+
+(defun gemini-companion-look-header (&rest parts)
+  "Return a header line of PARTS, strings or nil, two blanks between them."
+  (list " " (replace-regexp-in-string "%" "%%"
+                                      (string-join (delq nil parts) "  ")
+                                      t t)))
+
+(defun gemini-companion-look-keys (&rest commands)
+  "Return what the keys in the current buffer do, as a line of text.
+COMMANDS are a plist of commands and what a person calls them."
+  (mapconcat (pcase-lambda (`(,command ,name))
+               (concat (substitute-command-keys
+                        (format "\\[%s]" command))
+                       " " name))
+             (seq-partition commands 2)
+             "  "))
+
+(defun gemini-companion-look-dropped (count total)
+  "Return how many hunks are dropped, or nil if COUNT is zero.
+TOTAL is a function that returns how many there are."
+  (unless (zerop count)
+    (propertize (format "%d of %d hunks dropped" count (funcall total))
+                'face 'warning)))
+
+(defun gemini-companion-look-subject (diff remarks)
+  "Return what DIFF is about: its file, REMARKS, and which CLI proposes it."
+  (string-join
+   (append (list (propertize (gemini-companion-diff-name diff)
+                             'face 'bold))
+           (mapcar (lambda (remark) (propertize remark 'face 'warning))
+                   remarks)
+           (list (gemini-companion-session-name
+                  (gemini-companion-diff-session diff))))
+   ", "))
+
+(provide 'gemini-companion-look)
+;;; gemini-companion-look.el ends here

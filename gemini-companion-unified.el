@@ -1,0 +1,607 @@
+;;; gemini-companion-unified.el --- A proposal as a unified diff  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+
+;;; Commentary:
+
+;; One way to look at a diff: what `diff -u' says, in one window, read-only.
+;; It compares the original with the full text of the proposal, so that hunks
+;; that are dropped stay there, and are shown as dropped.  What is sent is the
+;; proposal buffer, which can be edited in the same window.  Loaded with the
+;; first review of its kind, as it loads Diff mode.
+
+;;; Code:
+
+(require 'diff)
+(require 'diff-mode)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-hunks)
+(require 'gemini-companion-look)
+(require 'gemini-companion-windows)
+(require 'seq)
+
+(defconst gemini-companion-unified--wait 0.3
+  "For how many seconds the text of a diff is waited for.
+One that takes longer appears when it is there.")
+
+(defconst gemini-companion-unified--refined (* 512 1024)
+  "Size of a diff above which changed words are not marked.")
+
+(defconst gemini-companion-unified--header-re
+  (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
+          " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@")
+  "What the first line of a hunk looks like.")
+
+;;;; Keys
+
+(defvar gemini-companion-unified-keys
+  (let ((map (make-sparse-keymap)))
+    (define-key map "x" #'gemini-companion-review-toggle-hunk)
+    (define-key map "k" #'gemini-companion-review-toggle-hunk)
+    (define-key map "e" #'gemini-companion-review-edit)
+    (define-key map "o" #'gemini-companion-review-edit)
+    (define-key map (kbd "RET") #'gemini-companion-review-edit)
+    (define-key map "g" #'gemini-companion-unified-refresh)
+    (define-key map "q" #'gemini-companion-diff-quit)
+    ;; What would change the file, or this text alone.
+    (dolist (command '( diff-add-change-log-entries-other-window
+                        diff-apply-buffer diff-apply-hunk
+                        diff-context->unified
+                        diff-delete-trailing-whitespace diff-ediff-patch
+                        diff-file-kill diff-goto-source diff-hunk-kill
+                        diff-ignore-whitespace-hunk diff-kill-applied-hunks
+                        diff-refresh-hunk diff-reverse-direction
+                        diff-revert-and-kill-hunk diff-split-hunk
+                        diff-test-hunk diff-undo diff-unified->context))
+      (define-key map (vector 'remap command)
+                  #'gemini-companion-unified-not-here))
+    map)
+  "Keys in the unified diff of a proposal, beside those of a review.")
+
+(declare-function gemini-companion-review-toggle-hunk "gemini-companion-view")
+(declare-function gemini-companion-review-edit "gemini-companion-view")
+
+(define-derived-mode gemini-companion-unified-mode diff-mode "Proposal"
+  "Show a proposal of Gemini CLI as a unified diff.
+\\{gemini-companion-unified-keys}"
+  ;; It would open the file to learn its colours.
+  (setq-local diff-font-lock-syntax nil)
+  ;; Before those of Diff mode for buffers that are read-only.
+  (push (cons 'gemini-companion-unified--original
+              gemini-companion-unified-keys)
+        minor-mode-overriding-map-alist))
+
+(defun gemini-companion-unified-not-here ()
+  "Say that this command of Diff mode is of no use in a review."
+  (interactive)
+  (user-error
+   "Not in a review; %s"
+   (substitute-command-keys
+    "\\[gemini-companion-review-edit] edits the proposal, \
+\\[gemini-companion-review-toggle-hunk] drops a hunk")))
+
+;;;; State
+
+(defvar-local gemini-companion-unified--original nil
+  "The buffer with the original that this diff is about.")
+
+(defvar-local gemini-companion-unified--process nil
+  "The process that makes this diff anew, or nil.")
+
+(defvar-local gemini-companion-unified--diff nil
+  "The buffer with the unified diff of this proposal, or nil.")
+(put 'gemini-companion-unified--diff 'permanent-local t)
+
+(defvar-local gemini-companion-unified--stale nil
+  "Non-nil if the proposal has changed since this diff was made.
+It is the timer that makes it anew, or t.")
+
+(defvar gemini-companion-unified--dropping nil
+  "Non-nil while this file changes a proposal.")
+
+;;;; View
+
+(defun gemini-companion-unified-open (diff original frame)
+  "Show DIFF, an edit of the text in ORIGINAL, as a unified diff on FRAME.
+The value is a plist; see `gemini-companion-view--kinds'."
+  (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
+         (buffer (gemini-companion-unified--buffer diff original)))
+    (condition-case problem
+        (progn
+          (gemini-companion-unified--make buffer)
+          (gemini-companion-windows-in-frame
+           frame
+           (lambda ()
+             (setf (gemini-companion-diff-frame diff)
+                   (window-frame (gemini-companion-unified--display
+                                  buffer diff))))))
+      (error
+       (gemini-companion-unified--close buffer proposal)
+       (signal (car problem) (cdr problem))))
+    (with-current-buffer proposal
+      (setq gemini-companion-unified--diff buffer)
+      (add-hook 'after-change-functions #'gemini-companion-unified--changed
+                nil t))
+    (list :buffers (list buffer proposal)
+          :main buffer
+          :hunk #'gemini-companion-unified--toggle
+          :edit (lambda () (gemini-companion-unified--edit buffer proposal))
+          :close (lambda ()
+                   (gemini-companion-unified--close buffer proposal)))))
+
+(defun gemini-companion-unified--buffer (diff original)
+  "Return a new buffer for the unified diff of DIFF, an edit of ORIGINAL."
+  (with-current-buffer
+      (generate-new-buffer (format "*gemini diff: %s*"
+                                   (gemini-companion-diff-name diff)))
+    (let ((diff-default-read-only t)
+          (diff-update-on-the-fly nil))
+      (gemini-companion-unified-mode))
+    (buffer-disable-undo)
+    (setq default-directory (buffer-local-value 'default-directory original)
+          gemini-companion-unified--original original)
+    (gemini-companion-diff-adopt diff)
+    (current-buffer)))
+
+(defun gemini-companion-unified--display (buffer diff)
+  "Show and select BUFFER, the view of DIFF, and return its window.
+It takes the window of the file if that is on this frame, or the
+selected one; a person's `display-buffer-alist' comes first."
+  (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
+         (window (and file (get-buffer-window file)))
+         (switch-to-buffer-obey-display-actions nil))
+    (when (and window (not (window-dedicated-p window))
+               (not (window-parameter window 'window-side)))
+      (select-window window))
+    (select-window
+     (or (display-buffer buffer '((display-buffer-reuse-window
+                                   display-buffer-same-window
+                                   display-buffer-use-some-window
+                                   gemini-companion-unified--any-window)
+                                  (inhibit-switch-frame . t)))
+         (gemini-companion-unified--any-window buffer nil)))))
+
+(defun gemini-companion-unified--any-window (buffer _alist)
+  "Show BUFFER in the first window of the frame, whatever it is for."
+  (gemini-companion-windows-make-room buffer))
+
+(defun gemini-companion-unified--close (buffer proposal)
+  "End the view in BUFFER of PROPOSAL, and leave the windows as they are."
+  (when (buffer-live-p proposal)
+    (with-current-buffer proposal
+      (setq gemini-companion-unified--diff nil)
+      (remove-hook 'after-change-functions
+                   #'gemini-companion-unified--changed t)))
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (when (timerp gemini-companion-unified--stale)
+        (cancel-timer gemini-companion-unified--stale))
+      (when gemini-companion-unified--process
+        (gemini-companion-unified--end gemini-companion-unified--process)))
+    (gemini-companion-diff-discard buffer)))
+
+;;;; Text
+
+(defun gemini-companion-unified--make (buffer)
+  "Have `diff' make the text of BUFFER anew."
+  (with-current-buffer buffer
+    (when gemini-companion-unified--process
+      (gemini-companion-unified--end gemini-companion-unified--process))
+    (setq gemini-companion-unified--stale nil
+          gemini-companion-unified--process
+          (gemini-companion-unified--run buffer))
+    (gemini-companion-unified--set-header)
+    (let ((process gemini-companion-unified--process)
+          (end (+ (float-time) gemini-companion-unified--wait)))
+      (while (and (process-live-p process) (< (float-time) end))
+        ;; No timer may run meanwhile.
+        (accept-process-output process 0.05 nil 1))
+      (unless (process-live-p process)
+        (gemini-companion-unified--take process)))))
+
+(defun gemini-companion-unified--run (buffer)
+  "Start `diff' for BUFFER, and return its process."
+  (unless (executable-find diff-command)
+    (user-error "Cannot find the program %s; install it or customize \
+`diff-command'"
+                diff-command))
+  (let* ((diff gemini-companion-diff-here)
+         (file (abbreviate-file-name (gemini-companion-diff-file-path diff)))
+         (default-directory "/")
+         (old (gemini-companion-unified--file
+               gemini-companion-unified--original))
+         (new (gemini-companion-unified--file
+               (gemini-companion-diff-proposal-buffer diff)))
+         (out (make-temp-file "gemini-companion-"))
+         ;; Not by a pipe, as a garbage collection would come with each
+         ;; piece of it.
+         (command (format "%s --text -u --label %s --label %s %s %s >%s"
+                          (shell-quote-argument diff-command)
+                          (shell-quote-argument (concat file "\tas it is"))
+                          (shell-quote-argument (concat file "\tproposed"))
+                          (shell-quote-argument old)
+                          (shell-quote-argument new)
+                          (shell-quote-argument out)))
+         (process (make-process
+                   :name "gemini-companion-diff" :noquery t
+                   :connection-type 'pipe
+                   :command (list shell-file-name shell-command-switch command)
+                   :sentinel (lambda (process _event)
+                               (gemini-companion-unified--take process)))))
+    (process-put process :files (list out old new))
+    (process-put process :view buffer)
+    process))
+
+(defun gemini-companion-unified--file (buffer)
+  "Write the full text of BUFFER to a new private file, and return its name."
+  (let ((text (and (with-current-buffer buffer
+                     (gemini-companion-hunks-dropped))
+                   (gemini-companion-hunks-full-text buffer)))
+        (coding-system-for-write 'utf-8-emacs-unix)
+        (file (make-temp-file "gemini-companion-")))
+    (with-current-buffer buffer
+      (save-restriction
+        (widen)
+        (write-region text nil file nil 'silent)))
+    file))
+
+(defun gemini-companion-unified--take (process)
+  "Show the text that PROCESS, if it has just ended, has made."
+  (when-let* ((files (and (not (process-live-p process))
+                          (process-get process :files)))
+              (buffer (process-get process :view)))
+    (when (and (buffer-live-p buffer)
+               (eq process (buffer-local-value
+                            'gemini-companion-unified--process buffer)))
+      (with-current-buffer buffer
+        (setq gemini-companion-unified--process nil)
+        (gemini-companion-unified--fill process (car files))
+        (gemini-companion-unified--mark-all)
+        (gemini-companion-unified--set-header)))
+    (gemini-companion-unified--end process)))
+
+(defun gemini-companion-unified--end (process)
+  "End PROCESS, that of a diff, and delete its files."
+  (let ((files (process-get process :files)))
+    (process-put process :files nil)
+    (delete-process process)
+    (mapc #'delete-file files)))
+
+(defun gemini-companion-unified--fill (process file)
+  "Make what PROCESS wrote to FILE the text of the current buffer.
+The windows stay at their line."
+  (let ((places (mapcar (lambda (window)
+                          (list window
+                                (line-number-at-pos (window-point window))
+                                (line-number-at-pos (window-start window))))
+                        (get-buffer-window-list nil nil t)))
+        (line (line-number-at-pos))
+        (inhibit-read-only t)
+        (coding-system-for-read 'utf-8-emacs-unix))
+    (erase-buffer)
+    (insert-file-contents file)
+    (when (zerop (buffer-size))
+      (insert (if (< 1 (process-exit-status process))
+                  (format "%s failed; see another view by %s.\n"
+                          diff-command
+                          (substitute-command-keys
+                           "\\[gemini-companion-review-switch-view]"))
+                "There is no difference left.\n")))
+    (setq-local diff-refine (and (< (buffer-size)
+                                    gemini-companion-unified--refined)
+                                 (default-value 'diff-refine)))
+    (set-buffer-modified-p nil)
+    (goto-char (gemini-companion-hunks-line-position line))
+    (pcase-dolist (`(,window ,point ,start) places)
+      (set-window-point window (gemini-companion-hunks-line-position point))
+      (set-window-start window (gemini-companion-hunks-line-position start)))))
+
+(defun gemini-companion-unified--changed (&rest _)
+  "Note that the current buffer, a proposal, was changed by the person.
+Its diff is made anew soon, or when the person comes back to it."
+  (let ((buffer gemini-companion-unified--diff))
+    (when (and (buffer-live-p buffer)
+               (not gemini-companion-unified--dropping))
+      (with-current-buffer buffer
+        (unless gemini-companion-unified--stale
+          (setq gemini-companion-unified--stale
+                (run-with-idle-timer 0.5 nil
+                                     #'gemini-companion-unified--follow
+                                     buffer)))))))
+
+(put 'gemini-companion-unified--changed 'permanent-local-hook t)
+
+(defun gemini-companion-unified--follow (buffer)
+  "Make the diff in BUFFER anew if it is on a screen."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq gemini-companion-unified--stale t)
+      (when (get-buffer-window buffer t)
+        (gemini-companion-unified--make buffer)))))
+
+(defun gemini-companion-unified-refresh ()
+  "Make this unified diff anew."
+  (interactive)
+  (gemini-companion-unified--make (current-buffer)))
+
+;;;; Header line
+
+(defun gemini-companion-unified--set-header ()
+  "Say in the header line of the current buffer what a person may do."
+  (setq header-line-format
+        (gemini-companion-look-header
+         (gemini-companion-look-keys
+          'gemini-companion-diff-accept "accept"
+          'gemini-companion-diff-reject "reject")
+         (if gemini-companion-unified--process
+             (propertize "comparing..." 'face 'warning)
+           (gemini-companion-look-dropped
+            (gemini-companion-unified--dropped-count)
+            #'gemini-companion-unified--count))
+         (gemini-companion-look-subject
+          gemini-companion-diff-here
+          (buffer-local-value 'gemini-companion-look-remarks
+                              gemini-companion-unified--original))
+         (gemini-companion-look-keys
+          'gemini-companion-review-toggle-hunk "drop hunk"
+          'gemini-companion-review-edit "edit"
+          'gemini-companion-review-switch-view "Ediff"))))
+
+(defun gemini-companion-unified--count ()
+  "Return how many hunks the current buffer has."
+  (save-excursion
+    (goto-char (point-min))
+    (how-many gemini-companion-unified--header-re)))
+
+(defun gemini-companion-unified--dropped-count ()
+  "Return how many hunks of the current buffer are dropped."
+  (seq-count (lambda (overlay)
+               (eq 'header (overlay-get overlay 'gemini-companion-dropped)))
+             (overlays-in (point-min) (point-max))))
+
+;;;; Hunks
+
+(defun gemini-companion-unified--hunk ()
+  "Return where the hunk at point begins."
+  (save-excursion
+    (end-of-line)
+    (or (re-search-backward gemini-companion-unified--header-re nil t)
+        (user-error "No hunk here"))))
+
+(defun gemini-companion-unified--sides (header)
+  "Return the numbers in the HEADER of a hunk.
+A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
+  (save-excursion
+    (goto-char header)
+    (looking-at gemini-companion-unified--header-re)
+    (pcase-let ((`(,old ,old-count ,new ,new-count)
+                 (mapcar (lambda (group)
+                           (string-to-number (or (match-string group) "1")))
+                         '(1 2 3 4))))
+      ;; A side without lines names the line before it.
+      (list (if (zerop old-count) (1+ old) old) old-count
+            (if (zerop new-count) (1+ new) new) new-count))))
+
+(defun gemini-companion-unified--blocks (header)
+  "Return the blocks of changed lines in the hunk at HEADER, in order.
+Each is a list (OLD OLD-COUNT NEW NEW-COUNT BEG END): lines of the
+original, of the full text of the proposal, and positions here."
+  (pcase-let ((`(,old ,old-left ,new ,new-left)
+               (gemini-companion-unified--sides header))
+              (blocks nil)
+              (block nil))
+    (save-excursion
+      (goto-char header)
+      (forward-line)
+      (while (and (or (< 0 old-left) (< 0 new-left)) (not (eobp)))
+        (let ((sign (char-after)))
+          (cond ((memq sign '(?- ?+))
+                 (unless block
+                   (setq block (list old 0 new 0 (point) (point)))
+                   (push block blocks)))
+                ((not (eq sign ?\\))
+                 (setq block nil)))
+          (unless (memq sign '(?+ ?\\))
+            (setq old (1+ old) old-left (1- old-left))
+            (when block (setf (nth 1 block) (1+ (nth 1 block)))))
+          (unless (memq sign '(?- ?\\))
+            (setq new (1+ new) new-left (1- new-left))
+            (when block (setf (nth 3 block) (1+ (nth 3 block)))))
+          (forward-line)
+          (when block (setf (nth 5 block) (point))))))
+    (nreverse blocks)))
+
+(defun gemini-companion-unified--dropped (block ranges)
+  "Return the overlay of BLOCK in the proposal if it is dropped, or nil.
+RANGES are those of the proposal's dropped hunks."
+  (pcase-let ((`(,_ ,_ ,new ,count . ,_) block))
+    (car (seq-find (pcase-lambda (`(,_ ,first ,lines))
+                     (if (or (zerop count) (zerop lines))
+                         (= first new)
+                       (and (< first (+ new count)) (< new (+ first lines)))))
+                   ranges))))
+
+(defun gemini-companion-unified--toggle ()
+  "Drop the hunk at point from the proposal, or take it back."
+  (when (buffer-local-value 'buffer-read-only
+                            (gemini-companion-diff-proposal-buffer
+                             gemini-companion-diff-here))
+    (user-error "The proposal is read-only"))
+  (cond ((not (derived-mode-p 'gemini-companion-unified-mode))
+         (user-error "Hunks are dropped in the diff"))
+        (gemini-companion-unified--stale
+         (gemini-companion-unified--make (current-buffer))
+         (user-error "The proposal has changed; here is how it differs now"))
+        (gemini-companion-unified--process
+         (user-error "The diff is still being made")))
+  (let* ((header (gemini-companion-unified--hunk))
+         (blocks (gemini-companion-unified--blocks header))
+         (gemini-companion-unified--dropping t))
+    (with-current-buffer (gemini-companion-diff-proposal-buffer
+                          gemini-companion-diff-here)
+      (gemini-companion-unified--toggle-blocks
+       blocks (gemini-companion-hunks-ranges)))
+    (gemini-companion-unified--mark header)
+    (gemini-companion-unified--set-header)))
+
+(defun gemini-companion-unified--toggle-blocks (blocks ranges)
+  "Drop BLOCKS from the current buffer; if all are dropped take them back.
+RANGES are those of the dropped hunks in it."
+  (let ((left (seq-remove (lambda (block)
+                            (gemini-companion-unified--dropped block ranges))
+                          blocks)))
+    (if left
+        (mapc #'gemini-companion-unified--drop left)
+      (mapc #'gemini-companion-hunks-take-back
+            (seq-uniq (mapcar (lambda (block)
+                                (gemini-companion-unified--dropped block
+                                                                   ranges))
+                              blocks)
+                      #'eq)))))
+
+(defun gemini-companion-unified--drop (block)
+  "Drop BLOCK from the current buffer, a proposal."
+  (pcase-let* ((`(,old ,old-count ,new ,new-count . ,_) block)
+               (original (buffer-local-value
+                          'gemini-companion-unified--original
+                          gemini-companion-unified--diff))
+               (text (with-current-buffer original
+                       (buffer-substring-no-properties
+                        (gemini-companion-hunks-line-position old)
+                        (gemini-companion-hunks-line-position
+                         (+ old old-count)))))
+               (beg (gemini-companion-hunks-position new))
+               (end (save-excursion
+                      (save-restriction
+                        (widen)
+                        (goto-char beg)
+                        (forward-line new-count)
+                        (point)))))
+    (gemini-companion-hunks-drop beg end text)))
+
+;;;; Marks
+
+(defun gemini-companion-unified--mark-all ()
+  "Mark the hunks of the current buffer that are dropped."
+  (remove-overlays (point-min) (point-max) 'gemini-companion-dropped 'header)
+  (remove-overlays (point-min) (point-max) 'gemini-companion-dropped 'lines)
+  (let ((ranges (with-current-buffer (gemini-companion-diff-proposal-buffer
+                                      gemini-companion-diff-here)
+                  (gemini-companion-hunks-ranges))))
+    (save-excursion
+      (goto-char (point-min))
+      (while (and ranges
+                  (re-search-forward gemini-companion-unified--header-re nil t))
+        (let* ((header (match-beginning 0))
+               (sides (save-match-data
+                        (gemini-companion-unified--sides header)))
+               (end (+ (nth 2 sides) (nth 3 sides))))
+          (when (<= (nth 1 (car ranges)) end)
+            (gemini-companion-unified--mark header))
+          (while (and ranges (<= (nth 1 (car ranges)) end))
+            (pop ranges)))))))
+
+(defun gemini-companion-unified--mark (header)
+  "Mark the lines of the hunk at HEADER that are dropped."
+  (let* ((blocks (gemini-companion-unified--blocks header))
+         (ranges (with-current-buffer (gemini-companion-diff-proposal-buffer
+                                       gemini-companion-diff-here)
+                   (gemini-companion-hunks-ranges)))
+         (dropped (seq-filter (lambda (block)
+                                (gemini-companion-unified--dropped block
+                                                                   ranges))
+                              blocks))
+         (end (save-excursion (goto-char header) (line-end-position))))
+    (remove-overlays header (1+ end) 'gemini-companion-dropped 'header)
+    (dolist (block blocks)
+      (remove-overlays (nth 4 block) (nth 5 block)
+                       'gemini-companion-dropped 'lines))
+    (dolist (block dropped)
+      (gemini-companion-unified--overlay
+       (nth 4 block) (nth 5 block) 'lines
+       'face 'gemini-companion-dropped 'priority 10))
+    (when dropped
+      (gemini-companion-unified--overlay
+       header end 'header 'after-string
+       (propertize (if (= (length dropped) (length blocks))
+                       " dropped"
+                     " partly dropped")
+                   'face 'warning)))))
+
+(defun gemini-companion-unified--overlay (beg end kind &rest properties)
+  "Put an overlay of KIND with PROPERTIES from BEG to END."
+  (let ((overlay (make-overlay beg end)))
+    (overlay-put overlay 'gemini-companion-dropped kind)
+    (pcase-dolist (`(,property ,value) (seq-partition properties 2))
+      (overlay-put overlay property value))))
+
+;;;; Editing
+
+(defun gemini-companion-unified--edit (buffer proposal)
+  "Show PROPOSAL in the window of BUFFER, its diff, or the other way round."
+  (if (eq (current-buffer) buffer)
+      (let ((place (gemini-companion-unified--place proposal)))
+        (set-window-buffer (selected-window) proposal)
+        (with-current-buffer proposal
+          (unless font-lock-mode
+            (gemini-companion-look-colour
+             (gemini-companion-diff-file-path gemini-companion-diff-here))
+            (gemini-companion-diff-adopt gemini-companion-diff-here))
+          (setq header-line-format (gemini-companion-unified--edit-header))
+          (goto-char place))
+        (set-window-point (selected-window) place))
+    (set-window-buffer (selected-window) buffer)
+    (when (buffer-local-value 'gemini-companion-unified--stale buffer)
+      (gemini-companion-unified--make buffer))))
+
+(defun gemini-companion-unified--edit-header ()
+  "Return the header line of a proposal that is edited."
+  (gemini-companion-look-header
+   (gemini-companion-look-keys 'gemini-companion-diff-accept "accept"
+                               'gemini-companion-diff-reject "reject"
+                               'gemini-companion-review-edit "back to the diff")
+   (gemini-companion-look-subject gemini-companion-diff-here nil)))
+
+(defun gemini-companion-unified--place (proposal)
+  "Return where in PROPOSAL the line at point is."
+  (let* ((header (ignore-error user-error (gemini-companion-unified--hunk)))
+         (line (if header
+                   (nth 2 (gemini-companion-unified--sides header))
+                 1))
+         (end (line-beginning-position)))
+    (when header
+      (save-excursion
+        (goto-char header)
+        (forward-line)
+        (while (< (point) end)
+          (unless (memq (char-after) '(?- ?\\))
+            (setq line (1+ line)))
+          (forward-line))))
+    (with-current-buffer proposal
+      (let ((dropped (seq-find (pcase-lambda (`(,_ ,first ,count))
+                                 (and (<= first line)
+                                      (< line (+ first (max 1 count)))))
+                               (gemini-companion-hunks-ranges))))
+        (if dropped
+            (overlay-start (car dropped))
+          (gemini-companion-hunks-position line))))))
+
+(provide 'gemini-companion-unified)
+;;; gemini-companion-unified.el ends here

@@ -1,0 +1,264 @@
+;;; gemini-companion-view.el --- Which view a review has, and changing it  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+
+;;; Commentary:
+
+;; A review can be looked at in several ways, which offer the same commands.
+;; Which one a diff gets, how it changes to another in the middle of a review,
+;; and what is the same for all: the original, the windows before and after,
+;; limits of size.  How a view looks is known in its own file.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-look)
+(require 'gemini-companion-session)
+(require 'gemini-companion-windows)
+(require 'seq)
+
+(autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
+(autoload 'gemini-companion-unified-open "gemini-companion-unified")
+
+;;;; Customization
+
+(defcustom gemini-companion-review-view 'ediff
+  "How the review of a proposed edit looks.
+`ediff' is an Ediff session, `diff' a unified diff in one window;
+\\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
+changes from one to the other.
+
+Nil means no reviews: Gemini CLI is not offered them, and asks in
+its terminal as it does without an editor; it still knows what you
+work on.  A Gemini CLI that is connected asks once what it is
+offered, so a change to or from nil needs \\[gemini-companion-restart] \
+and then
+\"/ide disable\" and \"/ide enable\" in it; until then, answer in
+its terminal.  The other changes hold from the next review on."
+  :type '(choice (const :tag "Ediff" ediff)
+                 (const :tag "Unified diff" diff)
+                 (const :tag "No reviews, only context" nil))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-ediff-limit (* 5 1024 1024)
+  "Size in bytes above which a review is a unified diff, not Ediff.
+That of the file or of the proposal, whichever is larger."
+  :type 'natnum
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-review-limit (* 20 1024 1024)
+  "Size in bytes above which an edit is not shown at all.
+It is answered in the terminal of Gemini CLI.  That of the file or
+of the proposal, whichever is larger."
+  :type 'natnum
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+;;;; Keys
+
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-v") #'gemini-companion-review-switch-view)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-e") #'gemini-companion-review-edit)
+
+;;;; State
+
+(defconst gemini-companion-view--kinds
+  '((ediff . gemini-companion-ediff-open)
+    (diff . gemini-companion-unified-open))
+  "Alist of a kind of view and the function that opens it.
+It is called with a diff, the buffer of the original and a frame,
+and returns a plist: `:buffers' with those in the windows, `:main'
+with the one to go to, `:hunk' with a function that drops the hunk
+at point or takes it back, `:edit' with one that goes to the
+proposal or back, and `:close' with one that ends the view but
+leaves windows, original and proposal alone.  Its error is shown.")
+
+(cl-defstruct (gemini-companion-view
+               (:constructor gemini-companion-view--make)
+               (:copier nil))
+  "What shows a diff.
+ORIGINAL is the buffer of that name, LAYOUT the windows before the
+review, KIND the key in `gemini-companion-view--kinds', OPEN the
+plist that its function returned, WINDOWS those of its buffers."
+  diff original layout kind open windows)
+
+(defvar gemini-companion-view--all nil
+  "The views that are open.")
+
+(defun gemini-companion-view--here ()
+  "Return the view of the review of the current buffer, or the one shown."
+  (let ((diff (gemini-companion-diff-current)))
+    (or (seq-find (lambda (view) (eq diff (gemini-companion-view-diff view)))
+                  gemini-companion-view--all)
+        (user-error "This proposal is not shown yet"))))
+
+;;;; Showing
+
+(defun gemini-companion-view-show (diff)
+  "Show DIFF; return a function that takes its view away.
+That leaves the proposal buffer alive if its argument is non-nil.
+Signal an error if there is nothing to show, or too much."
+  (let ((kind (gemini-companion-view--kind diff)))
+    (pcase-let ((`(,text . ,remarks) (gemini-companion-look-original
+                                      (gemini-companion-diff-file-path diff))))
+      (when (string= text (gemini-companion-diff-proposal-text diff))
+        (user-error "Gemini CLI proposes no change of %s"
+                    (gemini-companion-diff-name diff)))
+      (let* ((layout (gemini-companion-windows-layout
+                      (gemini-companion-view--frame diff)))
+             (original (gemini-companion-look-original-buffer
+                        diff text remarks))
+             (view (gemini-companion-view--make
+                    :diff diff :original original :layout layout)))
+        (condition-case problem
+            (gemini-companion-view--open view kind)
+          (error
+           (gemini-companion-diff-discard original)
+           (signal (car problem) (cdr problem))))
+        (push view gemini-companion-view--all)
+        (lambda (&optional keep)
+          (gemini-companion-view--hide view keep))))))
+
+(defun gemini-companion-view--kind (diff)
+  "Return the kind of view that DIFF gets, or signal an error."
+  (let ((size (gemini-companion-view--size diff)))
+    (cond ((null gemini-companion-review-view)
+           (user-error "No review of %s, as `gemini-companion-review-view' is \
+nil" (gemini-companion-diff-name diff)))
+          ((< gemini-companion-review-limit size)
+           (user-error "The edit of %s is too large to be shown"
+                       (gemini-companion-diff-name diff)))
+          ((< gemini-companion-ediff-limit size) 'diff)
+          (t gemini-companion-review-view))))
+
+(defun gemini-companion-view--size (diff)
+  "Return the size of the larger side of DIFF."
+  (max (buffer-size (gemini-companion-diff-proposal-buffer diff))
+       (or (file-attribute-size
+            (file-attributes (gemini-companion-diff-file-path diff)))
+           0)))
+
+(defun gemini-companion-view--frame (diff)
+  "Return the frame for DIFF: one with its terminal, or its file."
+  (gemini-companion-windows-frame
+   (delq nil (list (gemini-companion-session-terminal
+                    (gemini-companion-diff-session diff))
+                   (find-buffer-visiting
+                    (gemini-companion-diff-file-path diff))))))
+
+(defun gemini-companion-view--open (view kind)
+  "Open VIEW as one of KIND; if that fails its windows are as before."
+  (let* ((layout (gemini-companion-view-layout view))
+         (diff (gemini-companion-view-diff view))
+         (frame (gemini-companion-windows-layout-frame layout))
+         (open (condition-case problem
+                   (funcall (alist-get kind gemini-companion-view--kinds)
+                            diff (gemini-companion-view-original view) frame)
+                 (error
+                  (gemini-companion-windows-restore layout)
+                  (signal (car problem) (cdr problem))))))
+    (setf (gemini-companion-diff-main diff) (plist-get open :main)
+          (gemini-companion-view-kind view) kind
+          (gemini-companion-view-open view) open
+          (gemini-companion-view-windows view)
+          (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
+                      (plist-get open :buffers)))))
+
+;;;; Leaving
+
+(defun gemini-companion-view--hide (view keep)
+  "Take VIEW away, and its proposal unless KEEP is non-nil.
+If the person has moved to another tab of its frame, the windows stay."
+  (let* ((open (gemini-companion-view-open view))
+         (diff (gemini-companion-view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (setq gemini-companion-view--all (delq view gemini-companion-view--all))
+    (gemini-companion-windows-leave (gemini-companion-view-layout view)
+                                    (plist-get open :buffers)
+                                    (gemini-companion-view-windows view))
+    (gemini-companion-diff-discard (gemini-companion-view-original view))
+    (unless keep
+      (gemini-companion-diff-discard proposal))
+    (funcall (plist-get open :close))
+    (when keep
+      (gemini-companion-view--forsake diff proposal))))
+
+(defun gemini-companion-view--forsake (diff proposal)
+  "Leave PROPOSAL of DIFF, which outlives its view, in nobody's way."
+  (setf (gemini-companion-diff-main diff) nil)
+  (with-current-buffer proposal
+    (setq header-line-format nil))
+  (bury-buffer proposal))
+
+;;;; Commands
+
+(defun gemini-companion-review-switch-view ()
+  "Show this review in another way: as Ediff session or unified diff.
+What you have edited stays, and so do the hunks that you dropped."
+  (interactive)
+  (let* ((view (gemini-companion-view--here))
+         (open (gemini-companion-view-open view))
+         (layout (gemini-companion-view-layout view))
+         (former (gemini-companion-view-kind view))
+         (kind (if (eq former 'ediff) 'diff 'ediff)))
+    (gemini-companion-view--check-switch view kind)
+    (gemini-companion-windows-restore layout)
+    (funcall (plist-get open :close))
+    (condition-case problem
+        (gemini-companion-view--open view kind)
+      (error
+       (gemini-companion-view--open view former)
+       (user-error "%s" (error-message-string problem))))))
+
+(defun gemini-companion-view--check-switch (view kind)
+  "Signal an error if VIEW cannot become one of KIND now."
+  (unless (gemini-companion-windows-shown-p
+           (gemini-companion-view-layout view)
+           (plist-get (gemini-companion-view-open view) :buffers))
+    (user-error "The review is not on this tab"))
+  (when (and (eq kind 'ediff)
+             (< gemini-companion-ediff-limit
+                (gemini-companion-view--size
+                 (gemini-companion-view-diff view))))
+    (user-error "Too large for Ediff; see `gemini-companion-ediff-limit'")))
+
+(defun gemini-companion-review-toggle-hunk ()
+  "Drop the hunk at point from the proposal, or take it back.
+Accepting sends what remains."
+  (interactive)
+  (funcall (plist-get (gemini-companion-view-open
+                       (gemini-companion-view--here))
+                      :hunk)))
+
+(defun gemini-companion-review-edit ()
+  "Go to the proposal to edit it, or from there back to the review."
+  (interactive)
+  (funcall (plist-get (gemini-companion-view-open
+                       (gemini-companion-view--here))
+                      :edit)))
+
+(provide 'gemini-companion-view)
+;;; gemini-companion-view.el ends here

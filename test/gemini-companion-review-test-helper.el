@@ -1,0 +1,64 @@
+;;; gemini-companion-review-test-helper.el --- Reviews in tests  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Reviews on the one frame that batch Emacs has.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-test-helper)
+(require 'gemini-companion-view)
+
+(defmacro gemini-companion-test-with-reviews (files &rest body)
+  "Show proposals while BODY is run in a folder with FILES.
+`outcomes' holds what was told, the last one first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let ((gemini-companion-review-arrival 'now)
+           (inhibit-message t)
+           outcomes)
+       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
+                  #'always))
+         (unwind-protect
+             (progn
+               (delete-other-windows)
+               ;; The first one changes the height in batch.
+               (set-window-configuration (current-window-configuration))
+               (gemini-companion-diff-start
+                #'gemini-companion-view-show
+                (lambda (diff)
+                  (push (list (gemini-companion-diff-id diff)
+                              (gemini-companion-diff-state diff)
+                              (gemini-companion-diff-accepted-text diff))
+                        outcomes)))
+               ,@body)
+           (gemini-companion-diff-stop 'dismissed 'now))))))
+
+(defun gemini-companion-test-show (file text)
+  "Propose TEXT for FILE and return the diff when it is shown."
+  (gemini-companion-diff-open 1 '(:id "one") (expand-file-name file) text)
+  (let ((diff (car (gemini-companion-diffs))))
+    (gemini-companion-test-eventually
+      (eq 'shown (gemini-companion-diff-state diff)))
+    diff))
+
+(defun gemini-companion-test-layout ()
+  "Return all about the windows of the frame, as a string."
+  (format "%S" (window-state-get (frame-root-window))))
+
+(defun gemini-companion-test-text (name)
+  "Return the text of the buffer NAME."
+  (with-current-buffer name
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun gemini-companion-test-file-text (file)
+  "Return the text of FILE."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (buffer-string)))
+
+(provide 'gemini-companion-review-test-helper)
+;;; gemini-companion-review-test-helper.el ends here

@@ -1,0 +1,176 @@
+;;; gemini-companion-view-test.el --- Tests of what the views share  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Changing the view in the middle of a review, and dropping hunks in either.
+
+;;; Code:
+
+(require 'gemini-companion-ediff)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-unified)
+
+(defconst gemini-companion-view-test-edits
+  '(("one change" "a\nb\nc\n" "a\nB\nc\n")
+    ("adjacent changes" "a\nb\nc\nd\ne\n" "A\nb\nC\nd\nE\n")
+    ("lines added and removed" "a\nb\nc\nd\n" "0\na\nb\nd\ne\nf\n")
+    ("no final newline here" "a\nb" "a\nb\nc\n")
+    ("no final newline there" "a\nb\nc\n" "a\nc")
+    ("no final newline at all" "a\nb" "a\nB")
+    ("only the final newline" "a\nb" "a\nb\n")
+    ("only the final newline goes" "a\nb\n" "a\nb")
+    ("empty lines" "\n\n\na\n\n" "\n\na\n\n\n\n")
+    ("not ASCII" "gr\u00fc\u00dfe\n\u65e5\u672c\n\U0001F600\n"
+     "gr\u00fc\u00dfe\n\u4e2d\u6587 e\u0301\n\U0001F600 \u2028 x\n")
+    ("signs of a diff" "--- a\n+++ b\n@@ -1 +1 @@\n\\ No\n"
+     "--- a\n+++ B\n@@ -1 +1 @@\n\\ no\n-x\n")
+    ("carriage returns and nulls" "a\rb\0\nc\n" "a\rB\0\nc\nd\r"))
+  "Proposals: a name, the file and what is proposed.")
+
+(defun gemini-companion-view-test-toggle-all (view)
+  "Press the key for hunks at each hunk of VIEW."
+  (pcase view
+    ('ediff
+     (with-current-buffer (gemini-companion-diff-proposal-buffer
+                           gemini-companion-diff-here)
+       (let ((panel (car ediff-this-buffer-ediff-sessions)))
+         (dotimes (n (buffer-local-value 'ediff-number-of-differences panel))
+           (with-current-buffer panel
+             (ediff-unselect-and-select-difference n nil t)
+             (gemini-companion-review-toggle-hunk))))))
+    ('diff
+     (save-excursion
+       (goto-char (point-min))
+       (while (re-search-forward gemini-companion-unified--header-re nil t)
+         (gemini-companion-review-toggle-hunk))))))
+
+(defun gemini-companion-view-test-count ()
+  "Return what the header line of the current review says is dropped."
+  (let ((text (format "%s" (buffer-local-value
+                            'header-line-format
+                            (gemini-companion-diff-main
+                             (car (gemini-companion-diffs)))))))
+    (and (string-match "[0-9]+ of [0-9]+ hunks dropped" text)
+         (match-string 0 text))))
+
+(ert-deftest gemini-companion-view-drops-and-takes-back-exactly ()
+  (dolist (view '(ediff diff))
+    (pcase-dolist (`(,what ,old ,new ,_) gemini-companion-view-test-edits)
+      (ert-info ((format "%s, %s" view what))
+        (gemini-companion-test-with-reviews `(("a" ,old))
+          (let* ((gemini-companion-review-view view)
+                 (diff (gemini-companion-test-show "a" new)))
+            (with-current-buffer (window-buffer)
+              (should-not (gemini-companion-view-test-count))
+              (gemini-companion-view-test-toggle-all view)
+              (should (gemini-companion-view-test-count))
+              (should (equal old (gemini-companion-diff-proposal-text diff)))
+              (gemini-companion-view-test-toggle-all view)
+              (should-not (gemini-companion-view-test-count))
+              (should (equal new (gemini-companion-diff-proposal-text diff)))
+              (gemini-companion-diff-accept)
+              (should (equal `((1 accepted ,new)) outcomes)))))))))
+
+(ert-deftest gemini-companion-view-sends-what-remains ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-test-with-reviews
+        `(("a" ,(mapconcat #'number-to-string (number-sequence 1 40) "\n")))
+      (let ((gemini-companion-review-view view)
+            (text (gemini-companion-test-file-text "a")))
+        (gemini-companion-test-show
+         "a" (replace-regexp-in-string "^[123]0$" "ten" text))
+        (with-current-buffer (window-buffer)
+          (pcase view
+            ('ediff (ediff-next-difference))
+            ('diff (goto-char (point-min)) (diff-hunk-next 2)))
+          (gemini-companion-review-toggle-hunk)
+          (should (equal "1 of 3 hunks dropped"
+                         (gemini-companion-view-test-count)))
+          (gemini-companion-diff-accept))
+        (should (equal (replace-regexp-in-string "^[13]0$" "ten" text)
+                       (nth 2 (car outcomes))))))))
+
+(ert-deftest gemini-companion-view-switch-keeps-edits-and-dropped-hunks ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+    (find-file (expand-file-name "a" folder))
+    (let* ((opened 0)
+           (gemini-companion-diff-opened-functions
+            (list (lambda (_) (setq opened (1+ opened)))))
+           (layout (gemini-companion-test-layout))
+           (diff (gemini-companion-test-show
+                  "a" "one\n2\n3\n4\n5\n6\n7\n8\nnine\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (gemini-companion-review-toggle-hunk))
+      (gemini-companion-review-switch-view)
+      (should (eq 'gemini-companion-unified-mode
+                  (buffer-local-value 'major-mode (window-buffer))))
+      (should (equal "1 of 2 hunks dropped" (gemini-companion-view-test-count)))
+      (should-not (seq-find (lambda (buffer)
+                              (string-prefix-p "*Ediff" (buffer-name buffer)))
+                            (buffer-list)))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (goto-char (point-max))
+        (insert "mine"))
+      (gemini-companion-review-switch-view)
+      (should (equal "1 of 2 hunks dropped" (gemini-companion-view-test-count)))
+      (should-not (get-buffer "*gemini diff: a*"))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (goto-char (point-min))
+        (gemini-companion-review-toggle-hunk))
+      (should (eq 'shown (gemini-companion-diff-state diff)))
+      (gemini-companion-diff-accept)
+      (should (equal '((1 accepted "one\n2\n3\n4\n5\n6\n7\n8\nnine\nmine"))
+                     outcomes))
+      (should (equal 1 opened))
+      (should (equal layout (gemini-companion-test-layout))))))
+
+(ert-deftest gemini-companion-view-undo-takes-a-hunk-back ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (goto-char (point-min))
+        (forward-line 2)
+        (gemini-companion-review-toggle-hunk)
+        (should (equal "1\n2\n3\n" (buffer-string)))
+        (undo-boundary)
+        (let ((last-command nil)) (undo))
+        (should (equal "1\n2\nnew\n3\n" (buffer-string)))
+        (should-not (gemini-companion-hunks-dropped))
+        (gemini-companion-review-toggle-hunk)
+        (should (equal "1\n2\n3\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-view-nil-leaves-the-answer-to-the-terminal ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((gemini-companion-review-view nil)
+          (layout (gemini-companion-test-layout)))
+      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "2\n")
+      (let ((diff (car (gemini-companion-diffs))))
+        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+        (should (equal layout (gemini-companion-test-layout)))
+        (should (equal "2\n" (gemini-companion-diff-close 1 'closed)))))))
+
+(ert-deftest gemini-companion-view-shows-a-large-edit-as-unified-diff ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((gemini-companion-ediff-limit 100))
+      (gemini-companion-test-show "a" (make-string 101 ?x))
+      (should (get-buffer "*gemini diff: a*"))
+      (with-current-buffer "*gemini diff: a*"
+        (should-error (gemini-companion-review-switch-view)
+                      :type 'user-error)))))
+
+(ert-deftest gemini-companion-view-without-the-other-program-stays ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((diff (gemini-companion-test-show "a" "2\n"))
+          (diff-command "no-such-diff"))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (should-error (gemini-companion-review-switch-view) :type 'user-error))
+      (should (eq 'shown (gemini-companion-diff-state diff)))
+      (should-not (get-buffer "*gemini diff: a*"))
+      (should (buffer-local-value 'ediff-this-buffer-ediff-sessions
+                                  (gemini-companion-diff-proposal-buffer diff)))
+      (gemini-companion-diff-accept)
+      (should (equal '((1 accepted "2\n")) outcomes)))))
+
+;;; gemini-companion-view-test.el ends here
