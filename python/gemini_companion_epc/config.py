@@ -53,8 +53,7 @@ class Config:
     keep_alive: float = 10
     """An idle connection lives this long.
 
-    Node keeps one for 4 s, and must never meet one that we close.  Not much
-    longer: hypercorn keeps one that the client has closed as long, too.
+    Node keeps one for 4 s, and must never meet one that we close.
     """
     comment_interval: float = 20
     """An event stream is never silent for longer."""

@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TypeAlias
 
 from . import __version__, discovery, folder, log
-from .asgi import Asgi
 from .config import Config, parse_start_line
 from .connections import Listener, listen
 from .discovery import Discovery
@@ -23,9 +22,6 @@ from .exceptions import DiscoveryError, StartError
 from .ide import Ide
 from .processes import process_of, watch_process
 from .types import Diff, IdeContext
-
-if TYPE_CHECKING:
-    from hypercorn.typing import ASGIFramework
 
 logger = logging.getLogger(__name__)
 
@@ -261,41 +257,9 @@ class Server:
 
 def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
     # Half a second of imports; until then clients wait in the listen queue.
-    from hypercorn.asyncio import serve
-    from hypercorn.config import Config as HypercornConfig
-    from hypercorn.config import Sockets
-    from hypercorn.protocol.h11 import H11Protocol
+    from .http import serve
 
-    from .tools import session_manager
-
-    async def stay(self: H11Protocol, event: object) -> None:
-        """Go on with HTTP/1.1 whatever the client asks for."""
-
-    # Anybody may ask for HTTP/2, and hypercorn never lets such a connection go.
-    H11Protocol._check_protocol = stay  # type: ignore[method-assign]  # no option
-
-    class Bound(HypercornConfig):
-        def create_sockets(self) -> Sockets:
-            return Sockets([], [listener], [])
-
-    hypercorn = Bound()
-    hypercorn.errorlog = logging.getLogger("hypercorn")
-    hypercorn.graceful_timeout = config.exit_limit
-    hypercorn.keep_alive_timeout = config.keep_alive
-    hypercorn.include_server_header = False
-
-    async def serve_until(stop_http: asyncio.Event) -> None:
-        manager = session_manager(ide, config)
-        app = Asgi(config, listener, ide, manager.handle_request)
-        async with manager.run():
-            await serve(
-                cast("ASGIFramework", app),
-                hypercorn,
-                shutdown_trigger=stop_http.wait,
-                mode="asgi",
-            )
-
-    return serve_until
+    return partial(serve, config, listener, ide)
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

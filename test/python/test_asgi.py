@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Alone
+from conftest import Alone, until
 from fake_cli import VERSION, FakeCli
 from gemini_companion_epc.asgi import without_lone_surrogates
 from gemini_companion_epc.connections import MOST_UNPROVEN
@@ -113,6 +114,27 @@ def test_a_flood_of_connections_keeps_nobody_out(alone: Alone, cli_of: CliOf) ->
             stranger.close()
     alone.do(alone.ide.broadcast, _context("/a"))
     assert _paths(events.next()) == ["/a"]
+
+
+def test_a_connection_that_the_client_has_closed_goes_at_once(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(keep_alive=1000)
+    cli = cli_of(alone)
+    cli.initialize()
+    process = psutil.Process()
+    until(lambda: not _accepted(process, alone.port))
+    for _ in range(20):
+        assert cli.ask("ping", {})["result"] == {}
+    until(lambda: not _accepted(process, alone.port))
+
+
+def _accepted(process: psutil.Process, port: int) -> list[Any]:
+    return [
+        one
+        for one in process.net_connections(kind="tcp4")
+        if one.laddr.port == port and one.raddr
+    ]
 
 
 def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -> None:
