@@ -109,7 +109,7 @@ class Emacs:
     ) -> None:
         self._tools = tools
         self._scratch = scratch
-        self._name = name
+        self.name = name
         init = scratch.root / f"{name}.el"
         init.write_text(
             INIT.format(
@@ -184,16 +184,16 @@ class Emacs:
     def report(self) -> str:
         """Return what a person reads after a failure."""
         if not self.terminal.is_open():
-            return f"{self._name} is not there"
+            return f"{self.name} is not there"
         try:
             buffers = self.value(FAILURE_REPORT)
         except (AssertionError, subprocess.TimeoutExpired) as problem:
-            return f"{self._name} does not answer: {problem}"
+            return f"{self.name} does not answer: {problem}"
         return "\n".join(f"=== {name}\n{text}" for name, text in buffers.items())
 
     def _client(self, code: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self._tools.emacsclient, "-s", self._name, "--eval", code],
+            [self._tools.emacsclient, "-s", self.name, "--eval", code],
             cwd=self._scratch.project,
             env=self._scratch.environment,
             capture_output=True,

@@ -40,25 +40,29 @@ class World:
         self._ends.callback(model.close)
         return model
 
-    def gemini(self, name: str = "gemini") -> Gemini:
-        """Start a CLI beside Emacs, and wait until it is connected."""
+    def gemini(
+        self, name: str = "gemini", directory: Path | None = None, connects: bool = True
+    ) -> Gemini:
+        """Start a CLI beside Emacs, and wait until it is connected if it CONNECTS."""
         model = self.model()
         program = gemini.script(self.tools, self.scratch, model, name)
         terminal = self.tmux.start(
             name,
             [str(program)],
-            self.scratch.project,
+            directory or self.scratch.project,
             gemini.in_container(),
             gemini.SIZE,
         )
         cli = Gemini(terminal, model)
-        cli.wait_until_connected()
+        if connects:
+            cli.wait_until_connected()
         return cli
 
     def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
         """Start a CLI in Emacs's BUFFER by START, Lisp with the program as %s."""
         model = self.model()
-        program = gemini.script(self.tools, self.scratch, model, "inside")
+        name = f"inside-{emacs.name}"
+        program = gemini.script(self.tools, self.scratch, model, name)
         emacs.eval(f"(progn {start % lisp(program)} (delete-other-windows))")
         cli = Gemini(TerminalBuffer(emacs, buffer), model)
         cli.wait_until_connected()

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes wrong on a machine, and what a person notices of it.
+
+GC_STOPPED sets for how many seconds a process is stopped.
+"""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+from harness.emacs import Emacs
+from harness.gemini import CONNECTED
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+STOPPED = float(os.environ.get("GC_STOPPED") or 3)
+
+
+def the_server(emacs: Emacs, scratch: Scratch) -> int:
+    return scratch.servers()[0].pid
+
+
+def the_cli(emacs: Emacs, scratch: Scratch) -> int:
+    return scratch.processes("gemini -m")[0].pid
+
+
+def the_editor(emacs: Emacs, scratch: Scratch) -> int:
+    return emacs.pid
+
+
+@pytest.mark.parametrize("whose", [the_server, the_cli, the_editor])
+def test_a_process_that_slept_goes_on(
+    world: World, scratch: Scratch, whose: Callable[[Emacs, Scratch], int]
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
+    pid = whose(emacs, scratch)
+
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(STOPPED)  # the sleep of a laptop is nothing but time
+    os.kill(pid, signal.SIGCONT)
+
+    reviews.accept()
+    cli.wait_for("first done")
+    assert file.read_text() == "uno\n"
+    reviews.proposed(cli, file, write_file(file, "due\n"), say("second done"))
+    reviews.accept()
+    cli.wait_for("second done")
+    assert file.read_text() == "due\n"
+    assert CONNECTED in cli.ide_status()
+
+
+def test_a_cleaner_of_temporary_files_is_made_good(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt", "one\n"), scratch.file("b.txt"))
+    shutil.rmtree(scratch.tmp / "gemini")
+
+    emacs.keys("C-x", "b", "a.txt", "Enter")
+
+    eventually(scratch.discovery_files, "the discovery file is back")
+    assert CONNECTED in world.gemini().ide_status()
+
+
+def test_a_project_that_is_opened_later_is_let_in(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt", "one\n"))
+    (scratch.root / "other").mkdir()
+    file = scratch.root / "other" / "c.txt"
+    file.write_text("three\n")
+    cli = world.gemini(directory=file.parent, connects=False)
+    cli.wait_for("Type your message")
+    assert "Disconnected" in cli.ide_status()
+
+    (found,) = scratch.discovery_files()
+    before = found.read_text()
+    emacs.eval(f'(progn (find-file "{file}") nil)')
+
+    eventually(lambda: found.read_text() != before, "the roots are told")
+    cli.type("/ide enable")
+    cli.wait_for(CONNECTED)
+    assert scratch.discovery_files() == [found]
+
+
+def test_each_of_two_emacsen_has_the_cli_of_its_terminal(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    first, second = world.emacs(file, name="first"), world.emacs(file, name="second")
+    sessions = "(length (gemini-companion-sessions))"
+
+    world.gemini_inside(first, "(term %s)", "*terminal*")
+    assert (first.eval(sessions), second.eval(sessions)) == ("1", "0")
+
+    world.gemini_inside(second, "(term %s)", "*terminal*")
+    assert (first.eval(sessions), second.eval(sessions)) == ("1", "1")
