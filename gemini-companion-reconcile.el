@@ -22,12 +22,35 @@
 
 ;; Gemini CLI writes a file some time after its review ended.  Watch for that
 ;; for a few seconds, and bring the buffer that visits the file up to date.
-;; Nothing here saves a file, asks, or changes text that was not saved.
+;; Nothing here saves a file or asks, and text that was not saved changes only
+;; when the person merges it.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'seq)
+
+(declare-function smerge-start-session "smerge-mode")
+
+;;;; Customization
+
+(defcustom gemini-companion-after-write nil
+  "What happens in the buffer of a file that Gemini CLI has written.
+Nil means that it is brought up to date and no more; `pulse' that
+the lines that changed are highlighted for a moment; `show' that
+the buffer is displayed too, and not selected."
+  :type '(choice (const :tag "Nothing more" nil)
+                 (const :tag "Highlight what changed" pulse)
+                 (const :tag "Display the buffer" show))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defface gemini-companion-changed
+  '((t :inherit highlight :extend t))
+  "Face of lines that Gemini CLI has just written."
+  :group 'gemini-companion)
+
+;;;; State
 
 (defconst gemini-companion-reconcile--delays
   '(0.02 0.03 0.05 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
@@ -44,8 +67,22 @@ BEFORE is its stamp before it is written, LAST the one at the last
 look, DONE the one when its buffer was brought up to date."
   file before last done delays timer)
 
+(defconst gemini-companion-reconcile--marked (* 1024 1024)
+  "Size in characters above which changed lines are not looked for.")
+
+(defconst gemini-companion-reconcile--pulse 1.5
+  "For how many seconds changed lines are highlighted.")
+
 (defvar gemini-companion-reconcile--watches nil
   "The watches of all files that are expected to be written.")
+
+(defvar gemini-companion-reconcile--pulses nil
+  "Alist of a timer and the overlays that it deletes.")
+
+(defvar-local gemini-companion-reconcile--ancestor nil
+  "The text of this buffer's file before Gemini CLI wrote it, or nil.")
+
+;;;; Watching
 
 (defun gemini-companion-reconcile-expect (file)
   "Bring the buffer of FILE up to date when FILE is written soon."
@@ -58,6 +95,7 @@ look, DONE the one when its buffer was brought up to date."
     (push watch gemini-companion-reconcile--watches)
     (dolist (buffer (gemini-companion-reconcile--buffers file))
       (with-current-buffer buffer
+        (gemini-companion-reconcile--keep-ancestor)
         (add-hook 'pre-command-hook
                   #'gemini-companion-reconcile--before-command nil t)))
     (gemini-companion-reconcile--later watch)))
@@ -65,7 +103,9 @@ look, DONE the one when its buffer was brought up to date."
 (defun gemini-companion-reconcile-stop ()
   "Stop watching all files."
   (mapc #'gemini-companion-reconcile--cancel
-        gemini-companion-reconcile--watches))
+        gemini-companion-reconcile--watches)
+  (mapc #'gemini-companion-reconcile--calm
+        (mapcar #'car gemini-companion-reconcile--pulses)))
 
 (defun gemini-companion-reconcile--find (file)
   "Return the watch of FILE, or nil."
@@ -82,6 +122,8 @@ look, DONE the one when its buffer was brought up to date."
     (dolist (buffer (gemini-companion-reconcile--buffers
                      (gemini-companion-reconcile--watch-file watch)))
       (with-current-buffer buffer
+        (when (verify-visited-file-modtime buffer)
+          (setq gemini-companion-reconcile--ancestor nil))
         (remove-hook 'pre-command-hook
                      #'gemini-companion-reconcile--before-command t)))))
 
@@ -152,20 +194,25 @@ Otherwise Emacs would ask whether to edit a file that has changed."
                                                   buffer)))
                 (buffer-list))))
 
+;;;; Bringing up to date
+
 (defun gemini-companion-reconcile--buffer (buffer)
   "Bring BUFFER up to date if another program has written its file."
   (with-current-buffer buffer
     (cond ((verify-visited-file-modtime buffer))
           ((gemini-companion-reconcile--same-p buffer)
            (set-visited-file-modtime)
-           (set-buffer-modified-p nil))
+           (set-buffer-modified-p nil)
+           (gemini-companion-reconcile--show nil))
           ((not (buffer-modified-p))
-           (gemini-companion-reconcile--revert))
+           (gemini-companion-reconcile--show
+            (gemini-companion-reconcile--changes
+             #'gemini-companion-reconcile--revert)))
           (t
-           (message "Gemini CLI wrote %s; %s has unsaved changes, compare \
-them with M-x ediff-current-file"
-                    (file-name-nondirectory buffer-file-name)
-                    (buffer-name))))))
+           (message (substitute-command-keys
+                     "Gemini CLI wrote %s, which has unsaved changes here; \
+\\[gemini-companion-merge] merges them")
+                    (file-name-nondirectory buffer-file-name))))))
 
 (defun gemini-companion-reconcile--same-p (buffer)
   "Return non-nil if BUFFER's text is what a visit of its file would show."
@@ -205,6 +252,168 @@ Gemini CLI writes UTF-8, whatever the file was in."
                   (list 'undecided
                         (coding-system-base buffer-file-coding-system)))
       (setq buffer-file-coding-system coding))))
+
+;;;; Showing what changed
+
+(defun gemini-companion-reconcile--show (changes)
+  "Show the current buffer, where CHANGES, a list of (BEG . END), are new.
+That is as `gemini-companion-after-write' says."
+  (let ((buffer (current-buffer)))
+    (when (and (eq gemini-companion-after-write 'show)
+               (not (get-buffer-window buffer 'visible)))
+      (let ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
+        (when (and window changes)
+          (set-window-point window (caar changes))))))
+  (when (and gemini-companion-after-write changes)
+    (gemini-companion-reconcile--highlight changes)))
+
+(defun gemini-companion-reconcile--changes (function)
+  "Call FUNCTION, which edits the current buffer; return where it did.
+The value is a list of (BEG . END), whole lines, if it is wanted."
+  (if (not (and gemini-companion-after-write
+                (< (buffer-size) gemini-companion-reconcile--marked)))
+      (ignore (funcall function))
+    (save-restriction
+      (widen)
+      (gemini-companion-reconcile--number)
+      (funcall function)
+      (prog1 (gemini-companion-reconcile--unnumbered)
+        (with-silent-modifications
+          (remove-text-properties (point-min) (point-max)
+                                  '(gemini-companion-line nil)))))))
+
+(defun gemini-companion-reconcile--number ()
+  "Number the lines of the current buffer by a property of their text.
+What an edit in place keeps, keeps it."
+  (with-silent-modifications
+    (save-excursion
+      (goto-char (point-min))
+      (let ((number 0))
+        (while (not (eobp))
+          (put-text-property (point) (progn (forward-line) (point))
+                             'gemini-companion-line
+                             (setq number (1+ number))))))))
+
+(defun gemini-companion-reconcile--unnumbered ()
+  "Return where lines of the current buffer are new or others are gone.
+The value is a list of (BEG . END)."
+  (let ((position (point-min))
+        (last 0)
+        changes)
+    (while (< position (point-max))
+      (let ((number (get-text-property position 'gemini-companion-line))
+            (end (next-single-property-change
+                  position 'gemini-companion-line nil (point-max))))
+        (cond ((null number)
+               (push (gemini-companion-reconcile--lines position end) changes))
+              ((< (1+ last) number)
+               (push (gemini-companion-reconcile--lines position position)
+                     changes)))
+        (setq last (or number last)
+              position end)))
+    (nreverse changes)))
+
+(defun gemini-companion-reconcile--lines (beg end)
+  "Return the whole lines from BEG to END as a cons of positions."
+  (save-excursion
+    (cons (progn (goto-char beg) (line-beginning-position))
+          (progn (goto-char end)
+                 (if (and (bolp) (< beg end))
+                     end
+                   (min (point-max) (1+ (line-end-position))))))))
+
+(defun gemini-companion-reconcile--highlight (changes)
+  "Highlight the lines in CHANGES for a moment."
+  (let ((overlays (mapcar (pcase-lambda (`(,beg . ,end))
+                            (let ((overlay (make-overlay beg end)))
+                              (overlay-put overlay 'face
+                                           'gemini-companion-changed)
+                              overlay))
+                          changes))
+        (timer (timer-create)))
+    (timer-set-time timer (time-add nil gemini-companion-reconcile--pulse))
+    (timer-set-function timer #'gemini-companion-reconcile--calm (list timer))
+    (timer-activate timer)
+    (push (cons timer overlays) gemini-companion-reconcile--pulses)))
+
+(defun gemini-companion-reconcile--calm (timer)
+  "Delete the overlays of TIMER."
+  (cancel-timer timer)
+  (mapc #'delete-overlay
+        (alist-get timer gemini-companion-reconcile--pulses))
+  (setf (alist-get timer gemini-companion-reconcile--pulses nil 'remove) nil))
+
+;;;; Merging
+
+(defun gemini-companion-reconcile--keep-ancestor ()
+  "Keep the text of the current buffer's file, which will be written."
+  (setq gemini-companion-reconcile--ancestor
+        (gemini-companion-reconcile--file-text)))
+
+(defun gemini-companion-reconcile--file-text ()
+  "Return the text of the current buffer's file, or nil if it is too large."
+  (let ((file buffer-file-name)
+        (coding-system-for-read buffer-file-coding-system)
+        (size (file-attribute-size (file-attributes buffer-file-name))))
+    (when (and size (< size gemini-companion-reconcile--marked))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (buffer-string)))))
+
+(defun gemini-companion-merge ()
+  "Merge your unsaved text with what Gemini CLI wrote to this file.
+Where both changed the same lines, both are kept as a conflict,
+for `smerge-mode'.  Nothing is saved."
+  (interactive)
+  (unless (and buffer-file-name gemini-companion-reconcile--ancestor
+               (not (verify-visited-file-modtime)))
+    (user-error "Gemini CLI has not written this file since you changed it"))
+  (let ((theirs (or (gemini-companion-reconcile--file-text)
+                    (user-error "The file is gone, or too large to be merged"))))
+    (pcase-let ((`(,status . ,text)
+                 (gemini-companion-reconcile--merged
+                  (gemini-companion-reconcile--text (current-buffer))
+                  gemini-companion-reconcile--ancestor theirs)))
+      (gemini-companion-reconcile--take-text text)
+      (set-visited-file-modtime)
+      (set-buffer-modified-p (not (string= text theirs)))
+      (setq gemini-companion-reconcile--ancestor nil)
+      (if (eql status 0)
+          (message "Merged; not saved yet")
+        (smerge-start-session)
+        (message "Merged with conflicts; see the menu SMerge")))))
+
+(defun gemini-companion-reconcile--take-text (text)
+  "Make TEXT the text of the current buffer, in place."
+  (let ((source (generate-new-buffer " *gemini merge*")))
+    (unwind-protect
+        (save-restriction
+          (widen)
+          (with-current-buffer source (insert text))
+          (replace-buffer-contents source 0.2))
+      (kill-buffer source))))
+
+(defun gemini-companion-reconcile--merged (mine ancestor theirs)
+  "Merge MINE and THEIRS, two texts that both come from ANCESTOR.
+The value is a cons of 0, or 1 if there are conflicts, and the text."
+  (unless (executable-find "diff3")
+    (user-error "Cannot find the program diff3; compare the texts by \
+M-x ediff-current-file"))
+  (let ((files (mapcar (lambda (text)
+                         (let ((coding-system-for-write 'utf-8-emacs-unix))
+                           (make-temp-file "gemini-companion-" nil nil text)))
+                       (list mine ancestor theirs)))
+        (coding-system-for-read 'utf-8-emacs-unix)
+        (default-directory "/"))
+    (unwind-protect
+        (with-temp-buffer
+          (let ((status (apply #'call-process "diff3" nil t nil "--merge"
+                               "--text" "--label=unsaved" "--label=before"
+                               "--label=Gemini CLI" files)))
+            (unless (memq status '(0 1))
+              (user-error "Merging failed: %s" (string-trim (buffer-string))))
+            (cons status (buffer-string))))
+      (mapc #'delete-file files))))
 
 (provide 'gemini-companion-reconcile)
 ;;; gemini-companion-reconcile.el ends here

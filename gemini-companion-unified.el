@@ -53,11 +53,12 @@ One that takes longer appears when it is there.")
 
 (defvar gemini-companion-unified-keys
   (let ((map (make-sparse-keymap)))
-    (define-key map "x" #'gemini-companion-review-toggle-hunk)
-    (define-key map "k" #'gemini-companion-review-toggle-hunk)
-    (define-key map "e" #'gemini-companion-review-edit)
-    (define-key map "o" #'gemini-companion-review-edit)
+    ;; The header line names those that come last.
     (define-key map (kbd "RET") #'gemini-companion-review-edit)
+    (define-key map "o" #'gemini-companion-review-edit)
+    (define-key map "e" #'gemini-companion-review-edit)
+    (define-key map "k" #'gemini-companion-review-toggle-hunk)
+    (define-key map "x" #'gemini-companion-review-toggle-hunk)
     (define-key map "g" #'gemini-companion-unified-refresh)
     (define-key map "q" #'gemini-companion-diff-quit)
     ;; What would change the file, or this text alone.

@@ -10,6 +10,7 @@
 
 (require 'gemini-companion-reconcile)
 (require 'gemini-companion-test-helper)
+(require 'seq)
 
 (defun gemini-companion-reconcile-test-write (file text &optional append)
   "Write TEXT to FILE as another program would, at another time.
@@ -115,5 +116,86 @@ APPEND non-nil means after what it holds."
       (gemini-companion-reconcile-stop)
       (should-not gemini-companion-reconcile--watches)
       (should (equal timers (length timer-list))))))
+
+(defun gemini-companion-reconcile-test-highlighted (old new)
+  "Return the texts that are highlighted once NEW is written in place of OLD."
+  (gemini-companion-test-with-folder `(("a" ,old))
+    (let ((file (expand-file-name "a" folder))
+          (gemini-companion-after-write 'pulse)
+          (inhibit-message t))
+      (with-current-buffer (find-file-noselect file)
+        (unwind-protect
+            (progn
+              (gemini-companion-reconcile-expect file)
+              (gemini-companion-reconcile-test-write file new)
+              (gemini-companion-test-eventually (equal new (buffer-string)))
+              (should-not (text-property-not-all
+                           (point-min) (point-max) 'gemini-companion-line nil))
+              (should-not (buffer-modified-p))
+              (mapcar (lambda (overlay)
+                        (buffer-substring-no-properties
+                         (overlay-start overlay) (overlay-end overlay)))
+                      (sort (overlays-in (point-min) (point-max))
+                            (lambda (a b)
+                              (< (overlay-start a) (overlay-start b))))))
+          (gemini-companion-reconcile-stop)
+          (should-not (overlays-in (point-min) (point-max)))
+          (should-not gemini-companion-reconcile--pulses))))))
+
+(ert-deftest gemini-companion-reconcile-highlights-what-changed ()
+  (pcase-dolist (`(,new . ,expected)
+                 '(("1\nzwei\n3\n4\n5\n" "zwei\n")
+                   ("0\n1\n2\n3\n4\nfive\n" "0\n" "five\n")
+                   ("1\n4\n5\n" "4\n")
+                   ("1\n2\n3\n4\n5\n6" "6")))
+    (should (equal expected
+                   (seq-uniq (gemini-companion-reconcile-test-highlighted
+                              "1\n2\n3\n4\n5\n" new))))))
+
+(ert-deftest gemini-companion-reconcile-shows-the-buffer-and-selects-it-not ()
+  (gemini-companion-test-with-folder '(("a" "1\n2\n3\n"))
+    (let* ((file (expand-file-name "a" folder))
+           (buffer (find-file-noselect file))
+           (gemini-companion-after-write 'show))
+      (delete-other-windows)
+      (switch-to-buffer "*scratch*")
+      (gemini-companion-reconcile-expect file)
+      (gemini-companion-reconcile-test-write file "1\n2\ndrei\n")
+      (gemini-companion-test-eventually (get-buffer-window buffer))
+      (should (equal "*scratch*" (buffer-name (window-buffer))))
+      (should (equal 5 (window-point (get-buffer-window buffer))))
+      (gemini-companion-reconcile-stop)
+      (delete-other-windows))))
+
+(defun gemini-companion-reconcile-test-merge (old mine theirs)
+  "Return what a merge of MINE and THEIRS, which both were OLD, makes.
+The value is a list of the text, and whether it is to be saved."
+  (gemini-companion-test-with-folder `(("a" ,old))
+    (let ((file (expand-file-name "a" folder))
+          (inhibit-message t))
+      (with-current-buffer (find-file-noselect file)
+        (should-error (gemini-companion-merge) :type 'user-error)
+        (erase-buffer)
+        (insert mine)
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-write file theirs)
+        (gemini-companion-test-eventually
+          (not gemini-companion-reconcile--watches))
+        (should (equal mine (buffer-string)))
+        (gemini-companion-merge)
+        (should (verify-visited-file-modtime))
+        (should-error (gemini-companion-merge) :type 'user-error)
+        (list (buffer-substring-no-properties (point-min) (point-max))
+              (buffer-modified-p))))))
+
+(ert-deftest gemini-companion-reconcile-merges-unsaved-text-on-request ()
+  (should (equal '("mine\n2\n3\n4\ntheirs\n" t)
+                 (gemini-companion-reconcile-test-merge
+                  "1\n2\n3\n4\n5\n" "mine\n2\n3\n4\n5\n"
+                  "1\n2\n3\n4\ntheirs\n")))
+  (should (equal '("<<<<<<< unsaved\nmine\n||||||| before\n1\n=======\ntheirs\n\
+>>>>>>> Gemini CLI\n" t)
+                 (gemini-companion-reconcile-test-merge
+                  "1\n" "mine\n" "theirs\n"))))
 
 ;;; gemini-companion-reconcile-test.el ends here
