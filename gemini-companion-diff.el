@@ -436,6 +436,14 @@ has ended otherwise.  REASON is `closed' if the CLI closed it,
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
          (gemini-companion-diff-accepted-text gemini-companion-diff--ended))))
 
+(defun gemini-companion-diff-dismiss (diff)
+  "End open DIFF, about which nobody asks any more; nothing is told.
+What the person made of the proposal is kept."
+  (let ((text (gemini-companion-diff-proposal-text diff)))
+    (unless (string-empty-p text)
+      (gemini-companion-diff--keep diff text)))
+  (gemini-companion-diff--settle diff 'dismissed 'later))
+
 (defun gemini-companion-diff--keep (diff text)
   "Keep TEXT, which the person made of the proposal of DIFF.
 The CLI is about to close DIFF and may write another text."

@@ -193,6 +193,7 @@ The numbers of the session of PANEL begin with 0."
     (let ((buffers (gemini-companion-ediff--session-buffers panel))
           (layout (gemini-companion-windows-layout (selected-frame)))
           (kill-buffer-query-functions nil)
+          (said (current-message))
           ;; With it Ediff accepts that the buffers it compared are dead; so
           ;; it does not display them.
           (this-command 'ediff-quit))
@@ -205,6 +206,10 @@ The numbers of the session of PANEL begin with 0."
           (with-demoted-errors "Ending the review: %S"
             (ediff-really-quit nil))))
       (gemini-companion-windows-restore layout)
+      ;; Ediff clears the echo area.
+      (when said
+        (let ((message-log-max nil))
+          (message "%s" said)))
       (mapc #'gemini-companion-diff-discard buffers)
       (gemini-companion-ediff--forget-registry))))
 

@@ -100,6 +100,11 @@ look, DONE the one when its buffer was brought up to date."
                   #'gemini-companion-reconcile--before-command nil t)))
     (gemini-companion-reconcile--later watch)))
 
+(defun gemini-companion-reconcile (file)
+  "Bring the buffers of FILE, which was written, up to date."
+  (mapc #'gemini-companion-reconcile--buffer
+        (gemini-companion-reconcile--buffers file)))
+
 (defun gemini-companion-reconcile-stop ()
   "Stop watching all files."
   (mapc #'gemini-companion-reconcile--cancel

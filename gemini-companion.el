@@ -35,10 +35,11 @@
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
-;; -reason (why one was rejected), -auto (those accepted unseen), -view (how
-;; they look), -reconcile (buffers of written files), -session (the connected
-;; CLIs), -terminal (environment of what Emacs starts), -server (the Python
-;; process) and -install (the Python packages that it needs).
+;; -reason (why one was rejected), -auto (those accepted unseen), -stale
+;; (those that are pointless), -view (how they look), -reconcile (buffers of
+;; written files), -session (the connected CLIs), -terminal (environment of
+;; what Emacs starts), -server (the Python process) and -install (the Python
+;; packages that it needs).
 
 ;;; Code:
 
@@ -53,6 +54,7 @@
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-stale)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-view)
 (require 'gemini-companion-windows)
@@ -227,6 +229,7 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
   (gemini-companion-diff-start #'gemini-companion-view-show
                                #'gemini-companion--tell-outcome
                                #'gemini-companion-auto-take)
+  (gemini-companion-stale-start)
   (gemini-companion-context-start #'gemini-companion--tell-context)
   (add-hook 'kill-emacs-hook #'gemini-companion--leave))
 
@@ -244,6 +247,7 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-install-cancel)
   (gemini-companion-diff-stop state now)
   (gemini-companion-list-stop)
+  (gemini-companion-stale-stop)
   (gemini-companion-reason-stop)
   (gemini-companion-auto-stop)
   (gemini-companion-windows-forget)

@@ -80,3 +80,25 @@ def test_edits_are_accepted_unseen_and_taken_back(
     reviews.proposed(cli, other, write_file(other, "C\n"))
     reviews.reject()
     cli.wait_for("Rejected")
+
+
+def test_review_goes_when_its_file_is_as_was_proposed(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    before = emacs.value(WINDOWS)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+
+    file.write_text("uno\n")
+    emacs.terminal.wait_for("a.txt is now as Gemini CLI proposed it")
+    reviews.wait_until(0)
+    assert emacs.value(WINDOWS)[0] == before[0]
+    eventually(lambda: emacs.value(IN_FILE) == ["uno\n", None, True], "revert")
+
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    reviews.proposed(cli, file, write_file(file, "due\n"), say("second done"))
+    reviews.accept()
+    cli.wait_for("second done")
+    assert file.read_text() == "due\n"

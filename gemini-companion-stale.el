@@ -1,0 +1,132 @@
+;;; gemini-companion-stale.el --- Reviews that have become pointless  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; While diffs await an answer their files are looked at now and then.  One
+;; that has come to hold what was proposed needs no review any more: an older
+;; Gemini CLI opens a diff in its auto-edit mode too, writes the file and tells
+;; nobody.  Nothing is sent for it; a CLI that still asks is answered in its
+;; terminal.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-reconcile)
+(require 'seq)
+
+;;;; State
+
+(defconst gemini-companion-stale--seconds 2
+  "How often the files of open diffs are looked at.")
+
+(defvar gemini-companion-stale--stamps nil
+  "Alist of each open diff and what its file was like at the last look.")
+
+(defvar gemini-companion-stale--timer nil
+  "Timer that looks at the files, or nil while no diff is open.")
+
+;;;; Comparison
+
+(defun gemini-companion-stale--stamp (diff)
+  "Return the time and the size of the file of DIFF, or nil if there is none."
+  (let* ((file-name-handler-alist nil)
+         (attributes (file-attributes (gemini-companion-diff-file-path diff))))
+    (and attributes
+         (list (file-attribute-modification-time attributes)
+               (file-attribute-size attributes)))))
+
+(defun gemini-companion-stale--as-proposed-p (diff size)
+  "Return non-nil if the file of DIFF, of SIZE bytes, is as was proposed.
+Gemini CLI keeps the line ends that a file had."
+  (let* ((proposal (gemini-companion-diff-proposal diff))
+         (bytes (string-bytes proposal)))
+    ;; What cannot be the same is not read.
+    (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
+         (string= (gemini-companion-stale--plain proposal)
+                  (gemini-companion-stale--plain
+                   (with-temp-buffer
+                     (let ((coding-system-for-read 'utf-8-unix)
+                           (file-name-handler-alist nil))
+                       (insert-file-contents
+                        (gemini-companion-diff-file-path diff)))
+                     (buffer-string)))))))
+
+(defun gemini-companion-stale--plain (text)
+  "Return TEXT with plain line ends and no byte order mark."
+  (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
+
+;;;; Watch
+
+(defun gemini-companion-stale-start ()
+  "Dismiss from now on each diff whose file becomes what was proposed."
+  (add-hook 'gemini-companion-diff-changed-hook
+            #'gemini-companion-stale--follow))
+
+(defun gemini-companion-stale-stop ()
+  "Look at no file any more."
+  (remove-hook 'gemini-companion-diff-changed-hook
+               #'gemini-companion-stale--follow)
+  (when gemini-companion-stale--timer
+    (cancel-timer gemini-companion-stale--timer))
+  (setq gemini-companion-stale--timer nil
+        gemini-companion-stale--stamps nil))
+
+(defun gemini-companion-stale--follow ()
+  "Watch the files of the diffs that are open now, and no others."
+  (let ((diffs (gemini-companion-diffs)))
+    (setq gemini-companion-stale--stamps
+          (mapcar (lambda (diff)
+                    (or (assq diff gemini-companion-stale--stamps)
+                        (cons diff (gemini-companion-stale--stamp diff))))
+                  diffs))
+    (cond ((and diffs (not gemini-companion-stale--timer))
+           (setq gemini-companion-stale--timer
+                 (run-at-time gemini-companion-stale--seconds
+                              gemini-companion-stale--seconds
+                              #'gemini-companion-stale--look)))
+          ((and gemini-companion-stale--timer (not diffs))
+           (cancel-timer gemini-companion-stale--timer)
+           (setq gemini-companion-stale--timer nil)))))
+
+(defun gemini-companion-stale--look ()
+  "Dismiss each diff whose file has become what was proposed."
+  (dolist (known gemini-companion-stale--stamps)
+    (let* ((diff (car known))
+           (stamp (gemini-companion-stale--stamp diff)))
+      (unless (equal stamp (cdr known))
+        (setcdr known stamp)
+        (when (and stamp
+                   ;; The file may be gone by now, or not be readable.
+                   (with-demoted-errors "Looking at a proposed file: %S"
+                     (gemini-companion-stale--as-proposed-p
+                      diff (nth 1 stamp))))
+          (gemini-companion-stale--dismiss diff))))))
+
+(defun gemini-companion-stale--dismiss (diff)
+  "Dismiss DIFF, whose file is as was proposed, and say so."
+  (gemini-companion-diff-dismiss diff)
+  (gemini-companion-reconcile (gemini-companion-diff-file-path diff))
+  (unless (active-minibuffer-window)
+    (message "%s is now as Gemini CLI proposed it; the review is closed"
+             (gemini-companion-diff-name diff))))
+
+(provide 'gemini-companion-stale)
+;;; gemini-companion-stale.el ends here

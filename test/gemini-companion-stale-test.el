@@ -1,0 +1,106 @@
+;;; gemini-companion-stale-test.el --- Tests of reviews that became pointless  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Files that come to hold what was proposed, by another hand.
+
+;;; Code:
+
+(require 'gemini-companion-stale)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-stale-test-with (files &rest body)
+  "Watch the files of proposals while BODY is run in a folder with FILES.
+`outcomes' holds what was told, `views' how many views there are."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let ((gemini-companion-review-arrival 'now)
+           (gemini-companion-stale--seconds 0.05)
+           (inhibit-message t)
+           (views 0)
+           outcomes)
+       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
+                  #'always))
+         (unwind-protect
+             (progn
+               (gemini-companion-diff-start
+                (lambda (_)
+                  (cl-incf views)
+                  (lambda (&rest _) (cl-decf views)))
+                (lambda (diff) (push diff outcomes)))
+               (gemini-companion-stale-start)
+               ,@body)
+           (gemini-companion-stale-stop)
+           (gemini-companion-diff-stop 'dismissed))))))
+
+(defun gemini-companion-stale-test-open (file text)
+  "Return a new diff that proposes TEXT for FILE."
+  (gemini-companion-diff-open (random 1000) '(:id "one")
+                              (expand-file-name file) text)
+  (car (last (gemini-companion-diffs))))
+
+(defun gemini-companion-stale-test-write (file text)
+  "Make TEXT what FILE holds, with another time than before."
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region text nil file nil 'silent))
+  (set-file-times file (time-add nil (random 100000))))
+
+(ert-deftest gemini-companion-stale-dismisses-what-was-written-by-itself ()
+  (pcase-dolist (`(,old ,proposal ,written)
+                 '(("old\n" "new\n" "new\n")
+                   ("o\r\n" "n\nm\n" "n\r\nm\r\n")
+                   ("o" "é\n" "\uFEFFé\n")
+                   ("old\n" "" "")))
+    (gemini-companion-stale-test-with (list (list "a" old))
+      (let ((diff (gemini-companion-stale-test-open "a" proposal)))
+        (gemini-companion-test-eventually (= 1 views))
+        (gemini-companion-stale-test-write "a" written)
+        (gemini-companion-test-eventually (zerop views))
+        (should (eq 'dismissed (gemini-companion-diff-state diff)))
+        (should-not outcomes)
+        (should-not gemini-companion-stale--timer)))))
+
+(ert-deftest gemini-companion-stale-leaves-other-changes-to-the-person ()
+  (gemini-companion-stale-test-with '(("a" "old\n") ("same" "same\n"))
+    (let ((diffs (list (gemini-companion-stale-test-open "a" "new\n")
+                       (gemini-companion-stale-test-open "same" "same\n")
+                       (gemini-companion-stale-test-open "none" "n\n"))))
+      (gemini-companion-stale-test-write "a" "newer\n")
+      (gemini-companion-test-eventually
+        (equal (cdr (assq (car diffs) gemini-companion-stale--stamps))
+               (gemini-companion-stale--stamp (car diffs))))
+      (delete-file "a")
+      (gemini-companion-test-eventually
+        (not (cdr (assq (car diffs) gemini-companion-stale--stamps))))
+      (should (equal diffs (gemini-companion-diffs))))))
+
+(ert-deftest gemini-companion-stale-keeps-what-the-person-wrote ()
+  (gemini-companion-stale-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-stale-test-open "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine "))
+      (gemini-companion-stale-test-write "a" "new\n")
+      (gemini-companion-test-eventually (not (gemini-companion-diffs)))
+      (should (equal "mine new\n"
+                     (cdr gemini-companion-diff--last-proposal))))))
+
+(ert-deftest gemini-companion-stale-brings-the-buffer-up-to-date ()
+  (gemini-companion-stale-test-with '(("a" "old\n"))
+    (with-current-buffer (find-file-noselect (expand-file-name "a"))
+      (gemini-companion-stale-test-open "a" "new\n")
+      (gemini-companion-stale-test-write "a" "new\n")
+      (gemini-companion-test-eventually (equal "new\n" (buffer-string)))
+      (should (verify-visited-file-modtime)))))
+
+(ert-deftest gemini-companion-stale-watches-only-while-something-waits ()
+  (gemini-companion-stale-test-with '(("a" "old\n"))
+    (should-not gemini-companion-stale--timer)
+    (let ((diff (gemini-companion-stale-test-open "a" "new\n")))
+      (should gemini-companion-stale--timer)
+      (gemini-companion-diff-reject diff)
+      (should-not gemini-companion-stale--timer)
+      (should-not gemini-companion-stale--stamps))))
+
+;;; gemini-companion-stale-test.el ends here
