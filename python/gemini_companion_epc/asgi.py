@@ -43,6 +43,7 @@ _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _LARGEST_HEADERS = 16 * 1024
 _SMALL = 64 * 1024
 _DRAIN_LIMIT = 1.0
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(
     rb"\\\\"
     rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -259,6 +260,8 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
     A parser may refuse them, and a refusal disconnects the client.
     """
+    if _SURROGATE.search(body) is None:
+        return body
     return _ESCAPES.sub(
         lambda found: b"\\ufffd" if found[1] is not None else found[0], body
     )

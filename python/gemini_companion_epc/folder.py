@@ -12,7 +12,6 @@ from pathlib import Path
 
 from .exceptions import MalformedArgument
 from .processes import lives
-from .types import clean
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +60,7 @@ class PrivateFolder:
             raise MalformedArgument(
                 f"a text file cannot be read: {error.strerror}"
             ) from None
-        return clean(content.decode("utf-8", errors="replace"))
+        return content.decode("utf-8", errors="replace")
 
     def restore(self) -> None:
         """Make the folder again if a cleaner of temporary files took it."""
