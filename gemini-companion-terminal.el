@@ -30,12 +30,17 @@
 
 ;;;; Environment
 
+(defvar gemini-companion-terminal--ours nil
+  "Alist of (NAME . VALUE), the variables that are exported, or nil.
+VALUE is nil for one that is taken away.")
+
 (defvar gemini-companion-terminal--inherited nil
   "Alist of (NAME . VALUE), the variables as they were before ours.
 VALUE is nil if the variable was not set.")
 
-(defvar gemini-companion-terminal--environments nil
-  "Cons of `process-environment' before and after ours, or nil.")
+(defvar gemini-companion-terminal--changed nil
+  "List of (BUFFER BEFORE AFTER), each `process-environment' that was changed.
+BUFFER is nil for its default value.")
 
 (defun gemini-companion-terminal--container-p ()
   "Return non-nil if Emacs is in a container, as Gemini CLI sees it."
@@ -67,33 +72,99 @@ VALUE is nil if the variable was not set.")
       (setq result (setenv-internal result name value nil)))
     result))
 
+(defun gemini-companion-terminal--value (name environment)
+  "Return the value of the variable NAME in ENVIRONMENT, or nil."
+  (getenv-internal name environment))
+
+(defun gemini-companion-terminal--led-p (environment)
+  "Return non-nil if ENVIRONMENT leads to the server."
+  (let ((port (car gemini-companion-terminal--ours)))
+    (equal (cdr port)
+           (gemini-companion-terminal--value (car port) environment))))
+
+(defun gemini-companion-terminal--local-buffers ()
+  "Return the buffers with a `process-environment' of their own.
+Packages such as envrc and mise make one for each project."
+  (seq-filter (lambda (buffer)
+                (local-variable-p 'process-environment buffer))
+              (buffer-list)))
+
+(defun gemini-companion-terminal--set (buffer environment)
+  "Set `process-environment' in BUFFER, nil for its default, to ENVIRONMENT."
+  (if buffer
+      (with-current-buffer buffer
+        (setq process-environment environment))
+    (setq-default process-environment environment)))
+
+(defun gemini-companion-terminal--get (buffer)
+  "Return `process-environment' of BUFFER, nil for its default."
+  (if buffer
+      (buffer-local-value 'process-environment buffer)
+    (default-value 'process-environment)))
+
+(defun gemini-companion-terminal--lead (buffer)
+  "Put our variables into the environment of BUFFER, nil for the default."
+  (let* ((before (gemini-companion-terminal--get buffer))
+         (after (gemini-companion-terminal--with
+                 gemini-companion-terminal--ours before)))
+    (setq gemini-companion-terminal--changed
+          (cons (list buffer before after)
+                (seq-remove (lambda (entry)
+                              (and (car entry)
+                                   (not (buffer-live-p (car entry)))))
+                            gemini-companion-terminal--changed)))
+    (gemini-companion-terminal--set buffer after)))
+
 (defun gemini-companion-terminal-export (port pid)
   "Lead each Gemini CLI in this Emacs to PORT of Emacs PID."
   (gemini-companion-terminal-restore)
-  (let* ((variables (gemini-companion-terminal--variables port pid))
-         (before (default-value 'process-environment))
-         (after (gemini-companion-terminal--with variables before)))
-    (setq gemini-companion-terminal--inherited
+  (let ((before (default-value 'process-environment)))
+    (setq gemini-companion-terminal--ours
+          (gemini-companion-terminal--variables port pid)
+          gemini-companion-terminal--inherited
           (mapcar (lambda (variable)
                     (cons (car variable)
-                          (let ((process-environment before))
-                            (getenv (car variable)))))
-                  variables)
-          gemini-companion-terminal--environments (cons before after))
-    (setq-default process-environment after)))
+                          (gemini-companion-terminal--value
+                           (car variable) before)))
+                  gemini-companion-terminal--ours)))
+  (mapc #'gemini-companion-terminal--lead
+        (cons nil (gemini-companion-terminal--local-buffers))))
+
+(defun gemini-companion-terminal-lead (buffer)
+  "Put our variables into the environment of BUFFER if it lacks them.
+That is cheap, and needed where a package made that environment
+from one that is older than ours."
+  (when (and gemini-companion-terminal--ours
+             (local-variable-p 'process-environment buffer)
+             (not (gemini-companion-terminal--led-p
+                   (gemini-companion-terminal--get buffer))))
+    (gemini-companion-terminal--lead buffer)))
+
+(defun gemini-companion-terminal-environment ()
+  "Return the environment of the current buffer with our variables."
+  (gemini-companion-terminal--with gemini-companion-terminal--ours
+                                   process-environment))
 
 (defun gemini-companion-terminal-restore ()
-  "Give the environment back as it was before the export."
-  (pcase gemini-companion-terminal--environments
-    (`(,before . ,after)
-     (let ((now (default-value 'process-environment)))
-       (setq-default process-environment
-                     (if (equal now after)
-                         before
-                       (gemini-companion-terminal--with
-                        gemini-companion-terminal--inherited now))))))
-  (setq gemini-companion-terminal--environments nil
-        gemini-companion-terminal--inherited nil))
+  "Give each environment back as it was before the export."
+  (when gemini-companion-terminal--ours
+    (mapc #'gemini-companion-terminal--restore
+          (cons nil (gemini-companion-terminal--local-buffers))))
+  (setq gemini-companion-terminal--ours nil
+        gemini-companion-terminal--inherited nil
+        gemini-companion-terminal--changed nil))
+
+(defun gemini-companion-terminal--restore (buffer)
+  "Give the environment of BUFFER back, nil for the default.
+What others have put into it since then stays."
+  (let ((now (gemini-companion-terminal--get buffer)))
+    (when (gemini-companion-terminal--led-p now)
+      (gemini-companion-terminal--set
+       buffer
+       (pcase (assq buffer gemini-companion-terminal--changed)
+         (`(,_ ,before ,(pred (equal now))) before)
+         (_ (gemini-companion-terminal--with
+             gemini-companion-terminal--inherited now)))))))
 
 ;;;; Where a CLI runs
 

@@ -171,6 +171,7 @@ them itself."
 
 (defun gemini-companion--tell-context ()
   "Tell the server the context and the roots that go with it."
+  (gemini-companion-terminal-lead (window-buffer (selected-window)))
   (when (gemini-companion-server-ready-p)
     (gemini-companion--tell 'roots-update
                             (gemini-companion-roots

@@ -72,6 +72,65 @@
     (should (equal "unset" (gemini-companion-terminal-test-sees
                             "GEMINI_CLI_IDE_PID")))))
 
+(defun gemini-companion-terminal-test-port (buffer)
+  "Return the port that a child started in BUFFER sees."
+  (with-current-buffer buffer
+    (let ((environment process-environment))
+      (with-temp-buffer
+        (let ((process-environment environment))
+          (gemini-companion-terminal-test-sees
+           "GEMINI_CLI_IDE_SERVER_PORT"))))))
+
+(defun gemini-companion-terminal-test-own (&rest variables)
+  "Give the current buffer an environment of its own with VARIABLES."
+  (setq-local process-environment
+              (append variables (default-value 'process-environment))))
+
+(ert-deftest gemini-companion-terminal-leads-where-a-buffer-has-its-own ()
+  (gemini-companion-terminal-test-with '()
+    (with-temp-buffer
+      (gemini-companion-terminal-test-own "GC_TEST_OF_OTHERS=x")
+      (let ((before (copy-sequence process-environment)))
+        (gemini-companion-terminal-export 1 42)
+        (gemini-companion-terminal-export 2 42)
+        (should (equal "2" (gemini-companion-terminal-test-port
+                            (current-buffer))))
+        (should (member "GC_TEST_OF_OTHERS=x" process-environment))
+        (gemini-companion-terminal-restore)
+        (should (equal before process-environment))))))
+
+(ert-deftest gemini-companion-terminal-leads-where-one-comes-later ()
+  (gemini-companion-terminal-test-with
+      '(("GEMINI_CLI_IDE_SERVER_PORT" . "7"))
+    (let ((older (default-value 'process-environment)))
+      (gemini-companion-terminal-export 1 42)
+      (with-temp-buffer
+        ;; As envrc does: on top of the default.
+        (gemini-companion-terminal-test-own "GC_TEST_OF_OTHERS=x")
+        (should (equal "1" (gemini-companion-terminal-test-port
+                            (current-buffer))))
+        (gemini-companion-terminal-restore)
+        (should (equal "7" (gemini-companion-terminal-test-port
+                            (current-buffer)))))
+      (gemini-companion-terminal-export 1 42)
+      (with-temp-buffer
+        (setq-local process-environment older)
+        (gemini-companion-terminal-lead (current-buffer))
+        (should (equal "1" (gemini-companion-terminal-test-port
+                            (current-buffer))))
+        (gemini-companion-terminal-restore)
+        (should (eq older process-environment))))))
+
+(ert-deftest gemini-companion-terminal-leaves-foreign-environments-alone ()
+  (gemini-companion-terminal-test-with '()
+    (gemini-companion-terminal-export 1 42)
+    (with-temp-buffer
+      (setq-local process-environment
+                  (list "GEMINI_CLI_IDE_SERVER_PORT=9"))
+      (gemini-companion-terminal-restore)
+      (should (equal '("GEMINI_CLI_IDE_SERVER_PORT=9")
+                     process-environment)))))
+
 (ert-deftest gemini-companion-terminal-tells-a-container-once ()
   (gemini-companion-terminal-test-with '(("SSH_CONNECTION" . "1 2 3 4")
                                          ("REMOTE_CONTAINERS"))
