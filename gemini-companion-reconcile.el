@@ -260,17 +260,17 @@ Gemini CLI writes UTF-8, whatever the file was in."
 
 ;;;; Showing what changed
 
-(defun gemini-companion-reconcile--show (changes)
-  "Show the current buffer, where CHANGES, a list of (BEG . END), are new.
+(defun gemini-companion-reconcile--show (lines)
+  "Show the current buffer and LINES, a list of (BEG . END).
 That is as `gemini-companion-after-write' says."
   (let ((buffer (current-buffer)))
     (when (and (eq gemini-companion-after-write 'show)
                (not (get-buffer-window buffer 'visible)))
       (let ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
-        (when (and window changes)
-          (set-window-point window (caar changes))))))
-  (when (and gemini-companion-after-write changes)
-    (gemini-companion-reconcile--highlight changes)))
+        (when (and window lines)
+          (set-window-point window (caar lines))))))
+  (when (and gemini-companion-after-write lines)
+    (gemini-companion-reconcile--highlight lines)))
 
 (defun gemini-companion-reconcile--changes (function)
   "Call FUNCTION, which edits the current buffer; return where it did.
@@ -327,14 +327,14 @@ The value is a list of (BEG . END)."
                      end
                    (min (point-max) (1+ (line-end-position))))))))
 
-(defun gemini-companion-reconcile--highlight (changes)
-  "Highlight the lines in CHANGES for a moment."
+(defun gemini-companion-reconcile--highlight (lines)
+  "Highlight LINES, a list of (BEG . END), for a moment."
   (let ((overlays (mapcar (pcase-lambda (`(,beg . ,end))
                             (let ((overlay (make-overlay beg end)))
                               (overlay-put overlay 'face
                                            'gemini-companion-changed)
                               overlay))
-                          changes))
+                          lines))
         (timer (timer-create)))
     (timer-set-time timer (time-add nil gemini-companion-reconcile--pulse))
     (timer-set-function timer #'gemini-companion-reconcile--calm (list timer))
@@ -367,8 +367,8 @@ The value is a list of (BEG . END)."
 
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what Gemini CLI wrote to this file.
-Where both changed the same lines, both are kept as a conflict,
-for `smerge-mode'.  Nothing is saved."
+Lines that differ in both are kept twice, as a conflict for
+`smerge-mode'.  Nothing is saved."
   (interactive)
   (unless (and buffer-file-name gemini-companion-reconcile--ancestor
                (not (verify-visited-file-modtime)))

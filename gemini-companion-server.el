@@ -76,6 +76,9 @@ server starts next."
   "Function that returns the Python with all that the server needs, or nil.
 It counts unless `gemini-companion-server-command' is set.")
 
+(defvar gemini-companion-server-reviews-function #'always
+  "Function that tells whether a CLI that connects is offered reviews.")
+
 (defconst gemini-companion-server-version "0.1.0"
   "Version that both ends of the wire must have.")
 
@@ -252,6 +255,8 @@ Gemini CLI stays connected, and open reviews stay open."
             (list :roots (vconcat (funcall (gemini-companion-server--of
                                             :roots))))
             (gemini-companion-server--log)
+            (unless (funcall gemini-companion-server-reviews-function)
+              '(:offerTools :json-false))
             gemini-companion-server--kept)
      :methods (mapcar #'gemini-companion-server--method
                       (gemini-companion-server--of :methods))

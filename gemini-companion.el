@@ -89,7 +89,9 @@
 
 ;;;; Wiring
 
-(setq gemini-companion-server-python-function
+(setq gemini-companion-server-reviews-function
+      (lambda () gemini-companion-review-view)
+      gemini-companion-server-python-function
       #'gemini-companion-install-python)
 
 (defun gemini-companion--methods ()
