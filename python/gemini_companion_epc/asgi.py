@@ -243,16 +243,19 @@ def _session_id(scope: Scope) -> str:
 
 
 async def _read(receive: Receive, limit: int) -> bytes:
-    body = bytearray()
+    pieces = []
+    size = 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise _Disconnected
-        body += message.get("body", b"")
-        if len(body) > limit:
+        piece = message.get("body", b"")
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit:
             raise Refusal(413, "Content Too Large")
         if not message.get("more_body", False):
-            return bytes(body)
+            return b"".join(pieces)
 
 
 def without_lone_surrogates(body: bytes) -> bytes:
