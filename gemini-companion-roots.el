@@ -44,36 +44,48 @@ CLI connects to this Emacs if it runs in one of them or below."
   "Major modes of buffers in which a person may run Gemini CLI.")
 
 (defvar gemini-companion-roots--directories nil
-  "The folders from which the roots were computed last.")
+  "The folders from which the roots were computed last; t if outdated.")
 
 (defvar gemini-companion-roots--known nil
-  "Alist of (DIRECTORY . ROOT) for those folders.")
+  "Alist of (DIRECTORY PLACE . TRUE-NAME) for those folders.
+PLACE is the root of the project that DIRECTORY is in, or DIRECTORY
+itself, and TRUE-NAME that of PLACE; both are nil for a folder that
+cannot be a root.")
 
 (defvar gemini-companion-roots--last nil
   "The roots that were computed last.")
 
-(defun gemini-companion-roots (directory)
+;;;; Roots
+
+(defun gemini-companion-roots (directory &optional hidden-p folder-hidden-p)
   "Return the roots of this Emacs, a list of true names of folders.
 They are the projects of the open files and of the terminals, the
 one used last first, and that of DIRECTORY.  What belongs to no
 project counts with its own folder.  The home folder and the root
-of the file system are never among them."
-  (let ((directories (gemini-companion-roots--directories directory)))
+of the file system are never among them, nor is what is hidden:
+HIDDEN-P is asked about a buffer that visits a file, and
+FOLDER-HIDDEN-P about a folder."
+  (let ((directories (gemini-companion-roots--directories
+                      directory (or hidden-p #'ignore)
+                      (or folder-hidden-p #'ignore))))
     (unless (equal directories gemini-companion-roots--directories)
-      (setq gemini-companion-roots--directories directories
-            gemini-companion-roots--known
+      (setq gemini-companion-roots--known
             (mapcar #'gemini-companion-roots--entry directories)
             gemini-companion-roots--last
             (funcall gemini-companion-roots-function
                      (delete-dups
-                      (delq nil (mapcar #'cdr
-                                        gemini-companion-roots--known))))))
+                      (seq-remove (or folder-hidden-p #'ignore)
+                                  (delq nil
+                                        (mapcar
+                                         #'cddr
+                                         gemini-companion-roots--known)))))
+            gemini-companion-roots--directories directories))
     gemini-companion-roots--last))
 
 (defun gemini-companion-roots--entry (directory)
-  "Return a cons of DIRECTORY and its root, looked up once."
+  "Return the entry of DIRECTORY, looked up once."
   (or (assoc directory gemini-companion-roots--known)
-      (cons directory (gemini-companion-roots--root directory))))
+      (cons directory (gemini-companion-roots--place directory))))
 
 (defun gemini-companion-roots-forget ()
   "Forget what was computed."
@@ -81,34 +93,58 @@ of the file system are never among them."
         gemini-companion-roots--known nil
         gemini-companion-roots--last nil))
 
-(defun gemini-companion-roots--directories (directory)
-  "Return the folders of all file and terminal buffers, and DIRECTORY."
-  (delete-dups
-   (delq nil
-         (append (mapcar #'gemini-companion-roots--buffer-directory
-                         (buffer-list))
-                 (and directory
-                      (not (file-remote-p directory))
-                      (list directory))))))
+(defun gemini-companion-roots-look-again (directory)
+  "Look DIRECTORY up anew, as a project may have been made of it."
+  (when (assoc directory gemini-companion-roots--known)
+    (setq gemini-companion-roots--directories t
+          gemini-companion-roots--known
+          (assoc-delete-all directory gemini-companion-roots--known))))
 
-(defun gemini-companion-roots--buffer-directory (buffer)
-  "Return the local folder that BUFFER works in, or nil."
-  (with-current-buffer buffer
-    (let ((directory
-           (cond (buffer-file-name (file-name-directory buffer-file-name))
-                 ((apply #'derived-mode-p gemini-companion-roots--terminal-modes)
-                  default-directory))))
-      (and directory
-           (not (file-remote-p directory))
-           directory))))
+(defun gemini-companion-roots--directories (directory hidden-p folder-hidden-p)
+  "Return the folders of all file and terminal buffers, and DIRECTORY.
+Leave out what HIDDEN-P and FOLDER-HIDDEN-P name."
+  (let ((found (list nil)))
+    (dolist (buffer (buffer-list))
+      (when-let* ((folder (gemini-companion-roots--buffer-directory
+                           buffer hidden-p folder-hidden-p)))
+        (unless (equal folder (car found))
+          (push folder found))))
+    (delete-dups
+     (nconc (nreverse (butlast found))
+            (and directory
+                 (not (file-remote-p directory))
+                 (not (funcall folder-hidden-p directory))
+                 (list directory))))))
 
-(defun gemini-companion-roots--root (directory)
-  "Return the root that DIRECTORY belongs to, as a true name, or nil."
-  (seq-find #'gemini-companion-roots--allowed-p
-            (mapcar (lambda (folder)
-                      (directory-file-name (file-truename folder)))
-                    (delq nil (list (gemini-companion-roots--project directory)
-                                    directory)))))
+(defun gemini-companion-roots--buffer-directory
+    (buffer hidden-p folder-hidden-p)
+  "Return the local folder that BUFFER works in, or nil.
+Nil too for what HIDDEN-P and FOLDER-HIDDEN-P name."
+  (let ((file (buffer-file-name buffer)))
+    (if file
+        (let ((folder (file-name-directory file)))
+          (and (not (funcall hidden-p buffer))
+               (not (file-remote-p folder))
+               folder))
+      (when (apply #'provided-mode-derived-p
+                   (buffer-local-value 'major-mode buffer)
+                   gemini-companion-roots--terminal-modes)
+        (let ((folder (buffer-local-value 'default-directory buffer)))
+          (and folder
+               (not (file-remote-p folder))
+               (not (funcall folder-hidden-p folder))
+               folder))))))
+
+(defun gemini-companion-roots--place (directory)
+  "Return the cons of a place and its true name for DIRECTORY."
+  (or (seq-find
+       (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
+       (mapcar (lambda (folder)
+                 (cons (file-name-as-directory (expand-file-name folder))
+                       (directory-file-name (file-truename folder))))
+               (delq nil (list (gemini-companion-roots--project directory)
+                               directory))))
+      (list nil)))
 
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
@@ -124,6 +160,32 @@ of the file system are never among them."
        (file-directory-p root)
        (not (string= root (directory-file-name (file-truename "~"))))
        (not (string= root (directory-file-name (file-truename "/"))))))
+
+;;;; Names
+
+(defun gemini-companion-roots-name (file)
+  "Return the name of FILE as a Gemini CLI in one of the roots sees it.
+That is below the true name of the root, as the CLI has it of its
+own folder, and below that as the person visits FILE.  Return nil if
+FILE is in none of the roots that were computed last."
+  (seq-find #'gemini-companion-roots--inside-p
+            (delq nil (list (gemini-companion-roots--placed file)
+                            (file-truename file)))))
+
+(defun gemini-companion-roots--placed (file)
+  "Return the name of FILE below the true name of its place, or nil."
+  (pcase (assoc (file-name-directory file) gemini-companion-roots--known)
+    (`(,_ ,(and (pred stringp) place) . ,true-name)
+     (let ((file (expand-file-name file)))
+       (when (string-prefix-p place file)
+         (concat (file-name-as-directory true-name)
+                 (substring file (length place))))))))
+
+(defun gemini-companion-roots--inside-p (name)
+  "Return non-nil if NAME is in one of the roots computed last."
+  (seq-some (lambda (root)
+              (string-prefix-p (file-name-as-directory root) name))
+            gemini-companion-roots--last))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here

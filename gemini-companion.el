@@ -47,6 +47,7 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-install)
+(require 'gemini-companion-privacy)
 (require 'gemini-companion-list)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-lighter)
@@ -80,6 +81,10 @@
 
 (defvar gemini-companion--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
+
+(defvar gemini-companion-paused nil
+  "Non-nil while Gemini CLI is told nothing of what you work on.
+Set by `gemini-companion-pause'.")
 
 (defconst gemini-companion--most-untold 50
   "How many outcomes are kept that no CLI may ever take.")
@@ -120,7 +125,15 @@
 
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."
-  (gemini-companion-session-update sessions)
+  (let ((former (gemini-companion-sessions)))
+    (gemini-companion-session-update sessions)
+    (cond ((null sessions)
+           ;; The next one must not begin with what is old by then.
+           (gemini-companion--tell 'context-update nil))
+          ;; A CLI looks at its folder when it starts, too.
+          ((seq-difference sessions former #'gemini-companion-session-same-p)
+           (gemini-companion--look-again))
+          (t (gemini-companion--tell-context))))
   (gemini-companion-auto-sessions-changed)
   (force-mode-line-update t)
   t)
@@ -171,15 +184,53 @@ them itself."
    (gemini-companion-diff-file-path diff)
    (gemini-companion-diff-proposal diff)))
 
+(defun gemini-companion--roots ()
+  "Return the roots of this Emacs, without what is hidden."
+  (gemini-companion-roots gemini-companion--directory
+                          #'gemini-companion-privacy-hidden-p
+                          #'gemini-companion-privacy-folder-hidden-p))
+
+(defun gemini-companion--name (buffer)
+  "Return the name to tell of the file that BUFFER visits, or nil."
+  (unless (gemini-companion-privacy-hidden-p buffer)
+    (let ((file (gemini-companion-context--file buffer)))
+      (or (gemini-companion-roots-name file)
+          (and gemini-companion-share-outside-projects
+               (expand-file-name file))))))
+
 (defun gemini-companion--tell-context ()
-  "Tell the server the context and the roots that go with it."
+  "Tell the server the roots and, if a CLI is connected, the context."
   (gemini-companion-terminal-lead (window-buffer (selected-window)))
   (when (gemini-companion-server-ready-p)
-    (gemini-companion--tell 'roots-update
-                            (gemini-companion-roots
-                             gemini-companion--directory))
-    (gemini-companion--tell 'context-update
-                            (gemini-companion-context-snapshot))))
+    (gemini-companion--tell 'roots-update (gemini-companion--roots))
+    (when (gemini-companion-sessions)
+      (gemini-companion--tell 'context-update
+                              (unless gemini-companion-paused
+                                (gemini-companion-context-snapshot))))))
+
+(defconst gemini-companion--file-hooks
+  '(find-file-hook after-save-hook after-revert-hook)
+  "The hooks with `gemini-companion--note-file'.")
+
+(defun gemini-companion--note-file ()
+  "Note that the file of the current buffer was opened, saved or reverted."
+  (gemini-companion-privacy-note)
+  (when buffer-file-name
+    (gemini-companion-roots-look-again (file-name-directory
+                                        buffer-file-name))))
+
+(defun gemini-companion--look-again ()
+  "Tell the server what it is to know, with a new look at the disk."
+  (gemini-companion-privacy-forget)
+  (gemini-companion-roots-forget)
+  (gemini-companion--tell-context))
+
+(defun gemini-companion-shared ()
+  "Return what Gemini CLI was told last, as of now, or nil.
+A list of plists, as `gemini-companion-context-snapshot' returns it.
+Nil while no CLI is connected or sharing is paused."
+  (and (gemini-companion-sessions)
+       (alist-get 'context-update gemini-companion--told)))
 
 (defun gemini-companion--tell (method value)
   "Tell the server VALUE by METHOD unless that is what it was told last."
@@ -220,7 +271,7 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
   "Start the server and all that serves it."
   (condition-case problem
       (gemini-companion-server-start
-       (lambda () (gemini-companion-roots gemini-companion--directory))
+       #'gemini-companion--roots
        (gemini-companion--methods)
        (gemini-companion--former-methods)
        #'gemini-companion--ready
@@ -233,7 +284,10 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
                                #'gemini-companion--tell-outcome
                                #'gemini-companion-auto-take)
   (gemini-companion-stale-start)
-  (gemini-companion-context-start #'gemini-companion--tell-context)
+  (gemini-companion-context-start #'gemini-companion--tell-context
+                                  #'gemini-companion--name)
+  (dolist (hook gemini-companion--file-hooks)
+    (add-hook hook #'gemini-companion--note-file))
   (add-hook 'kill-emacs-hook #'gemini-companion--leave))
 
 (defun gemini-companion--leave ()
@@ -254,10 +308,13 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-reason-stop)
   (gemini-companion-auto-stop)
   (gemini-companion-windows-forget)
+  (dolist (hook gemini-companion--file-hooks)
+    (remove-hook hook #'gemini-companion--note-file))
   (gemini-companion-context-stop)
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)
   (gemini-companion-roots-forget)
+  (gemini-companion-privacy-forget)
   (gemini-companion-session-forget)
   (setq gemini-companion--told nil
         gemini-companion--untold nil
@@ -270,11 +327,12 @@ HOW is `started', `restarted' or `recovered'."
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
   (gemini-companion--hand-over how)
   (setq gemini-companion--told nil)
-  (gemini-companion--tell-context)
+  (when (eq how 'recovered)
+    (gemini-companion--say-recovered))
+  (gemini-companion--look-again)
   (pcase how
     ('started (run-hooks 'gemini-companion-ready-hook))
-    ('restarted (message "The server of gemini-companion was restarted"))
-    ('recovered (gemini-companion--say-recovered)))
+    ('restarted (message "The server of gemini-companion was restarted")))
   (force-mode-line-update t))
 
 (defun gemini-companion--say-recovered ()
@@ -286,6 +344,19 @@ the reviews that are open here, in Emacs: their terminals do not take an \
 answer any more.  Then type /ide enable in each Gemini CLI that was connected: \
 it has lost the connection and opens no reviews until then."))
   (gemini-companion-session-update nil))
+
+;;;###autoload
+(defun gemini-companion-pause ()
+  "Tell Gemini CLI nothing of what you work on, or go on to tell it.
+It learns at once that no file is open.  It stays connected, and
+reviews appear as before."
+  (interactive)
+  (setq gemini-companion-paused (not gemini-companion-paused))
+  (gemini-companion--look-again)
+  (force-mode-line-update t)
+  (message (if gemini-companion-paused
+               "Gemini CLI is told nothing until you type M-x gemini-companion-pause again"
+             "Gemini CLI is told again what you work on")))
 
 (defun gemini-companion-restart ()
   "Restart the server; Gemini CLI stays connected, reviews stay open."

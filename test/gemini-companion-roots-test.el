@@ -95,4 +95,63 @@ No roots are remembered from before."
       (should-not (gemini-companion-roots
                    "/ssh:nobody@example.invalid:/srv/")))))
 
+(ert-deftest gemini-companion-roots-have-nothing-that-is-hidden ()
+  (gemini-companion-roots-test-with '("p/.git" "q/.git" "r/.git")
+    (dolist (name '("p/a" "q/b"))
+      (with-current-buffer (find-file-noselect (expand-file-name name folder))
+        (set-buffer-modified-p nil)))
+    (with-temp-buffer
+      (setq major-mode 'term-mode
+            default-directory (expand-file-name "r/" folder))
+      (should (equal '("q")
+                     (gemini-companion-roots-test-below
+                      folder
+                      (gemini-companion-roots
+                       nil
+                       (lambda (buffer)
+                         (string-suffix-p "p/a" (buffer-file-name buffer)))
+                       (lambda (name)
+                         (string-suffix-p "r/" name)))))))))
+
+(ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
+  (gemini-companion-roots-test-with '("p/src")
+    (let ((source (expand-file-name "p/src/" folder)))
+      (find-file-noselect (expand-file-name "a" source))
+      (should (equal '("p/src") (gemini-companion-roots-test-below
+                                 folder (gemini-companion-roots nil))))
+      (make-directory (expand-file-name "p/.git" folder))
+      (vc-file-clearprops source)
+      (gemini-companion-roots-look-again source)
+      (should (equal '("p") (gemini-companion-roots-test-below
+                             folder (gemini-companion-roots nil)))))))
+
+(ert-deftest gemini-companion-roots-name-files-as-the-cli-sees-the-project ()
+  (gemini-companion-roots-test-with '("p/.git" "p/src" "elsewhere" "lone")
+    (make-symbolic-link (expand-file-name "p") (expand-file-name "link"))
+    (make-symbolic-link (expand-file-name "elsewhere/x")
+                        (expand-file-name "p/src/inner"))
+    (make-symbolic-link (expand-file-name "p/src/a") (expand-file-name "far"))
+    (dolist (name '("elsewhere/x" "p/src/a"))
+      (write-region "" nil name nil 'silent))
+    (let ((gemini-companion-roots-function
+           (lambda (roots)
+             (seq-remove (lambda (root)
+                           (member root (list (expand-file-name "elsewhere")
+                                              (directory-file-name folder))))
+                         roots)))
+          (find-file-visit-truename nil)
+          (vc-follow-symlinks nil))
+      (pcase-dolist (`(,visited . ,told)
+                     '(("link/src/a" . "p/src/a")
+                       ("link/src/inner" . "p/src/inner")
+                       ("far" . "p/src/a")
+                       ("lone/b" . "lone/b")
+                       ("elsewhere/x" . nil)))
+        (let ((buffer (find-file-noselect visited)))
+          (gemini-companion-roots (expand-file-name "p/"))
+          (should (equal (and told (expand-file-name told))
+                         (gemini-companion-roots-name
+                          (buffer-file-name buffer))))
+          (kill-buffer buffer))))))
+
 ;;; gemini-companion-roots-test.el ends here

@@ -244,7 +244,7 @@ Temporary files are in a folder of their own, `temporary'."
       (gemini-companion-test-with-mode '(("a" "text"))
         (setq token (plist-get (gemini-companion-server-info) :token))
         (gemini-companion-test-eventually
-          (string-match-p "context-update"
+          (string-match-p "roots-update"
                           (gemini-companion-test-text
                            gemini-companion-log-file))))
       (should (equal "-rw-------" (file-attribute-modes

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the person keeps to themselves reaches no model."""
+
+from harness.emacs import Emacs
+from harness.gemini import Gemini
+from harness.model import write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+EXCLUDE = '(push "%s" gemini-companion-excluded)'
+SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
+
+
+def show(emacs: Emacs, path: object) -> None:
+    """Select the file PATH, and let that be told."""
+    emacs.tell(f'(find-file "{path}")')
+
+
+def parts(cli: Gemini) -> list[str]:
+    """Return all texts that the model was sent."""
+    return [
+        part.get("text", "")
+        for request in cli.model.requests
+        for message in request["contents"]
+        for part in message["parts"]
+    ]
+
+
+def is_told_nowhere(word: str, scratch: Scratch, cli: Gemini) -> None:
+    """Check that WORD is in no context, discovery file or log of the server."""
+    for part in parts(cli):
+        # The CLI tells the model by itself which files are in its folder.
+        assert word not in part or "editor context" not in part
+    for file in scratch.discovery_files():
+        assert word not in file.read_text()
+    assert word not in (scratch.root / "server.log").read_text()
+
+
+def log(scratch: Scratch) -> str:
+    """Return Lisp that has the server log all it hears."""
+    return f'(setq gemini-companion-log-file "{scratch.root}/server.log")'
+
+
+def test_no_file_is_active_while_a_secret_one_is_selected(
+    world: World, scratch: Scratch
+) -> None:
+    plain = scratch.file("a.txt", "one two\n")
+    secret = scratch.file(".env.local", "PASSWORD=hunter2\n")
+    lone = scratch.root / "elsewhere" / "id_ed25519"
+    lone.parent.mkdir()
+    lone.write_text("KEY")
+    emacs, reviews, cli = world.pair(plain, extra=log(scratch))
+    assert cli.context()["activeFile"]["path"] == str(plain)
+
+    show(emacs, secret)
+    emacs.tell("(progn (push-mark (point-min) t t) (goto-char (point-max)))")
+    assert cli.context() == {"otherOpenFiles": [str(plain)]}
+    show(emacs, lone)
+    assert cli.context() == {"otherOpenFiles": [str(plain)]}
+    emacs.tell('(switch-to-buffer "*scratch*")')
+    assert cli.context() == {"otherOpenFiles": [str(plain)]}
+    assert emacs.value(SHARED) == [str(plain)]
+    is_told_nowhere("hunter2", scratch, cli)
+    is_told_nowhere("env.local", scratch, cli)
+    is_told_nowhere("elsewhere", scratch, cli)
+
+    show(emacs, plain)
+    assert cli.context()["activeFile"]["path"] == str(plain)
+    reviews.proposed(cli, secret, write_file(secret, "new\n"))
+    reviews.reject()
+
+
+def test_exclusion_counts_for_what_is_open_and_for_new_names(
+    world: World, scratch: Scratch
+) -> None:
+    one, two = scratch.file("one.txt", "1\n"), scratch.file("two.txt", "2\n")
+    renamed = scratch.project / "two.secret"
+    emacs, _, cli = world.pair(one, two)
+    assert cli.context()["otherOpenFiles"] == [str(one)]
+
+    emacs.tell(EXCLUDE % "/one[.]txt")
+    emacs.tell("(forward-char)")
+    assert "otherOpenFiles" not in cli.context()
+
+    emacs.tell(EXCLUDE % "[.]secret")
+    emacs.tell(f'(write-file "{renamed}")')
+    assert cli.context() == {}
+
+
+def test_pause_takes_everything_back_at_once(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    assert cli.context()["activeFile"]["path"] == str(file)
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-pause")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("Gemini:1 paused")
+    emacs.tell("(forward-char)")
+    assert cli.context() == {}
+    assert emacs.value(SHARED) is None
+
+    emacs.eval("(gemini-companion-restart)")
+    emacs.terminal.wait_for("was restarted")
+    assert cli.context() == {}
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
+    reviews.reject()
+
+    emacs.eval("(gemini-companion-pause)")
+    emacs.tell("(forward-line)")
+    assert cli.context()["activeFile"]["path"] == str(file)
