@@ -71,6 +71,12 @@ shows it."
     (define-key map (kbd "C-c C-c") #'gemini-companion-diff-accept)
     (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
     (define-key map [remap save-buffer] #'gemini-companion-diff-accept)
+    ;; Evil remaps the commands of its ex line like those of keys.
+    (dolist (command '(evil-write evil-update evil-save-and-close
+                                  evil-save-modified-and-close))
+      (define-key map (vector 'remap command)
+                  #'gemini-companion-diff-accept-as-saved))
+    (define-key map [remap evil-quit] #'gemini-companion-diff-quit)
     map)
   "Keys in all buffers of a review.")
 
@@ -524,6 +530,14 @@ its own; reject it, or leave at least one character"))
     (gemini-companion-reconcile-expect (gemini-companion-diff-file-path diff))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))
+
+(defun gemini-companion-diff-accept-as-saved ()
+  "Accept the review here, as Evil's :w and ZZ save a file.
+With a file name, as in :w FILE, do what Evil does."
+  (interactive)
+  (if (bound-and-true-p evil-ex-argument)
+      (call-interactively 'evil-write)
+    (gemini-companion-diff-accept)))
 
 (defun gemini-companion-diff-reject (&optional diff)
   "Reject DIFF, so that Gemini CLI does not write the file.

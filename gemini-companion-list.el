@@ -36,6 +36,9 @@
 (require 'seq)
 (require 'tabulated-list)
 
+(declare-function evil-initial-state "ext:evil-core")
+(declare-function evil-set-initial-state "ext:evil-core")
+
 ;;;; Keys
 
 (defvar gemini-companion-list-mode-map
@@ -248,30 +251,34 @@ DELETE the file then, if non-nil.  TEXT goes through a pipe."
   (setq-local tabulated-list-use-header-line nil)
   (add-hook 'tabulated-list-revert-hook #'gemini-companion-list--fill nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
-  (add-hook 'gemini-companion-diff-changed-hook #'gemini-companion-list--soon))
+  (add-hook 'gemini-companion-diff-changed-hook #'gemini-companion-list--soon)
+  ;; Its letters would be those of a text that is edited.
+  (when (and (fboundp 'evil-initial-state)
+             (not (evil-initial-state 'gemini-companion-list-mode)))
+    (evil-set-initial-state 'gemini-companion-list-mode 'emacs)))
 
 (defun gemini-companion-list--header ()
   "Return what the keys do, as a header line."
   (concat " "
           (substitute-command-keys
-           "\\<gemini-companion-list-mode-map>\
+           (concat
+            "\\<gemini-companion-list-mode-map>\
 \\[gemini-companion-list-view] view  \
 \\[gemini-companion-list-accept] accept  \
 \\[gemini-companion-list-reject] reject  \
 \\[gemini-companion-list-reject-with-reason] with reason  \
 \\[gemini-companion-list-accept-session] all  \
 \\[gemini-companion-list-auto-accept] unseen"
-           (if (gemini-companion-auto-accepted)
-               "  \\[gemini-companion-list-show-accepted] show  \
-\\[gemini-companion-list-revert] take back"
-             "  \\[quit-window] quit"))))
+            (when (gemini-companion-auto-accepted)
+              "  \\[gemini-companion-list-show-accepted] show  \
+\\[gemini-companion-list-revert] take back")))))
 
 (defun gemini-companion-list--fill ()
   "Look up what the list is to tell."
   (let* ((window (get-buffer-window nil t))
          (columns (if window (window-width window) 80)))
     (setq tabulated-list-format
-          `[("File" ,(max 18 (min 60 (- columns 63))) t)
+          `[("File" ,(max 16 (min 60 (- columns 64))) t)
             ("Project" 12 t)
             ("Gemini CLI" 18 t)
             ("Age" 6 nil)

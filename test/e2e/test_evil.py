@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The keys of a review win over those of Evil, and Evil's own mean the same."""
+
+import pytest
+from harness.emacs import Emacs, Reviews
+from harness.scratch import Scratch
+from harness.world import World
+
+OWN = """
+(defvar e2e-evil (require 'evil nil t))
+(when e2e-evil (evil-mode 1))
+(setq gemini-companion-review-arrival 'now)
+(defvar e2e-id 0)
+(defun e2e-propose (file text)
+  "Propose TEXT for FILE as a CLI would that nobody connected."
+  (gemini-companion-diff-open (setq e2e-id (1+ e2e-id)) '(:id "one") file text))
+(defvar e2e-ends nil)
+(add-hook 'gemini-companion-diff-closed-functions
+          (lambda (diff) (push (gemini-companion-diff-state diff) e2e-ends)))
+"""
+
+ENDS = [
+    ([":", "w", "Enter"], "accepted"),
+    (["Z", "Z"], "accepted"),
+    ([":", "w", "q", "Enter"], "accepted"),
+    ([":", "x", "Enter"], "accepted"),
+    (["i", "x", "C-c", "C-c"], "accepted"),
+    (["v", "l", "C-c", "C-k"], "rejected"),
+    ([":", "q", "Enter", "r"], "rejected"),
+    (["Z", "Q", "r"], "rejected"),
+]
+
+
+def evil_emacs(world: World, scratch: Scratch) -> Emacs:
+    """Return an Emacs in which Evil is on."""
+    emacs = world.emacs(scratch.file("a.txt", "one\n"), extra=OWN)
+    if emacs.eval("e2e-evil") == "nil":
+        pytest.skip("evil is not installed")
+    return emacs
+
+
+def test_keys_of_evil_answer_a_review(world: World, scratch: Scratch) -> None:
+    emacs = evil_emacs(world, scratch)
+    reviews = Reviews(emacs)
+    for keys, end in ENDS:
+        emacs.eval('(progn (e2e-propose (expand-file-name "a.txt") "uno\\n") nil)')
+        reviews.shown("a.txt")
+        reviews.select()
+        emacs.holds("(eq (buffer-local-value 'evil-state (window-buffer)) 'normal)")
+        emacs.keys(*keys[:-1])
+        if end == "rejected" and keys[-1] == "r":
+            emacs.terminal.wait_for("Answer for a.txt")
+        emacs.keys(keys[-1])
+        reviews.wait_until(0)
+        assert emacs.eval("(pop e2e-ends)") == end, keys
+
+
+def test_letters_of_the_list_are_its_keys_under_evil(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = evil_emacs(world, scratch)
+    reviews = Reviews(emacs)
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    for name in ("a.txt", "b.txt"):
+        emacs.eval(f'(progn (e2e-propose (expand-file-name "{name}") "uno\\n") nil)')
+    emacs.eval("(progn (gemini-companion-list) nil)")
+    emacs.terminal.wait_for("RET view")
+
+    emacs.keys("n", "r")
+    reviews.wait_until(1)
+    emacs.keys("a")
+    reviews.wait_until(0)
+    assert emacs.eval("e2e-ends") == "(accepted rejected)"
