@@ -35,32 +35,60 @@
   "What a person should know of the original in this buffer, strings.")
 (put 'gemini-companion-look-remarks 'permanent-local t)
 
+(defvar-local gemini-companion-look-file nil
+  "The file that holds the text of this buffer, to the byte, or nil.")
+(put 'gemini-companion-look-file 'permanent-local t)
+
 ;;;; Original
 
-(defun gemini-companion-look-original (file)
-  "Return the text of FILE as known to Gemini CLI, and remarks on it.
-The value is a cons of the text and a list of strings."
-  (if (not (file-exists-p file))
-      (cons "" '("new file"))
-    (with-temp-buffer
-      (let ((file-name-handler-alist nil))
-        (insert-file-contents-literally file))
-      (let ((latin (gemini-companion-look--latin-p)))
-        (decode-coding-region (point-min) (point-max) 'utf-8-unix)
-        (gemini-companion-look--replace "\\`\uFEFF" "")
-        (gemini-companion-look--replace "\r\n" "\n")
-        (let ((raw (gemini-companion-look--replace
-                    (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD")))
-          (cons (buffer-string)
-                (append (and raw (list (if latin "latin-1 file" "not UTF-8")))
-                        (and (gemini-companion-look--unsaved-p file)
-                             '("unsaved changes here")))))))))
+(defun gemini-companion-look-original (diff)
+  "Return a read-only buffer with what DIFF would change.
+Its text is that of the file on disk, decoded as Gemini CLI does
+it; of a new file it is empty."
+  (let ((directory (buffer-local-value
+                    'default-directory
+                    (gemini-companion-diff-proposal-buffer diff)))
+        (file (gemini-companion-diff-file-path diff)))
+    (with-current-buffer
+        (generate-new-buffer (format "*gemini original: %s*"
+                                     (gemini-companion-diff-name diff)))
+      (setq default-directory directory)
+      (buffer-disable-undo)
+      (setq gemini-companion-look-remarks
+            (if (file-exists-p file)
+                (gemini-companion-look--read file)
+              '("new file")))
+      (goto-char (point-min))
+      (set-buffer-modified-p nil)
+      (setq buffer-read-only t)
+      (gemini-companion-diff-adopt diff)
+      (current-buffer))))
 
-(defun gemini-companion-look--latin-p ()
-  "Return non-nil if the bytes of the current buffer are all of Latin-1.
-Those that it keeps for control characters are in hardly any text."
+(defun gemini-companion-look--read (file)
+  "Insert FILE as Gemini CLI has it, and return remarks on it, strings."
+  (let ((coding-system-for-read 'utf-8-unix)
+        (file-name-handler-alist nil)
+        (format-alist nil)
+        (after-insert-file-functions nil))
+    (insert-file-contents file))
+  (let* ((ascii (= (position-bytes (point-max)) (point-max)))
+         (latin (not (or ascii (gemini-companion-look--odd-bytes-p))))
+         (bom (gemini-companion-look--replace "\\`\uFEFF" ""))
+         (returns (gemini-companion-look--replace "\r\n" "\n"))
+         (raw (and (not ascii)
+                   (gemini-companion-look--replace
+                    (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"))))
+    (unless (or bom returns raw)
+      (setq gemini-companion-look-file file))
+    (append (and raw (list (if latin "latin-1 file" "not UTF-8")))
+            (and (gemini-companion-look--unsaved-p file)
+                 '("unsaved changes here")))))
+
+(defun gemini-companion-look--odd-bytes-p ()
+  "Return non-nil if the current buffer has bytes that are in no Latin-1 text.
+Those that it keeps for control characters are in hardly any."
   (goto-char (point-min))
-  (not (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t)))
+  (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t))
 
 (defun gemini-companion-look--replace (regexp text)
   "Replace what matches REGEXP in the current buffer by TEXT.
@@ -77,24 +105,15 @@ Return non-nil if there was any."
   (when-let* ((buffer (find-buffer-visiting file)))
     (buffer-modified-p buffer)))
 
-(defun gemini-companion-look-original-buffer (diff text remarks)
-  "Return a read-only buffer with TEXT, what DIFF would change.
-REMARKS, a list of strings, are shown in its header line."
-  (let ((directory (buffer-local-value
-                    'default-directory
-                    (gemini-companion-diff-proposal-buffer diff))))
-    (with-current-buffer
-        (generate-new-buffer (format "*gemini original: %s*"
-                                     (gemini-companion-diff-name diff)))
-      (setq default-directory directory
-            gemini-companion-look-remarks remarks)
-      (buffer-disable-undo)
-      (insert text)
-      (goto-char (point-min))
-      (set-buffer-modified-p nil)
-      (setq buffer-read-only t)
-      (gemini-companion-diff-adopt diff)
-      (current-buffer))))
+(defun gemini-companion-look-same-p (original proposal)
+  "Return non-nil if the buffers ORIGINAL and PROPOSAL have the same text."
+  (and (= (buffer-size original) (buffer-size proposal))
+       (let ((case-fold-search nil))
+         (with-current-buffer proposal
+           (save-restriction
+             (widen)
+             (zerop (compare-buffer-substrings original nil nil
+                                               proposal nil nil)))))))
 
 ;;;; Colours
 

@@ -226,8 +226,9 @@ selected one; a person's `display-buffer-alist' comes first."
   (let* ((diff gemini-companion-diff-here)
          (file (abbreviate-file-name (gemini-companion-diff-file-path diff)))
          (default-directory "/")
-         (old (gemini-companion-unified--file
-               gemini-companion-unified--original))
+         (original gemini-companion-unified--original)
+         (verbatim (buffer-local-value 'gemini-companion-look-file original))
+         (old (or verbatim (gemini-companion-unified--file original)))
          (new (gemini-companion-unified--file
                (gemini-companion-diff-proposal-buffer diff)))
          (out (make-temp-file "gemini-companion-"))
@@ -246,21 +247,23 @@ selected one; a person's `display-buffer-alist' comes first."
                    :command (list shell-file-name shell-command-switch command)
                    :sentinel (lambda (process _event)
                                (gemini-companion-unified--take process)))))
-    (process-put process :files (list out old new))
+    (process-put process :files (cons out (remq verbatim (list old new))))
     (process-put process :view buffer)
     process))
 
 (defun gemini-companion-unified--file (buffer)
   "Write the full text of BUFFER to a new private file, and return its name."
-  (let ((text (and (with-current-buffer buffer
-                     (gemini-companion-hunks-dropped))
-                   (gemini-companion-hunks-full-text buffer)))
-        (coding-system-for-write 'utf-8-emacs-unix)
-        (file (make-temp-file "gemini-companion-")))
+  (let ((file (make-temp-file "gemini-companion-")))
     (with-current-buffer buffer
       (save-restriction
         (widen)
-        (write-region text nil file nil 'silent)))
+        (let ((text (and (gemini-companion-hunks-dropped)
+                         (gemini-companion-hunks-full-text buffer)))
+              (coding-system-for-write
+               (if (= (position-bytes (point-max)) (point-max))
+                   'no-conversion
+                 'utf-8-emacs-unix)))
+          (write-region text nil file nil 'silent))))
     file))
 
 (defun gemini-companion-unified--take (process)

@@ -121,26 +121,29 @@ plist that its function returned, WINDOWS those of its buffers."
   "Show DIFF; return a function that takes its view away.
 That leaves the proposal buffer alive if its argument is non-nil.
 Signal an error if there is nothing to show, or too much."
-  (let ((kind (gemini-companion-view--kind diff)))
-    (pcase-let ((`(,text . ,remarks) (gemini-companion-look-original
-                                      (gemini-companion-diff-file-path diff))))
-      (when (string= text (gemini-companion-diff-proposal-text diff))
-        (user-error "Gemini CLI proposes no change of %s"
-                    (gemini-companion-diff-name diff)))
-      (let* ((layout (gemini-companion-windows-layout
-                      (gemini-companion-view--frame diff)))
-             (original (gemini-companion-look-original-buffer
-                        diff text remarks))
-             (view (gemini-companion-view--make
-                    :diff diff :original original :layout layout)))
-        (condition-case problem
-            (gemini-companion-view--open view kind)
-          (error
-           (gemini-companion-diff-discard original)
-           (signal (car problem) (cdr problem))))
-        (push view gemini-companion-view--all)
-        (lambda (&optional keep)
-          (gemini-companion-view--hide view keep))))))
+  (let* ((kind (gemini-companion-view--kind diff))
+         (original (gemini-companion-look-original diff))
+         (view (gemini-companion-view--make
+                :diff diff :original original
+                :layout (gemini-companion-windows-layout
+                         (gemini-companion-view--frame diff)))))
+    (condition-case problem
+        (progn
+          (gemini-companion-view--check-change diff original)
+          (gemini-companion-view--open view kind))
+      (error
+       (gemini-companion-diff-discard original)
+       (signal (car problem) (cdr problem))))
+    (push view gemini-companion-view--all)
+    (lambda (&optional keep)
+      (gemini-companion-view--hide view keep))))
+
+(defun gemini-companion-view--check-change (diff original)
+  "Signal an error if DIFF does not change the text in ORIGINAL."
+  (when (gemini-companion-look-same-p
+         original (gemini-companion-diff-proposal-buffer diff))
+    (user-error "Gemini CLI proposes no change of %s"
+                (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-view--kind (diff)
   "Return the kind of view that DIFF gets, or signal an error."

@@ -82,12 +82,19 @@
       (should-not (overlays-in (point-min) (point-max))))))
 
 (ert-deftest gemini-companion-ediff-replaces-what-is-not-utf-8 ()
-  (gemini-companion-test-with-folder '()
-    (let ((file (expand-file-name "latin" folder))
-          (coding-system-for-write 'latin-1))
-      (write-region "caf\u00e9\n" nil file nil 'silent)
-      (should (equal '("caf\uFFFD\n" "latin-1 file")
-                     (gemini-companion-look-original file))))))
+  (pcase-dolist (`(,bytes ,text ,remark)
+                 '(("caf\351\n" "caf\uFFFD\n" "latin-1 file")
+                   ("caf\200\n" "caf\uFFFD\n" "not UTF-8")
+                   ("caf\303\251\n" "caf\u00e9\n" nil)))
+    (gemini-companion-test-with-reviews '(("a" ""))
+      (let ((coding-system-for-write 'no-conversion))
+        (write-region bytes nil "a" nil 'silent))
+      (gemini-companion-test-show "a" "new\n")
+      (with-current-buffer "*gemini original: a*"
+        (should (equal text (buffer-string)))
+        (should (equal remark (car gemini-companion-look-remarks)))
+        (when remark
+          (should (string-match-p remark (cadr header-line-format))))))))
 
 (ert-deftest gemini-companion-ediff-shows-a-new-file-and-creates-nothing ()
   (gemini-companion-test-with-reviews '()
