@@ -245,7 +245,13 @@ Nil while no CLI is connected or sharing is paused."
 (define-minor-mode gemini-companion-mode
   "Let Gemini CLI see what you work on and review its edits here.
 Run `gemini' in a project that is open in this Emacs, and type
-/ide enable there, once.
+/ide enable there, once.  The mode line shows Gemini, and the
+number of CLIs that are connected; a click opens a menu.  If one
+does not connect, \\[gemini-companion-status] says why.
+
+Gemini CLI is told the files that you focused last, the place of
+point and the selected text.  Its edits wait until you pause, and
+then open for your review.
 
 \\<gemini-companion-review-mode-map>\
 In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it, and
@@ -256,6 +262,22 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
   (if gemini-companion-mode
       (gemini-companion--turn-on)
     (gemini-companion--turn-off 'rejected)))
+
+(defvar gemini-companion--desktop-restored nil
+  "Non-nil once a desktop has turned the mode on, or tried to.")
+
+;; A desktop names the mode with each of its buffers.
+(add-to-list 'desktop-minor-mode-handlers
+             '(gemini-companion-mode . gemini-companion--desktop-restore))
+
+(defun gemini-companion--desktop-restore (_locals)
+  "Turn the mode on once, as it was in the desktop that is being read.
+Not if it had to ask: that is for a moment when somebody wants it."
+  (unless (or gemini-companion--desktop-restored
+              (gemini-companion-install-needed-p))
+    (setq gemini-companion--desktop-restored t)
+    (with-demoted-errors "gemini-companion-mode: %S"
+      (gemini-companion-mode))))
 
 (defun gemini-companion--turn-on ()
   "Start the server and all that serves it, unless that was done."

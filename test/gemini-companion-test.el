@@ -297,4 +297,23 @@ Temporary files are in a folder of their own, `temporary'."
       (should (equal "a\uFFFDb" (gemini-companion-link--pack
                                  link (concat "a" (string #x3FFFE9) "b")))))))
 
+(ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
+  (let ((gemini-companion--desktop-restored nil)
+        (turned 0))
+    (cl-letf (((symbol-function 'gemini-companion-mode)
+               (lambda (&rest _) (setq turned (1+ turned)))))
+      (should (eq #'gemini-companion--desktop-restore
+                  (alist-get 'gemini-companion-mode
+                             desktop-minor-mode-handlers)))
+      ;; While packages are lacking it would have to ask.
+      (let ((gemini-companion-server-command nil)
+            (gemini-companion-install-directory "/no/such/folder/"))
+        (cl-letf (((symbol-function 'gemini-companion-install-beside) #'ignore))
+          (gemini-companion--desktop-restore nil)))
+      (should (= 0 turned))
+      (let ((gemini-companion-server-command '("true")))
+        (gemini-companion--desktop-restore nil)
+        (gemini-companion--desktop-restore nil))
+      (should (= 1 turned)))))
+
 ;;; gemini-companion-test.el ends here
