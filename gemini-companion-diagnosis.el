@@ -312,31 +312,59 @@ and / never count; see `gemini-companion-roots-function'.")))))
 
 (defun gemini-companion-diagnosis--others (directory _ask)
   "Find discovery files of others that a CLI in DIRECTORY may take for ours."
+  (or (delq nil (mapcar (lambda (file)
+                          (gemini-companion-diagnosis--other file directory))
+                        (gemini-companion-diagnosis--other-files)))
+      (gemini-companion-finding 'good "none is in the way")))
+
+(defun gemini-companion-diagnosis--other-files ()
+  "Return the names of all discovery files but ours."
   (let* ((own (plist-get (gemini-companion-diagnosis--info) :discovery))
          (folder (if own
                      (file-name-directory own)
-                   (gemini-companion-diagnosis--own-folder)))
-         (found
-          (and (file-directory-p folder)
-               (delq nil
-                     (mapcar (lambda (file)
-                               (unless (equal file own)
-                                 (gemini-companion-diagnosis--other
-                                  file directory)))
-                             (directory-files
-                              folder t
-                              "\\`gemini-ide-server-[0-9]+\\(-[0-9]+\\)?\\.json\\'"))))))
-    (or found
-        (gemini-companion-finding 'good "none is in the way"))))
+                   (gemini-companion-diagnosis--own-folder))))
+    (when (file-directory-p folder)
+      (delete own
+              (directory-files
+               folder t
+               "\\`gemini-ide-server-[0-9]+\\(-[0-9]+\\)?\\.json\\'")))))
+
+(defun gemini-companion-diagnosis--pid (file)
+  "Return the number of the process in the name of FILE."
+  (string-match "server-\\([0-9]+\\)" file)
+  (string-to-number (match-string 1 file)))
+
+(defun gemini-companion-diagnosis--editor (file content)
+  "Return what to call the editor that wrote CONTENT to FILE."
+  (format "%s (process %d)"
+          (or (alist-get 'displayName (alist-get 'ideInfo content))
+              "An editor")
+          (gemini-companion-diagnosis--pid file)))
+
+(defun gemini-companion-diagnosis--offers-p (content directory)
+  "Return non-nil if CONTENT, of a discovery file, has DIRECTORY in it."
+  (gemini-companion-diagnosis--in-p
+   directory (gemini-companion-diagnosis--folders content)))
+
+(defun gemini-companion-diagnosis--rival (directory port)
+  "Return the name of another editor that has a CLI in DIRECTORY, or nil.
+PORT, a string or nil, is that of the editor in whose terminal it
+was started."
+  (seq-some (lambda (file)
+              (let ((content (gemini-companion-diagnosis--json file)))
+                (and (gemini-companion-diagnosis--offers-p content directory)
+                     (process-attributes (gemini-companion-diagnosis--pid file))
+                     (or (null port)
+                         (equal port (format "%s" (alist-get 'port content))))
+                     (gemini-companion-diagnosis--editor file content))))
+            (gemini-companion-diagnosis--other-files)))
 
 (defun gemini-companion-diagnosis--other (file directory)
   "Return the finding about FILE, a discovery file of another, or nil.
 It is for a CLI in DIRECTORY."
   (let* ((content (gemini-companion-diagnosis--json file))
-         (pid (progn (string-match "server-\\([0-9]+\\)" file)
-                     (string-to-number (match-string 1 file))))
-         (name (or (alist-get 'displayName (alist-get 'ideInfo content))
-                   "An editor"))
+         (pid (gemini-companion-diagnosis--pid file))
+         (editor (gemini-companion-diagnosis--editor file content))
          (delete (cons "Delete" (lambda ()
                                   (gemini-companion-diagnosis--delete file)))))
     (cond
@@ -345,19 +373,16 @@ It is for a CLI in DIRECTORY."
       (gemini-companion-finding
        'bad (format "%s has no folders, which stops every Gemini CLI" file)
        "Delete it." delete))
-     ((not (gemini-companion-diagnosis--in-p
-            directory (gemini-companion-diagnosis--folders content)))
-      nil)
+     ((not (gemini-companion-diagnosis--offers-p content directory)) nil)
      ((null (process-attributes pid))
       (gemini-companion-finding
-       'bad (format "%s was left by %s, which has ended" file name)
+       'bad (format "%s was left by %s, which has ended" file editor)
        "Delete it." delete))
      (t
       (gemini-companion-finding
        'note
-       (format "%s (process %d) offers this project, too; a gemini in a \
-terminal outside takes %s" name pid
-       (if (< pid (emacs-pid)) "this Emacs" "that one"))
+       (format "%s offers this project, too; a gemini in a terminal outside \
+takes %s" editor (if (< pid (emacs-pid)) "this Emacs" "that one"))
        "Start gemini in a terminal of the editor that you want.")))))
 
 (defun gemini-companion-diagnosis--delete (file)
@@ -596,12 +621,10 @@ variable of its environment and returns the value."
            (not (seq-some variable gemini-companion-diagnosis--beside)))
       (list "it is in a container and looks for Emacs outside"
             "export REMOTE_CONTAINERS=1 in its terminal, and start it anew."))
-     ((and port
-           (not (equal port (number-to-string (plist-get info :port))))
-           (file-expand-wildcards
-            (expand-file-name (format "*-%s.json" port) folder)))
-      (list "it was started in a terminal of another Emacs"
-            "Start it anew in a terminal of this one."))
+     ((and directory (gemini-companion-diagnosis--rival directory port))
+      (list (format "it may be connected to %s, which offers its project, too"
+                    (gemini-companion-diagnosis--rival directory port))
+            "To have it here, start it in a terminal of this Emacs."))
      (t
       (gemini-companion-diagnosis--disabled variable)))))
 
