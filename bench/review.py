@@ -125,8 +125,9 @@ class Accept:
 
     def ours(self) -> float:
         open_diff(self._pair, self._emacs, self._one)
-        pressed = float(self._emacs.ask("(bench-accept)"))
-        return self._took(self._one, pressed)
+        self._emacs.send("(bench-accept)")
+        at = self._accepted(self._one)
+        return 1000 * (at - float(self._emacs.answer()))
 
     def comparator(self) -> float:
         path, text = str(self._pair.old), self._pair.proposal
@@ -134,14 +135,15 @@ class Accept:
         result(*self._two.send(request))
         pressed = time.time()
         self._node.event(kind="accept", path=path)
-        return self._took(self._two, pressed)
+        return 1000 * (self._accepted(self._two) - pressed)
 
     def limit(self) -> float:
         return 1000 * self._limit.trip(100, len(self._pair.proposal))
 
-    def _took(self, one: Client, pressed: float) -> float:
+    def _accepted(self, one: Client) -> float:
+        """Return when ONE had parsed the notification."""
         content = one.until("ide/diffAccepted")["content"]
-        took = 1000 * (time.time() - pressed)
+        at = time.time()
         if content != self._pair.proposal:
             raise Broken("another text was accepted")
-        return took
+        return at
