@@ -70,6 +70,21 @@ server starts next."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
+(defcustom gemini-companion-is-trusted nil
+  "What Gemini CLI is told of whether it may trust its folder.
+Nil, the default, tells nothing, and Gemini CLI decides by itself.
+Anything else is dangerous: it overrides that decision, for each
+folder that is open in this Emacs, and with `trusted' Gemini CLI
+runs what the project brings along, such as its settings, commands
+and servers.  Where the two differ, Gemini CLI stops at every start
+until the person presses r to restart it.  Takes effect when the
+server starts next."
+  :type '(choice (const :tag "Gemini CLI decides" nil)
+                 (const :tag "Trusted: dangerous" trusted)
+                 (const :tag "Not trusted" untrusted))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
 ;;;; State
 
 (defvar gemini-companion-server-python-function #'ignore
@@ -257,6 +272,9 @@ Gemini CLI stays connected, and open reviews stay open."
             (gemini-companion-server--log)
             (unless (funcall gemini-companion-server-reviews-function)
               '(:offerTools :json-false))
+            (pcase gemini-companion-is-trusted
+              ('trusted '(:isTrusted t))
+              ('untrusted '(:isTrusted :json-false)))
             gemini-companion-server--kept)
      :methods (mapcar #'gemini-companion-server--method
                       (gemini-companion-server--of :methods))

@@ -11,6 +11,7 @@ from .exceptions import StartError
 from .log import LEVELS
 
 Value = TypeVar("Value")
+Default = TypeVar("Default")
 
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 
@@ -29,6 +30,7 @@ class Config:
     port: int = 0
     token: str = field(default_factory=_new_token, repr=False)
     offer_tools: bool = True
+    is_trusted: bool | None = None
     log_file: str = ""
     log_level: str = "info"
 
@@ -113,14 +115,15 @@ def _config(start: dict[str, object]) -> Config:
         port=port,
         token=token,
         offer_tools=_take(start, "offerTools", bool, True),
+        is_trusted=_take(start, "isTrusted", bool, None),
         log_file=_take(start, "logFile", str, ""),
         log_level=log_level,
     )
 
 
 def _take(
-    start: dict[str, object], key: str, kind: type[Value], default: Value
-) -> Value:
+    start: dict[str, object], key: str, kind: type[Value], default: Default
+) -> Value | Default:
     value = start.get(key)
     if value is None:
         return default

@@ -184,7 +184,7 @@ class Ide:
 
     def broadcast(self, context: IdeContext) -> None:
         """Tell every client CONTEXT, now or when it connects."""
-        event = encode_event(context.notification())
+        event = encode_event(context.notification(self._config.is_trusted))
         if event is None:
             return
         self._context = event

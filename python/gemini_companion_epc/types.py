@@ -94,12 +94,17 @@ class IdeContext:
             kept.append(_fitted(file, is_active))
         return cls(tuple(kept))
 
-    def notification(self) -> Notification:
-        """Return the ide/contextUpdate that tells this context."""
-        files = [file.payload() for file in self.files]
-        return _notification(
-            "ide/contextUpdate", {"workspaceState": {"openFiles": files}}
-        )
+    def notification(self, is_trusted: bool | None = None) -> Notification:
+        """Return the ide/contextUpdate that tells this context.
+
+        IS_TRUSTED overrides what the client knows of its folder, unless None.
+        """
+        state: dict[str, object] = {
+            "openFiles": [file.payload() for file in self.files]
+        }
+        if is_trusted is not None:
+            state["isTrusted"] = is_trusted
+        return _notification("ide/contextUpdate", {"workspaceState": state})
 
 
 def _fitted(file: File, is_active: bool) -> File:
@@ -188,9 +193,13 @@ def fault(notification: Notification) -> str | None:
 
 def _context_fault(params: dict[str, object]) -> str | None:
     state = params.get("workspaceState")
-    files = state.get("openFiles") if isinstance(state, dict) else None
+    if not isinstance(state, dict):
+        return "workspaceState is not an object"
+    files = state.get("openFiles")
     if not isinstance(files, list):
         return "openFiles is not a list"
+    if not isinstance(state.get("isTrusted", False), bool):
+        return "isTrusted is not a boolean"
     for file in files:
         if found := _file_fault(file):
             return found

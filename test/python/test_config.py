@@ -24,6 +24,7 @@ def test_what_may_be_absent_has_a_default() -> None:
     config = _parse(port=None)
     assert (config.port, config.offer_tools) == (0, True)
     assert (config.log_file, config.log_level) == ("", "info")
+    assert config.is_trusted is None
     assert len(config.token) >= 32
     assert config.token != _parse().token
 
@@ -63,6 +64,7 @@ def test_a_bad_start_line_is_refused_with_a_sentence(
         {"roots": "/a"},
         {"emacsPid": 1.5},
         {"offerTools": 1},
+        {"isTrusted": "yes"},
         {"logFile": 1},
         {"logLevel": 1},
         {"logLevel": "loud"},

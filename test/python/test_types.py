@@ -60,6 +60,16 @@ def test_no_open_file_is_an_empty_list() -> None:
     assert params == {"workspaceState": {"openFiles": []}}
 
 
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_trust_is_told_only_on_request(is_trusted: bool) -> None:
+    context = IdeContext.of([])
+    assert context.notification(is_trusted)["params"] == {
+        "workspaceState": {"openFiles": [], "isTrusted": is_trusted}
+    }
+    assert context.notification() == context.notification(None)
+    assert "isTrusted" not in str(context.notification())
+
+
 def test_a_context_holds_ten_files_and_one_active_file_at_most() -> None:
     files = IdeContext.of(File(f"/{i}", 20 - i, True) for i in range(12)).files
     assert [file.path for file in files] == [f"/{i}" for i in range(10)]
@@ -95,13 +105,12 @@ def test_what_the_client_takes_passes(notification: dict[str, object]) -> None:
     assert fault(notification) is None
 
 
+def _state(**state: object) -> dict[str, object]:
+    return {"method": "ide/contextUpdate", "params": {"workspaceState": state}}
+
+
 def _context(**file: object) -> dict[str, object]:
-    return {
-        "method": "ide/contextUpdate",
-        "params": {
-            "workspaceState": {"openFiles": [{"path": "/a", "timestamp": 1, **file}]}
-        },
-    }
+    return _state(openFiles=[{"path": "/a", "timestamp": 1, **file}])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,9 @@ def _context(**file: object) -> dict[str, object]:
     [
         ({}, "params is not an object"),
         ({"method": "ide/other", "params": {}}, "unknown method"),
-        ({"method": "ide/contextUpdate", "params": {}}, "openFiles"),
+        ({"method": "ide/contextUpdate", "params": {}}, "workspaceState"),
+        (_state(), "openFiles"),
+        (_state(openFiles=[], isTrusted=None), "isTrusted"),
         ({"method": "ide/diffRejected", "params": {}}, "filePath"),
         ({"method": "ide/diffRejected", "params": {"filePath": None}}, "filePath"),
         ({"method": "ide/diffAccepted", "params": {"filePath": "/a"}}, "content"),

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Trust is Gemini CLI's matter, unless the person says otherwise."""
+
+import json
+
+import pytest
+from harness import gemini
+from harness.scratch import Scratch
+from harness.world import World
+
+RESTART = "Press 'r' to restart"
+
+
+@pytest.mark.parametrize("told", ["untrusted", "nil"])
+def test_trust_is_overridden_on_request_only(
+    world: World, scratch: Scratch, told: str
+) -> None:
+    folder = scratch.home / ".gemini"
+    settings = {**gemini.SETTINGS, "security": {**gemini.SETTINGS["security"]}}
+    settings["security"]["folderTrust"] = {"enabled": True}
+    folder.joinpath("settings.json").write_text(json.dumps(settings))
+    folder.joinpath("trustedFolders.json").write_text(
+        json.dumps({str(scratch.project): "TRUST_FOLDER"})
+    )
+    world.emacs(
+        scratch.file("a.txt", "1\n"),
+        extra=f"(setq gemini-companion-is-trusted '{told})",
+    )
+
+    if told == "nil":
+        cli = world.gemini()
+        cli.is_free()
+        assert RESTART not in cli.screen()
+    else:
+        cli = world.gemini(connects=False)
+        cli.wait_for(RESTART)
