@@ -427,16 +427,17 @@ edits that the person made in its proposal."
   "Dismiss the diff ID and return the text that its proposal buffer held.
 If it was accepted at the same moment, return that text; nil if it
 has ended otherwise.  REASON is `closed' if the CLI closed it,
-`lost' if the CLI is gone."
+`lost' if the CLI is gone, or the server leaves it."
   (if-let* ((diff (seq-find (lambda (diff)
                               (eql (gemini-companion-diff-id diff) id))
                             gemini-companion-diff--open)))
       (let ((text (gemini-companion-diff-proposal-text diff)))
-        (when (eq reason 'closed)
+        (if (eq reason 'lost)
+            (gemini-companion-diff-dismiss diff)
           (gemini-companion-diff--keep diff text)
           (gemini-companion-reconcile-expect
-           (gemini-companion-diff-file-path diff)))
-        (gemini-companion-diff--settle diff 'dismissed 'later)
+           (gemini-companion-diff-file-path diff))
+          (gemini-companion-diff--settle diff 'dismissed 'later))
         text)
     (and gemini-companion-diff--ended
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))

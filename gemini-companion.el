@@ -360,11 +360,15 @@ HOW is `started', `restarted' or `recovered'."
 (defun gemini-companion--say-recovered ()
   "Tell the person what a server that had died means for the CLIs."
   (when (gemini-companion-sessions)
-    (display-warning 'gemini-companion
-                     "The server had died and was started again.  Answer \
-the reviews that are open here, in Emacs: their terminals do not take an \
-answer any more.  Then type /ide enable in each Gemini CLI that was connected: \
-it has lost the connection and opens no reviews until then."))
+    (display-warning
+     'gemini-companion
+     (concat "The server had died and was started again.  "
+             (if (gemini-companion-diffs)
+                 "Answer the reviews that are open here, in Emacs: their \
+terminals do not take an answer any more.  Then type"
+               "Type")
+             " /ide enable in each Gemini CLI that was connected: it has lost \
+the connection and opens no reviews until then.")))
   (gemini-companion-session-update nil))
 
 ;;;###autoload

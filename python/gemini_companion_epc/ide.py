@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
 
 from .config import Config
@@ -343,10 +343,17 @@ class Ide:
         self._is_stopping = True
         for diff in list(self._diffs.values()):
             self._settle(diff, Rejected(diff.path))
+            # Emacs knows it, unless a signal began the stop.
+            self._dismiss(diff, "lost")
 
     async def finish_closing(self) -> None:
         """Wait until Emacs has answered every close-diff, within the limit."""
-        await _within(self._config.answer_limit, [self._all_closed.wait()])
+        answers = [self._all_closed.wait(), self._all_dismissed()]
+        await _within(self._config.answer_limit, answers)
+
+    async def _all_dismissed(self) -> None:
+        if self._dismissals:
+            await asyncio.wait(self._dismissals)
 
     async def flush(self, limit: float) -> None:
         """Wait until every outcome has left, LIMIT seconds at most."""
@@ -368,9 +375,7 @@ class Ide:
         )
 
 
-async def _within(
-    limit: float, waiting: Sequence[Coroutine[None, None, object]]
-) -> None:
+async def _within(limit: float, waiting: Sequence[Coroutine[Any, Any, object]]) -> None:
     if waiting:
         tasks = [asyncio.ensure_future(one) for one in waiting]
         _, late = await asyncio.wait(tasks, timeout=limit)

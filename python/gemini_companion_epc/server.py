@@ -78,7 +78,7 @@ class Server:
     async def run(self) -> None:
         """Serve until Emacs leaves, asks for it, or a signal comes."""
         self._open_log()
-        _on_signals(self.stop)
+        _on_signals(self.interrupt)
         watch_stdin(self.stop)
         # Another process may have inherited stdin and hold it open.
         watch_process(self._config.emacs_pid, self.stop)
@@ -135,6 +135,14 @@ class Server:
         if not self._stop.is_set():
             logger.info("Stopping")
             self._stop.set()
+
+    def interrupt(self) -> None:
+        """Begin to stop, as a signal asks, of which Emacs knows nothing."""
+        if not self._stop.is_set():
+            self._emacs.warn(
+                "A signal stopped the server, which rejects the reviews that are open"
+            )
+        self.stop()
 
     def retire(self) -> None:
         """Begin to make way for a successor: a stop that settles nothing."""

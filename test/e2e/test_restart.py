@@ -4,26 +4,30 @@
 import os
 import signal
 
+import psutil
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
 
+def has_followed(former: psutil.Process, scratch: Scratch) -> None:
+    """Wait until another server, and no more than one, is there."""
+
+    def others() -> list[bool]:
+        return [server.pid != former.pid for server in scratch.servers()]
+
+    eventually(lambda: others() == [True], "one new server")
+
+
 def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
-    before = [server.pid for server in scratch.servers()]
+    (server,) = scratch.servers()
 
     emacs.eval("(gemini-companion-restart)")
-    eventually(
-        lambda: (
-            [server.pid for server in scratch.servers()] not in ([], before)
-            and len(scratch.servers()) == 1
-        ),
-        "one new server",
-    )
+    has_followed(server, scratch)
 
     reviews.accept()
     cli.wait_for("first done")
@@ -54,10 +58,31 @@ def test_killed_server_is_replaced_and_the_person_is_told(
     assert "/ide enable" in emacs.value(
         '(with-current-buffer "*Warnings*" (buffer-string))'
     )
-    (other,) = eventually(scratch.servers, "a new server")
-    assert other.pid != server.pid
+    has_followed(server, scratch)
     cli.type("/ide enable")
     cli.wait_for("Connected to Emacs")
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    reviews.accept()
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+
+
+def test_signal_to_the_server_ends_its_reviews_and_keeps_the_cli(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    (server,) = scratch.servers()
+    reviews.proposed(cli, file, write_file(file, "due\n"))
+    reviews.edit("due", "dos")
+
+    os.kill(server.pid, signal.SIGTERM)
+
+    cli.wait_for("Rejected")
+    reviews.wait_until(0)
+    emacs.holds('(get-buffer "*Warnings*")')
+    assert emacs.value("(cdr gemini-companion-diff--last-proposal)") == "dos\n"
+    has_followed(server, scratch)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.accept()
     cli.wait_for("all done")

@@ -255,6 +255,21 @@ def _by_signal(number: int) -> Callable[[FakeEmacs], None]:
     return lambda emacs: os.kill(emacs.process.pid, number)
 
 
+def test_a_signal_is_told_to_emacs_with_the_reviews_that_it_ends(
+    start: Start, cli_of: CliOf
+) -> None:
+    emacs = start()
+    cli = cli_of(emacs)
+    events = cli.connect()
+    cli.open_diff("/a", "x")
+    emacs.wire.answers["close-diff"] = lambda diff_id, reason: "edited"
+    emacs.process.terminate()
+    assert "signal" in emacs.expect("warn")[0]
+    assert emacs.expect("close-diff") == [1, Symbol("lost")]
+    _stops(emacs, [events])
+    assert not any("was not dismissed" in line for line in emacs.log)
+
+
 @pytest.mark.parametrize(
     "stop",
     [
