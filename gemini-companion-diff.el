@@ -352,7 +352,7 @@ If it has to wait and ANNOUNCE is non-nil, say so."
        (zerop (recursion-depth))
        (not executing-kbd-macro)
        (not defining-kbd-macro)
-       (not (bound-and-true-p isearch-mode))
+       (not (buffer-local-value 'isearch-mode (window-buffer)))
        (not (bound-and-true-p transient--prefix))
        (not track-mouse)
        (not (input-pending-p))

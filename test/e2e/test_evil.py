@@ -3,20 +3,14 @@
 
 import pytest
 from harness.emacs import Emacs, Reviews
+from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
 
-OWN = """
+OWN = f"""{PROPOSE}
 (defvar e2e-evil (require 'evil nil t))
 (when e2e-evil (evil-mode 1))
 (setq gemini-companion-review-arrival 'now)
-(defvar e2e-id 0)
-(defun e2e-propose (file text)
-  "Propose TEXT for FILE as a CLI would that nobody connected."
-  (gemini-companion-diff-open (setq e2e-id (1+ e2e-id)) '(:id "one") file text))
-(defvar e2e-ends nil)
-(add-hook 'gemini-companion-diff-closed-functions
-          (lambda (diff) (push (gemini-companion-diff-state diff) e2e-ends)))
 """
 
 ENDS = [
@@ -43,7 +37,7 @@ def test_keys_of_evil_answer_a_review(world: World, scratch: Scratch) -> None:
     emacs = evil_emacs(world, scratch)
     reviews = Reviews(emacs)
     for keys, end in ENDS:
-        emacs.eval('(progn (e2e-propose (expand-file-name "a.txt") "uno\\n") nil)')
+        propose(emacs, scratch.project / "a.txt", "uno\n")
         reviews.shown("a.txt")
         reviews.select()
         emacs.holds("(eq (buffer-local-value 'evil-state (window-buffer)) 'normal)")
@@ -62,7 +56,7 @@ def test_letters_of_the_list_are_its_keys_under_evil(
     reviews = Reviews(emacs)
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
     for name in ("a.txt", "b.txt"):
-        emacs.eval(f'(progn (e2e-propose (expand-file-name "{name}") "uno\\n") nil)')
+        propose(emacs, scratch.project / name, "uno\n")
     emacs.eval("(progn (gemini-companion-list) nil)")
     emacs.terminal.wait_for("RET view")
 

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Proposals that come from no CLI, where only Emacs is the question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .emacs import Emacs, lisp
+
+PROPOSE = """
+(defvar e2e-id 0)
+(defun e2e-propose (session file text)
+  "Propose TEXT for FILE as a CLI named SESSION would."
+  (gemini-companion-diff-open (setq e2e-id (1+ e2e-id)) (list :id session)
+                              file text)
+  nil)
+(defvar e2e-ends nil "The states in which diffs ended, the last one first.")
+(add-hook 'gemini-companion-diff-closed-functions
+          (lambda (diff) (push (gemini-companion-diff-state diff) e2e-ends)))
+"""
+
+
+def propose(emacs: Emacs, file: Path, text: str, session: str = "one") -> None:
+    """Propose TEXT for FILE; EMACS was started with PROPOSE."""
+    emacs.eval(f"(e2e-propose {lisp(session)} {lisp(file)} {lisp(text)})")

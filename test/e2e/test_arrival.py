@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A review appears when the person is free, and never before."""
+
+from itertools import pairwise
+
+from harness.emacs import Emacs, Reviews
+from harness.proposals import PROPOSE, propose
+from harness.scratch import Scratch
+from harness.world import World
+
+OWN = f"""{PROPOSE}
+(require 'transient)
+(transient-define-prefix e2e-menu () [("z" "nothing" ignore)])
+(global-set-key [f5] (lambda () (interactive) (recursive-edit)))
+(global-set-key [f6] #'e2e-menu)
+(xterm-mouse-mode 1)
+"""
+
+PRESS, RELEASE = "\x1b[<0;3;3M", "\x1b[<0;3;3m"
+
+# What the person does, how it is seen in Emacs, how it ends
+BUSY = [
+    (["C-s", "o"], "(buffer-local-value 'isearch-mode (window-buffer))", ["Enter"]),
+    (["C-x", "("], "defining-kbd-macro", ["C-x", ")"]),
+    (["F5"], "(< 0 (recursion-depth))", ["C-M-c"]),
+    (["F6"], "(bound-and-true-p transient--prefix)", ["C-g"]),
+    (["C-x"], "(equal [?\\C-x] (this-command-keys-vector))", ["C-g"]),
+    (["C-u"], "prefix-arg", ["C-g"]),
+    (["M-:"], "(active-minibuffer-window)", ["C-g"]),
+]
+
+
+def started(world: World, scratch: Scratch, arrival: str = "when-idle") -> Emacs:
+    """Return an Emacs that visits a.txt, and shows reviews by ARRIVAL."""
+    option = f"(setq gemini-companion-review-arrival '{arrival})"
+    return world.emacs(scratch.file("a.txt", "one\n"), extra=OWN + option)
+
+
+def left_alone(emacs: Emacs) -> None:
+    """Wait until nobody has typed for longer than a review waits."""
+    emacs.holds("(< 1.5 (float-time (current-idle-time)))", "nobody types")
+
+
+def test_review_waits_until_the_person_is_free(world: World, scratch: Scratch) -> None:
+    emacs = started(world, scratch)
+    reviews = Reviews(emacs)
+    for begin, sign, end in BUSY:
+        emacs.keys(*begin)
+        emacs.holds(sign)
+        propose(emacs, scratch.project / "a.txt", "uno\n")
+        left_alone(emacs)
+        assert reviews.states() == ["pending"], sign
+        assert "?1" in emacs.screen(), sign
+
+        emacs.keys(*end)
+        reviews.shown("a.txt")
+        reviews.reject()
+
+
+def test_review_waits_for_the_end_of_a_mouse_drag(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = started(world, scratch)
+    reviews = Reviews(emacs)
+    emacs.terminal.text(PRESS)
+    emacs.holds("track-mouse")
+    propose(emacs, scratch.project / "a.txt", "uno\n")
+    left_alone(emacs)
+    assert reviews.states() == ["pending"]
+
+    emacs.terminal.text(RELEASE)
+    reviews.shown("a.txt")
+
+
+def test_text_that_is_being_typed_goes_where_it_belongs(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = started(world, scratch)
+    reviews = Reviews(emacs)
+    prose = "annul a pack of quiet aardvarks, please"
+    for number, (_, letter) in enumerate(pairwise(" " + prose)):
+        emacs.terminal.text(letter)
+        if number == 3:
+            propose(emacs, scratch.project / "a.txt", "uno\n")
+
+    reviews.shown("a.txt")
+    assert emacs.value('(with-current-buffer "a.txt" (buffer-string))') == (
+        prose + "one\n"
+    )
+    assert reviews.proposal() == "uno\n"
+
+
+def test_review_on_request_only(world: World, scratch: Scratch) -> None:
+    emacs = started(world, scratch, "notify")
+    reviews = Reviews(emacs)
+    propose(emacs, scratch.project / "a.txt", "uno\n")
+    emacs.terminal.wait_for("M-x gemini-companion-review shows it")
+    left_alone(emacs)
+    assert reviews.states() == ["pending"]
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-review")
+    emacs.keys("Enter")
+    reviews.shown("a.txt")
+
+
+def test_review_at_once_and_the_others_one_by_one(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = started(world, scratch, "now")
+    reviews = Reviews(emacs)
+    emacs.keys("C-s", "o")
+    for session in ("one", "two", "three"):
+        propose(emacs, scratch.project / "a.txt", f"{session}!\n", session)
+    reviews.shown("a.txt")
+    emacs.terminal.wait_for("?3")
+
+    for left in (2, 1, 0):
+        assert reviews.states() == ["shown"] + left * ["pending"]
+        reviews.accept()
+        reviews.wait_until(left)
+        if left:
+            emacs.terminal.wait_for(f"?{left}")
+            reviews.shown("a.txt")
+
+
+def test_nothing_asks_while_a_review_appears(world: World, scratch: Scratch) -> None:
+    variables = "-*- eval: (setq e2e-bad t); mode: nonsense; foo: (1) -*-\n"
+    file = scratch.file("b.txt", variables + "one\n")
+    emacs = started(world, scratch)
+    emacs.eval(
+        "(let ((enable-local-variables nil))"
+        f" (find-file-noselect {str(file)!r}) nil)".replace("'", '"')
+    )
+    file.write_text(variables + "changed by another\n")
+    propose(emacs, file, variables + "uno\n")
+
+    Reviews(emacs).shown("b.txt")
+    assert emacs.eval("(active-minibuffer-window)") == "nil"
+    assert emacs.eval("(boundp 'e2e-bad)") == "nil"
+    assert "changed by another" in emacs.screen()
