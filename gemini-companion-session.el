@@ -106,5 +106,12 @@ Without a known process, the beginning of its `:id'."
   (when-let* ((pid (plist-get session :pid)))
     (gemini-companion-terminal-buffer pid)))
 
+(defun gemini-companion-session-read (prompt sessions)
+  "Ask with PROMPT for one of SESSIONS and return it."
+  (let ((names (mapcar (lambda (session)
+                         (cons (gemini-companion-session-name session) session))
+                       sessions)))
+    (cdr (assoc (completing-read prompt names nil t) names))))
+
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is sent to a prompt is understood there."""
+
+from harness.emacs import Emacs, lisp
+from harness.gemini import Gemini
+from harness.model import say
+from harness.scratch import Scratch
+from harness.world import World
+
+TERM = "(progn (require 'gemini-companion-send) (require 'term) (term %s))"
+
+ODD = "src/it's (odd), #1 größe & co..txt"
+
+FLYMAKE = """
+(progn
+  (require 'flymake)
+  (setq flymake-start-on-flymake-mode t)
+  (add-hook 'flymake-diagnostic-functions
+            (lambda (report &rest _)
+              (funcall report
+                       (list (flymake-make-diagnostic
+                              (current-buffer) 5 8 :error
+                              "`two' is not a number"))))
+            nil t)
+  (flymake-mode)
+  (flymake-start)
+  (goto-char 6))
+"""
+
+
+def call(emacs: Emacs, buffer: str, code: str) -> None:
+    """Run CODE in BUFFER, in its window."""
+    emacs.eval(f"(progn (pop-to-buffer {lisp(buffer)}) {code} nil)")
+
+
+def sent(emacs: Emacs, cli: Gemini) -> str:
+    """Complete and send the prompt; return what the model is asked."""
+    cli.model.script(say("all done"))
+    emacs.eval(
+        '(gemini-companion-prompt-type (car (gemini-companion-sessions)) "fix it" t)'
+    )
+    cli.wait_for("all done")
+    return "".join(
+        part.get("text", "")
+        for message in cli.model.requests[-1]["contents"]
+        for part in message["parts"]
+    )
+
+
+def test_references_are_read_by_the_cli(world: World, scratch: Scratch) -> None:
+    file = scratch.file(ODD, "one\ntwo\nthree\n")
+    emacs = world.emacs(file)
+    cli = world.gemini_inside(emacs, TERM, "*terminal*")
+
+    call(emacs, file.name, "(gemini-companion-send-region 5 14)")
+    cli.wait_for("(lines 2-3)")
+    call(emacs, file.name, FLYMAKE)
+    emacs.holds(f"(with-current-buffer {lisp(file.name)} (flymake-diagnostics))")
+    call(emacs, file.name, "(gemini-companion-send-diagnostic-at-point)")
+    cli.wait_for("is not a number")
+    asked = sent(emacs, cli)
+
+    assert "(lines 2-3)" in asked
+    assert "(line 2): `two' is not a number" in asked
+    assert "one\ntwo\nthree\n" in asked
+
+
+def test_a_prompt_elsewhere_is_offered_for_pasting(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, _, cli = world.pair(file, extra="(require 'gemini-companion-send)")
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-send-file")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("Copied, as project")
+    assert emacs.value("(current-kill 0)") == "@a.txt "
+    assert "@a.txt" not in cli.screen()

@@ -1,0 +1,91 @@
+;;; gemini-companion-send-test.el --- Tests of what is put into prompts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; References, lines and diagnostics as text; a CLI that is nowhere.
+
+;;; Code:
+
+(require 'flymake)
+(require 'gemini-companion-send)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-send-test-with (sessions &rest body)
+  "Run BODY in a folder with the file p/a while SESSIONS are connected."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder '()
+     (make-directory "p")
+     (write-region "one\ntwo\nthree\n" nil "p/a" nil 'silent)
+     (gemini-companion-session-update ,sessions)
+     (unwind-protect
+         (with-current-buffer (find-file-noselect "p/a")
+           ,@body)
+       (gemini-companion-session-forget)
+       (gemini-companion-privacy-forget))))
+
+(ert-deftest gemini-companion-send-writes-names-as-the-cli-reads-them ()
+  (pcase-dolist (`(,name . ,written)
+                 '(("src/a.py" . "src/a.py")
+                   ("a b" . "a\\ b")
+                   ("größe(1).txt" . "größe\\(1\\).txt")
+                   ("a,b;c" . "a\\,b\\;c")
+                   ("back\\slash" . "back\\\\slash")
+                   ("end." . "end\\.")))
+    (let ((system-type 'gnu/linux))
+      (should (equal written (gemini-companion-send--escape name))))))
+
+(ert-deftest gemini-companion-send-names-whole-lines ()
+  (with-temp-buffer
+    (insert "one\ntwo\nthree\n")
+    (pcase-dolist (`(,start ,end . ,lines)
+                   '((1 4 . "line 1") (1 5 . "line 1") (1 6 . "lines 1-2")
+                     (5 5 . "line 2") (1 15 . "lines 1-3")))
+      (should (equal lines (gemini-companion-send--lines start end))))))
+
+(ert-deftest gemini-companion-send-copies-for-a-cli-elsewhere ()
+  (gemini-companion-send-test-with
+      `((:id "1" :directory ,(expand-file-name "p")))
+    (gemini-companion-send-file)
+    (should (equal "@a " (current-kill 0)))
+    (gemini-companion-send-region 1 9)
+    (should (equal "@a (lines 1-2) " (current-kill 0)))))
+
+(ert-deftest gemini-companion-send-takes-the-cli-of-the-folder ()
+  (gemini-companion-send-test-with
+      `((:id "1" :directory "/nowhere")
+        (:id "2" :directory ,(expand-file-name "p")))
+    (should (equal "2" (plist-get (gemini-companion-send--session
+                                   (buffer-file-name))
+                                  :id)))))
+
+(ert-deftest gemini-companion-send-gives-the-whole-name-of-a-file-outside ()
+  (gemini-companion-send-test-with '((:id "1" :directory "/nowhere"))
+    (gemini-companion-send-file)
+    (should (equal (concat "@" (buffer-file-name) " ") (current-kill 0)))))
+
+(ert-deftest gemini-companion-send-says-what-is-missing ()
+  (gemini-companion-send-test-with nil
+    (should-error (gemini-companion-send-file) :type 'user-error)
+    (should-error (gemini-companion-send-diagnostic-at-point)
+                  :type 'user-error)
+    (with-temp-buffer
+      (should-error (gemini-companion-send-file) :type 'user-error))))
+
+(ert-deftest gemini-companion-send-tells-what-flymake-says-of-the-line ()
+  (gemini-companion-send-test-with
+      `((:id "1" :directory ,(expand-file-name "p")))
+    (add-hook 'flymake-diagnostic-functions
+              (lambda (report &rest _)
+                (funcall report (list (flymake-make-diagnostic
+                                       (current-buffer) 5 6 :error "Bad"))))
+              nil t)
+    (flymake-mode)
+    (flymake-start)
+    (gemini-companion-test-eventually (flymake-diagnostics))
+    (goto-char 7)
+    (gemini-companion-send-diagnostic-at-point)
+    (should (equal "@a (line 2): Bad " (current-kill 0)))))
+
+;;; gemini-companion-send-test.el ends here
