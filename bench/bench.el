@@ -16,6 +16,8 @@
 (require 'json)
 (require 'seq)
 
+(defvar gemini-companion-unified--process)
+
 (defvar bench--input "" "What has come of the next line.")
 
 (defun bench-connect (port)
@@ -138,9 +140,12 @@ HOOKS are the values of `bench--command-hooks'."
   (add-hook 'gemini-companion-diff-opened-functions #'bench--shown))
 
 (defun bench--shown (_diff)
-  "Tell that a review is on the screen."
+  "Tell when a review is on the screen, all of it."
+  (let ((process (bound-and-true-p gemini-companion-unified--process)))
+    (while (process-live-p process)
+      (accept-process-output process 0.01)))
   (redisplay t)
-  (bench-tell (float-time)))
+  (bench-tell (list (float-time) (buffer-name))))
 
 (defun bench-accept ()
   "Accept the review that is shown; return when that was pressed."

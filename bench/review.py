@@ -4,7 +4,8 @@
 An Emacs in a terminal shows reviews at once; the clock starts before the first
 byte of openDiff is sent, and stops when Emacs has redisplayed.  In turn with
 that, the same Emacs shows the same two texts with `ediff-buffers` alone, which
-is the comparator and the limit at once.
+is the comparator and the limit at once; those of 10 MB, which come up as a
+unified diff, with `diff` and its output in a buffer.
 
 The review is then accepted, 1 KB to 10 MB; the clock runs from the call of the
 command until the client has parsed the notification, whose text must be the
@@ -28,9 +29,14 @@ from servers import Echo, Node, client, echo
 
 LINES = {"1k": (1_000, 9), "10k": (10_000, 9), "100k": (100_000, 7)}
 CHANGES = {"100 B": 100, "1 MB": 1_000_000}
-# By lines of 51 bytes.
-ACCEPTED = {"1 KB": (20, 11), "1 MB": (20_000, 9), "10 MB": (195_000, 7)}
+LINE = 36
+ACCEPTED = {
+    "1 KB": (1_000 // LINE, 11),
+    "1 MB": (1_000_000 // LINE, 9),
+    "10 MB": (10_000_000 // LINE, 7),
+}
 LARGE = 10_000
+HUGE = 10_000_000 // LINE
 
 
 def measure(folder: Path) -> Iterator[Row]:
@@ -43,6 +49,9 @@ def measure(folder: Path) -> Iterator[Row]:
             for change, size in CHANGES.items():
                 pair = Pair(folder, count, size)
                 yield _shown(f"{lines} lines, {change}", pair, emacs, one, rounds)
+        for change, size in CHANGES.items():
+            pair = Pair(folder, HUGE, size)
+            yield _shown(f"10 MB unified, {change}", pair, emacs, one, 7)
         node = Node(folder / "node")
         stack.callback(node.close)
         two = client(node).connect()
@@ -69,7 +78,8 @@ def _shown(what: str, pair: Pair, emacs: Editor, one: Client, rounds: int) -> Ro
         return took
 
     def comparator() -> float:
-        return 1000 * float(emacs.ask(f'(bench-ediff "{pair.old}" "{pair.new}")'))
+        command = "bench-diff" if pair.lines >= HUGE else "bench-ediff"
+        return 1000 * float(emacs.ask(f'({command} "{pair.old}" "{pair.new}")'))
 
     ours(), comparator()
     samples = alternate(rounds, ours=ours, comparator=comparator)
@@ -84,9 +94,12 @@ def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
     request = one.call("openDiff", filePath=str(pair.old), newContent=text)
     began = time.time()
     answer = one.send(request)
-    shown = float(emacs.told())
+    shown, buffer = emacs.told()
     result(*answer)
-    return 1000 * (shown - began)
+    is_diff = "gemini diff" in buffer
+    if is_diff != (pair.lines >= HUGE):
+        raise Broken(f"the review came up as {buffer}")
+    return 1000 * (float(shown) - began)
 
 
 class Pair:
@@ -97,12 +110,12 @@ class Pair:
     def __init__(self, folder: Path, lines: int, size: int) -> None:
         number = next(self._numbers)
         self.lines = lines
-        text = [f"line {place:07d} {'x' * 37}\n" for place in range(lines)]
+        text = [f"line {place:07d} {'x' * 22}\n" for place in range(lines)]
         self.old = folder / f"{number}.txt"
         self.old.write_text("".join(text))
-        new = [f"new {place:07d} {'y' * 38}\n" for place in range(size // 51)]
+        new = [f"new {place:07d} {'y' * 23}\n" for place in range(size // LINE)]
         middle = lines // 2
-        text[middle : middle + 1] = new or ["z" * 99 + "\n"]
+        text[middle : middle + 1] = new
         self.proposal = "".join(text)
         self.new = folder / f"{number}.new.txt"
         self.new.write_text(self.proposal)
