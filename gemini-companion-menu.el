@@ -36,6 +36,7 @@
      ("!" gemini-companion-auto-accept "Accept edits unseen, or end that")
      ("o" gemini-companion-last-proposal "Show the last proposal"))
     ("Connection"
+     ("g" gemini-companion-run "Go to Gemini CLI, or start it")
      ("?" gemini-companion-status "What goes on, and what is wrong")
      ("R" gemini-companion-restart "Restart the server")
      ("e" gemini-companion-events-buffer "Show the last calls")
@@ -51,6 +52,7 @@
                     (gemini-companion-menu . "gemini-companion-transient")
                     (gemini-companion-mode . "gemini-companion")
                     (gemini-companion-review . "gemini-companion-list")
+                    (gemini-companion-run . "gemini-companion")
                     (gemini-companion-status . "gemini-companion-status")))
   (autoload (car autoload) (cdr autoload) nil t))
 

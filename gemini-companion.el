@@ -28,18 +28,19 @@
 ;; knows which files are open, where point is and what is selected, and shows
 ;; each edit that it proposes as an Ediff review here.
 ;;
-;;   M-x gemini-companion-mode
+;;   M-x gemini-companion-run
 ;;
-;; then run `gemini' in a project and type /ide enable there, once.
+;; in a project, or M-x gemini-companion-mode and then `gemini' in any terminal;
+;; and type /ide enable there, once.
 ;;
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
 ;; -reason (why one was rejected), -auto (those accepted unseen), -stale
 ;; (those that are pointless), -view (how they look), -reconcile (buffers of
-;; written files), -session (the connected CLIs), -terminal (environment of
-;; what Emacs starts), -server (the Python process) and -install (the Python
-;; packages that it needs).
+;; written files), -session (the connected CLIs), -run (starts one here),
+;; -terminal (environment of what Emacs starts), -server (the Python process)
+;; and -install (the Python packages that it needs).
 
 ;;; Code:
 
@@ -53,6 +54,7 @@
 (require 'gemini-companion-lighter)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-roots)
+(require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-stale)
@@ -324,6 +326,7 @@ Their views go at once if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (gemini-companion-install-cancel)
+  (gemini-companion-run-give-up)
   (gemini-companion-diff-stop state now)
   (gemini-companion-list-stop)
   (gemini-companion-stale-stop)
@@ -355,6 +358,7 @@ HOW is `started', `restarted' or `recovered'."
   (pcase how
     ('started (run-hooks 'gemini-companion-ready-hook))
     ('restarted (message "The server of gemini-companion was restarted")))
+  (gemini-companion-run-start)
   (force-mode-line-update t))
 
 (defun gemini-companion--say-recovered ()
@@ -471,6 +475,25 @@ Turn the mode off unless the server runs nevertheless."
   (if (gemini-companion-server-running-p)
       (display-warning 'gemini-companion reason :error)
     (gemini-companion--ended reason)))
+
+;;;; Gemini CLI here
+
+;;;###autoload
+(defun gemini-companion-run (&optional number)
+  "Go to the Gemini CLI of this project, in a terminal here; start it first.
+It starts in the root of the project, when the server is ready; the
+mode is turned on for that.  NUMBER, the prefix argument, goes to
+another one of the same project; \\[universal-argument] alone starts one more."
+  (interactive "P")
+  (let ((place (gemini-companion-run-place number)))
+    (unless (gemini-companion-run-visit place)
+      (gemini-companion-run-check place)
+      (unless gemini-companion-mode
+        (gemini-companion-mode 1))
+      (when gemini-companion-mode
+        (gemini-companion-run-prepare place)
+        (when (gemini-companion-server-ready-p)
+          (gemini-companion-run-start))))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""M-x gemini-companion-run starts the CLI in a terminal here, and it connects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from harness import gemini
+from harness.emacs import Emacs, TerminalBuffer, lisp
+from harness.gemini import CONNECTED, Gemini
+from harness.scratch import Scratch
+from harness.world import World
+
+VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
+BUFFER = "*gemini: project*"
+TERMINALS = [
+    pytest.param("term", "", id="term"),
+    pytest.param(
+        "vterm",
+        f"(add-to-list 'load-path {lisp(VTERM[-1]) if VTERM else ''})",
+        marks=pytest.mark.skipif(not VTERM, reason="vterm is not installed"),
+        id="vterm",
+    ),
+]
+
+
+def run(world: World, emacs: Emacs) -> Gemini:
+    """Press what starts the CLI, and return it when it is connected."""
+    model = world.model()
+    program = gemini.script(world.tools, world.scratch, model, "inside")
+    emacs.eval(f"(setq gemini-companion-gemini-command {lisp(program)})")
+    emacs.keys("M-x")
+    emacs.terminal.wait_for("M-x")
+    emacs.terminal.text("gemini-companion-run")
+    emacs.keys("Enter")
+    cli = Gemini(TerminalBuffer(emacs, BUFFER), model)
+    emacs.holds(f"(get-buffer {lisp(BUFFER)})")
+    cli.wait_for("Type your message", 30)
+    return cli
+
+
+@pytest.mark.parametrize(("terminal", "load"), TERMINALS)
+def test_run_with_the_mode_off_ends_connected(
+    world: World, scratch: Scratch, terminal: str, load: str
+) -> None:
+    emacs = world.emacs(
+        mode=False,
+        extra=f"{load} (setq gemini-companion-terminal '{terminal})"
+        f" (dired {lisp(scratch.project)})",
+    )
+
+    cli = run(world, emacs)
+
+    assert CONNECTED in cli.ide_status()
+
+
+def test_cli_that_has_ended_is_started_again_by_key(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(
+        scratch.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
+    )
+    cli = run(world, emacs)
+    cli.wait_until_connected()
+
+    cli.type("/quit")
+    emacs.terminal.wait_for("Gemini CLI: finished; g again")
+    emacs.holds("(null (gemini-companion-sessions))", "the session is gone", 30)
+    emacs.keys("g")
+
+    emacs.holds("(gemini-companion-sessions)", "connected again", 30)
+    assert CONNECTED in Gemini(cli.terminal, cli.model).ide_status()
