@@ -44,6 +44,9 @@ One that takes longer appears when it is there.")
 (defconst gemini-companion-unified--refined (* 512 1024)
   "Size of a diff above which changed words are not marked.")
 
+(defconst gemini-companion-unified--least-lines 8
+  "A window with fewer lines is too small for a diff.")
+
 (defconst gemini-companion-unified--header-re
   (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
           " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@")
@@ -163,25 +166,37 @@ The value is a plist; see `gemini-companion-view--kinds'."
 
 (defun gemini-companion-unified--display (buffer diff)
   "Show and select BUFFER, the view of DIFF, and return its window.
-It takes the window of the file if that is on this frame, or the
-selected one; a person's `display-buffer-alist' comes first."
-  (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
-         (window (and file (get-buffer-window file)))
-         (switch-to-buffer-obey-display-actions nil))
-    (when (and window (not (window-dedicated-p window))
-               (not (window-parameter window 'window-side)))
-      (select-window window))
-    (select-window
-     (or (display-buffer buffer '((display-buffer-reuse-window
-                                   display-buffer-same-window
-                                   display-buffer-use-some-window
-                                   gemini-companion-unified--any-window)
-                                  (inhibit-switch-frame . t)))
-         (gemini-companion-unified--any-window buffer nil)))))
+A person's `display-buffer-alist' comes first."
+  (select-window
+   (display-buffer buffer
+                   (list (list #'display-buffer-reuse-window
+                               (lambda (buffer _)
+                                 (gemini-companion-unified--use-window
+                                  buffer diff))
+                               (lambda (buffer _)
+                                 (gemini-companion-windows-make-room buffer)))
+                         '(inhibit-switch-frame . t)))))
 
-(defun gemini-companion-unified--any-window (buffer _alist)
-  "Show BUFFER in the first window of the frame, whatever it is for."
-  (gemini-companion-windows-make-room buffer))
+(defun gemini-companion-unified--use-window (buffer diff)
+  "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
+It is the one of the file, the selected one, or the largest; nil
+if each of them is small or there for something else."
+  (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
+         (windows (list (and file (get-buffer-window file))
+                        (selected-window)
+                        (get-largest-window))))
+    (when-let* ((window (seq-find #'gemini-companion-unified--roomy-p
+                                  (delq nil windows))))
+      (set-window-buffer window buffer)
+      window)))
+
+(defun gemini-companion-unified--roomy-p (window)
+  "Return non-nil if a diff can be read in WINDOW."
+  (not (or (window-dedicated-p window)
+           (window-minibuffer-p window)
+           (window-parameter window 'window-side)
+           (< (window-body-height window)
+              gemini-companion-unified--least-lines))))
 
 (defun gemini-companion-unified--close (buffer proposal)
   "End the view in BUFFER of PROPOSAL, and leave the windows as they are."

@@ -54,7 +54,7 @@ That is the selected frame if it is such a one, and if none is."
 
 (defun gemini-companion-windows-make-room (buffer)
   "Show BUFFER in a window that can become the only one, and select it.
-Another file never gets the focus meanwhile."
+Return that window.  Another file never gets the focus meanwhile."
   (let ((window (frame-first-window (window-main-window))))
     (set-window-dedicated-p window nil)
     (set-window-buffer window buffer)

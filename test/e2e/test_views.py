@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A proposal is looked at as Ediff session or as unified diff, by keys."""
+
+import pytest
+from harness.emacs import Emacs, Reviews
+from harness.gemini import Gemini
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+OLD = "\n".join(map(str, range(1, 31))) + "\n"
+NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
+
+OWN = """
+(setq gemini-companion-review-view 'diff)
+(defun e2e-windows ()
+  "Return the names of the buffers on the frame."
+  (mapconcat (lambda (window) (buffer-name (window-buffer window)))
+             (window-list nil 'no-minibuffer (frame-first-window)) " "))
+"""
+
+EDIFF = "(setq gemini-companion-review-view 'ediff)"
+
+THEIRS = """
+(setq ediff-window-setup-function #'ediff-setup-windows-plain)
+(with-current-buffer (get-buffer-create "x") (insert "1\\n2\\n3\\n"))
+(with-current-buffer (get-buffer-create "y") (insert "one\\n2\\nthree\\n"))
+"""
+
+
+def proposed(
+    world: World, scratch: Scratch, extra: str = ""
+) -> tuple[Emacs, Reviews, Gemini]:
+    """Return an Emacs that shows a proposal with two hunks for a.txt."""
+    file = scratch.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair(file, extra=OWN + extra)
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    return emacs, reviews, cli
+
+
+def test_hunk_dropped_by_key_in_the_unified_diff_is_not_written(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, _, cli = proposed(world, scratch)
+    emacs.terminal.wait_for("+twenty")
+
+    emacs.keys("n", "n", "x")
+    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.keys("p", "x")
+    emacs.terminal.wait_for("2 of 2 hunks dropped")
+    emacs.keys("x")
+    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    written = (scratch.project / "a.txt").read_text()
+    assert written == OLD.replace("\n10\n", "\nten\n")
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+
+
+def test_hunk_dropped_by_key_in_ediff_is_not_written(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, _, cli = proposed(world, scratch, EDIFF)
+
+    emacs.keys("x")
+    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.keys("n", "x")
+    emacs.terminal.wait_for("2 of 2 hunks dropped")
+    emacs.keys("C-c", "C-x")
+    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    written = (scratch.project / "a.txt").read_text()
+    assert written == OLD.replace("\n20\n", "\ntwenty\n")
+
+
+def test_view_changes_by_key_and_windows_come_back(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, cli = proposed(world, scratch, EDIFF)
+    emacs.keys("x", "C-c", "C-v")
+    emacs.terminal.wait_for("+twenty")
+    emacs.terminal.wait_for("1 of 2 hunks dropped")
+
+    emacs.keys("M->", "e")
+    emacs.terminal.wait_for("back to the diff")
+    emacs.keys("M->")
+    emacs.terminal.text("mine")
+    emacs.keys("C-c", "C-e")
+    emacs.terminal.wait_for("+mine")
+    emacs.keys("C-c", "C-v")
+    emacs.terminal.wait_for("Ediff Control Panel")
+    assert reviews.states() == ["shown"]
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    written = (scratch.project / "a.txt").read_text()
+    assert written == OLD.replace("\n20\n", "\ntwenty\n") + "mine"
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+
+
+def test_unified_diff_gives_the_only_window_back_to_the_terminal(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs = world.emacs(file, extra=OWN)
+    reviews = Reviews(emacs)
+    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    assert emacs.eval("(e2e-windows)") == '"*gemini diff: a.txt*"'
+
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert file.read_text() == NEW
+    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
+    cli.is_free()
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_ediff_session_of_the_person_goes_on(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    extra = f"{OWN}(setq gemini-companion-review-view '{view}){THEIRS}"
+    emacs, reviews, cli = world.pair(file, extra=extra)
+    emacs.keys("M-:")
+    emacs.terminal.text('(ediff-buffers "x" "y")')
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("At start of 2 diffs")
+    emacs.keys("n")
+    emacs.terminal.wait_for("diff 1 of 2")
+    before = emacs.eval("(e2e-windows)")
+
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    emacs.keys("n", "x", "C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert emacs.eval("(e2e-windows)") == before
+    emacs.keys("n")
+    emacs.terminal.wait_for("diff 2 of 2")
+    emacs.keys("a")
+    emacs.holds('(equal "one\\n2\\n3\\n" (with-current-buffer "y" (buffer-string)))')
+    emacs.keys("q", "y")
+    emacs.holds("(null ediff-session-registry)")
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_winner_undo_brings_the_former_windows_of_the_person(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    extra = f"{OWN}(setq gemini-companion-review-view '{view})(winner-mode 1)"
+    emacs, reviews, cli = world.pair(file, extra=extra)
+    emacs.keys("C-x", "2", "C-x", "b")
+    emacs.terminal.text("*scratch*")
+    emacs.keys("Enter", "C-x", "3")
+    emacs.holds('(equal "*scratch* *scratch* a.txt" (e2e-windows))')
+
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    emacs.keys("n", "C-c", "C-c")
+    cli.wait_for("all done")
+    assert emacs.eval("(e2e-windows)") == '"*scratch* *scratch* a.txt"'
+
+    emacs.keys("C-c", "Left")
+    emacs.terminal.wait_for("Winner undo")
+    assert emacs.value("(e2e-windows)") in ("*scratch* a.txt", "a.txt a.txt")
