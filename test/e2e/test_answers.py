@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the person makes of a proposal is what is answered, or kept."""
+
+from harness.emacs import Reviews
+from harness.model import replace, say, write_file
+from harness.proposals import PROPOSE, propose
+from harness.scratch import Scratch
+from harness.world import World
+from test_review import SELECT_CONTROL_PANEL
+
+
+def answered(world: World, scratch: Scratch, *keys: str) -> str:
+    """Return what is written when KEYS are pressed in the control panel."""
+    file = scratch.file("a.txt", "one\ntwo\nthree\nfour\nfive\n")
+    emacs, reviews, cli = world.pair(file)
+    new = "ONE\ntwo\nthree\nfour\nFIVE\n"
+    reviews.proposed(cli, file, write_file(file, new), say("all done"))
+    emacs.eval(SELECT_CONTROL_PANEL)
+    emacs.keys(*keys, "C-c", "C-c")
+    cli.wait_for("all done")
+    return file.read_text()
+
+
+def test_hunks_that_ediff_took_back_are_not_written(
+    world: World, scratch: Scratch
+) -> None:
+    assert answered(world, scratch, "n", "a") == "ONE\ntwo\nthree\nfour\nfive\n"
+
+
+def test_ediff_that_compared_anew_still_answers(world: World, scratch: Scratch) -> None:
+    assert answered(world, scratch, "a", "!") == "one\ntwo\nthree\nfour\nFIVE\n"
+
+
+def test_emptied_proposal_is_not_accepted(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    reviews.select()
+    emacs.keys("C-x", "h", "C-w", "C-c", "C-c")
+    emacs.terminal.wait_for("An empty text cannot be accepted")
+    assert reviews.states() == ["shown"]
+
+    emacs.keys("C-y", "C-x", "C-s")
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+
+
+def test_edits_of_a_review_that_the_terminal_rejected_are_kept(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\ntwo\n")
+    emacs, reviews, cli = world.pair(file)
+    reviews.proposed(cli, file, replace(file, "two", "zwei"))
+    reviews.edit("zwei", "what I made of it")
+    cli.answer("No, suggest")
+    reviews.wait_until(0)
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-last-proposal")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("what I made of it")
+
+
+def test_answer_in_the_terminal_leaves_another_prompt_alone(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    emacs.keys("M-x")
+    emacs.holds("(active-minibuffer-window)")
+    emacs.terminal.text("ver")
+
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    reviews.wait_until(0)
+    emacs.terminal.text("sion")
+    emacs.terminal.wait_for("M-x version")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("GNU Emacs")
+
+
+def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) -> None:
+    file = scratch.file(".netrc", "machine a\n")
+    emacs = world.emacs(scratch.file("a.txt", "one\n"), extra=PROPOSE)
+    hidden = f'(gemini-companion-privacy--file-hidden-p "{file}" nil)'
+    assert emacs.eval(hidden) != "nil"
+    propose(emacs, file, "machine b\n")
+
+    Reviews(emacs).shown(".netrc")
+    emacs.terminal.wait_for("machine a")
+    emacs.keys("C-c", "C-c")
+    emacs.holds("(equal '(accepted) e2e-ends)")
