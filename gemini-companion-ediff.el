@@ -142,13 +142,14 @@ signal its error."
 
 (defun gemini-companion-ediff--toggle (panel)
   "Drop a hunk of PANEL's session from the proposal, or take it back.
-In PANEL that is the current one, else the one at point."
+In PANEL that is the current one, else the one at point.  Return
+non-nil if it is dropped now."
   (let ((n (gemini-companion-ediff--hunk panel)))
     (with-current-buffer panel
-      (gemini-companion-ediff--toggle-hunk n)
-      (ediff-clear-fine-differences n)
-      (ediff-unselect-and-select-difference n nil 'no-recenter))
-    (gemini-companion-ediff--set-headers panel)))
+      (prog1 (gemini-companion-ediff--toggle-hunk n)
+        (ediff-clear-fine-differences n)
+        (ediff-unselect-and-select-difference n nil 'no-recenter)
+        (gemini-companion-ediff--set-headers panel)))))
 
 (defun gemini-companion-ediff--hunk (panel)
   "Return the number of the hunk that is meant in the current buffer.
@@ -167,7 +168,8 @@ The numbers of the session of PANEL begin with 0."
           (user-error "No hunk here")))))
 
 (defun gemini-companion-ediff--toggle-hunk (n)
-  "Drop the hunk N of the control panel, which is current, or take it back."
+  "Drop the hunk N of the control panel, which is current, or take it back.
+Return non-nil if it is dropped now."
   (pcase-let* ((`(,beg ,end) (gemini-companion-ediff--range n 'B))
                (range (gemini-companion-ediff--range n 'A))
                (original (with-current-buffer ediff-buffer-A
@@ -176,12 +178,13 @@ The numbers of the session of PANEL begin with 0."
                (panel (current-buffer)))
     (with-current-buffer ediff-buffer-B
       (let ((dropped (gemini-companion-hunks-at beg end)))
-        (cond (dropped (gemini-companion-hunks-take-back dropped))
+        (cond (dropped (gemini-companion-hunks-take-back dropped) nil)
               ((not (string= original
                              (buffer-substring-no-properties beg end)))
-               (gemini-companion-hunks-drop beg end original))
+               (gemini-companion-hunks-drop beg end original)
+               t)
               ;; By Ediff's own command.
-              (copied (with-current-buffer panel (ediff-pop-diff n 'B)))
+              (copied (with-current-buffer panel (ediff-pop-diff n 'B)) nil)
               (t (user-error "This hunk is as it is in the file")))))))
 
 (defun gemini-companion-ediff--range (n side)

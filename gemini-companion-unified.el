@@ -458,7 +458,8 @@ RANGES are those of the proposal's dropped hunks."
                    ranges))))
 
 (defun gemini-companion-unified--toggle ()
-  "Drop the hunk at point from the proposal, or take it back."
+  "Drop the hunk at point from the proposal, or take it back.
+Return non-nil if it is dropped now."
   (when (buffer-local-value 'buffer-read-only
                             (gemini-companion-diff-proposal-buffer
                              gemini-companion-diff-here))
@@ -473,27 +474,29 @@ RANGES are those of the proposal's dropped hunks."
   (let* ((header (gemini-companion-unified--hunk))
          (blocks (gemini-companion-unified--blocks header))
          (gemini-companion-unified--dropping t))
-    (with-current-buffer (gemini-companion-diff-proposal-buffer
-                          gemini-companion-diff-here)
-      (gemini-companion-unified--toggle-blocks
-       blocks (gemini-companion-hunks-ranges)))
-    (gemini-companion-unified--mark header)
-    (gemini-companion-unified--set-header)))
+    (prog1 (with-current-buffer (gemini-companion-diff-proposal-buffer
+                                 gemini-companion-diff-here)
+             (gemini-companion-unified--toggle-blocks
+              blocks (gemini-companion-hunks-ranges)))
+      (gemini-companion-unified--mark header)
+      (gemini-companion-unified--set-header))))
 
 (defun gemini-companion-unified--toggle-blocks (blocks ranges)
   "Drop BLOCKS from the current buffer; if all are dropped take them back.
-RANGES are those of the dropped hunks in it."
+RANGES are those of the dropped hunks in it.  Return the blocks
+that were dropped."
   (let ((left (seq-remove (lambda (block)
                             (gemini-companion-unified--dropped block ranges))
                           blocks)))
     (if left
         (mapc #'gemini-companion-unified--drop left)
-      (mapc #'gemini-companion-hunks-take-back
-            (seq-uniq (mapcar (lambda (block)
-                                (gemini-companion-unified--dropped block
-                                                                   ranges))
-                              blocks)
-                      #'eq)))))
+      (ignore
+       (mapc #'gemini-companion-hunks-take-back
+             (seq-uniq (mapcar (lambda (block)
+                                 (gemini-companion-unified--dropped block
+                                                                    ranges))
+                               blocks)
+                       #'eq))))))
 
 (defun gemini-companion-unified--drop (block)
   "Drop BLOCK from the current buffer, a proposal."

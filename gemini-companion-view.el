@@ -92,9 +92,10 @@ of the proposal, whichever is larger."
 It is called with a diff, the buffer of the original and a frame,
 and returns a plist: `:buffers' with those in the windows, `:main'
 with the one to go to, `:hunk' with a function that drops the hunk
-at point or takes it back, `:edit' with one that goes to the
-proposal or back, and `:close' with one that ends the view but
-leaves windows, original and proposal alone.  Its error is shown.")
+at point, and returns non-nil, or takes it back, `:edit' with one
+that goes to the proposal or back, and `:close' with one that ends
+the view but leaves windows, original and proposal alone.  Its
+error is shown.")
 
 (cl-defstruct (gemini-companion-view
                (:constructor gemini-companion-view--make)
@@ -252,9 +253,13 @@ What you have edited stays, and so do the hunks that you dropped."
   "Drop the hunk at point from the proposal, or take it back.
 Accepting sends what remains."
   (interactive)
-  (funcall (plist-get (gemini-companion-view-open
-                       (gemini-companion-view--here))
-                      :hunk)))
+  (message (substitute-command-keys
+            (if (funcall (plist-get (gemini-companion-view-open
+                                     (gemini-companion-view--here))
+                                    :hunk))
+                "Hunk dropped; \\[gemini-companion-review-toggle-hunk] takes \
+it back"
+              "Hunk taken back"))))
 
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
