@@ -43,6 +43,12 @@ CLI connects to this Emacs if it runs in one of them or below."
     shell-command-mode compilation-mode)
   "Major modes of buffers in which a person may run Gemini CLI.")
 
+(defconst gemini-companion-roots--passing-modes
+  '(compilation-mode shell-command-mode)
+  "Those of them that count while something runs there only.
+They show results, too, such as what Emacs says when it compiles a
+package, in a folder that nobody works in.")
+
 (defvar gemini-companion-roots--directories nil
   "The folders from which the roots were computed last; t if outdated.")
 
@@ -116,6 +122,15 @@ Leave out what HIDDEN-P and FOLDER-HIDDEN-P name."
                  (not (funcall folder-hidden-p directory))
                  (list directory))))))
 
+(defun gemini-companion-roots--terminal-p (buffer)
+  "Return non-nil if a person may run Gemini CLI in BUFFER."
+  (let ((mode (buffer-local-value 'major-mode buffer)))
+    (and (apply #'provided-mode-derived-p mode
+                gemini-companion-roots--terminal-modes)
+         (or (get-buffer-process buffer)
+             (not (apply #'provided-mode-derived-p mode
+                         gemini-companion-roots--passing-modes))))))
+
 (defun gemini-companion-roots--buffer-directory
     (buffer hidden-p folder-hidden-p)
   "Return the local folder that BUFFER works in, or nil.
@@ -126,9 +141,7 @@ Nil too for what HIDDEN-P and FOLDER-HIDDEN-P name."
           (and (not (funcall hidden-p buffer))
                (not (file-remote-p folder))
                folder))
-      (when (apply #'provided-mode-derived-p
-                   (buffer-local-value 'major-mode buffer)
-                   gemini-companion-roots--terminal-modes)
+      (when (gemini-companion-roots--terminal-p buffer)
         (let ((folder (buffer-local-value 'default-directory buffer)))
           (and folder
                (not (file-remote-p folder))

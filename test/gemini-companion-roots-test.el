@@ -47,6 +47,25 @@ No roots are remembered from before."
       (should (equal '("p") (gemini-companion-roots-test-below
                              folder (gemini-companion-roots nil)))))))
 
+(ert-deftest gemini-companion-roots-have-no-folder-of-mere-results ()
+  (gemini-companion-roots-test-with '("p/.git" "p/src")
+    (with-temp-buffer
+      (setq major-mode 'emacs-lisp-compilation-mode
+            default-directory (expand-file-name "p/src/" folder))
+      (should-not (gemini-companion-roots-test-below
+                   folder (gemini-companion-roots nil))))))
+
+(ert-deftest gemini-companion-roots-have-the-folder-of-a-command-that-runs ()
+  (gemini-companion-roots-test-with '("p/.git" "p/src")
+    (with-temp-buffer
+      (setq major-mode 'compilation-mode
+            default-directory (expand-file-name "p/src/" folder))
+      (let ((process (make-pipe-process :name "command" :noquery t
+                                        :buffer (current-buffer))))
+        (should (equal '("p") (gemini-companion-roots-test-below
+                               folder (gemini-companion-roots nil))))
+        (delete-process process)))))
+
 (ert-deftest gemini-companion-roots-are-true-names ()
   (gemini-companion-roots-test-with '("p/.git")
     (make-symbolic-link (expand-file-name "p" folder)
