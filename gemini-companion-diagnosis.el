@@ -176,6 +176,7 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
   (let ((old (and (string-match "^Python \\([0-9.]+\\)" output)
                   (version< (match-string 1 output) "3.10")))
         (told (string-join (split-string output "\n" t) ", ")))
+    (setq program (abbreviate-file-name program))
     (if (or old (string-search "MISSING" output))
         (gemini-companion-finding
          'bad (format "%s: %s" program told)

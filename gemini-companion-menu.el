@@ -30,31 +30,40 @@
 (require 'easymenu)
 
 (defconst gemini-companion-menu-commands
-  '(("Reviews"
+  '(("Gemini CLI"
+     ("g" gemini-companion-run "Start Gemini CLI or go to it")
+     ("s" gemini-companion-send-region "Send the region")
+     ("f" gemini-companion-send-file "Send the file")
+     ("d" gemini-companion-send-diagnostic-at-point "Send the diagnostic")
+     ("p" gemini-companion-pause "Share nothing, or share again"))
+    ("Reviews"
      ("r" gemini-companion-review "Show the next review")
      ("l" gemini-companion-list "List the reviews that wait")
-     ("!" gemini-companion-auto-accept "Accept edits unseen, or end that")
+     ("a" gemini-companion-auto-accept "Accept unseen, or no more")
      ("o" gemini-companion-last-proposal "Show the last proposal"))
     ("Connection"
-     ("g" gemini-companion-run "Go to Gemini CLI, or start it")
      ("?" gemini-companion-status "What goes on, and what is wrong")
      ("R" gemini-companion-restart "Restart the server")
      ("e" gemini-companion-events-buffer "Show the last calls")
-     ("m" gemini-companion-mode "Turn the mode on or off")
      ("i" gemini-companion-install-server "Install the server's packages")
+     ("m" gemini-companion-mode "Turn the mode on or off")
      ("," gemini-companion-customize "Set options")))
   "The commands by group, lists of key, command and label.")
 
-(dolist (autoload '((gemini-companion-auto-accept . "gemini-companion-auto")
-                    (gemini-companion-events-buffer . "gemini-companion-events")
-                    (gemini-companion-install-server . "gemini-companion")
-                    (gemini-companion-list . "gemini-companion-list")
-                    (gemini-companion-menu . "gemini-companion-transient")
-                    (gemini-companion-mode . "gemini-companion")
-                    (gemini-companion-review . "gemini-companion-list")
-                    (gemini-companion-run . "gemini-companion")
-                    (gemini-companion-status . "gemini-companion-status")))
-  (autoload (car autoload) (cdr autoload) nil t))
+(pcase-dolist (`(,file . ,commands)
+               '(("gemini-companion" gemini-companion-install-server
+                  gemini-companion-mode)
+                 ("gemini-companion-auto" gemini-companion-auto-accept)
+                 ("gemini-companion-events" gemini-companion-events-buffer)
+                 ("gemini-companion-list" gemini-companion-list)
+                 ("gemini-companion-run" gemini-companion-run)
+                 ("gemini-companion-send" gemini-companion-send-file
+                  gemini-companion-send-region
+                  gemini-companion-send-diagnostic-at-point)
+                 ("gemini-companion-status" gemini-companion-status)
+                 ("gemini-companion-transient" gemini-companion-menu)))
+  (dolist (command commands)
+    (autoload command file nil t)))
 
 (defun gemini-companion-customize ()
   "Set the options of gemini-companion."
