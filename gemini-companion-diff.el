@@ -128,6 +128,9 @@ For what displays the diffs; it must not fail, nor take long.")
 (defvar gemini-companion-diff--asking nil
   "The diff about whose end the person is being asked, or nil.")
 
+(defvar gemini-companion-diff--leaving nil
+  "The diffs that have ended and whose views are still to go.")
+
 (defvar gemini-companion-diff--ended nil
   "The diff that ended last, or nil.")
 
@@ -327,6 +330,7 @@ If it has to wait and ANNOUNCE is non-nil, say so."
   (setq gemini-companion-diff--timer nil)
   (when-let* ((diff (gemini-companion-diff--waiting)))
     (cond ((or (gemini-companion-diff--shown)
+               gemini-companion-diff--leaving
                (eq gemini-companion-review-arrival 'notify)
                (not (gemini-companion-diff--frame-p)))
            (when announce (gemini-companion-diff--announce diff)))
@@ -403,6 +407,8 @@ edits that the person made in its proposal."
         ((not (gemini-companion-diff--frame-p))
          (user-error "There is no frame to show a review in"))
         (t
+         (mapc #'gemini-companion-diff--finish
+               (copy-sequence gemini-companion-diff--leaving))
          (when-let* ((shown (gemini-companion-diff--shown)))
            (gemini-companion-diff--put-back shown))
          (gemini-companion-diff--show diff))))
@@ -472,9 +478,10 @@ soon if LATER is non-nil."
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
     (gemini-companion-diff--changed)
-    (if later
-        (run-at-time 0 nil #'gemini-companion-diff--leave diff)
-      (gemini-companion-diff--finish diff))))
+    (if (not later)
+        (gemini-companion-diff--finish diff)
+      (push diff gemini-companion-diff--leaving)
+      (run-at-time 0 nil #'gemini-companion-diff--leave diff))))
 
 (defun gemini-companion-diff--tell (diff state)
   "Move DIFF to STATE and tell its outcome.
@@ -494,7 +501,8 @@ If that fails it is as before, and can be answered again."
   "Take away the view of DIFF, which ended without the person's doing.
 Our own question about it ends with it; another command or prompt
 is waited for, as its keys would go to another buffer."
-  (cond ((eq diff gemini-companion-diff--asking)
+  (cond ((not (memq diff gemini-companion-diff--leaving)))
+        ((eq diff gemini-companion-diff--asking)
          (throw 'gemini-companion-diff--asking 'ended))
         ((and (gemini-companion-diff-hide diff)
               (not (gemini-companion-diff--between-commands-p)))
@@ -503,6 +511,8 @@ is waited for, as its keys would go to another buffer."
 
 (defun gemini-companion-diff--finish (diff)
   "Take away all that is left of DIFF, which has ended, and show the next."
+  (setq gemini-companion-diff--leaving
+        (delq diff gemini-companion-diff--leaving))
   (when-let* ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-hide diff) nil)
     (funcall hide))

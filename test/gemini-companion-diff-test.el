@@ -228,4 +228,32 @@ diffs that have a view now."
       (should (equal '((1 rejected nil)) outcomes))
       (should (equal (list second) views)))))
 
+(ert-deftest gemini-companion-diff-waits-for-the-view-of-one-that-ended ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+          second)
+      (gemini-companion-test-eventually (equal (list first) views))
+      (cl-letf (((symbol-function 'gemini-companion-diff--between-commands-p)
+                 #'ignore))
+        (gemini-companion-diff-close 1 'closed)
+        (setq second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
+        (gemini-companion-test-wait #'ignore 0.3)
+        (should (equal (list first) views)))
+      (gemini-companion-test-eventually (equal (list second) views)))))
+
+(ert-deftest gemini-companion-diff-viewed-takes-the-place-of-one-that-ended ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+          (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
+      (gemini-companion-test-eventually (equal (list first) views))
+      (let* (closed
+             (gemini-companion-diff-closed-functions
+              (list (lambda (diff) (push diff closed)))))
+        (gemini-companion-diff-close 1 'closed)
+        (gemini-companion-diff-view second)
+        (should (equal (list second) views))
+        (gemini-companion-test-wait #'ignore 0.1)
+        (should (equal (list second) views))
+        (should (equal (list first) closed))))))
+
 ;;; gemini-companion-diff-test.el ends here
