@@ -38,15 +38,17 @@
 ;; connect), -diff (proposals and their outcome), -list (those that wait),
 ;; -reason (why one was rejected), -auto (those accepted unseen), -stale
 ;; (those that are pointless), -view (how they look), -reconcile (buffers of
-;; written files), -session (the connected CLIs), -run (starts one here),
-;; -terminal (environment of what Emacs starts), -server (the Python process)
-;; and -install (the Python packages that it needs).
+;; written files), -session (the connected CLIs), -run (starts one here), -hint
+;; (what to do for one that does not connect), -terminal (environment of what
+;; Emacs starts), -server (the Python process) and -install (the Python
+;; packages that it needs).
 
 ;;; Code:
 
 (require 'gemini-companion-auto)
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-hint)
 (require 'gemini-companion-install)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-list)
@@ -327,6 +329,7 @@ Their views go at once if NOW is non-nil."
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (gemini-companion-install-cancel)
   (gemini-companion-run-give-up)
+  (gemini-companion-hint-stop)
   (gemini-companion-diff-stop state now)
   (gemini-companion-list-stop)
   (gemini-companion-stale-stop)
@@ -359,6 +362,7 @@ HOW is `started', `restarted' or `recovered'."
     ('started (run-hooks 'gemini-companion-ready-hook))
     ('restarted (message "The server of gemini-companion was restarted")))
   (gemini-companion-run-start)
+  (gemini-companion-hint-start)
   (force-mode-line-update t))
 
 (defun gemini-companion--say-recovered ()

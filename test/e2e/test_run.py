@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,18 @@ def test_cli_that_has_ended_is_started_again_by_key(
 
     emacs.holds("(gemini-companion-sessions)", "connected again", 30)
     assert CONNECTED in Gemini(cli.terminal, cli.model).ide_status()
+
+
+def test_cli_that_does_not_connect_gets_a_hint(world: World, scratch: Scratch) -> None:
+    emacs = world.emacs(
+        scratch.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
+    )
+    settings = scratch.home / ".gemini" / "settings.json"
+    disabled = {**gemini.SETTINGS, "ide": {"enabled": False, "hasSeenNudge": True}}
+    settings.write_text(json.dumps(disabled), encoding="utf-8")
+    cli = run(world, emacs)
+
+    emacs.terminal.wait_for("is not connected to Emacs: type /ide enable there", 30)
+    cli.type("/ide enable")
+
+    emacs.holds("(gemini-companion-sessions)", "connected", 30)
