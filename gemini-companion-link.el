@@ -154,7 +154,8 @@ Return what names it on the wire, or nil if it cannot be written."
     (&key command environment directory version keep methods on-ready on-end)
   "Start COMMAND, a list of strings, and return the link to it at once.
 It runs in DIRECTORY with ENVIRONMENT, must be of VERSION, and
-reads the plist KEEP from its first line of input.  METHODS is an
+reads the plist that KEEP returns from its first line of input;
+KEEP is called when Emacs has nothing else to do.  METHODS is an
 alist of (NAME . FUNCTION), what it may call.
 
 ON-READY is called with the link when it can be called.  ON-END is
@@ -166,7 +167,10 @@ needs to know of that, a string, or nil after
                :secret (gemini-companion-link--new-secret)
                :on-ready on-ready :on-end on-end)))
     (gemini-companion-link--spawn link environment directory)
-    (gemini-companion-link--instruct link keep)
+    (if after-init-time
+        (run-at-time 0 nil #'gemini-companion-link--instruct link keep)
+      ;; Until the init file is done no timer runs.
+      (gemini-companion-link--instruct link keep))
     (setf (gemini-companion-link-timer link)
           (run-at-time gemini-companion-link--start-seconds nil
                        #'gemini-companion-link--fail link
@@ -202,17 +206,23 @@ needs to know of that, a string, or nil after
        (signal (car problem) (cdr problem))))))
 
 (defun gemini-companion-link--instruct (link keep)
-  "Send the process of LINK its first line, with the plist KEEP."
-  ;; A program that ends at once makes this fail; its sentinel tells more.
-  (ignore-errors
-    (process-send-string
-     (gemini-companion-link-process link)
-     (concat (json-encode
-              (append (list :secret (gemini-companion-link-secret link)
+  "Send the process of LINK its first line, with the plist from KEEP."
+  (when (eq (gemini-companion-link-state link) 'starting)
+    (condition-case problem
+        (gemini-companion-link--send-line
+         link (append (list :secret (gemini-companion-link-secret link)
                             :version (gemini-companion-link-version link)
                             :emacsPid (emacs-pid))
-                      keep))
-             "\n"))))
+                      (funcall keep)))
+      (error
+       (gemini-companion-link--fail link (error-message-string problem))))))
+
+(defun gemini-companion-link--send-line (link plist)
+  "Send the process of LINK the line that stands for PLIST."
+  (let ((line (concat (json-encode plist) "\n")))
+    ;; A program that ends at once makes this fail; its sentinel tells more.
+    (ignore-errors
+      (process-send-string (gemini-companion-link-process link) line))))
 
 (defun gemini-companion-link--keep-log (process string)
   "Append STRING to the log buffer of PROCESS, and keep its end only."

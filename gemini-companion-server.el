@@ -266,16 +266,7 @@ Gemini CLI stays connected, and open reviews stay open."
                                "python/" gemini-companion-server-directory)))
                   (if (file-directory-p python) python "/"))
      :version gemini-companion-server-version
-     :keep (append
-            (list :roots (vconcat (funcall (gemini-companion-server--of
-                                            :roots))))
-            (gemini-companion-server--log)
-            (unless (funcall gemini-companion-server-reviews-function)
-              '(:offerTools :json-false))
-            (pcase gemini-companion-is-trusted
-              ('trusted '(:isTrusted t))
-              ('untrusted '(:isTrusted :json-false)))
-            gemini-companion-server--kept)
+     :keep #'gemini-companion-server--keep
      :methods (mapcar #'gemini-companion-server--method
                       (gemini-companion-server--of :methods))
      :on-ready (lambda (link) (gemini-companion-server--ready link how))
@@ -289,6 +280,18 @@ Gemini CLI stays connected, and open reviews stay open."
               ((not (file-remote-p (expand-file-name file)))))
     (list :logFile (expand-file-name file)
           :logLevel gemini-companion-log-level)))
+
+(defun gemini-companion-server--keep ()
+  "Return what a new server is told at first, a plist."
+  ;; The first look for projects takes Emacs 45 ms.
+  (append (list :roots (vconcat (funcall (gemini-companion-server--of :roots))))
+          (gemini-companion-server--log)
+          (unless (funcall gemini-companion-server-reviews-function)
+            '(:offerTools :json-false))
+          (pcase gemini-companion-is-trusted
+            ('trusted '(:isTrusted t))
+            ('untrusted '(:isTrusted :json-false)))
+          gemini-companion-server--kept))
 
 (defun gemini-companion-server--of (key)
   "Return what `gemini-companion-server-start' was given as KEY."

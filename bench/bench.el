@@ -209,7 +209,7 @@ HOOKS are the values of `bench--command-hooks'."
   "Start COMMAND as the server is started, and have `ours' send to it."
   (gemini-companion-link-open
    :command command :environment process-environment :directory "/"
-   :version gemini-companion-server-version
+   :version gemini-companion-server-version :keep #'ignore
    :methods '((open-diff . (lambda (_link _id _session _path text &rest _)
                              (bench--got text))))
    :on-ready (lambda (link)

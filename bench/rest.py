@@ -19,7 +19,7 @@ from harness.tools import Tools
 from rows import Goal, Row, row
 
 SECONDS = 60
-SETTLE = 8
+SETTLE = 15
 BY = 15
 
 
