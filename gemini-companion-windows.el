@@ -38,12 +38,23 @@ An alist of a window of a review that ended meanwhile, and what
 
 (defun gemini-companion-windows-frame (buffers)
   "Return the frame for a review: one with one of BUFFERS on it.
-That is the selected frame if it is such a one, and if none is."
-  (let ((window (or (seq-some #'get-buffer-window buffers)
-                    (seq-some (lambda (buffer)
-                                (get-buffer-window buffer 'visible))
-                              buffers))))
-    (if window (window-frame window) (selected-frame))))
+That is the selected frame if it is such a one, and if none is.
+A daemon has frames on several terminals."
+  (or (seq-find (lambda (frame)
+                  (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                            buffers))
+                (cons (selected-frame)
+                      (seq-filter #'gemini-companion-windows--seen-p
+                                  (frame-list))))
+      (selected-frame)))
+
+(defun gemini-companion-windows--seen-p (frame)
+  "Return non-nil if a person can see FRAME, on whatever terminal."
+  (and (eq t (frame-visible-p frame))
+       (not (frame-parameter frame 'parent-frame))
+       (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
+       (or (display-graphic-p frame)
+           (eq frame (tty-top-frame frame)))))
 
 (defun gemini-companion-windows-in-frame (frame function)
   "Call FUNCTION with FRAME selected, without taking another frame's focus."

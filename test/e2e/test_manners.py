@@ -100,3 +100,24 @@ def test_tab_of_a_review_is_as_before_when_it_is_visited_again(
     emacs.eval("(tab-bar-select-tab 1)")
     emacs.holds('(equal "a.txt" (e2e-windows))')
     assert emacs.eval("gemini-companion-windows--left") == "nil"
+
+
+def test_review_appears_on_the_terminal_that_shows_the_file(
+    world: World, scratch: Scratch
+) -> None:
+    file, other = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    emacs, _, cli = world.pair(file, extra=OWN)
+    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(other)]
+    second = world.tmux.start("second", client, scratch.project, {}, (80, 24))
+    second.wait_for("b.txt")
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+
+    cli.ask()
+
+    emacs.terminal.wait_for("C-c C-c accept")
+    assert "accept" not in second.screen()
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    emacs.terminal.wait_until_gone("accept")
+    assert "two" in second.screen()
+    second.keys("C-x", "5", "0")

@@ -104,10 +104,12 @@ class Terminal(Screen):
     def __init__(self, tmux: Tmux, name: str) -> None:
         self._tmux = tmux
         self.name = name
+        # A name alone is also tried as the beginning of a window's.
+        self._target = f"={name}:"
 
     def screen(self) -> str:
         """Return what the screen shows."""
-        return self._tmux.call("capture-pane", "-p", "-t", self.name, check=False)
+        return self._tmux.call("capture-pane", "-p", "-t", self._target, check=False)
 
     def is_open(self) -> bool:
         """Tell whether the program still has its screen."""
@@ -116,8 +118,8 @@ class Terminal(Screen):
 
     def keys(self, *keys: str) -> None:
         """Press KEYS, spelled as tmux spells them."""
-        self._tmux.call("send-keys", "-t", self.name, *keys)
+        self._tmux.call("send-keys", "-t", self._target, *keys)
 
     def text(self, text: str) -> None:
         """Type TEXT literally."""
-        self._tmux.call("send-keys", "-t", self.name, "-l", text)
+        self._tmux.call("send-keys", "-t", self._target, "-l", text)
