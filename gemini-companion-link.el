@@ -34,6 +34,7 @@
 (require 'epc)
 (require 'gemini-companion-events)
 (require 'json)
+(require 'seq)
 (require 'subr-x)
 
 ;;;; State
@@ -49,6 +50,10 @@
 
 (defconst gemini-companion-link--large-text 262144
   "Texts above this size in bytes travel in a private file.")
+
+(defconst gemini-companion-link--longest-text 8000000
+  "No text above this size in bytes travels without a file.
+A message is at most 16 MB long, with a backslash before each quote.")
 
 (cl-defstruct (gemini-companion-link
                (:constructor gemini-companion-link--make)
@@ -113,6 +118,20 @@ Each of them becomes U+FFFD, as Python could not read it."
     (or (and (< gemini-companion-link--large-text (string-bytes text))
              (gemini-companion-link--write link text))
         text)))
+
+(defun gemini-companion-link--fits-p (link value)
+  "Return non-nil if VALUE, packed for LINK, can be sent; else say why not."
+  (or (not (stringp value))
+      (<= (string-bytes value) gemini-companion-link--longest-text)
+      (prog1 nil
+        (display-warning
+         'gemini-companion
+         (format "A text of %d MB cannot be handed to Gemini CLI, because no \
+file can be written in %s; free some space there, and answer in the terminal \
+of Gemini CLI"
+                 (/ (string-bytes value) 1000000)
+                 (or (plist-get (gemini-companion-link-info link) :folder)
+                     "the temporary folder"))))))
 
 (defun gemini-companion-link--write (link text)
   "Write TEXT to a new private file of LINK.
@@ -294,9 +313,9 @@ it returns is packed for LINK."
            (value (progn
                     (gemini-companion-events-note 'received name args)
                     (apply function link args))))
-      (if (stringp value)
-          (gemini-companion-link--pack link value)
-        value))))
+      (when (stringp value)
+        (setq value (gemini-companion-link--pack link value)))
+      (and (gemini-companion-link--fits-p link value) value))))
 
 (defun gemini-companion-link--greeted (link info)
   "Note that the process of LINK answered hello with INFO."
@@ -439,11 +458,14 @@ What comes from the other end comes printed, with its quotes."
 Strings among ARGS may be of any length.  Return non-nil if the
 call was sent."
   (when (gemini-companion-link-ready-p link)
-    (gemini-companion-link--request
-     link method
-     (mapcar (lambda (arg)
-               (if (stringp arg) (gemini-companion-link--pack link arg) arg))
-             args))))
+    (let ((packed (mapcar (lambda (arg)
+                            (if (stringp arg)
+                                (gemini-companion-link--pack link arg)
+                              arg))
+                          args)))
+      (and (seq-every-p (lambda (arg) (gemini-companion-link--fits-p link arg))
+                        packed)
+           (gemini-companion-link--request link method packed)))))
 
 (defun gemini-companion-link-post (link method value)
   "Tell over LINK by METHOD that the state is VALUE now.

@@ -236,6 +236,24 @@ Temporary files are in a folder of their own, `temporary'."
       (should (file-exists-p (plist-get info :discovery)))
       (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
 
+(ert-deftest gemini-companion-text-that-no-message-can-hold-is-not-sent ()
+  "The connection would be lost, and with it all reviews."
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((info (gemini-companion-server-info))
+          told answered)
+      (plist-put info :folder "/dev/null/none")
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type message &rest _) (setq told message))))
+        (should-not (gemini-companion-server-call
+                     'diff-accepted 1 (make-string 9000000 ?x)))
+        (should (string-match-p "9 MB.*/dev/null/none.*terminal" told))
+        (should (gemini-companion-server-call
+                 'diff-accepted 1 (make-string 7900000 ?x))))
+      (gemini-companion-link--request
+       gemini-companion-server--link 'roots-update (list nil)
+       (lambda (_) (setq answered t)))
+      (gemini-companion-test-eventually answered))))
+
 (ert-deftest gemini-companion-log-file-has-events-but-no-token ()
   (gemini-companion-test-with-folder '()
     (let ((gemini-companion-log-file (expand-file-name "new/log" folder))

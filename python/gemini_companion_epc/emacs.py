@@ -259,6 +259,8 @@ class Emacs:
         text = _Text(diff.proposal, self.folder)
 
         def fail(error: Exception) -> None:
+            if isinstance(error, EmacsGone):
+                return
             to_loop(
                 loop,
                 self.warn,

@@ -39,7 +39,10 @@ class PrivateFolder:
         with self._lock:
             self._written += 1
             path = self.path / f"server-{self._written}"
+        self.restore()
         try:
+            if not _is_ours(self.path):
+                raise PermissionError(f"{self.path} belongs to another user")
             _write_private(path, text.encode("utf-8"))
         except OSError as error:
             logger.warning("A large text cannot be written: %s", error)
@@ -54,11 +57,14 @@ class PrivateFolder:
         if self.path is None or path.parent != Path(os.path.realpath(self.path)):
             raise MalformedArgument("a text file must be in the private folder")
         try:
+            # Somebody may have put another folder where a cleaner took ours.
+            if not _is_ours(path.parent) or not _is_ours(path):
+                raise PermissionError("it belongs to another user")
             content = path.read_bytes()
             path.unlink()
         except OSError as error:
             raise MalformedArgument(
-                f"a text file cannot be read: {error.strerror}"
+                f"a text file cannot be read: {error.strerror or error}"
             ) from None
         return content.decode("utf-8", errors="replace")
 

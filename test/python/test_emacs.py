@@ -497,7 +497,8 @@ def test_pending_calls_fail_when_emacs_leaves(room: Room) -> None:
 def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None:
     peer = room.peer()
     if fault == "disk":
-        room.emacs.folder.remove()
+        _folder(room).rmdir()
+        _folder(room).touch()
     else:
         peer.answers["open-diff"] = lambda *args: NO_ANSWER
     room.do(room.emacs.open_diff, _diff("x" * 0x1000000), SESSION)
@@ -584,11 +585,12 @@ def test_a_large_text_goes_through_a_private_file(
 
 def test_a_large_text_goes_as_it_is_when_no_file_can_be_written(room: Room) -> None:
     peer = room.peer()
-    room.emacs.folder.remove()
+    _folder(room).rmdir()
+    _folder(room).touch()
     text = "x" * 10_000_000
     room.do(room.emacs.open_diff, _diff(text), SESSION)
     assert peer.expect("open-diff")[3] == text
-    room.emacs.folder.restore()
+    _folder(room).unlink()
     room.do(room.emacs.open_diff, _diff(text), SESSION)
     assert Path(plist(peer.expect("open-diff")[3])["file"]).read_text() == text
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gemini_companion_epc import folder
+from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.folder import PrivateFolder
 
 
@@ -48,3 +49,30 @@ def test_a_text_that_half_fits_leaves_nothing(
     monkeypatch.setattr(os, "open", full)
     assert private.write("x") is None
     assert list(private.path.iterdir()) == []
+
+
+def test_a_folder_that_a_cleaner_took_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    private = PrivateFolder()
+    assert private.path is not None
+    private.path.rmdir()
+    written = private.write("text")
+    assert written is not None
+    assert private.path.stat().st_mode & 0o777 == 0o700
+    assert private.take(str(written)) == "text"
+
+
+def test_what_another_user_puts_in_place_of_the_folder_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    private = PrivateFolder()
+    written = private.write("text")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert private.write("text") is None
+    with pytest.raises(MalformedArgument, match="another user"):
+        private.take(str(written))
+    assert written is not None
+    assert written.exists()
