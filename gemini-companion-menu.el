@@ -52,11 +52,10 @@
 
 (pcase-dolist (`(,file . ,commands)
                '(("gemini-companion" gemini-companion-install-server
-                  gemini-companion-mode)
+                  gemini-companion-mode gemini-companion-run)
                  ("gemini-companion-auto" gemini-companion-auto-accept)
                  ("gemini-companion-events" gemini-companion-events-buffer)
                  ("gemini-companion-list" gemini-companion-list)
-                 ("gemini-companion-run" gemini-companion-run)
                  ("gemini-companion-send" gemini-companion-send-file
                   gemini-companion-send-region
                   gemini-companion-send-diagnostic-at-point)

@@ -8,6 +8,8 @@
 
 ;;; Code:
 
+(require 'compile)
+(require 'eshell)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-test-helper)
 
@@ -42,6 +44,52 @@
                             "GEMINI_CLI_IDE_WORKSPACE_PATH")))
     (should (equal "unset" (gemini-companion-terminal-test-sees
                             "GEMINI_CLI_IDE_AUTH_TOKEN")))))
+
+(defvar eshell-directory-name)
+
+(defconst gemini-companion-terminal-test-ways
+  `((compile . ,(lambda (command)
+                  (let ((compilation-ask-about-save nil))
+                    (compile command))))
+    (async-shell-command . ,(lambda (command)
+                              (async-shell-command command)
+                              (get-buffer "*Async Shell Command*")))
+    (shell . ,(lambda (command)
+                (let ((explicit-shell-file-name "/bin/sh"))
+                  (shell))
+                (process-send-string nil (concat command "\n"))
+                (current-buffer)))
+    (term . ,(lambda (command)
+               (term "/bin/sh")
+               (process-send-string nil (concat command "\n"))
+               (current-buffer)))
+    (eshell . ,(lambda (command)
+                 (let ((eshell-directory-name default-directory))
+                   (eshell t))
+                 (goto-char (point-max))
+                 (insert (format "sh -c '%s'" command))
+                 (eshell-send-input)
+                 (current-buffer))))
+  "The ways in which people start programs, alist of functions.")
+
+(ert-deftest gemini-companion-terminal-leads-all-that-people-start ()
+  (gemini-companion-test-with-folder '()
+    (gemini-companion-terminal-test-with '(("HISTFILE" . "/dev/null"))
+      (pcase-dolist (`(,way . ,start) gemini-companion-terminal-test-ways)
+        (ert-info ((symbol-name way))
+          (save-window-excursion
+            (gemini-companion-terminal-export 4711 42)
+            (let ((buffer (funcall
+                           start
+                           "echo port: $GEMINI_CLI_IDE_SERVER_PORT :"))
+                  (kill-buffer-query-functions nil))
+              (unwind-protect
+                  (gemini-companion-test-eventually
+                    (string-match-p "port: 4711 :"
+                                    (with-current-buffer buffer
+                                      (buffer-string))))
+                (kill-buffer buffer)))
+            (gemini-companion-terminal-restore)))))))
 
 (ert-deftest gemini-companion-terminal-follows-another-port ()
   (gemini-companion-terminal-test-with '()
