@@ -44,7 +44,7 @@ Temporary files are in a folder of their own, `temporary'."
                 (string-match-p "gemini-companion\\|epc" (process-name process)))
               (process-list)))
 
-(defun gemini-companion-test-text (file)
+(defun gemini-companion-test-file-text (file)
   "Return the text of FILE."
   (with-temp-buffer
     (insert-file-contents file)
@@ -263,13 +263,13 @@ Temporary files are in a folder of their own, `temporary'."
         (setq token (plist-get (gemini-companion-server-info) :token))
         (gemini-companion-test-eventually
           (string-match-p "roots-update"
-                          (gemini-companion-test-text
+                          (gemini-companion-test-file-text
                            gemini-companion-log-file))))
       (should (equal "-rw-------" (file-attribute-modes
                                    (file-attributes
                                     gemini-companion-log-file))))
       (should-not (string-match-p (regexp-quote token)
-                                  (gemini-companion-test-text
+                                  (gemini-companion-test-file-text
                                    gemini-companion-log-file))))))
 
 (ert-deftest gemini-companion-restart-tells-what-a-kill-meanwhile-cut-off ()
