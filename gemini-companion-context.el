@@ -94,6 +94,9 @@ Its file need not be one that is told.")
 (defvar gemini-companion-context--active-file nil
   "What the entry of that file has more than others, or nil.")
 
+(defvar gemini-companion-context--unseen nil
+  "Buffer that was selected last in the frame of a daemon that nobody sees.")
+
 (defvar gemini-companion-context--order nil
   "Alist of (BUFFER . MILLISECONDS), the one selected last first.")
 
@@ -357,7 +360,8 @@ ACTIVE is the active file, or nil.  Each file counts once."
   "Look at the active file anew if it is selected, and drop it if it is gone."
   (let ((selected (window-buffer (selected-window))))
     (when (and (gemini-companion-context--visited selected)
-               (not (eq selected gemini-companion-context--active)))
+               (not (eq selected gemini-companion-context--active))
+               (gemini-companion-context--chosen-p selected))
       (gemini-companion-context--focus selected)))
   (cond ((not (buffer-live-p gemini-companion-context--active))
          (setq gemini-companion-context--active nil
@@ -420,6 +424,7 @@ if none may be told; the default tells all local files."
         gemini-companion-context--buffer nil
         gemini-companion-context--active nil
         gemini-companion-context--active-file nil
+        gemini-companion-context--unseen nil
         gemini-companion-context--order nil
         gemini-companion-context--place nil))
 
@@ -460,9 +465,24 @@ Lisp does without a command is seen too."
       (gemini-companion-context--guarded
         (gemini-companion-context--look buffer)))))
 
+(defun gemini-companion-context--chosen-p (buffer)
+  "Return non-nil if BUFFER, which is selected, is so by somebody's choice.
+When its last frame is closed, a daemon falls back to one that
+nobody sees, and to what was selected there before."
+  (not (and (daemonp)
+            (equal (terminal-name) "initial_terminal")
+            (eq buffer (prog1 gemini-companion-context--unseen
+                         (setq gemini-companion-context--unseen buffer))))))
+
 (defun gemini-companion-context--look (buffer)
   "Remember the state of BUFFER, which is selected, and whether it differs.
 Of a buffer without a file only matters that it is selected."
+  (when (or (eq buffer gemini-companion-context--active)
+            (gemini-companion-context--chosen-p buffer))
+    (gemini-companion-context--compare buffer)))
+
+(defun gemini-companion-context--compare (buffer)
+  "Remember the state of BUFFER, and report a change if it differs."
   (with-current-buffer buffer
     (let ((point (point))
           (mark (gemini-companion-context--active-mark))
