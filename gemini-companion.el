@@ -437,7 +437,7 @@ gemini-companion-server-command"))))
   "Ask whether to install what the server needs, and return the answer."
   (condition-case nil
       (y-or-n-p
-       (format "Install the Python packages of gemini-companion (80 MB) in %s? "
+       (format "Install the Python packages (80 MB) in %s? "
                (abbreviate-file-name gemini-companion-install-directory)))
     (quit nil)))
 
