@@ -384,16 +384,16 @@ Its diff is made anew soon, or when the person comes back to it."
           'gemini-companion-review-switch-view "Ediff"))))
 
 (defun gemini-companion-unified--count ()
-  "Return how many hunks the current buffer has."
+  "Return how many blocks of changed lines the current buffer has."
   (save-excursion
     (goto-char (point-min))
-    (how-many gemini-companion-unified--header-re)))
+    (how-many "^[ @].*\n[-+]")))
 
 (defun gemini-companion-unified--dropped-count ()
-  "Return how many hunks of the current buffer are dropped."
-  (seq-count (lambda (overlay)
-               (eq 'header (overlay-get overlay 'gemini-companion-dropped)))
-             (overlays-in (point-min) (point-max))))
+  "Return how many blocks of the current buffer are dropped."
+  (with-current-buffer (gemini-companion-diff-proposal-buffer
+                        gemini-companion-diff-here)
+    (length (gemini-companion-hunks-dropped))))
 
 ;;;; Hunks
 
@@ -458,8 +458,10 @@ RANGES are those of the proposal's dropped hunks."
                    ranges))))
 
 (defun gemini-companion-unified--toggle ()
-  "Drop the hunk at point from the proposal, or take it back.
-Return non-nil if it is dropped now."
+  "Drop the lines at point from the proposal, or take them back.
+Those are a block of changed lines, or between such blocks all
+that have one header, as Diff mode's commands take them.  Return
+non-nil if they are dropped now."
   (when (buffer-local-value 'buffer-read-only
                             (gemini-companion-diff-proposal-buffer
                              gemini-companion-diff-here))
@@ -472,7 +474,7 @@ Return non-nil if it is dropped now."
         (gemini-companion-unified--process
          (user-error "The diff is still being made")))
   (let* ((header (gemini-companion-unified--hunk))
-         (blocks (gemini-companion-unified--blocks header))
+         (blocks (gemini-companion-unified--meant header))
          (gemini-companion-unified--dropping t))
     (prog1 (with-current-buffer (gemini-companion-diff-proposal-buffer
                                  gemini-companion-diff-here)
@@ -480,6 +482,15 @@ Return non-nil if it is dropped now."
               blocks (gemini-companion-hunks-ranges)))
       (gemini-companion-unified--mark header)
       (gemini-companion-unified--set-header))))
+
+(defun gemini-companion-unified--meant (header)
+  "Return the block at point, in a list, or all of the hunk at HEADER."
+  (let ((blocks (gemini-companion-unified--blocks header)))
+    (or (seq-filter (lambda (block)
+                      (and (<= (nth 4 block) (point))
+                           (< (point) (nth 5 block))))
+                    blocks)
+        blocks)))
 
 (defun gemini-companion-unified--toggle-blocks (blocks ranges)
   "Drop BLOCKS from the current buffer; if all are dropped take them back.
