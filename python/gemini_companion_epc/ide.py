@@ -197,9 +197,14 @@ class Ide:
             raise MalformedArgument(f"The diff {diff.id} is open already")
         self._next_id = max(self._next_id, diff.id + 1)
         session = self.session(diff.session_id)
-        if diff.path in session.diffs:
-            self._dismiss(diff, "closed")
-            return
+        other = session.diffs.get(diff.path)
+        if other is not None:
+            # The former process may have taken a newer one after handing over.
+            older = min(diff, other, key=lambda one: one.id)
+            self._dismiss(older, "closed")
+            if older is diff:
+                return
+            self._take_out(session, other)
         self._put_in(session, diff)
         if self._is_stopping:
             self._settle(diff, Rejected(diff.path))

@@ -343,6 +343,22 @@ def test_a_newer_proposal_wins_over_an_adopted_one() -> None:
         room.ide.accept(room.emacs.opened[0].id, "x")
         assert await _take(stream) == _accepted("/a", "x")
 
+    _run(scene, port=1)
+
+
+def test_the_later_of_two_adopted_proposals_wins() -> None:
+    async def scene(room: Room) -> None:
+        session = room.ide.session("former")
+        stream = room.ide.open_stream(session)
+        room.ide.adopt(_adopted(7))
+        room.ide.adopt(_adopted(8))
+        room.ide.adopt(_adopted(6))
+        await _until(lambda: len(room.emacs.closed) == 2)
+        assert room.emacs.closed == [(7, "closed"), (6, "closed")]
+        room.ide.drop(7)
+        room.ide.accept(8, "x")
+        assert await _take(stream) == _accepted("/a", "x")
+
     _run(scene)
 
 
