@@ -34,6 +34,7 @@
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
+(declare-function evil-emacs-state "ext:evil-states")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
@@ -366,6 +367,9 @@ As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
   "Mark BUFFER as one where for REASON there is no Gemini CLI."
   (with-current-buffer buffer
     (gemini-companion-run-ended-mode)
+    ;; Evil has its own meaning for the keys.
+    (when (bound-and-true-p evil-local-mode)
+      (evil-emacs-state))
     (setq header-line-format
           (list " " reason
                 (substitute-command-keys

@@ -175,6 +175,22 @@
       (should (eq 'bottom (window-parameter nil 'window-side)))
       (should (equal 1 (length gemini-companion-run-test-started))))))
 
+(ert-deftest gemini-companion-run-takes-the-best-terminal-that-is-whole ()
+  (gemini-companion-test-with-folder '()
+    (let ((gemini-companion-terminal nil)
+          (load-path (list folder))
+          (load-suffixes '(".el" ".so"))
+          (load-file-rep-suffixes '("")))
+      (pcase-dolist (`(,file ,terminal)
+                     '((nil gemini-companion-run--term)
+                       ("eat.el" gemini-companion-run--eat)
+                       ;; Loading it now would ask whether to compile.
+                       ("vterm.el" gemini-companion-run--eat)
+                       ("vterm-module.so" gemini-companion-run--vterm)))
+        (when file
+          (write-region "" nil file nil 'silent))
+        (should (eq terminal (gemini-companion-run--terminal)))))))
+
 (ert-deftest gemini-companion-run-refuses-with-the-cure ()
   (gemini-companion-run-test-with
     (pcase-dolist

@@ -17,6 +17,7 @@ VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
 BUFFER = "*gemini: project*"
 TERMINALS = [
     pytest.param("term", "", id="term"),
+    pytest.param("eat", "", id="eat"),
     pytest.param(
         "vterm",
         f"(add-to-list 'load-path {lisp(VTERM[-1]) if VTERM else ''})",
@@ -50,6 +51,8 @@ def test_run_with_the_mode_off_ends_connected(
         extra=f"{load} (setq gemini-companion-terminal '{terminal})"
         f" (dired {lisp(scratch.project)})",
     )
+    if terminal == "eat" and emacs.eval('(locate-library "eat")') == "nil":
+        pytest.skip("eat is not installed")
 
     cli = run(world, emacs)
 
@@ -87,3 +90,21 @@ def test_cli_that_does_not_connect_gets_a_hint(world: World, scratch: Scratch) -
     cli.type("/ide enable")
 
     emacs.holds("(gemini-companion-sessions)", "connected", 30)
+
+
+def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> None:
+    emacs = world.emacs(
+        scratch.file("a.txt"),
+        extra="(setq gemini-companion-terminal 'term)"
+        ' (when (locate-library "evil") (require \'evil) (evil-mode))',
+    )
+    if emacs.eval("(featurep 'evil)") == "nil":
+        pytest.skip("evil is not installed")
+    emacs.eval(f"(setq gemini-companion-gemini-command '({lisp('true')}))")
+
+    emacs.eval("(progn (gemini-companion-run) nil)")
+    emacs.terminal.wait_for("Gemini CLI: finished; g again")
+    emacs.eval('(setq gemini-companion-gemini-command \'("sleep" "1000"))')
+    emacs.keys("g")
+
+    emacs.holds(f"(process-live-p (get-buffer-process {lisp(BUFFER)}))")
