@@ -100,11 +100,14 @@ def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> 
     )
     if emacs.eval("(featurep 'evil)") == "nil":
         pytest.skip("evil is not installed")
-    emacs.eval(f"(setq gemini-companion-gemini-command '({lisp('true')}))")
-
-    emacs.eval("(progn (gemini-companion-run) nil)")
-    emacs.terminal.wait_for("Gemini CLI: finished; g again")
+    process = f"(get-buffer-process {lisp(BUFFER)})"
     emacs.eval('(setq gemini-companion-gemini-command \'("sleep" "1000"))')
+    emacs.eval("(progn (gemini-companion-run) nil)")
+    emacs.holds(process)
+
+    emacs.eval(f"(with-current-buffer {lisp(BUFFER)} (evil-normal-state))")
+    emacs.eval(f"(signal-process {process} 'SIGTERM)")
+    emacs.terminal.wait_for("g again, q leave")
     emacs.keys("g")
 
-    emacs.holds(f"(process-live-p (get-buffer-process {lisp(BUFFER)}))")
+    emacs.holds(f"(process-live-p {process})")
