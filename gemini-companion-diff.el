@@ -141,6 +141,10 @@ For what displays the diffs; it must not fail, nor take long.")
   "The diff that this buffer belongs to, or nil.")
 (put 'gemini-companion-diff-here 'permanent-local t)
 
+(defconst gemini-companion-diff--garbage-limit (* 256 1024 1024)
+  "Up to how many bytes no garbage is collected before an outcome is told.
+A text of 1 MB would start a collection, which takes longer than all else.")
+
 (defconst gemini-companion-diff--idle-seconds 0.7
   "For how long nothing may have been typed before a review appears.")
 
@@ -532,7 +536,9 @@ is waited for, as its keys would go to another buffer."
 Gemini CLI then writes that text to the file.  Without DIFF, take
 the review of the current buffer, else the one that is shown."
   (interactive)
-  (let* ((diff (gemini-companion-diff-unsettled diff))
+  (let* ((gc-cons-threshold (max gc-cons-threshold
+                                 gemini-companion-diff--garbage-limit))
+         (diff (gemini-companion-diff-unsettled diff))
          (text (gemini-companion-diff-proposal-text diff)))
     (when (and (string-empty-p text)
                (not (string-empty-p (gemini-companion-diff-proposal diff))))

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Memory at rest: the pages of the process, shared ones counted in part (PSS).
+"""Memory at rest: all pages of the process that are in memory (RSS).
 
-Both servers get the same clients, each with its event stream.  At last a
-thousand clients connect and leave, one after the other; "flat" compares the
-memory after a thousand with that after a hundred.
+A share of the shared ones (PSS) would tell how many other programs of the same
+kind run on the machine: each Gemini CLI is one more Node.  Both servers get the
+same clients, each with its event stream.  At last a thousand clients connect
+and leave, one after the other; "flat" compares the memory after a thousand with
+that after a hundred.
 """
 
 from __future__ import annotations
@@ -66,10 +68,10 @@ def _memory(side: Side) -> list[float]:
     time.sleep(1)
     samples = []
     for _ in range(SAMPLES):
-        samples.append(_pss(side.process))
+        samples.append(_rss(side.process))
         time.sleep(0.1)
     return samples
 
 
-def _pss(process: psutil.Process) -> float:
-    return float(process.memory_full_info().pss) / 1e6
+def _rss(process: psutil.Process) -> float:
+    return float(process.memory_info().rss) / 1e6
