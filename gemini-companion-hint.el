@@ -52,6 +52,9 @@
 (defvar gemini-companion-hint--told nil
   "Process ids of the CLIs of which was spoken.")
 
+(defvar gemini-companion-hint--roots-function #'ignore
+  "Function that returns the folders from which a CLI may connect.")
+
 (defvar gemini-companion-hint--buffer nil
   "The buffer in which the person was last.")
 
@@ -150,22 +153,45 @@ That is a cons of its process id and its age in seconds."
   (when (and (equal pid (car (gemini-companion-hint--apart buffer)))
              (not (active-minibuffer-window)))
     (push pid gemini-companion-hint--told)
-    (message (gemini-companion-hint--sentence age) (buffer-name buffer))
+    (message (gemini-companion-hint--sentence buffer pid age)
+             (buffer-name buffer))
     ;; Another may have waited for this one.
     (gemini-companion-hint--wait gemini-companion-hint--seconds)))
 
-(defun gemini-companion-hint--sentence (age)
-  "Return what to say of a CLI of AGE seconds, with %s for its buffer."
-  (if (< (- (float-time) (or (gemini-companion-server-since) 0)) age)
-      "Gemini CLI in %s was started before this mode was on: \
-start it again, or type /ide enable there"
-    "Gemini CLI in %s is not connected to Emacs: type /ide enable there \
-(why: M-x gemini-companion-status)"))
+(defun gemini-companion-hint--directory (buffer pid)
+  "Return the folder in which the process PID of BUFFER works."
+  (let ((link (format "/proc/%d/cwd" pid)))
+    (file-name-as-directory
+     (file-truename (if (file-accessible-directory-p link)
+                        link
+                      (buffer-local-value 'default-directory buffer))))))
+
+(defun gemini-companion-hint--inside-p (directory)
+  "Return non-nil if a CLI in DIRECTORY may connect."
+  (seq-some (lambda (root)
+              (string-prefix-p (file-name-as-directory root) directory))
+            (funcall gemini-companion-hint--roots-function)))
+
+(defun gemini-companion-hint--sentence (buffer pid age)
+  "Return what to say of the CLI PID of AGE seconds in BUFFER.
+In it %s stands for the name of BUFFER."
+  (cond ((not (gemini-companion-hint--inside-p
+               (gemini-companion-hint--directory buffer pid)))
+         "Gemini CLI in %s cannot connect to Emacs, as it runs outside the \
+open projects: M-x gemini-companion-status")
+        ((< (- (float-time) (or (gemini-companion-server-since) 0)) age)
+         "Gemini CLI in %s was started before this mode was on: \
+start it again, or type /ide enable there")
+        (t
+         "Gemini CLI in %s is not connected to Emacs: type /ide enable there \
+(why: M-x gemini-companion-status)")))
 
 ;;;; Life
 
-(defun gemini-companion-hint-start ()
-  "Watch for CLIs in terminals here that do not connect."
+(defun gemini-companion-hint-start (roots)
+  "Watch for CLIs in terminals here that do not connect.
+ROOTS is a function that returns the folders where they may be."
+  (setq gemini-companion-hint--roots-function roots)
   (dolist (hook gemini-companion-hint--hooks)
     (add-hook hook #'gemini-companion-hint--notice))
   (when (seq-some #'gemini-companion-hint--terminal (buffer-list))
@@ -178,6 +204,7 @@ start it again, or type /ide enable there"
   (when gemini-companion-hint--timer
     (cancel-timer gemini-companion-hint--timer))
   (setq gemini-companion-hint--timer nil
+        gemini-companion-hint--roots-function #'ignore
         gemini-companion-hint--told nil
         gemini-companion-hint--buffer nil))
 

@@ -362,7 +362,7 @@ HOW is `started', `restarted' or `recovered'."
     ('started (run-hooks 'gemini-companion-ready-hook))
     ('restarted (message "The server of gemini-companion was restarted")))
   (gemini-companion-run-start)
-  (gemini-companion-hint-start)
+  (gemini-companion-hint-start #'gemini-companion--roots)
   (force-mode-line-update t))
 
 (defun gemini-companion--say-recovered ()

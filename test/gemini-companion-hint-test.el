@@ -22,6 +22,8 @@ into `said', the last first."
      (let* ((gemini-companion-hint--seconds 0)
             (gemini-companion-hint--told nil)
             (gemini-companion-session--all nil)
+            (gemini-companion-hint--roots-function
+             (lambda () (list (directory-file-name folder))))
             (terminal (generate-new-buffer "*terminal*"))
             (process
              (make-process
@@ -74,6 +76,11 @@ into `said', the last first."
       (gemini-companion-test-eventually
         (progn (gemini-companion-hint-test-look) said)))
     (should (string-match-p "was started before this mode" (car said)))))
+
+(ert-deftest gemini-companion-hint-tells-of-one-in-a-foreign-folder ()
+  (gemini-companion-hint-test-with "cd / && gemini"
+    (gemini-companion-hint-test-look)
+    (should (string-match-p "runs outside the open projects" (car said)))))
 
 (ert-deftest gemini-companion-hint-is-silent-of-others ()
   (dolist (script '("echo up; read line"
