@@ -36,6 +36,10 @@
   "Face of a hunk that is dropped from a proposal."
   :group 'gemini-companion)
 
+;; Many terminals strike nothing through.
+(defconst gemini-companion-hunks-mark (propertize "x " 'face 'warning)
+  "What stands before the lines of a hunk that is dropped.")
+
 ;;;; Looking
 
 (defun gemini-companion-hunks-dropped ()
@@ -126,7 +130,23 @@ What was there is kept, to be taken back."
         (proposed (buffer-substring-no-properties beg end)))
     (overlay-put overlay 'gemini-companion-proposed proposed)
     (overlay-put overlay 'gemini-companion-original original)
-    (gemini-companion-hunks--replace beg end original)))
+    (if (string-empty-p original)
+        (overlay-put overlay 'before-string
+                     (concat gemini-companion-hunks-mark
+                             (propertize "dropped\n" 'face 'warning)))
+      (overlay-put overlay 'line-prefix gemini-companion-hunks-mark))
+    (gemini-companion-hunks--replace beg end original)
+    (dolist (hook '(modification-hooks insert-in-front-hooks
+                                       insert-behind-hooks))
+      (overlay-put overlay hook '(gemini-companion-hunks--edited)))))
+
+(defun gemini-companion-hunks--edited (overlay after &rest _)
+  "Delete OVERLAY, a dropped hunk, if the person has edited it.
+AFTER is non-nil after the edit."
+  (when (and after
+             (overlay-buffer overlay)
+             (not (gemini-companion-hunks--intact-p overlay)))
+    (delete-overlay overlay)))
 
 (defun gemini-companion-hunks-take-back (overlay)
   "Put what was proposed back in place of OVERLAY, a dropped hunk."

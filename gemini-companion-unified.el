@@ -305,13 +305,14 @@ if each of them is small or there for something else."
 
 (defun gemini-companion-unified--fill (process file)
   "Make what PROCESS wrote to FILE the text of the current buffer.
-The windows stay at their line."
+The windows stay at their line; at first, that is the first hunk."
   (let ((places (mapcar (lambda (window)
                           (list window
                                 (line-number-at-pos (window-point window))
                                 (line-number-at-pos (window-start window))))
                         (get-buffer-window-list nil nil t)))
         (line (line-number-at-pos))
+        (first (zerop (buffer-size)))
         (inhibit-read-only t)
         (coding-system-for-read 'utf-8-emacs-unix))
     (erase-buffer)
@@ -328,8 +329,13 @@ The windows stay at their line."
                                  (default-value 'diff-refine)))
     (set-buffer-modified-p nil)
     (goto-char (gemini-companion-hunks-line-position line))
+    (when (and first
+               (re-search-forward gemini-companion-unified--header-re nil t))
+      (goto-char (match-beginning 0))
+      (setq line (line-number-at-pos)))
     (pcase-dolist (`(,window ,point ,start) places)
-      (set-window-point window (gemini-companion-hunks-line-position point))
+      (set-window-point window (gemini-companion-hunks-line-position
+                                (if first line point)))
       (set-window-start window (gemini-companion-hunks-line-position start)))))
 
 (defun gemini-companion-unified--changed (&rest _)
@@ -569,7 +575,8 @@ that were dropped."
     (dolist (block dropped)
       (gemini-companion-unified--overlay
        (nth 4 block) (nth 5 block) 'lines
-       'face 'gemini-companion-dropped 'priority 10))
+       'face 'gemini-companion-dropped 'priority 10
+       'line-prefix gemini-companion-hunks-mark))
     (when dropped
       (gemini-companion-unified--overlay
        header end 'header 'after-string

@@ -25,6 +25,7 @@
         (should (equal (format "--- %s\tas it is\n+++ %s\tproposed\n\
 @@ -1,2 +1,2 @@\n 1\n-2\n+zwei\n\\ No newline at end of file\n" file file)
                        (buffer-string)))
+        (should (looking-at-p "@@"))
         (should buffer-read-only)
         (should (string-match-p "it's 100%% \u00fc"
                                 (cadr header-line-format)))))))

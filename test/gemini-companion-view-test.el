@@ -84,7 +84,7 @@
         (with-current-buffer (window-buffer)
           (pcase view
             ('ediff (ediff-next-difference))
-            ('diff (goto-char (point-min)) (diff-hunk-next 2)))
+            ('diff (diff-hunk-next)))
           (gemini-companion-review-toggle-hunk)
           (should (equal "1 of 3 hunks dropped"
                          (gemini-companion-view-test-count)))
@@ -159,6 +159,9 @@
         (let ((last-command nil)) (undo))
         (should (equal "1\n2\nnew\n3\n" (buffer-string)))
         (should-not (gemini-companion-hunks-dropped))
+        (should-not (seq-find (lambda (overlay)
+                                (overlay-get overlay 'before-string))
+                              (overlays-in (point-min) (point-max))))
         (gemini-companion-review-toggle-hunk)
         (should (equal "1\n2\n3\n" (buffer-string)))))))
 

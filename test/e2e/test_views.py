@@ -44,7 +44,7 @@ def test_hunk_dropped_by_key_in_the_unified_diff_is_not_written(
     emacs, _, cli = proposed(world, scratch)
     emacs.terminal.wait_for("+twenty")
 
-    emacs.keys("n", "n", "x")
+    emacs.keys("n", "x")
     emacs.terminal.wait_for("1 of 2 hunks dropped")
     emacs.keys("p", "x")
     emacs.terminal.wait_for("2 of 2 hunks dropped")
