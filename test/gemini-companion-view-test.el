@@ -160,7 +160,8 @@
         (should (equal "1\n2\nnew\n3\n" (buffer-string)))
         (should-not (gemini-companion-hunks-dropped))
         (should-not (seq-find (lambda (overlay)
-                                (overlay-get overlay 'before-string))
+                                (overlay-get overlay
+                                             'gemini-companion-original))
                               (overlays-in (point-min) (point-max))))
         (gemini-companion-review-toggle-hunk)
         (should (equal "1\n2\n3\n" (buffer-string)))))))
