@@ -80,6 +80,16 @@ shows it."
     map)
   "Keys in all buffers of a review.")
 
+(declare-function evil-initial-state "ext:evil-core")
+(declare-function evil-set-initial-state "ext:evil-core")
+
+(defun gemini-companion-diff-letters-are-keys (mode)
+  "Have Evil leave the letters in buffers of MODE, a major mode, to its map.
+A state that the person has set for MODE stays."
+  (when (and (fboundp 'evil-initial-state)
+             (not (evil-initial-state mode)))
+    (evil-set-initial-state mode 'emacs)))
+
 (define-minor-mode gemini-companion-review-mode
   "Answer a proposal of Gemini CLI.
 \\{gemini-companion-review-mode-map}"
@@ -124,6 +134,9 @@ For what displays the diffs; it must not fail, nor take long.")
 
 (defvar gemini-companion-diff--timer nil
   "Timer that shows the next diff when the person is free, or nil.")
+
+(defvar gemini-companion-diff--announced nil
+  "What was said last about a diff that waits, or nil.")
 
 (defvar gemini-companion-diff--asking nil
   "The diff about whose end the person is being asked, or nil.")
@@ -378,10 +391,18 @@ A command that reads keys, such as `query-replace', goes on."
 (defun gemini-companion-diff--announce (diff)
   "Say that DIFF waits, unless the person is in the echo area."
   (unless (active-minibuffer-window)
-    (message (substitute-command-keys
-              "Gemini CLI proposes an edit of %s; \\[gemini-companion-review] \
-shows it")
-             (gemini-companion-diff-name diff))))
+    (setq gemini-companion-diff--announced
+          (message (substitute-command-keys
+                    "Gemini CLI proposes an edit of %s; \
+\\[gemini-companion-review] shows it")
+                   (gemini-companion-diff-name diff)))))
+
+(defun gemini-companion-diff--unannounce ()
+  "Clear the echo area if it still tells of a diff that waits."
+  (when (and gemini-companion-diff--announced
+             (equal (current-message) gemini-companion-diff--announced))
+    (message nil))
+  (setq gemini-companion-diff--announced nil))
 
 (defun gemini-companion-diff--show (diff)
   "Show DIFF.
@@ -398,6 +419,7 @@ If that fails say why; the CLI's own prompt can still answer it."
      (gemini-companion-diff--schedule)))
   (gemini-companion-diff--changed)
   (when (eq (gemini-companion-diff-state diff) 'shown)
+    (gemini-companion-diff--unannounce)
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
 
 (defun gemini-companion-diff-view (diff)

@@ -36,9 +36,6 @@
 (require 'seq)
 (require 'tabulated-list)
 
-(declare-function evil-initial-state "ext:evil-core")
-(declare-function evil-set-initial-state "ext:evil-core")
-
 ;;;; Keys
 
 (defvar gemini-companion-list-mode-map
@@ -252,10 +249,7 @@ DELETE the file then, if non-nil.  TEXT goes through a pipe."
   (add-hook 'tabulated-list-revert-hook #'gemini-companion-list--fill nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
   (add-hook 'gemini-companion-diff-changed-hook #'gemini-companion-list--soon)
-  ;; Its letters would be those of a text that is edited.
-  (when (and (fboundp 'evil-initial-state)
-             (not (evil-initial-state 'gemini-companion-list-mode)))
-    (evil-set-initial-state 'gemini-companion-list-mode 'emacs)))
+  (gemini-companion-diff-letters-are-keys 'gemini-companion-list-mode))
 
 (defun gemini-companion-list--header ()
   "Return what the keys do, as a header line."

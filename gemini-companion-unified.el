@@ -90,7 +90,8 @@ One that takes longer appears when it is there.")
   ;; Before those of Diff mode for buffers that are read-only.
   (push (cons 'gemini-companion-unified--original
               gemini-companion-unified-keys)
-        minor-mode-overriding-map-alist))
+        minor-mode-overriding-map-alist)
+  (gemini-companion-diff-letters-are-keys 'gemini-companion-unified-mode))
 
 (defun gemini-companion-unified-not-here ()
   "Say that this command of Diff mode is of no use in a review."

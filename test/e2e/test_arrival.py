@@ -3,7 +3,7 @@
 
 from itertools import pairwise
 
-from harness.emacs import Emacs, Reviews
+from harness.emacs import Emacs, Reviews, lisp
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
@@ -14,6 +14,8 @@ OWN = f"""{PROPOSE}
 (global-set-key [f5] (lambda () (interactive) (recursive-edit)))
 (global-set-key [f6] #'e2e-menu)
 (xterm-mouse-mode 1)
+;; It leaves the echo area alone, as Ediff does not.
+(setq gemini-companion-review-view 'diff)
 """
 
 PRESS, RELEASE = "\x1b[<0;3;3M", "\x1b[<0;3;3m"
@@ -28,6 +30,9 @@ BUSY = [
     (["C-u"], "prefix-arg", ["C-g"]),
     (["M-:"], "(active-minibuffer-window)", ["C-g"]),
 ]
+
+
+MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
 
 
 def started(world: World, scratch: Scratch, arrival: str = "when-idle") -> Emacs:
@@ -88,6 +93,18 @@ def test_text_that_is_being_typed_goes_where_it_belongs(
         prose + "one\n"
     )
     assert reviews.proposal() == "uno\n"
+
+
+def test_announcement_goes_when_the_review_comes(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = started(world, scratch)
+    emacs.keys("C-f")
+    propose(emacs, scratch.project / "a.txt", "uno\n")
+    Reviews(emacs).shown("a.txt")
+
+    emacs.holds(f"(string-search {lisp('a.txt; M-x')} {MESSAGES})", "announced")
+    emacs.terminal.wait_until_gone("shows it")
 
 
 def test_review_on_request_only(world: World, scratch: Scratch) -> None:

@@ -49,6 +49,20 @@ def test_keys_of_evil_answer_a_review(world: World, scratch: Scratch) -> None:
         assert emacs.eval("(pop e2e-ends)") == end, keys
 
 
+def test_letters_of_a_unified_diff_are_its_keys_under_evil(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = evil_emacs(world, scratch)
+    emacs.eval("(setq gemini-companion-review-view 'diff)")
+    propose(emacs, scratch.project / "a.txt", "uno\n")
+    Reviews(emacs).shown("a.txt")
+
+    emacs.keys("q")
+    emacs.terminal.wait_for("Answer for a.txt")
+    emacs.keys("a")
+    emacs.holds("(equal '(accepted) e2e-ends)")
+
+
 def test_letters_of_the_list_are_its_keys_under_evil(
     world: World, scratch: Scratch
 ) -> None:
