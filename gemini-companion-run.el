@@ -215,7 +215,8 @@ In a side window, hide it if it is the selected one."
     (with-current-buffer buffer
       (setq default-directory (plist-get place :directory)
             gemini-companion-run--place place)
-      (insert "Gemini CLI starts here when its server is ready.\n"))
+      (insert "Gemini CLI starts here when its server is ready.\n")
+      (set-buffer-modified-p nil))
     (if-let* ((window (and former (get-buffer-window former))))
         (progn (select-window window)
                (set-window-buffer window buffer)
