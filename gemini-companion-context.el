@@ -47,6 +47,12 @@ Shorter than the first wait, as the change is some time ago then.")
 (defconst gemini-companion-context--most-waits 4
   "How often a report is put off while changes keep coming.")
 
+(defconst gemini-companion-context--many-waits 40
+  "The same in a buffer where lines are counted for milliseconds.")
+
+(defconst gemini-companion-context--large 4000000
+  "Buffers of more characters are such buffers.")
+
 (defconst gemini-companion-context--most-files 10
   "How many files a snapshot lists; the client cuts the list here too.")
 
@@ -554,7 +560,10 @@ The next snapshot would be too late: some modes end the selection."
   (setq gemini-companion-context--timer nil)
   (cond ((and gemini-companion-context--moved
               (< gemini-companion-context--waits
-                 gemini-companion-context--most-waits))
+                 (if (< (buffer-size (window-buffer (selected-window)))
+                        gemini-companion-context--large)
+                     gemini-companion-context--most-waits
+                   gemini-companion-context--many-waits)))
          (setq gemini-companion-context--waits
                (1+ gemini-companion-context--waits))
          (gemini-companion-context--arm

@@ -112,13 +112,21 @@ either.")
 
 (defvar gemini-companion-privacy--answers
   (make-hash-table :test #'eq :weakness 'key)
-  "What was answered last for each buffer: (QUESTION . HIDDEN).")
+  "What was answered last for each buffer: (TURN QUESTION . HIDDEN).")
 
 (defvar gemini-companion-privacy--folders (make-hash-table :test #'equal)
-  "What was answered last for each folder: (QUESTION . HIDDEN).")
+  "What was answered last for each folder: (TURN QUESTION . HIDDEN).")
 
 (defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
-  "The rules of each .geminiignore that was read: (TIME . RULES).")
+  "What is ignored in each folder, as (FOLDER . RULES) or nil.")
+
+(defvar gemini-companion-privacy--turn 0
+  "Number that grows when the disk is to be looked at again.")
+
+(defun gemini-companion-privacy-look-again ()
+  "Look at the disk again before a file is told."
+  (setq gemini-companion-privacy--turn (1+ gemini-companion-privacy--turn))
+  (clrhash gemini-companion-privacy--ignores))
 
 (defun gemini-companion-privacy-forget ()
   "Forget what was answered."
@@ -132,40 +140,51 @@ either.")
               '(".geminiignore" ".dir-locals.el" ".dir-locals-2.el"))
       (gemini-companion-privacy-forget)
     (remhash (current-buffer) gemini-companion-privacy--answers)
-    (clrhash gemini-companion-privacy--folders)))
+    (clrhash gemini-companion-privacy--folders)
+    (clrhash gemini-companion-privacy--ignores)))
 
-(defun gemini-companion-privacy--answer (table key question compute)
+(defun gemini-companion-privacy--answer (table key question old-too compute)
   "Return the answer for KEY in TABLE to QUESTION, or that of COMPUTE.
 QUESTION is a list of what the answer depends on.  It depends on
 files too, but to look at these again and again would be felt on a
-slow disk."
+slow disk; OLD-TOO means that an answer of an earlier turn will do."
   (let ((known (gethash key table)))
-    (if (and known (equal question (car known)))
-        (cdr known)
+    (if (and known
+             (or old-too (eql (car known) gemini-companion-privacy--turn))
+             (equal question (cadr known)))
+        (cddr known)
       (let ((hidden (funcall compute)))
-        (puthash key (cons question hidden) table)
+        (puthash key (cons gemini-companion-privacy--turn
+                           (cons question hidden))
+                 table)
         hidden))))
 
 ;;;; Exclusions
 
+(defun gemini-companion-privacy--true-name-p (name other)
+  "Return non-nil if NAME is that of the local file OTHER, or its true name."
+  (and (stringp other)
+       (not (string-empty-p other))
+       (not (file-remote-p other))
+       (let ((other (expand-file-name other)))
+         (or (string= name other)
+             (and (file-exists-p other)
+                  (string= name (file-truename other)))))))
+
 (defun gemini-companion-auth-source-p (file _buffer)
   "Return non-nil if FILE is one of `auth-sources'."
   (seq-some (lambda (source)
-              (let ((name (if (stringp source)
-                              source
-                            (plist-get (car-safe (list source)) :source))))
-                (and (stringp name)
-                     (not (file-remote-p name))
-                     (equal (file-truename name) (file-truename file)))))
-            (seq-filter (lambda (source)
-                          (or (stringp source) (keywordp (car-safe source))))
-                        auth-sources)))
+              (gemini-companion-privacy--true-name-p
+               file (if (keywordp (car-safe source))
+                        (plist-get source :source)
+                      source)))
+            auth-sources))
 
 (defun gemini-companion-password-store-p (file _buffer)
   "Return non-nil if FILE is in a folder of the program pass."
   (seq-some (lambda (folder)
               (and (stringp folder)
-                   (not (string-empty-p folder))
+                   (file-directory-p folder)
                    (file-in-directory-p file folder)))
             (list (bound-and-true-p auth-source-pass-filename)
                   (getenv "PASSWORD_STORE_DIR")
@@ -219,11 +238,13 @@ BUFFER is nil for a folder."
              (not (equal parent folder))
              (gemini-companion-privacy--kept-p parent)))))
 
-(defun gemini-companion-privacy-folder-hidden-p (folder)
-  "Return non-nil if nothing of the local FOLDER may be told."
+(defun gemini-companion-privacy-folder-hidden-p (folder &optional old-too)
+  "Return non-nil if nothing of the local FOLDER may be told.
+OLD-TOO means that an earlier look at the disk will do."
   (gemini-companion-privacy--answer
    gemini-companion-privacy--folders folder
    (list gemini-companion-excluded gemini-companion-share-function)
+   old-too
    (lambda ()
      (gemini-companion-privacy--doubtful
       (lambda ()
@@ -250,26 +271,31 @@ BUFFER is nil for a folder."
 
 (defun gemini-companion-privacy--ignored-p (file)
   "Return non-nil if the nearest .geminiignore names FILE."
-  (when-let* ((folder (locate-dominating-file (file-name-directory file)
-                                              ".geminiignore"))
-              (folder (expand-file-name folder))
-              (rules (gemini-companion-privacy--rules
-                      (expand-file-name ".geminiignore" folder))))
-    (gemini-companion-privacy--matched-p
-     rules (file-relative-name file folder))))
+  (pcase (gemini-companion-privacy--ignore (file-name-directory file))
+    (`(,folder . ,rules)
+     (gemini-companion-privacy--matched-p
+      rules (file-relative-name file folder)))))
 
-(defun gemini-companion-privacy--rules (ignore-file)
-  "Return the rules in IGNORE-FILE, read again when it has changed."
-  (let ((time (file-attribute-modification-time (file-attributes ignore-file)))
-        (known (gethash ignore-file gemini-companion-privacy--ignores)))
-    (if (and known (equal time (car known)))
-        (cdr known)
-      (let ((rules (with-temp-buffer
-                     (insert-file-contents ignore-file)
-                     (gemini-companion-privacy--parse (buffer-string)))))
-        (puthash ignore-file (cons time rules)
-                 gemini-companion-privacy--ignores)
-        rules))))
+(defun gemini-companion-privacy--ignore (folder)
+  "Return what is ignored in FOLDER, a cons of a folder and its rules, or nil.
+The rules are in the .geminiignore of that folder, which is FOLDER
+or above it."
+  (let ((known (gethash folder gemini-companion-privacy--ignores 'none)))
+    (if (not (eq known 'none))
+        known
+      (puthash folder
+               (when-let* ((place (locate-dominating-file folder
+                                                          ".geminiignore"))
+                           (place (expand-file-name place)))
+                 (cons place (gemini-companion-privacy--rules
+                              (expand-file-name ".geminiignore" place))))
+               gemini-companion-privacy--ignores))))
+
+(defun gemini-companion-privacy--rules (file)
+  "Return the rules in FILE."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (gemini-companion-privacy--parse (buffer-string))))
 
 (defun gemini-companion-privacy--parse (text)
   "Return the rules in TEXT, which has the syntax of a .gitignore.
@@ -354,9 +380,10 @@ What is in an ignored folder cannot be taken back."
 
 ;;;; Files
 
-(defun gemini-companion-privacy-hidden-p (buffer)
+(defun gemini-companion-privacy-hidden-p (buffer &optional old-too)
   "Return non-nil if the file that BUFFER visits may not be told.
-Nothing of a remote file may be told."
+Nothing of a remote file may be told.  OLD-TOO means that an earlier
+look at the disk will do."
   (let ((file (buffer-file-name (or (buffer-base-buffer buffer) buffer))))
     (gemini-companion-privacy--answer
      gemini-companion-privacy--answers buffer
@@ -366,6 +393,7 @@ Nothing of a remote file may be told."
            gemini-companion-excluded
            gemini-companion-share-function
            gemini-companion-respect-geminiignore)
+     old-too
      (lambda ()
        (or (not file)
            (and (file-remote-p file) t)

@@ -61,6 +61,12 @@ cannot be a root.")
 (defvar gemini-companion-roots--last nil
   "The roots that were computed last.")
 
+(defvar gemini-companion-roots--stale t
+  "Non-nil if a buffer has come, gone or changed since the last look.")
+
+(defvar gemini-companion-roots--terminals nil
+  "Alist of (BUFFER . DIRECTORY), the terminals at the last look.")
+
 ;;;; Roots
 
 (defun gemini-companion-roots (directory &optional hidden-p folder-hidden-p)
@@ -71,7 +77,8 @@ project counts with its own folder.  The home folder and the root
 of the file system are never among them, nor is what is hidden:
 HIDDEN-P is asked about a buffer that visits a file, and
 FOLDER-HIDDEN-P about a folder."
-  (let ((directories (gemini-companion-roots--directories
+  (let ((folder-hidden-p (or folder-hidden-p #'ignore))
+        (directories (gemini-companion-roots--directories
                       directory (or hidden-p #'ignore)
                       (or folder-hidden-p #'ignore))))
     (unless (equal directories gemini-companion-roots--directories)
@@ -79,14 +86,32 @@ FOLDER-HIDDEN-P about a folder."
             (mapcar #'gemini-companion-roots--entry directories)
             gemini-companion-roots--last
             (funcall gemini-companion-roots-function
-                     (delete-dups
-                      (seq-remove (or folder-hidden-p #'ignore)
+                     (seq-remove folder-hidden-p
+                                 (delete-dups
                                   (delq nil
                                         (mapcar
                                          #'cddr
                                          gemini-companion-roots--known)))))
             gemini-companion-roots--directories directories))
     gemini-companion-roots--last))
+
+(defun gemini-companion-roots-note (&rest _)
+  "Note that a buffer may have come, gone or changed."
+  (setq gemini-companion-roots--stale t))
+
+(defun gemini-companion-roots-stale-p ()
+  "Return non-nil if the roots may differ from those computed last.
+A shell that changes its directory runs no hook."
+  (or gemini-companion-roots--stale
+      (seq-some (pcase-lambda (`(,buffer . ,directory))
+                  (not (and (buffer-live-p buffer)
+                            (eq directory (buffer-local-value
+                                           'default-directory buffer)))))
+                gemini-companion-roots--terminals)))
+
+(defun gemini-companion-roots-last ()
+  "Return the roots that were computed last."
+  gemini-companion-roots--last)
 
 (defun gemini-companion-roots--entry (directory)
   "Return the entry of DIRECTORY, looked up once."
@@ -95,20 +120,25 @@ FOLDER-HIDDEN-P about a folder."
 
 (defun gemini-companion-roots-forget ()
   "Forget what was computed."
-  (setq gemini-companion-roots--directories nil
+  (setq gemini-companion-roots--stale t
+        gemini-companion-roots--terminals nil
+        gemini-companion-roots--directories nil
         gemini-companion-roots--known nil
         gemini-companion-roots--last nil))
 
 (defun gemini-companion-roots-look-again (directory)
   "Look DIRECTORY up anew, as a project may have been made of it."
   (when (assoc directory gemini-companion-roots--known)
-    (setq gemini-companion-roots--directories t
+    (setq gemini-companion-roots--stale t
+          gemini-companion-roots--directories t
           gemini-companion-roots--known
           (assoc-delete-all directory gemini-companion-roots--known))))
 
 (defun gemini-companion-roots--directories (directory hidden-p folder-hidden-p)
   "Return the folders of all file and terminal buffers, and DIRECTORY.
 Leave out what HIDDEN-P and FOLDER-HIDDEN-P name."
+  (setq gemini-companion-roots--stale nil
+        gemini-companion-roots--terminals nil)
   (let ((found (list nil)))
     (dolist (buffer (buffer-list))
       (when-let* ((folder (gemini-companion-roots--buffer-directory
@@ -143,6 +173,7 @@ Nil too for what HIDDEN-P and FOLDER-HIDDEN-P name."
                folder))
       (when (gemini-companion-roots--terminal-p buffer)
         (let ((folder (buffer-local-value 'default-directory buffer)))
+          (push (cons buffer folder) gemini-companion-roots--terminals)
           (and folder
                (not (file-remote-p folder))
                (not (funcall folder-hidden-p folder))
@@ -181,9 +212,8 @@ Nil too for what HIDDEN-P and FOLDER-HIDDEN-P name."
 That is below the true name of the root, as the CLI has it of its
 own folder, and below that as the person visits FILE.  Return nil if
 FILE is in none of the roots that were computed last."
-  (seq-find #'gemini-companion-roots--inside-p
-            (delq nil (list (gemini-companion-roots--placed file)
-                            (file-truename file)))))
+  (or (gemini-companion-roots--inside (gemini-companion-roots--placed file))
+      (gemini-companion-roots--inside (file-truename file))))
 
 (defun gemini-companion-roots--placed (file)
   "Return the name of FILE below the true name of its place, or nil."
@@ -194,11 +224,13 @@ FILE is in none of the roots that were computed last."
          (concat (file-name-as-directory true-name)
                  (substring file (length place))))))))
 
-(defun gemini-companion-roots--inside-p (name)
-  "Return non-nil if NAME is in one of the roots computed last."
-  (seq-some (lambda (root)
-              (string-prefix-p (file-name-as-directory root) name))
-            gemini-companion-roots--last))
+(defun gemini-companion-roots--inside (name)
+  "Return NAME if it is in one of the roots computed last, else nil."
+  (and name
+       (seq-some (lambda (root)
+                   (string-prefix-p (file-name-as-directory root) name))
+                 gemini-companion-roots--last)
+       name))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here

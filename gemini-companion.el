@@ -86,6 +86,9 @@
 (defvar gemini-companion--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
 
+(defvar gemini-companion--options nil
+  "The options on which the roots depended when they were computed.")
+
 (defvar gemini-companion-paused nil
   "Non-nil while Gemini CLI is told nothing of what you work on.
 Set by `gemini-companion-pause'.")
@@ -190,9 +193,18 @@ them itself."
 
 (defun gemini-companion--roots ()
   "Return the roots of this Emacs, without what is hidden."
-  (gemini-companion-roots gemini-companion--directory
-                          #'gemini-companion-privacy-hidden-p
-                          #'gemini-companion-privacy-folder-hidden-p))
+  (let ((options (list gemini-companion-excluded
+                       gemini-companion-share-function
+                       gemini-companion-respect-geminiignore
+                       gemini-companion-roots-function)))
+    (if (and (not (gemini-companion-roots-stale-p))
+             (equal options gemini-companion--options))
+        (gemini-companion-roots-last)
+      (setq gemini-companion--options options)
+      (gemini-companion-roots
+       gemini-companion--directory
+       (lambda (buffer) (gemini-companion-privacy-hidden-p buffer t))
+       (lambda (folder) (gemini-companion-privacy-folder-hidden-p folder t))))))
 
 (defun gemini-companion--name (buffer)
   "Return the name to tell of the file that BUFFER visits, or nil."
@@ -212,9 +224,14 @@ them itself."
                               (unless gemini-companion-paused
                                 (gemini-companion-context-snapshot))))))
 
-(defconst gemini-companion--file-hooks
-  '(find-file-hook after-save-hook after-revert-hook)
-  "The hooks with `gemini-companion--note-file'.")
+(defconst gemini-companion--hooks
+  '((find-file-hook . gemini-companion--note-file)
+    (after-save-hook . gemini-companion--note-file)
+    (after-revert-hook . gemini-companion--note-file)
+    (after-set-visited-file-name-hook . gemini-companion-roots-note)
+    (after-change-major-mode-hook . gemini-companion-roots-note)
+    (buffer-list-update-hook . gemini-companion-roots-note))
+  "What is added to which hook while the mode is on.")
 
 (defun gemini-companion--note-file ()
   "Note that the file of the current buffer was opened, saved or reverted."
@@ -225,8 +242,8 @@ them itself."
 
 (defun gemini-companion--look-again ()
   "Tell the server what it is to know, with a new look at the disk."
-  (gemini-companion-privacy-forget)
-  (gemini-companion-roots-forget)
+  (gemini-companion-privacy-look-again)
+  (gemini-companion-roots-note)
   (gemini-companion--tell-context))
 
 (defun gemini-companion-shared ()
@@ -312,8 +329,8 @@ Not if it had to ask: that is for a moment when somebody wants it."
   (gemini-companion-stale-start)
   (gemini-companion-context-start #'gemini-companion--tell-context
                                   #'gemini-companion--name)
-  (dolist (hook gemini-companion--file-hooks)
-    (add-hook hook #'gemini-companion--note-file))
+  (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
+    (add-hook hook function))
   (add-hook 'kill-emacs-hook #'gemini-companion--leave))
 
 (defun gemini-companion--leave ()
@@ -336,8 +353,8 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-reason-stop)
   (gemini-companion-auto-stop)
   (gemini-companion-windows-forget)
-  (dolist (hook gemini-companion--file-hooks)
-    (remove-hook hook #'gemini-companion--note-file))
+  (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
+    (remove-hook hook function))
   (gemini-companion-context-stop)
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)

@@ -59,7 +59,10 @@ Temporary files are in a folder of their own, `temporary'."
   (list (mapcar (lambda (hook) (copy-sequence (default-value hook)))
                 '(post-command-hook pre-redisplay-functions kill-emacs-hook
                   buffer-list-update-hook find-file-hook kill-buffer-hook
-                  after-make-frame-functions after-save-hook))
+                  after-make-frame-functions after-save-hook
+                  after-revert-hook after-set-visited-file-name-hook
+                  after-change-major-mode-hook activate-mark-hook
+                  deactivate-mark-hook))
         (sort (mapcar #'buffer-name
                       (seq-remove (lambda (buffer)
                                     (string-prefix-p " *code-conversion"
@@ -218,6 +221,60 @@ Temporary files are in a folder of their own, `temporary'."
       (should (string-match-p "gone for good" told))
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
+
+(defun gemini-companion-test-shared-names ()
+  "Return the names of the files that are shared, without folders."
+  (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
+          (gemini-companion-shared)))
+
+(defun gemini-companion-test-context-sent-p ()
+  "Return non-nil if a context was sent in this session of the mode."
+  (assq 'context-update gemini-companion--told))
+
+(ert-deftest gemini-companion-context-is-told-to-connected-clis-only ()
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
+    (save-window-excursion
+      (find-file "a")
+      (gemini-companion-test-eventually
+        (not gemini-companion-context--timer))
+      (should-not (gemini-companion-test-context-sent-p))
+      (gemini-companion--sessions-update '((:id "x")))
+      (should (equal '("a") (gemini-companion-test-shared-names)))
+      (find-file "b")
+      (gemini-companion-test-eventually
+        (equal '("b" "a") (gemini-companion-test-shared-names)))
+      (gemini-companion--sessions-update nil)
+      (should-not (gemini-companion-shared))
+      (should-not (cdr (gemini-companion-test-context-sent-p))))))
+
+(ert-deftest gemini-companion-pause-holds-until-it-is-ended ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (save-window-excursion
+      (find-file "a")
+      (gemini-companion--sessions-update '((:id "x")))
+      (let ((inhibit-message t))
+        (gemini-companion-pause)
+        (unwind-protect
+            (progn
+              (should-not (gemini-companion-shared))
+              (insert "more")
+              (gemini-companion-context--changed)
+              (gemini-companion-test-eventually
+                (not gemini-companion-context--timer))
+              (should-not (gemini-companion-shared)))
+          (gemini-companion-pause)))
+      (should (equal '("a") (gemini-companion-test-shared-names))))))
+
+(ert-deftest gemini-companion-roots-follow-what-is-excluded ()
+  (gemini-companion-test-with-mode '()
+    (let ((secret (expand-file-name "secret"))
+          (gemini-companion-excluded gemini-companion-excluded))
+      (make-directory secret)
+      (make-directory (expand-file-name ".git" secret))
+      (find-file-noselect "secret/a")
+      (should (member secret (gemini-companion--roots)))
+      (push "/secret/" gemini-companion-excluded)
+      (should-not (member secret (gemini-companion--roots))))))
 
 (ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
   (gemini-companion-test-with-mode '(("a" "text"))
