@@ -13,6 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
+MELPA = "https://melpa.org/packages/"
+
 
 def _program(variable: str, *candidates: str) -> str:
     named = os.environ.get(variable)
@@ -55,6 +57,21 @@ class Tools:
             python=_program("GC_PYTHON", f"{ROOT}/.venv/bin/python", sys.executable),
             tmux=_program("GC_TMUX", "tmux"),
         )
+
+    @cached_property
+    def package(self) -> str:
+        """The tar that a person installs; `make package' builds it."""
+        named = os.environ.get("GC_PACKAGE")
+        found = [named] if named else sorted(map(str, ROOT.glob("dist/*.tar")))
+        if not found:
+            raise LookupError("GC_PACKAGE: no tar is in dist; run `make package'")
+        return found[-1]
+
+    @cached_property
+    def archives(self) -> dict[str, str]:
+        """The package archives that have the tar's dependencies."""
+        local = os.environ.get("EASK_ARCHIVE")
+        return {"local": local} if local else {"melpa": MELPA}
 
     @cached_property
     def term(self) -> str:
