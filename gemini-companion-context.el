@@ -392,7 +392,7 @@ ACTIVE is the active file, or nil.  Each file counts once."
 
 (defconst gemini-companion-context--hooks
   '((post-command-hook . gemini-companion-context--notice)
-    (pre-redisplay-functions . gemini-companion-context--notice)
+    (pre-redisplay-functions . gemini-companion-context--notice-window)
     (buffer-list-update-hook . gemini-companion-context--notice-buffer)
     (activate-mark-hook . gemini-companion-context--notice)
     (deactivate-mark-hook . gemini-companion-context--notice)
@@ -454,7 +454,7 @@ A hook that fails would be dropped, or keep others from being run."
        (or (bound-and-true-p rectangle-mark-mode)
            (bound-and-true-p evil-visual-selection))))
 
-(defun gemini-companion-context--notice (&optional _)
+(defun gemini-companion-context--notice ()
   "Note that the buffer, point or selection of the person may have changed.
 Run after every command and before every redisplay, so that what
 Lisp does without a command is seen too."
@@ -470,6 +470,11 @@ Lisp does without a command is seen too."
                      gemini-companion-context--tick))
       (gemini-companion-context--guarded
         (gemini-companion-context--look buffer)))))
+
+(defun gemini-companion-context--notice-window (window)
+  "Note what may have changed if WINDOW, to be drawn, is selected."
+  (when (eq window (selected-window))
+    (gemini-companion-context--notice)))
 
 (defun gemini-companion-context--chosen-p (buffer)
   "Return non-nil if BUFFER, which is selected, is so by somebody's choice.

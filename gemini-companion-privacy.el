@@ -382,25 +382,32 @@ What is in an ignored folder cannot be taken back."
 
 (defun gemini-companion-privacy-hidden-p (buffer &optional old-too)
   "Return non-nil if the file that BUFFER visits may not be told.
-Nothing of a remote file may be told.  OLD-TOO means that an earlier
-look at the disk will do."
-  (let ((file (buffer-file-name (or (buffer-base-buffer buffer) buffer))))
-    (gemini-companion-privacy--answer
-     gemini-companion-privacy--answers buffer
-     (list file
-           (buffer-local-value 'major-mode buffer)
-           (buffer-local-value 'gemini-companion-share buffer)
-           gemini-companion-excluded
-           gemini-companion-share-function
-           gemini-companion-respect-geminiignore)
-     old-too
-     (lambda ()
-       (or (not file)
-           (and (file-remote-p file) t)
-           (not (buffer-local-value 'gemini-companion-share buffer))
-           (gemini-companion-privacy--doubtful
-            (lambda ()
-              (gemini-companion-privacy--file-hidden-p file buffer))))))))
+Nothing of a remote file may be told, and of an indirect buffer
+nothing that may not be told of its base.  OLD-TOO means that an
+earlier look at the disk will do."
+  (let ((base (buffer-base-buffer buffer)))
+    (or (and base (gemini-companion-privacy-hidden-p base old-too))
+        (gemini-companion-privacy--answer
+         gemini-companion-privacy--answers buffer
+         (list (buffer-file-name (or base buffer))
+               (buffer-local-value 'major-mode buffer)
+               (buffer-local-value 'gemini-companion-share buffer)
+               gemini-companion-excluded
+               gemini-companion-share-function
+               gemini-companion-respect-geminiignore)
+         old-too
+         (lambda ()
+           (gemini-companion-privacy--compute
+            (buffer-file-name (or base buffer)) buffer))))))
+
+(defun gemini-companion-privacy--compute (file buffer)
+  "Return non-nil if FILE, which BUFFER visits, may not be told."
+  (or (not file)
+      (and (file-remote-p file) t)
+      (not (buffer-local-value 'gemini-companion-share buffer))
+      (gemini-companion-privacy--doubtful
+       (lambda ()
+         (gemini-companion-privacy--file-hidden-p file buffer)))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   "Return non-nil if the local FILE, visited by BUFFER, may not be told."

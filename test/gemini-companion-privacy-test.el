@@ -96,6 +96,18 @@
         (should (gemini-companion-privacy-hidden-p (current-buffer)))
       (setq buffer-file-name nil))))
 
+(ert-deftest gemini-companion-privacy-hides-indirect-buffers-like-their-base ()
+  (gemini-companion-test-with-folder '(("a" ""))
+    (let* ((base (find-file-noselect "a"))
+           (indirect (make-indirect-buffer base "indirect")))
+      (unwind-protect
+          (progn
+            (should-not (gemini-companion-privacy-hidden-p indirect))
+            (with-current-buffer base
+              (setq-local gemini-companion-share nil))
+            (should (gemini-companion-privacy-hidden-p indirect)))
+        (kill-buffer indirect)))))
+
 (ert-deftest gemini-companion-privacy-lets-a-project-opt-out ()
   (gemini-companion-test-with-folder
    '((".dir-locals.el" "((nil . ((gemini-companion-share . nil))))"))
