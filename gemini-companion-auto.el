@@ -164,12 +164,18 @@ Those that wait are accepted too; one that is shown is not."
     (gemini-companion-auto--prolong grant)
     (gemini-companion-diff-offer-again)
     (force-mode-line-update t)
-    (message "Edits of %s are accepted unseen %s"
+    (message "Edits of %s are accepted unseen %s%s"
              (gemini-companion-session-name session)
              (if turn
                  "until it has proposed nothing for a minute"
                (substitute-command-keys
-                "until \\[gemini-companion-auto-accept] ends that")))))
+                "until \\[gemini-companion-auto-accept] ends that"))
+             (if (seq-some (lambda (diff)
+                             (gemini-companion-session-same-p
+                              session (gemini-companion-diff-session diff)))
+                           (gemini-companion-diffs))
+                 ", but for those that still await your answer"
+               ""))))
 
 (defun gemini-companion-auto--prolong (grant)
   "Let GRANT hold a while longer if it is for a turn."

@@ -160,9 +160,11 @@ The CLI has heard of the rejection, and has long changed nothing."
         (delq reason gemini-companion-reason--waiting)))
 
 (defun gemini-companion-reason-stop ()
-  "Type nothing any more."
-  (mapc #'gemini-companion-reason--drop
-        (copy-sequence gemini-companion-reason--waiting)))
+  "Type nothing any more; put what waits into the kill ring."
+  (dolist (reason (copy-sequence gemini-companion-reason--waiting))
+    (gemini-companion-reason--drop reason)
+    (gemini-companion-reason--keep (plist-get reason :text)
+                                   "Gemini CLI was not told why")))
 
 ;;;; Commands
 

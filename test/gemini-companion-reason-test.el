@@ -104,4 +104,16 @@ told."
           (equal "Too long" (car kill-ring)))
         (should-not gemini-companion-reason--waiting)))))
 
+(ert-deftest gemini-companion-reason-outlives-the-mode ()
+  (gemini-companion-reason-test-with (lambda () "Too long")
+    (with-temp-buffer
+      (let ((terminal (current-buffer)))
+        (cl-letf (((symbol-function 'gemini-companion-session-terminal)
+                   (lambda (_) terminal)))
+          (gemini-companion-diff-reject-with-reason diff)
+          (should (equal "before" (car kill-ring)))
+          (gemini-companion-reason-stop)
+          (should (equal "Too long" (car kill-ring)))
+          (should-not gemini-companion-reason--waiting))))))
+
 ;;; gemini-companion-reason-test.el ends here
