@@ -57,6 +57,8 @@
 (defun batch-compile ()
   "Compile a file to nowhere; exit with 1 if there is a warning."
   (setq byte-compile-error-on-warn t)
+  ;; .dir-locals.el spares people the files that are for development.
+  (push 'no-byte-compile ignored-local-variables)
   (let* ((output (make-temp-file "compile" nil ".elc"))
          (byte-compile-dest-file-function (lambda (_) output)))
     (unwind-protect
