@@ -276,6 +276,26 @@ Temporary files are in a folder of their own, `temporary'."
       (push "/secret/" gemini-companion-excluded)
       (should-not (member secret (gemini-companion--roots))))))
 
+(ert-deftest gemini-companion-files-outside-all-roots-are-told-on-request ()
+  (gemini-companion-test-with-folder '(("notes" ""))
+    (make-directory "p")
+    (let ((process-environment (cons (concat "HOME=" folder)
+                                     process-environment))
+          (notes (find-file-noselect "notes"))
+          (a (find-file-noselect "p/a")))
+      (write-region "" nil "p/a" nil 'silent)
+      (unwind-protect
+          (progn
+            (gemini-companion-roots-forget)
+            (gemini-companion--roots)
+            (should (gemini-companion--name a))
+            (should-not (gemini-companion--name notes))
+            (let ((gemini-companion-share-outside-projects t))
+              (should (equal (expand-file-name "notes")
+                             (gemini-companion--name notes)))))
+        (gemini-companion-roots-forget)
+        (gemini-companion-privacy-forget)))))
+
 (ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((info (gemini-companion-server-info))

@@ -81,3 +81,22 @@ def test_terminal_in_emacs_keeps_file_and_selection(
         "cursor": {"line": 1, "character": 4},
         "selectedText": "one",
     }
+
+
+def test_project_behind_a_link_is_told_as_the_cli_has_it(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("src/a.txt", "one\n")
+    elsewhere = scratch.root / "elsewhere.txt"
+    elsewhere.write_text("two\n")
+    scratch.project.joinpath("inner.txt").symlink_to(elsewhere)
+    link = scratch.root / "link"
+    link.symlink_to(scratch.project)
+
+    emacs, _, cli = world.pair(link / "inner.txt", link / "src" / "a.txt")
+    assert emacs.value('(buffer-file-name (get-buffer "a.txt"))') == str(
+        link / "src" / "a.txt"
+    )
+    context = cli.context()
+    assert context["activeFile"]["path"] == str(file)
+    assert context["otherOpenFiles"] == [str(scratch.project / "inner.txt")]
