@@ -157,6 +157,8 @@ Leave out what HIDDEN-P and FOLDER-HIDDEN-P name."
   (let ((mode (buffer-local-value 'major-mode buffer)))
     (and (apply #'provided-mode-derived-p mode
                 gemini-companion-roots--terminal-modes)
+         ;; Emacs compiles Lisp in the background wherever it is started.
+         (not (provided-mode-derived-p mode 'emacs-lisp-compilation-mode))
          (or (get-buffer-process buffer)
              (not (apply #'provided-mode-derived-p mode
                          gemini-companion-roots--passing-modes))))))

@@ -353,6 +353,8 @@ Nil as long as that is not known; it is asked in the background."
                     (gemini-companion-shared))))
     (insert (cond ((bound-and-true-p gemini-companion-paused)
                    ": nothing, as you paused it")
+                  ((null (gemini-companion-sessions))
+                   ": nothing, as no Gemini CLI is connected")
                   ((null files) ": nothing")
                   (t "")))
     (when (and (fboundp 'gemini-companion-pause)
@@ -372,9 +374,11 @@ Nil as long as that is not known; it is asked in the background."
             "")
           "\n")
   (when-let* ((text (plist-get file :selected-text)))
-    (insert (format "        %d characters selected: %S\n" (length text)
-                    (truncate-string-to-width
-                     text gemini-companion-status--longest nil nil "...")))))
+    (let ((print-escape-newlines t))
+      (insert (format "        %d characters selected: %S\n" (length text)
+                      (truncate-string-to-width
+                       text gemini-companion-status--longest
+                       nil nil "..."))))))
 
 (defun gemini-companion-status--insert-roots ()
   "Insert the folders from which Gemini CLI may connect."

@@ -50,10 +50,18 @@ No roots are remembered from before."
 (ert-deftest gemini-companion-roots-have-no-folder-of-mere-results ()
   (gemini-companion-roots-test-with '("p/.git" "p/src")
     (with-temp-buffer
-      (setq major-mode 'emacs-lisp-compilation-mode
-            default-directory (expand-file-name "p/src/" folder))
-      (should-not (gemini-companion-roots-test-below
-                   folder (gemini-companion-roots nil))))))
+      (setq default-directory (expand-file-name "p/src/" folder))
+      (dolist (mode '(compilation-mode emacs-lisp-compilation-mode))
+        (setq major-mode mode)
+        (gemini-companion-roots-forget)
+        (should-not (gemini-companion-roots-test-below
+                     folder (gemini-companion-roots nil))))
+      (let ((process (make-pipe-process :name "native compilation" :noquery t
+                                        :buffer (current-buffer))))
+        (gemini-companion-roots-forget)
+        (should-not (gemini-companion-roots-test-below
+                     folder (gemini-companion-roots nil)))
+        (delete-process process)))))
 
 (ert-deftest gemini-companion-roots-have-the-folder-of-a-command-that-runs ()
   (gemini-companion-roots-test-with '("p/.git" "p/src")
