@@ -26,6 +26,8 @@
      "gr\u00fc\u00dfe\n\u4e2d\u6587 e\u0301\n\U0001F600 \u2028 x\n")
     ("signs of a diff" "--- a\n+++ b\n@@ -1 +1 @@\n\\ No\n"
      "--- a\n+++ B\n@@ -1 +1 @@\n\\ no\n-x\n")
+    ("nothing there" "" "a\nb\n")
+    ("all lines go" "a\nb\n" "")
     ("carriage returns and nulls" "a\rb\0\nc\n" "a\rB\0\nc\nd\r"))
   "Proposals: a name, the file and what is proposed.")
 
@@ -70,8 +72,9 @@
               (gemini-companion-view-test-toggle-all view)
               (should-not (gemini-companion-view-test-count))
               (should (equal new (gemini-companion-diff-proposal-text diff)))
-              (gemini-companion-diff-accept)
-              (should (equal `((1 accepted ,new)) outcomes)))))))))
+              (unless (string-empty-p new)
+                (gemini-companion-diff-accept)
+                (should (equal `((1 accepted ,new)) outcomes))))))))))
 
 (ert-deftest gemini-companion-view-sends-what-remains ()
   (dolist (view '(ediff diff))
@@ -147,6 +150,19 @@
       (should (equal 1 opened))
       (should (equal layout (gemini-companion-test-layout))))))
 
+(ert-deftest gemini-companion-view-switch-begins-with-the-person-s-windows ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
+    (find-file (expand-file-name "a" folder))
+    (with-selected-window (split-window-right)
+      (find-file (expand-file-name "b" folder)))
+    (gemini-companion-test-show "a" "one\n")
+    (with-current-buffer (window-buffer)
+      (gemini-companion-review-switch-view))
+    (should (equal '("*gemini diff: a*" "b")
+                   (mapcar (lambda (window)
+                             (buffer-name (window-buffer window)))
+                           (window-list))))))
+
 (ert-deftest gemini-companion-view-undo-takes-a-hunk-back ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
@@ -173,6 +189,8 @@
       (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "2\n")
       (let ((diff (car (gemini-companion-diffs))))
         (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+        (should (string-match-p "gemini-companion-review-view"
+                                (gemini-companion-diff-problem diff)))
         (should (equal layout (gemini-companion-test-layout)))
         (should (equal "2\n" (gemini-companion-diff-close 1 'closed)))))))
 
