@@ -226,6 +226,8 @@ Those that wait are accepted too; one that is shown is not."
 
 (defun gemini-companion-auto-stop ()
   "End all grants and forget what was accepted."
+  (when-let* ((buffer (get-buffer "*gemini accepted*")))
+    (kill-buffer buffer))
   (mapc #'gemini-companion-auto--cancel gemini-companion-auto--grants)
   (setq gemini-companion-auto--grants nil
         gemini-companion-auto--edits nil))
@@ -234,19 +236,41 @@ Those that wait are accepted too; one that is shown is not."
 
 (defun gemini-companion-auto-show (edit)
   "Show what EDIT, which was accepted unseen, has changed."
-  (let* ((name (file-name-nondirectory (gemini-companion-auto-edit-file edit)))
-         (former (gemini-companion-auto--buffer
-                  (format " *gemini former: %s*" name)
-                  (car (gemini-companion-auto--decoded edit))))
-         (text (gemini-companion-auto--buffer
-                (format " *gemini accepted: %s*" name)
-                (gemini-companion-auto-edit-text edit))))
+  (let ((name (file-name-nondirectory (gemini-companion-auto-edit-file edit)))
+        (former (encode-coding-string
+                 (car (gemini-companion-auto--decoded edit)) 'utf-8-unix))
+        (text (encode-coding-string
+               (gemini-companion-auto-edit-text edit) 'utf-8-unix)))
+    (unless (executable-find diff-command)
+      (user-error "The program %s is not there; set `diff-command'"
+                  diff-command))
+    (with-current-buffer (get-buffer-create "*gemini accepted*")
+      (let ((inhibit-read-only t)
+            (coding-system-for-read 'utf-8-unix))
+        (erase-buffer)
+        (gemini-companion-auto--insert-diff name former text))
+      (diff-mode)
+      (setq buffer-read-only t)
+      (goto-char (point-min)))
+    (pop-to-buffer "*gemini accepted*")))
+
+(defun gemini-companion-auto--insert-diff (name former text)
+  "Insert the diff between FORMER and TEXT, both of the file NAME."
+  (let ((files (mapcar #'gemini-companion-auto-temporary-file
+                       (list former text))))
     (unwind-protect
-        (pop-to-buffer
-         (diff-no-select former text "-u" t
-                         (get-buffer-create "*gemini accepted*")))
-      (kill-buffer former)
-      (kill-buffer text))))
+        (apply #'call-process diff-command nil t nil "--text" "-u"
+               "--label" (concat name "\tbefore")
+               "--label" (concat name "\taccepted")
+               files)
+      (mapc #'delete-file files))))
+
+(defun gemini-companion-auto-temporary-file (bytes)
+  "Return the name of a new file with BYTES, which nobody else may read."
+  (let ((file (make-temp-file "gemini-companion"))
+        (coding-system-for-write 'no-conversion))
+    (write-region bytes nil file nil 'silent)
+    file))
 
 (defun gemini-companion-auto--buffer (name text)
   "Return a new buffer NAME with TEXT."

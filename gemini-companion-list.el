@@ -165,9 +165,7 @@ counted.")
      (lambda ()
        (if (eq former 'new)
            (list null-device text)
-         (let ((coding-system-for-write 'no-conversion))
-           (list (make-temp-file "gemini-former" nil nil former)
-                 text 'delete)))))))
+         (list (gemini-companion-auto-temporary-file former) text 'delete))))))
 
 (defun gemini-companion-list--lines (id tick size texts)
   "Return a cell with the numbers of lines added and removed by ID.
@@ -260,7 +258,7 @@ DELETE the file then, if non-nil.  TEXT goes through a pipe."
 \\[gemini-companion-list-view] view  \
 \\[gemini-companion-list-accept] accept  \
 \\[gemini-companion-list-reject] reject  \
-\\[gemini-companion-list-reject-with-reason] with reason  \
+\\[gemini-companion-list-reject-with-reason] reason  \
 \\[gemini-companion-list-accept-session] all  \
 \\[gemini-companion-list-auto-accept] unseen"
             (when (gemini-companion-auto-accepted)

@@ -73,7 +73,7 @@ What was typed until then is in the kill ring."
                                (setq typed
                                      (minibuffer-contents-no-properties)))
                              nil t))
-               (read-string (format "Tell Gemini CLI why not %s: "
+               (read-string (format "Reject %s and tell Gemini CLI: "
                                     (gemini-companion-diff-name diff))
                             nil 'gemini-companion-reason--history nil t))))))
     (if (and reason (memq diff (gemini-companion-diffs)))

@@ -179,7 +179,8 @@ accepted is written at once."
     (save-window-excursion
       (gemini-companion-auto-show (car (gemini-companion-auto-accepted)))
       (should (derived-mode-p 'diff-mode))
-      (should (string-match-p "^-two\n\\+2\n" (buffer-string)))
+      (should (equal "--- a\tbefore\n+++ a\taccepted\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
+                     (buffer-substring-no-properties (point-min) (point-max))))
       (kill-buffer))))
 
 (ert-deftest gemini-companion-auto-keeps-a-hundred-and-forgets-at-the-end ()

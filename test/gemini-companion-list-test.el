@@ -165,7 +165,7 @@
                                      (nth 4 cells) (nth 5 cells)))
                              (gemini-companion-list-test-cells))))
             (should-error (gemini-companion-list-accept) :type 'user-error)
-            (should-not (directory-files folder nil "\\`gemini-former")))
+            (should-not (directory-files folder nil "\\`gemini-")))
         (gemini-companion-auto-stop)))))
 
 (ert-deftest gemini-companion-list-leaves-nothing-behind ()

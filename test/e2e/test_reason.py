@@ -13,7 +13,7 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
     """Have the review that is shown rejected with TEXT, typed but not sent."""
     reviews.select()
     emacs.keys("C-c", "C-r")
-    emacs.terminal.wait_for("Tell Gemini CLI why not a.txt:")
+    emacs.terminal.wait_for("Reject a.txt and tell Gemini CLI:")
     emacs.terminal.text(text)
     emacs.terminal.wait_for(text)
 
