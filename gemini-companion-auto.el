@@ -237,10 +237,8 @@ Those that wait are accepted too; one that is shown is not."
 (defun gemini-companion-auto-show (edit)
   "Show what EDIT, which was accepted unseen, has changed."
   (let ((name (file-name-nondirectory (gemini-companion-auto-edit-file edit)))
-        (former (encode-coding-string
-                 (car (gemini-companion-auto--decoded edit)) 'utf-8-unix))
-        (text (encode-coding-string
-               (gemini-companion-auto-edit-text edit) 'utf-8-unix)))
+        (former (car (gemini-companion-auto--decoded edit)))
+        (text (gemini-companion-auto-edit-text edit)))
     (unless (executable-find diff-command)
       (user-error "The program %s is not there; set `diff-command'"
                   diff-command))
@@ -265,11 +263,14 @@ Those that wait are accepted too; one that is shown is not."
                files)
       (mapc #'delete-file files))))
 
-(defun gemini-companion-auto-temporary-file (bytes)
-  "Return the name of a new file with BYTES, which nobody else may read."
+(defun gemini-companion-auto-temporary-file (text)
+  "Return the name of a new file with TEXT, which nobody else may read.
+TEXT that is not decoded is written as it is, other as UTF-8."
   (let ((file (make-temp-file "gemini-companion"))
-        (coding-system-for-write 'no-conversion))
-    (write-region bytes nil file nil 'silent)
+        (coding-system-for-write (if (multibyte-string-p text)
+                                     'utf-8-unix
+                                   'no-conversion)))
+    (write-region text nil file nil 'silent)
     file))
 
 (defun gemini-companion-auto--buffer (name text)

@@ -152,7 +152,7 @@ counted.")
      (max (buffer-size proposal)
           (or (file-attribute-size (file-attributes file)) 0))
      (lambda ()
-       (list (if (file-exists-p file) file null-device)
+       (cons (and (file-exists-p file) file)
              (gemini-companion-diff-proposal-text diff))))))
 
 (defun gemini-companion-list--edit-lines (edit)
@@ -163,49 +163,49 @@ counted.")
      edit t
      (if (eq former 'large) most-positive-fixnum (length text))
      (lambda ()
-       (if (eq former 'new)
-           (list null-device text)
-         (list (gemini-companion-auto-temporary-file former) text 'delete))))))
+       (cons (and (stringp former)
+                  (gemini-companion-auto-temporary-file former))
+             text))
+     'delete)))
 
-(defun gemini-companion-list--lines (id tick size texts)
+(defun gemini-companion-list--lines (id tick size texts &optional delete)
   "Return a cell with the numbers of lines added and removed by ID.
-Have them counted unless that was done at TICK.  TEXTS returns the
-name of a file, the text to compare it with, and whether to delete
-the file then; SIZE is that of the larger one."
+Have them counted unless that was done at TICK.  TEXTS returns a
+cons of a file, or nil, and the text to compare it with; SIZE is
+that of the larger one.  DELETE the file then, if non-nil."
   (let ((known (gethash id gemini-companion-list--counts)))
     (unless (eql tick (car known))
       (setq known (list tick (or (cadr known) "...")))
       (puthash id known gemini-companion-list--counts)
       (if (and (<= size gemini-companion-list--most-bytes)
                (executable-find diff-command))
-          (apply #'gemini-companion-list--count known (funcall texts))
+          (pcase-let ((`(,file . ,text) (funcall texts)))
+            (gemini-companion-list--count known file text delete))
         (setf (cadr known) "?")))
     (cadr known)))
 
-(defun gemini-companion-list--count (known file text &optional delete)
+(defun gemini-companion-list--count (known file text delete)
   "Count for KNOWN the lines that differ between FILE and TEXT.
-DELETE the file then, if non-nil.  TEXT goes through a pipe."
-  (let ((process
-         (make-process
-          :name "gemini-companion-lines"
-          :command (list diff-command "--text" "--strip-trailing-cr" file "-")
-          :coding 'utf-8-unix
-          :connection-type 'pipe
-          :noquery t
-          :filter #'gemini-companion-list--filter
-          :sentinel (lambda (process _)
-                      (unless (process-live-p process)
-                        (when delete (delete-file file))
-                        (gemini-companion-list--counted process known))))))
+FILE nil is one without lines.  DELETE it then, if non-nil."
+  ;; A pipe would have Emacs wait until the program has read all.
+  (let* ((other (gemini-companion-auto-temporary-file text))
+         (process
+          (make-process
+           :name "gemini-companion-lines"
+           :command (list diff-command "--text" "--strip-trailing-cr"
+                          (or file null-device) other)
+           :coding 'binary
+           :connection-type 'pipe
+           :noquery t
+           :filter #'gemini-companion-list--filter
+           :sentinel (lambda (process _)
+                       (unless (process-live-p process)
+                         (delete-file other)
+                         (when (and file delete) (delete-file file))
+                         (gemini-companion-list--counted process known))))))
     (process-put process 'start t)
     (process-put process 'added 0)
-    (process-put process 'removed 0)
-    ;; The program may end before it has read all.
-    (condition-case nil
-        (progn
-          (process-send-string process text)
-          (process-send-eof process))
-      (error nil))))
+    (process-put process 'removed 0)))
 
 (defun gemini-companion-list--filter (process output)
   "Count the lines in OUTPUT of PROCESS that begin with < or >."
