@@ -54,6 +54,7 @@ The value is a plist; see `gemini-companion-view--kinds'."
       (list :buffers (list panel original proposal)
             :main proposal
             :hunk (lambda () (gemini-companion-ediff--toggle panel))
+            :move (lambda (count) (gemini-companion-ediff--move panel count))
             :edit (lambda () (gemini-companion-ediff--edit panel))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
@@ -190,6 +191,22 @@ Return non-nil if it is dropped now."
 (defun gemini-companion-ediff--range (n side)
   "Return a list of where the hunk N begins and ends on SIDE, `A' or `B'."
   (list (ediff-get-diff-posn side 'beg n) (ediff-get-diff-posn side 'end n)))
+
+(defun gemini-companion-ediff--move (panel count)
+  "Go COUNT hunks on in the session of PANEL, with point of this buffer."
+  (let ((buffer (current-buffer)))
+    (save-selected-window
+      (with-current-buffer panel
+        (let ((n (+ ediff-current-difference count)))
+          (unless (< -1 n ediff-number-of-differences)
+            (user-error "No %s hunk" (if (< count 0) "previous" "next")))
+          (ediff-jump-to-difference (1+ n)))))
+    (unless (eq buffer panel)
+      (goto-char (ediff-get-diff-posn
+                  (if (eq buffer (buffer-local-value 'ediff-buffer-A panel))
+                      'A
+                    'B)
+                  'beg nil panel)))))
 
 (defun gemini-companion-ediff--edit (panel)
   "Select the window of the proposal, or from there that of PANEL."

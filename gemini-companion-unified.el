@@ -147,6 +147,7 @@ The value is a plist; see `gemini-companion-view--kinds'."
     (list :buffers (list buffer proposal)
           :main buffer
           :hunk #'gemini-companion-unified--toggle
+          :move (lambda (count) (gemini-companion-unified--move buffer count))
           :edit (lambda () (gemini-companion-unified--edit buffer proposal))
           :close (lambda ()
                    (gemini-companion-unified--close buffer proposal)))))
@@ -463,6 +464,12 @@ RANGES are those of the proposal's dropped hunks."
                          (= first new)
                        (and (< first (+ new count)) (< new (+ first lines)))))
                    ranges))))
+
+(defun gemini-companion-unified--move (buffer count)
+  "Go COUNT hunks on in BUFFER, a unified diff that is shown."
+  (with-selected-window (or (get-buffer-window buffer)
+                            (user-error "The diff is not shown here"))
+    (diff-hunk-next count)))
 
 (defun gemini-companion-unified--toggle ()
   "Drop the lines at point from the proposal, or take them back.

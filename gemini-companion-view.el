@@ -82,6 +82,23 @@ of the proposal, whichever is larger."
   (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
 (define-key gemini-companion-review-mode-map
   (kbd "C-c C-e") #'gemini-companion-review-edit)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-n") #'gemini-companion-review-next-hunk)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
+
+(defvar gemini-companion-review-repeat-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "n" #'gemini-companion-review-next-hunk)
+    (define-key map "p" #'gemini-companion-review-previous-hunk)
+    (define-key map "x" #'gemini-companion-review-toggle-hunk)
+    map)
+  "Keys that go on, in `repeat-mode', after one of these commands.")
+
+(dolist (command '( gemini-companion-review-next-hunk
+                    gemini-companion-review-previous-hunk
+                    gemini-companion-review-toggle-hunk))
+  (put command 'repeat-map 'gemini-companion-review-repeat-map))
 
 ;;;; State
 
@@ -92,7 +109,8 @@ of the proposal, whichever is larger."
 It is called with a diff, the buffer of the original and a frame,
 and returns a plist: `:buffers' with those in the windows, `:main'
 with the one to go to, `:hunk' with a function that drops the hunk
-at point, and returns non-nil, or takes it back, `:edit' with one
+at point, and returns non-nil, or takes it back, `:move' with one
+that goes its argument, a number, of hunks on, `:edit' with one
 that goes to the proposal or back, and `:close' with one that ends
 the view but leaves windows, original and proposal alone.  Its
 error is shown.")
@@ -260,6 +278,19 @@ Accepting sends what remains."
                 "Hunk dropped; \\[gemini-companion-review-toggle-hunk] takes \
 it back"
               "Hunk taken back"))))
+
+(defun gemini-companion-review-next-hunk (&optional count)
+  "Go to the next hunk of this review, or COUNT hunks on."
+  (interactive "p")
+  (funcall (plist-get (gemini-companion-view-open
+                       (gemini-companion-view--here))
+                      :move)
+           (or count 1)))
+
+(defun gemini-companion-review-previous-hunk (&optional count)
+  "Go to the previous hunk of this review, or COUNT hunks back."
+  (interactive "p")
+  (gemini-companion-review-next-hunk (- (or count 1))))
 
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."

@@ -76,6 +76,32 @@
                 (gemini-companion-diff-accept)
                 (should (equal `((1 accepted ,new)) outcomes))))))))))
 
+(ert-deftest gemini-companion-view-goes-from-hunk-to-hunk ()
+  (dolist (view '(ediff diff))
+    (ert-info ((symbol-name view))
+      (gemini-companion-test-with-reviews
+          `(("a" ,(concat "a\n" (make-string 9 ?\n) "b\n")))
+        (let* ((gemini-companion-review-view view)
+               (diff (gemini-companion-test-show
+                      "a" (concat "A\n" (make-string 9 ?\n) "B\n")))
+               (main (gemini-companion-diff-main diff)))
+          (with-current-buffer main
+            (goto-char (point-min))
+            ;; Ediff begins at the first hunk.
+            (while (ignore-errors (gemini-companion-review-next-hunk) t))
+            (gemini-companion-review-previous-hunk)
+            (gemini-companion-review-next-hunk)
+            (should-error (gemini-companion-review-next-hunk))
+            (gemini-companion-review-toggle-hunk)
+            (should (equal (concat "A\n" (make-string 9 ?\n) "b\n")
+                           (gemini-companion-diff-proposal-text diff)))))))))
+
+(ert-deftest gemini-companion-view-keys-for-hunks-repeat ()
+  (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
+    (let ((command (lookup-key gemini-companion-review-mode-map (kbd key))))
+      (should (memq command
+                    (flatten-tree (symbol-value (get command 'repeat-map))))))))
+
 (ert-deftest gemini-companion-view-sends-what-remains ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews
