@@ -94,12 +94,16 @@ HOOKS are the values of `bench--command-hooks'."
   (cl-progv bench--command-hooks hooks
     (bench--loop 10)
     (garbage-collect)
-    (let* ((memory (memory-use-counts))
-           (began (float-time)))
+    (let* ((began (float-time))
+           (before (memory-use-counts))
+           (memory (memory-use-counts)))
       (bench--loop count)
-      (let ((took (- (float-time) began)))
+      (let ((after (memory-use-counts))
+            (took (- (float-time) began)))
         (list (/ (* 1e6 took) count)
-              (/ (bench--bytes (cl-mapcar #'- (memory-use-counts) memory))
+              ;; The counts are made of conses themselves.
+              (/ (bench--bytes (cl-mapcar (lambda (x y z) (- x y (- y z)))
+                                          after memory before))
                  (float count)))))))
 
 (defun bench-commands (count)

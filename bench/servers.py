@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -39,6 +40,7 @@ def install_node() -> None:
         ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund",
          "--no-update-notifier", "--no-save", *_packages(wanted)],
         cwd=NODE, check=True, stdout=subprocess.DEVNULL,
+        env={**os.environ, "npm_config_cache": str(ROOT / ".deps/cache/npm")},
     )  # fmt: skip
     copy.write_bytes(wanted)
 

@@ -79,11 +79,17 @@ class _Text:
 
     def __to_lisp_as__(self) -> Sexp:
         text = clean(self._text)
-        if 4 * len(text) > LONGEST_TEXT and len(text.encode()) > LONGEST_TEXT:
+        if _is_large(text):
             path = self._folder.write(text)
             if path is not None:
                 return [Symbol(":file"), str(path)]
         return text
+
+
+def _is_large(text: str) -> bool:
+    if len(text) > LONGEST_TEXT:
+        return True
+    return 4 * len(text) > LONGEST_TEXT and len(text.encode()) > LONGEST_TEXT
 
 
 class Emacs:

@@ -26,6 +26,7 @@ from mcp_types import (
     Tool,
 )
 from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
 
 from . import __version__
 from .config import Config
@@ -118,6 +119,13 @@ class Tools:
         )
 
 
+class _Manager(StreamableHTTPSessionManager):
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # What the SDK has in front of this copies the body twice, to see that it
+        # is not too large; asgi knows that.
+        await self._handle_request(scope, receive, send)
+
+
 def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
     """Return what answers single requests, each apart from all others."""
     tools = Tools(ide, config)
@@ -128,12 +136,10 @@ def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
         on_call_tool=tools.call,
     )
     server.middleware[:] = [_check]
-    return StreamableHTTPSessionManager(
+    return _Manager(
         server,
         json_response=True,
         stateless=True,
-        # The surrogates that asgi rewrites never make a body longer.
-        max_request_body_size=config.body_limit,
     )
 
 

@@ -26,7 +26,9 @@ def clean(text: str) -> str:
 
 
 def _is_unicode(text: str) -> bool:
-    # A search takes 20 ms for 10 MB, this a hundredth of that, if it is ASCII.
+    # A search takes 20 ms for 10 MB, encoding 8 ms.
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
