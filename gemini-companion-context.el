@@ -250,15 +250,19 @@ The first character is 1; the count is in UTF-16 units."
            (if (eq type 'block)
                (gemini-companion-context--rectangle-text start end)
              (gemini-companion-context--text start end))))
-        ((not (and (region-active-p) (/= (point) (mark)))) nil)
-        ((bound-and-true-p rectangle-mark-mode)
-         (if (< (- (region-end) (region-beginning))
-                gemini-companion-context--most-units)
-             ;; It knows of columns beyond the ends of lines.
-             (substring-no-properties (funcall region-extract-function nil))
-           (gemini-companion-context--rectangle-text
-            (region-beginning) (region-end))))
-        (t (gemini-companion-context--text (region-beginning) (region-end)))))
+        ((and (region-active-p) (/= (point) (mark)))
+         ;; In Emacs 30 `region-beginning' looks at each line of a rectangle.
+         (gemini-companion-context--region-text (min (point) (mark))
+                                                (max (point) (mark))))))
+
+(defun gemini-companion-context--region-text (start end)
+  "Return the text of the region or rectangle from START to END."
+  (cond ((not (bound-and-true-p rectangle-mark-mode))
+         (gemini-companion-context--text start end))
+        ((< (- end start) gemini-companion-context--most-units)
+         ;; It knows of columns beyond the ends of lines.
+         (substring-no-properties (funcall region-extract-function nil)))
+        (t (gemini-companion-context--rectangle-text start end))))
 
 (defun gemini-companion-context--text (start end)
   "Return the text from START to END, no more of it than is told."
@@ -322,8 +326,8 @@ in UTF-16 units), and `:selected-text' if there is a selection."
   (let ((entries
          (gemini-companion-context--add
           (setq gemini-companion-context--order
-                (seq-filter (lambda (place) (buffer-live-p (car place)))
-                            gemini-companion-context--order))
+                (cl-delete-if-not #'buffer-live-p
+                                  gemini-companion-context--order :key #'car))
           active nil)))
     (nreverse
      (if (< (length entries) gemini-companion-context--most-files)
@@ -358,9 +362,11 @@ ACTIVE is the active file, or nil.  Each file counts once."
   entries)
 
 (defun gemini-companion-context--exists-p (file)
-  "Return non-nil if FILE is there and not a folder."
-  (let ((file-name-handler-alist nil))
-    (and (file-exists-p file) (not (file-directory-p file)))))
+  "Return non-nil if FILE is there and not a folder.
+The disk, which may be slow, is not asked about what is watched."
+  (or (assoc file gemini-companion-context--watches)
+      (let ((file-name-handler-alist nil))
+        (and (file-exists-p file) (not (file-directory-p file))))))
 
 (defun gemini-companion-context--refresh-active ()
   "Look at the active file anew if it is selected, and drop it if it is gone."
