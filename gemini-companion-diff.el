@@ -398,7 +398,7 @@ A command that reads keys, such as `query-replace', goes on."
                    (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff--unannounce ()
-  "Clear the echo area if it still tells of a diff that waits."
+  "Clear the echo area if a diff that waits is still announced."
   (when (and gemini-companion-diff--announced
              (equal (current-message) gemini-companion-diff--announced))
     (message nil))

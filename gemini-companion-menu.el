@@ -64,9 +64,12 @@
   (dolist (command commands)
     (autoload command file nil t)))
 
+;;;###autoload
 (defun gemini-companion-customize ()
   "Set the options of gemini-companion."
   (interactive)
+  ;; It has them all.
+  (require 'gemini-companion)
   (customize-group 'gemini-companion))
 
 (defvar gemini-companion-command-map

@@ -278,6 +278,7 @@ then open for your review.
 In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it, and
 \\[gemini-companion-diff-reject] rejects it."
   :global t
+  :package-version '(gemini-companion . "0.1.0")
   :lighter (:eval (gemini-companion-lighter))
   :keymap (list (cons [menu-bar gemini] (cons "Gemini" gemini-companion-menu-map)))
   (if gemini-companion-mode

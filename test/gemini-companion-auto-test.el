@@ -53,7 +53,7 @@ accepted is written at once."
   (car (last (gemini-companion-diffs))))
 
 (defun gemini-companion-auto-test-text (file)
-  "Return what FILE holds on disk."
+  "Return the text of FILE on disk."
   (with-temp-buffer
     (set-buffer-multibyte nil)
     (insert-file-contents-literally file)

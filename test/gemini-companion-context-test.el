@@ -202,7 +202,7 @@
                           (car (last lines)))))))
 
 (defun gemini-companion-context-test-step (text)
-  "Do something random in the current buffer, which holds TEXT.
+  "Do something random in the current buffer, with TEXT in it.
 Return what it holds then."
   (let* ((ends (sort (list (random (1+ (length text)))
                            (random (1+ (length text))))
@@ -227,7 +227,7 @@ Return what it holds then."
     text))
 
 (defun gemini-companion-context-test-expected (text)
-  "Return what is to be told of the current buffer, which holds TEXT."
+  "Return what is to be told of the current buffer, with TEXT in it."
   (append (list :active t)
           (gemini-companion-context-test-place text (1- (point)))
           (when (and mark-active (/= (mark) (point)))

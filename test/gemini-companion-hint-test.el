@@ -12,7 +12,7 @@
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-hint-test-with (script &rest body)
-  "Run BODY with `terminal', a buffer in which a shell runs SCRIPT.
+  "Run BODY with `terminal', a buffer with a shell that has SCRIPT.
 In it gemini is what looks like Gemini CLI.  What is said gets
 into `said', the last first."
   (declare (indent 1) (debug t))

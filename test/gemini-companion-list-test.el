@@ -49,7 +49,7 @@
             tabulated-list-entries)))
 
 (defun gemini-companion-list-test-lines (file text)
-  "Return the cell with the lines that TEXT changes in FILE."
+  "Return the cell with the lines changed if FILE gets TEXT."
   (let ((diff (gemini-companion-list-test-open 1 1 file text)))
     (gemini-companion-test-eventually
       (string-match-p "[?0-9]" (gemini-companion-list--diff-lines diff)))

@@ -177,7 +177,7 @@ Not one with //, *** or a**, which nobody writes."
              (number-sequence 0 (random 3)) "/"))
 
 (defun gemini-companion-privacy-test-git (folder names)
-  "Return those of NAMES that git ignores in FOLDER."
+  "Return those of NAMES that are ignored by git in FOLDER."
   (with-temp-buffer
     (insert (string-join names "\0"))
     (let ((default-directory folder))

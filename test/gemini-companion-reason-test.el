@@ -13,7 +13,7 @@
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-reason-test-with (answer &rest body)
-  "Run BODY with a diff `diff', while prompts are answered by ANSWER.
+  "Run BODY with a diff `diff'; what is asked gets ANSWER.
 ANSWER is a function without arguments.  `outcomes' holds what was
 told."
   (declare (indent 1) (debug t))

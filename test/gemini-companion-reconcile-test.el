@@ -168,7 +168,7 @@ APPEND non-nil means after what it holds."
       (delete-other-windows))))
 
 (defun gemini-companion-reconcile-test-merge (old mine theirs)
-  "Return what a merge of MINE and THEIRS, which both were OLD, makes.
+  "Return the merge of MINE and THEIRS, which both were OLD.
 The value is a list of the text, and whether it is to be saved."
   (gemini-companion-test-with-folder `(("a" ,old))
     (let ((file (expand-file-name "a" folder))

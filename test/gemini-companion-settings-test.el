@@ -58,7 +58,7 @@
       (should (equal after (gemini-companion-settings-enable after))))))
 
 (defmacro gemini-companion-settings-test--with-file (file text &rest body)
-  "Bind FILE to a file that holds TEXT, or to no file if nil, in BODY."
+  "Bind FILE to a file with TEXT, or to no file if nil, in BODY."
   (declare (indent 2))
   `(let* ((folder (make-temp-file "gc" t))
           (,file (expand-file-name ".gemini/settings.json" folder)))

@@ -42,7 +42,7 @@
   (car (last (gemini-companion-diffs))))
 
 (defun gemini-companion-stale-test-write (file text)
-  "Make TEXT what FILE holds, with another time than before."
+  "Make TEXT the content of FILE, with another time than before."
   (let ((coding-system-for-write 'utf-8-unix))
     (write-region text nil file nil 'silent))
   (set-file-times file (time-add nil (random 100000))))

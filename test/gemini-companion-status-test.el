@@ -9,10 +9,10 @@
 (require 'gemini-companion-status)
 (require 'gemini-companion-test-helper)
 
-(defmacro gemini-companion-status-test--with-status (checks &rest body)
-  "Show the status with CHECKS and run BODY in its buffer."
+(defmacro gemini-companion-status-test--with-status (table &rest body)
+  "Show the status with TABLE in place of its checks for BODY."
   (declare (indent 1))
-  `(let ((gemini-companion-diagnosis--checks ,checks))
+  `(let ((gemini-companion-diagnosis--checks ,table))
      (unwind-protect
          (save-window-excursion
            (gemini-companion-status)

@@ -49,7 +49,7 @@
          (gemini-companion-review-toggle-hunk))))))
 
 (defun gemini-companion-view-test-count ()
-  "Return what the header line of the current review says is dropped."
+  "Return the count of dropped hunks in the current header line."
   (let ((text (format "%s" (buffer-local-value
                             'header-line-format
                             (gemini-companion-diff-main
