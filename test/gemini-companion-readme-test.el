@@ -8,6 +8,8 @@
 
 ;;; Code:
 
+;; Its widgets are the types of options.
+(require 'cus-edit)
 (require 'ert)
 (require 'gemini-companion)
 (require 'seq)

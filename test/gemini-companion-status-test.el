@@ -10,7 +10,7 @@
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-status-test--with-status (table &rest body)
-  "Show the status with TABLE in place of its checks for BODY."
+  "Show the status with TABLE, what to look at, and run BODY there."
   (declare (indent 1))
   `(let ((gemini-companion-diagnosis--checks ,table))
      (unwind-protect

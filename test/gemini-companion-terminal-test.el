@@ -46,6 +46,7 @@
                             "GEMINI_CLI_IDE_AUTH_TOKEN")))))
 
 (defvar eshell-directory-name)
+(defvar explicit-shell-file-name)
 
 (defconst gemini-companion-terminal-test-ways
   `((compile . ,(lambda (command)
