@@ -45,6 +45,7 @@
     (should (equal "unset" (gemini-companion-terminal-test-sees
                             "GEMINI_CLI_IDE_AUTH_TOKEN")))))
 
+(declare-function eshell-send-input "esh-mode")
 (defvar eshell-directory-name)
 (defvar explicit-shell-file-name)
 
