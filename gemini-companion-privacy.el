@@ -101,12 +101,16 @@ it is saved in Emacs, and when Gemini CLI connects."
 ;;;###autoload
 (put 'gemini-companion-share 'safe-local-variable #'booleanp)
 
-(defvar gemini-companion-share t
-  "Nil if nothing of the file or project is to be told to Gemini CLI.
-Meant to be set in a .dir-locals.el:
+(defcustom gemini-companion-share t
+  "Nil if nothing of a file or project is to be told to Gemini CLI.
+Meant to be set in the .dir-locals.el of a project:
   ((nil . ((gemini-companion-share . nil))))
-The project is then no place from where Gemini CLI finds this Emacs,
-either.")
+Gemini CLI then does not find this Emacs from there, either.  With
+a default of nil, only the projects that say t there are told."
+  :type 'boolean
+  :safe #'booleanp
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
 
 ;;;; State
 
@@ -140,8 +144,22 @@ either.")
               '(".geminiignore" ".dir-locals.el" ".dir-locals-2.el"))
       (gemini-companion-privacy-forget)
     (remhash (current-buffer) gemini-companion-privacy--answers)
-    (clrhash gemini-companion-privacy--folders)
-    (clrhash gemini-companion-privacy--ignores)))
+    (dolist (folder (gemini-companion-privacy--folders-of buffer-file-name))
+      (remhash folder gemini-companion-privacy--folders)
+      (remhash folder gemini-companion-privacy--ignores))))
+
+(defun gemini-companion-privacy--folders-of (file)
+  "Return the names of the folder of FILE, nil if it is not local."
+  (when (and file (not (file-remote-p file)))
+    (let ((folder (file-name-directory file)))
+      (list folder (file-truename folder)))))
+
+(defun gemini-companion-privacy--options ()
+  "Return the values of the options on which answers depend."
+  (list gemini-companion-excluded
+        gemini-companion-share-function
+        (default-value 'gemini-companion-share)
+        gemini-companion-respect-geminiignore))
 
 (defun gemini-companion-privacy--answer (table key question old-too compute)
   "Return the answer for KEY in TABLE to QUESTION, or that of COMPUTE.
@@ -228,7 +246,8 @@ BUFFER is nil for a folder."
     (let ((enable-local-variables :safe)
           (enable-dir-local-variables t))
       (hack-dir-local-variables)
-      (alist-get 'gemini-companion-share dir-local-variables-alist t))))
+      (alist-get 'gemini-companion-share dir-local-variables-alist
+                 (default-value 'gemini-companion-share)))))
 
 (defun gemini-companion-privacy--kept-p (folder)
   "Return non-nil if FOLDER or one above it is not to be shared."
@@ -243,7 +262,7 @@ BUFFER is nil for a folder."
 OLD-TOO means that an earlier look at the disk will do."
   (gemini-companion-privacy--answer
    gemini-companion-privacy--folders folder
-   (list gemini-companion-excluded gemini-companion-share-function)
+   (gemini-companion-privacy--options)
    old-too
    (lambda ()
      (gemini-companion-privacy--doubtful
@@ -389,12 +408,10 @@ earlier look at the disk will do."
     (or (and base (gemini-companion-privacy-hidden-p base old-too))
         (gemini-companion-privacy--answer
          gemini-companion-privacy--answers buffer
-         (list (buffer-file-name (or base buffer))
-               (buffer-local-value 'major-mode buffer)
-               (buffer-local-value 'gemini-companion-share buffer)
-               gemini-companion-excluded
-               gemini-companion-share-function
-               gemini-companion-respect-geminiignore)
+         (cons (buffer-file-name (or base buffer))
+               (cons (buffer-local-value 'major-mode buffer)
+                     (cons (buffer-local-value 'gemini-companion-share buffer)
+                           (gemini-companion-privacy--options))))
          old-too
          (lambda ()
            (gemini-companion-privacy--compute

@@ -195,6 +195,7 @@ them itself."
   "Return the roots of this Emacs, without what is hidden."
   (let ((options (list gemini-companion-excluded
                        gemini-companion-share-function
+                       (default-value 'gemini-companion-share)
                        gemini-companion-respect-geminiignore
                        gemini-companion-roots-function)))
     (if (and (not (gemini-companion-roots-stale-p))

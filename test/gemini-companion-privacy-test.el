@@ -117,6 +117,18 @@
             (expand-file-name "sub/")))
    (gemini-companion-privacy-forget)))
 
+(ert-deftest gemini-companion-privacy-lets-only-some-projects-opt-in ()
+  (gemini-companion-test-with-folder '()
+    (make-directory "open")
+    (write-region "((nil . ((gemini-companion-share . t))))" nil
+                  "open/.dir-locals.el" nil 'silent)
+    (let ((former (default-value 'gemini-companion-share)))
+      (setq-default gemini-companion-share nil)
+      (unwind-protect
+          (should (equal '("closed/b") (gemini-companion-privacy-test-hidden
+                                        "open/a" "closed/b")))
+        (setq-default gemini-companion-share former)))))
+
 (ert-deftest gemini-companion-privacy-hears-of-an-opt-out-that-is-saved ()
   (gemini-companion-test-with-folder '(("a" ""))
 				     (let ((buffer (find-file-noselect "a")))
