@@ -125,7 +125,8 @@ Gemini CLI keeps the line ends that a file had."
   (gemini-companion-diff-dismiss diff)
   (gemini-companion-reconcile (gemini-companion-diff-file-path diff))
   (unless (active-minibuffer-window)
-    (message "%s is now as Gemini CLI proposed it; the review is closed"
+    (message "%s is now as Gemini CLI proposed it; if that still asks, answer \
+in its terminal"
              (gemini-companion-diff-name diff))))
 
 (provide 'gemini-companion-stale)
