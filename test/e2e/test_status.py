@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The status says what goes on, and why a CLI does not connect."""
+
+from harness import gemini
+from harness.emacs import Emacs, lisp
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+STATUS = "*gemini-companion status*"
+
+
+def status(emacs: Emacs) -> str:
+    """Return the text of the status, made anew."""
+    emacs.eval("(gemini-companion-status)")
+    return text(emacs)
+
+
+def text(emacs: Emacs) -> str:
+    """Return the text of the status."""
+    return str(emacs.value(f'(with-current-buffer "{STATUS}" (buffer-string))'))
+
+
+def test_status_tells_who_is_connected_and_what_is_shared(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt", "one\ntwo\n"))
+    world.gemini()
+    emacs.tell("(progn (goto-char 5) (set-mark (point-max)) (activate-mark))")
+
+    shown = status(emacs)
+
+    assert "Connected: 1 Gemini CLI" in shown
+    assert f"in {scratch.project}, version 0." in shown
+    assert "a.txt, active, line 2, character 1" in shown
+    assert '4 characters selected: "two\\n"' in shown
+    assert f"in {scratch.project}) is not connected" not in shown
+
+
+def test_status_tells_why_a_cli_is_not_connected(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt"))
+    elsewhere = scratch.root / "elsewhere"
+    elsewhere.mkdir()
+    program = gemini.script(world.tools, scratch, world.model(), "lost")
+    terminal = world.tmux.start(
+        "lost",
+        [str(program)],
+        scratch.project,
+        {**gemini.in_container(), "TMPDIR": str(elsewhere)},
+        gemini.SIZE,
+    )
+    terminal.wait_for("Type your message", 30)
+
+    shown = status(emacs)
+
+    assert f"in {scratch.project}) is not connected: its temporary" in shown
+    assert f"folder is {elsewhere}\n" in shown
+
+
+def test_status_works_when_the_server_cannot_start(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt"), mode=False)
+    emacs.eval(
+        "(setq gemini-companion-server-command"
+        ' \'("sh" "-c" "echo out of luck >&2; exit 3"))'
+    )
+    emacs.eval(f"(setq gemini-companion-gemini-command {lisp(world.tools.gemini)})")
+    emacs.eval("(gemini-companion-mode 1)")
+    emacs.holds("(not gemini-companion-mode)", "the mode is off")
+
+    shown = status(emacs)
+
+    assert "gemini-companion is off" in shown
+    assert "out of luck" in shown
+    eventually(lambda: "version 0." in text(emacs), "the version of the CLI")
