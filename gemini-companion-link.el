@@ -42,7 +42,7 @@
 (defconst gemini-companion-link--start-seconds 30
   "How long the process may take from its start to its first answer.")
 
-(defconst gemini-companion-link--stop-seconds 5
+(defconst gemini-companion-link--stop-seconds 8
   "How long the process may take to stop before it is killed.")
 
 (defconst gemini-companion-link--log-size 32768

@@ -35,6 +35,10 @@ INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
 
 SESSION_HEADER = b"mcp-session-id"
 
+LEAVE = (b"connection", b"close")
+# Node lets go one second earlier, before it asks for the next stream.
+KEEP = (b"keep-alive", b"timeout=2")
+
 logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
@@ -97,12 +101,15 @@ class Asgi:
                 return
 
     def _moving(self, send: Send) -> Send:
-        """Return SEND, which sends a kept connection to the successor, if any."""
+        """Return SEND, which has the client keep the connection but shortly.
+
+        Not at all if there is a successor, which takes the next one.
+        """
 
         async def tell(message: Message) -> None:
-            if message["type"] == "http.response.start" and self._listener.is_ended:
-                headers = [*message["headers"], (b"connection", b"close")]
-                message = {**message, "headers": headers}
+            if message["type"] == "http.response.start":
+                kept = LEAVE if self._listener.is_ended else KEEP
+                message = {**message, "headers": [*message["headers"], kept]}
             await send(message)
 
         return tell
@@ -193,6 +200,9 @@ class Asgi:
             (b"content-type", b"text/event-stream"),
             (b"cache-control", b"no-cache, no-transform"),
             (SESSION_HEADER, session.id.encode("ascii")),
+            # Else the client may ask for the next stream on this connection,
+            # of a server that makes way for another.
+            LEAVE,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await _send_body(COMMENT, True, send)

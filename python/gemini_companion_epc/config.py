@@ -69,8 +69,15 @@ class Config:
     """How long the outcomes may take to leave when the server stops."""
     retire_limit: float = 0.3
     """The same when a successor takes over."""
+    kept_limit: float = 2.5
+    """How long clients may go on to use the connections that they have kept.
+
+    A request on one that is closed at that moment would disconnect its client.
+    """
     request_time: float = 0.05
     """By then a client that has connected has sent its request."""
+    done_limit: float = 0.5
+    """How long Emacs may take to do what it was asked when the server ends."""
     end_limit: float = 0.5
     """How long the event streams, and then hypercorn, may take to end."""
     exit_limit: float = 3

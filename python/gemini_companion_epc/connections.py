@@ -28,6 +28,7 @@ class Listener(socket.socket):
         # Without IPPROTO_TCP asyncio leaves Nagle on, 40 ms for each answer.
         super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._unproven: dict[Address, socket.socket] = {}
+        self._proven: list[socket.socket] = []
         self._late: deque[tuple[socket.socket, Address]] = deque()
         self._is_ended = False
         try:
@@ -67,7 +68,17 @@ class Listener(socket.socket):
 
     def prove(self, address: Address) -> None:
         """Keep the connection of ADDRESS, which has shown the bearer."""
-        self._unproven.pop(address, None)
+        connection = self._unproven.pop(address, None)
+        if connection is not None:
+            self._proven = [*self._open(), connection]
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a client keeps a connection, on which it may ask again."""
+        return bool(self._open())
+
+    def _open(self) -> list[socket.socket]:
+        return [one for one in self._proven if one.fileno() >= 0]
 
     def end(self) -> None:
         """Leave all further connections to the successor, and reset none.

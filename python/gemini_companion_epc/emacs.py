@@ -129,8 +129,10 @@ class Emacs:
         self._accepting = listener.loop.create_task(self._accept())
 
     async def close(self) -> None:
-        """Send what is still to be sent, leave, and remove the folder."""
+        """Leave once Emacs has done all that it was asked; remove the folder."""
         self._stop_listening()
+        with suppress(EmacsError, asyncio.TimeoutError):
+            await asyncio.wait_for(self._all_done(), self._config.done_limit)
         peer = self._peer
         if peer is not None:
             peer.finish_writing()
@@ -138,6 +140,12 @@ class Emacs:
             peer.hang_up()
             self._lose(peer)
         self.folder.remove()
+
+    async def _all_done(self) -> None:
+        # Emacs answers in order.  A connection that is closed over an answer of
+        # Emacs is lost to it with all that it has not read.
+        if self._peer is not None:
+            await self._ask("outcome-told", [0], lambda reply: None)
 
     async def _accept(self) -> None:
         listener = self._listener

@@ -24,9 +24,21 @@ from .tools import session_manager
 
 
 async def serve(
-    config: Config, listener: Listener, ide: Ide, stop: asyncio.Event
+    config: Config,
+    listener: Listener,
+    ide: Ide,
+    started: asyncio.Event,
+    stop: asyncio.Event,
 ) -> None:
-    """Serve IDE to the clients that LISTENER accepts, until STOP is set."""
+    """Serve IDE to the clients that LISTENER accepts, until STOP is set.
+
+    Set STARTED as soon as they are accepted.
+    """
+
+    async def until_stop() -> None:
+        started.set()
+        await stop.wait()
+
     _mend()
     manager = session_manager(ide, config)
     app = Asgi(config, listener, ide, manager.handle_request)
@@ -34,7 +46,7 @@ async def serve(
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),
             _settings(config, listener),
-            shutdown_trigger=stop.wait,
+            shutdown_trigger=until_stop,
             mode="asgi",
         )
 

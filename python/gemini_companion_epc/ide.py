@@ -137,7 +137,7 @@ class Ide:
         if former is not None:
             former.end()
         _cancel(session.review_timer, session.session_timer)
-        if self._is_stopping:
+        if self._is_stopping or self._is_ending:
             session.stream.end()
         self._report_sessions()
         return session.stream

@@ -25,7 +25,7 @@ from .types import Diff, IdeContext
 
 logger = logging.getLogger(__name__)
 
-Serve: TypeAlias = Callable[[asyncio.Event], Awaitable[None]]
+Serve: TypeAlias = Callable[[asyncio.Event, asyncio.Event], Awaitable[None]]
 
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
@@ -66,8 +66,10 @@ class Server:
         self._discovery = Discovery(config.emacs_pid, self._port, (), config.token)
         self._discovery_path: Path | None = None
         self._said: set[str] = set()
+        self._serves = asyncio.Event()
         self._stop = asyncio.Event()
         self._is_retiring = False
+        self._hurry = asyncio.Event()
         self._restored = 0.0
         if is_busy:
             self._emacs.warn(
@@ -126,13 +128,15 @@ class Server:
         serve = await asyncio.to_thread(
             prepare_http, self._config, self._listener, self._ide
         )
-        await serve(stop_http)
+        await serve(self._serves, stop_http)
 
     # Stop
 
     def stop(self) -> None:
-        """Begin to stop, once."""
-        if not self._stop.is_set():
+        """Begin to stop; a second time, wait for no client any more."""
+        if self._stop.is_set():
+            self._hurry.set()
+        else:
             logger.info("Stopping")
             self._stop.set()
 
@@ -152,8 +156,11 @@ class Server:
             self._stop.set()
 
     async def _leave(self) -> None:
-        _abandon_after(self._config.exit_limit)
+        kept_limit = self._config.kept_limit if self._is_retiring else 0
+        _abandon_after(self._config.exit_limit + kept_limit)
         if self._is_retiring:
+            # What the listen queue holds can be answered only then.
+            await self._serves.wait()
             self._listener.end()
             await asyncio.sleep(self._config.request_time)
             flush_limit = self._config.retire_limit
@@ -168,6 +175,16 @@ class Server:
         if not self._is_retiring:
             await self._emacs.close()
         await self._ide.end_streams()
+        if self._is_retiring:
+            await self._until_unused()
+
+    async def _until_unused(self) -> None:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._config.kept_limit
+        while self._listener.is_used and loop.time() < end:
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), 0.05)
+                return
 
     async def _end_http(
         self, serving: "asyncio.Task[None]", stop_http: asyncio.Event
@@ -290,5 +307,6 @@ def _abandon_after(limit: float) -> None:
 
 def _abandon() -> None:
     """Leave what still hangs; all that matters has been done."""
+    logger.warning("What still hung was abandoned")
     logging.shutdown()
     os._exit(0)

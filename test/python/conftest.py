@@ -181,7 +181,7 @@ class Alone:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._ready.set()
-        await self._serve(self._stop)
+        await self._serve(asyncio.Event(), self._stop)
 
 
 @pytest.fixture

@@ -161,6 +161,10 @@ class FakeEmacs:
     def call(self, name: str, *args: Any) -> Any:
         return self.wire.call(name, *args)
 
+    def send_call(self, name: str, *args: Any) -> None:
+        """Call NAME and do not wait for the answer."""
+        self.wire.send([Symbol("call"), 0, Symbol(name), list(args)])
+
     def expect(self, name: str) -> list[Any]:
         return self.wire.expect(name)
 

@@ -2,6 +2,7 @@
 """The whole process, between an Emacs and CLIs that are real but small."""
 
 import asyncio
+import http.client
 import json
 import os
 import shutil
@@ -342,6 +343,81 @@ def test_a_successor_takes_over_without_a_gap(
     assert events.next()["params"] == {"filePath": "/a", "content": "edited"}
     cli.open_diff("/b", "x")
     assert second.expect("open-diff")[0] > 1
+
+
+def test_a_busy_emacs_hears_all_that_a_retiring_server_says(
+    start: Start, cli_of: CliOf
+) -> None:
+    emacs = start()
+    cli = cli_of(emacs)
+    cli.connect()
+    is_free = threading.Event()
+    emacs.wire.answers["open-diff"] = lambda *args: is_free.wait(BOUND)
+    for number in range(5):
+        cli.open_diff(f"/{number}", "x")
+    emacs.send_call("retire")
+    threading.Timer(0.4, is_free.set).start()
+    assert emacs.wait() == 0
+    assert [emacs.expect("open-diff")[2] for _ in range(5)] == [
+        f"/{number}" for number in range(5)
+    ]
+    assert not any("cannot be shown" in line for line in emacs.log)
+
+
+def test_a_kept_connection_may_still_ask_a_retiring_server(
+    start: Start, cli_of: CliOf
+) -> None:
+    emacs = start()
+    cli = cli_of(emacs)
+    events = cli.connect()
+    kept = http.client.HTTPConnection("127.0.0.1", emacs.port, BOUND)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+
+    def ping() -> dict[str, str]:
+        kept.request("POST", "/mcp", body, cli.headers(cli.session_id))
+        kept.auto_open = 0
+        answer = kept.getresponse()
+        assert answer.read()
+        return {name.lower(): value for name, value in answer.getheaders()}
+
+    assert ping()["keep-alive"] == "timeout=2"
+    emacs.call("retire")
+    assert events.end()
+    time.sleep(0.5)  # it is kept for a second
+    assert ping()["connection"] == "close"
+    assert emacs.wait() == 0
+
+
+@pytest.mark.parametrize("leave", [_by_end_of_stdin, _by_leaving])
+def test_a_retiring_server_does_not_outlive_its_emacs(
+    start: Start, cli_of: CliOf, leave: Callable[[FakeEmacs], None]
+) -> None:
+    emacs = start()
+    cli_of(emacs).connect()
+    with socket.create_connection(("127.0.0.1", emacs.port)) as kept:
+        kept.sendall(
+            f"DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1:{emacs.port}\r\n"
+            f"Authorization: Bearer {emacs.token}\r\n\r\n".encode()
+        )
+        assert kept.recv(12) == b"HTTP/1.1 400"
+        began = time.monotonic()
+        emacs.call("retire")
+        leave(emacs)
+        assert emacs.wait() == 0
+    assert time.monotonic() - began < Config.kept_limit
+
+
+def test_a_server_may_retire_before_it_serves(start: Start, cli_of: CliOf) -> None:
+    emacs = start()
+    cli = cli_of(emacs)
+    answers: list[int] = []
+    early = threading.Thread(target=lambda: answers.append(cli.initialize()["id"]))
+    early.start()
+    emacs.call("retire")
+    early.join(BOUND)
+    assert answers == [1]
+    assert emacs.wait() == 0
+    assert not any("abandoned" in line for line in emacs.log)
 
 
 def test_every_connection_finds_one_of_two_servers(start: Start, cli_of: CliOf) -> None:
