@@ -105,7 +105,12 @@ It counts unless `gemini-companion-server-command' is set.")
 
 (defconst gemini-companion-server--delays '(0 1 2 4 8)
   "Seconds before each try to start a server again that has died.
-Gemini CLI looks for it after one second, and after 1.5 more.")
+The first try is at once, however many of them are left.")
+
+(defconst gemini-companion-server--unnoticed-seconds 0.9
+  "A server that is back by then was not missed.
+Gemini CLI looks for it after one second, and after 1.5 more, but
+opens no reviews any more if it finds nothing the first time.")
 
 (defconst gemini-companion-server--healthy-seconds 60
   "A server that dies after so long has all tries again.")
@@ -127,11 +132,17 @@ gets what waits for it.")
 (defvar gemini-companion-server--next nil
   "The link that will take the place of the one in use, or nil.")
 
+(defvar gemini-companion-server--former nil
+  "The links that have made way and have not ended yet.")
+
 (defvar gemini-companion-server--kept nil
   "Port and token that the next server takes over, a plist, or nil.")
 
 (defvar gemini-companion-server--discovery nil
   "Name of the discovery file, or nil.")
+
+(defvar gemini-companion-server--died 0
+  "When the link in use died last, in seconds since 1970.")
 
 (defvar gemini-companion-server--since 0
   "When the link in use became ready, in seconds since 1970.")
@@ -192,9 +203,10 @@ ROOTS is a function that returns the roots to begin with; METHODS
 an alist of (NAME . FUNCTION), what the server may call, and
 FORMER-METHODS what it may while another takes its place.  ON-READY
 is called when it can be called: with `started', with `restarted'
-after `gemini-companion-server-restart', or with `recovered' after
-it had died.  ON-END is called with a string when it could not
-start or died too often."
+after `gemini-companion-server-restart', with `resumed' after it
+had died and no CLI has missed it, or else with `recovered'.
+ON-END is called with a string when it could not start or died too
+often."
   (setq gemini-companion-server--client
         (list :roots roots :methods methods :former-methods former-methods
               :ready on-ready :end on-end)
@@ -230,8 +242,9 @@ Gemini CLI stays connected, and open reviews stay open."
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for its end."
-  (let ((links (delq nil (list gemini-companion-server--link
-                               gemini-companion-server--next))))
+  (let ((links (delq nil (append (list gemini-companion-server--link
+                                       gemini-companion-server--next)
+                                 gemini-companion-server--former))))
     (when gemini-companion-server--timer
       (cancel-timer gemini-companion-server--timer))
     (unless (gemini-companion-server-ready-p)
@@ -250,6 +263,7 @@ Gemini CLI stays connected, and open reviews stay open."
   (setq gemini-companion-server--client nil
         gemini-companion-server--link nil
         gemini-companion-server--next nil
+        gemini-companion-server--former nil
         gemini-companion-server--kept nil
         gemini-companion-server--discovery nil
         gemini-companion-server--timer nil))
@@ -315,7 +329,11 @@ Gemini CLI stays connected, and open reviews stay open."
   (let* ((former gemini-companion-server--link)
          (info (gemini-companion-link-info link))
          ;; The one before may have died while this one started.
-         (how (if (or former (eq how 'started)) how 'recovered)))
+         (how (cond ((or former (eq how 'started)) how)
+                    ((< (- (float-time) gemini-companion-server--died)
+                        gemini-companion-server--unnoticed-seconds)
+                     'resumed)
+                    (t 'recovered))))
     (setq gemini-companion-server--link link
           gemini-companion-server--next nil
           gemini-companion-server--since (float-time)
@@ -327,11 +345,14 @@ Gemini CLI stays connected, and open reviews stay open."
           (list :port (plist-get info :port) :token (plist-get info :token)))
     (funcall (gemini-companion-server--of :ready) how)
     (when (and former (not (eq former link)))
+      (push former gemini-companion-server--former)
       (gemini-companion-link-retire former))))
 
 (defun gemini-companion-server--ended (link report how)
   "Note that LINK, which was ready or to be so HOW, has ended.
 REPORT says why, or is nil if that was wanted."
+  (setq gemini-companion-server--former
+        (delq link gemini-companion-server--former))
   (cond ((or (null report) (null gemini-companion-server--client)))
         ((eq link gemini-companion-server--next)
          (setq gemini-companion-server--next nil)
@@ -341,24 +362,27 @@ REPORT says why, or is nil if that was wanted."
            (gemini-companion-server--recover report)))
         ((not (eq link gemini-companion-server--link)))
         (gemini-companion-server--kept
-         (setq gemini-companion-server--link nil)
+         (setq gemini-companion-server--link nil
+               gemini-companion-server--died (float-time))
          (when (< gemini-companion-server--healthy-seconds
                   (- (float-time) gemini-companion-server--since))
            (setq gemini-companion-server--delays-left
                  gemini-companion-server--delays))
          (unless gemini-companion-server--next
-           (gemini-companion-server--recover report)))
+           (gemini-companion-server--recover report 'now)))
         (t (gemini-companion-server--give-up report))))
 
-(defun gemini-companion-server--recover (report)
-  "Start a server again in place of one that died, or give up with REPORT."
+(defun gemini-companion-server--recover (report &optional now)
+  "Start a server again in place of one that died, or give up with REPORT.
+Do it at once if NOW is non-nil."
   (let ((delay (pop gemini-companion-server--delays-left)))
     (when gemini-companion-server--timer
       (cancel-timer gemini-companion-server--timer))
     (if (null delay)
         (gemini-companion-server--give-up report)
       (setq gemini-companion-server--timer
-            (run-at-time delay nil #'gemini-companion-server--try report)))))
+            (run-at-time (if now 0 delay) nil
+                         #'gemini-companion-server--try report)))))
 
 (defun gemini-companion-server--try (report)
   "Try to start a server in place of one that ended with REPORT."

@@ -178,7 +178,7 @@ Keep that until it has left for the CLI, as the server may die."
   "Hand a server that is ready HOW the diffs of the one before.
 And the outcomes that died with that one; one that retires tells
 them itself."
-  (let ((untold (and (eq how 'recovered)
+  (let ((untold (and (memq how '(recovered resumed))
                      (reverse gemini-companion--untold))))
     (mapc #'gemini-companion--adopt (append untold (gemini-companion-diffs)))
     (mapc #'gemini-companion--send-outcome untold)))
@@ -369,7 +369,7 @@ Their views go at once if NOW is non-nil."
 
 (defun gemini-companion--ready (how)
   "Use the server, which can be called from now on.
-HOW is `started', `restarted' or `recovered'."
+HOW is `started', `restarted', `resumed' or `recovered'."
   (gemini-companion-terminal-export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
   (gemini-companion--hand-over how)
@@ -379,7 +379,9 @@ HOW is `started', `restarted' or `recovered'."
   (gemini-companion--look-again)
   (pcase how
     ('started (run-hooks 'gemini-companion-ready-hook))
-    ('restarted (message "The server of gemini-companion was restarted")))
+    ('restarted (message "The server of gemini-companion was restarted"))
+    ('resumed (message "The server of gemini-companion had died and was \
+started again; if a Gemini CLI says that it is disconnected, type /ide enable there")))
   (gemini-companion-run-start)
   (gemini-companion-hint-start #'gemini-companion--roots)
   (force-mode-line-update t))
