@@ -246,10 +246,11 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
 
 (defun gemini-companion-diagnosis--in-p (directory folders)
   "Return non-nil if DIRECTORY is one of FOLDERS or below."
-  (let ((directory (file-truename directory)))
-    (seq-some (lambda (folder)
-                (file-in-directory-p directory (file-truename folder)))
-              folders)))
+  (unless (file-remote-p directory)
+    (let ((directory (file-truename directory)))
+      (seq-some (lambda (folder)
+                  (file-in-directory-p directory (file-truename folder)))
+                folders))))
 
 (defun gemini-companion-diagnosis--tmpdir (variable)
   "Return the temporary folder of a Node in some environment.
@@ -294,7 +295,10 @@ Emacs starts looks into %s" written folder)
   "Find whether a CLI in DIRECTORY may connect."
   (let* ((file (plist-get (gemini-companion-diagnosis--info) :discovery))
          (folders (and file (gemini-companion-diagnosis-folders file)))
-         (name (abbreviate-file-name directory)))
+         ;; Emacs 28 asks the other machine to abbreviate.
+         (name (if (file-remote-p directory)
+                   directory
+                 (abbreviate-file-name directory))))
     (cond
      ((null file) nil)
      ((file-remote-p directory)
@@ -304,6 +308,12 @@ from this one" name)))
      ((gemini-companion-diagnosis--in-p directory folders)
       (gemini-companion-finding
        'good (format "A Gemini CLI that runs in %s may connect" name)))
+     ((gemini-companion-privacy-folder-hidden-p directory)
+      (gemini-companion-finding
+       'bad (format "%s keeps to itself, so a Gemini CLI that runs there may \
+not connect" name)
+       "See `gemini-companion-share' in its .dir-locals.el and \
+`gemini-companion-share-function'."))
      (t
       (gemini-companion-finding
        'bad (format "A Gemini CLI that runs in %s may not connect: it is in \

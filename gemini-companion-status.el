@@ -52,6 +52,9 @@
 ANSWER is a cons of exit status and output, or the process that is
 to give it.")
 
+(defvar-local gemini-companion-status--origin nil
+  "The buffer from which the status was asked for.")
+
 (defvar-local gemini-companion-status--timer nil
   "Timer that writes the buffer anew, or nil.")
 
@@ -85,11 +88,14 @@ to give it.")
 \\[revert-buffer] looks again, \\[forward-button] goes to the next button."
   (interactive)
   (let ((directory default-directory)
+        (origin (current-buffer))
         (status (get-buffer-create "*gemini-companion status*")))
     (with-current-buffer status
       (unless (derived-mode-p 'gemini-companion-status-mode)
         (gemini-companion-status-mode))
-      (setq default-directory directory)
+      (unless (eq origin status)
+        (setq gemini-companion-status--origin origin
+              default-directory directory))
       (gemini-companion-status--refresh))
     (pop-to-buffer status)))
 
@@ -251,8 +257,10 @@ Nil as long as that is not known; it is asked in the background."
   (gemini-companion-status--heading "Checks")
   (insert "\n")
   (pcase-dolist (`(,title . ,findings)
-                 (gemini-companion-diagnosis default-directory
-                                             #'gemini-companion-status--ask))
+                 (let ((directory default-directory)
+                       (default-directory temporary-file-directory))
+                   (gemini-companion-diagnosis
+                    directory #'gemini-companion-status--ask)))
     (dolist (finding findings)
       (gemini-companion-status--insert-finding title finding))))
 
@@ -363,7 +371,22 @@ Nil as long as that is not known; it is asked in the background."
        (if (bound-and-true-p gemini-companion-paused) "Resume" "Pause")
        'gemini-companion-pause))
     (insert "\n")
-    (mapc #'gemini-companion-status--insert-file files)))
+    (mapc #'gemini-companion-status--insert-file files)
+    (gemini-companion-status--insert-untold)))
+
+(defun gemini-companion-status--insert-untold ()
+  "Insert why the file that the person comes from is not told, if so."
+  (let* ((origin gemini-companion-status--origin)
+         (file (and (buffer-live-p origin) (buffer-file-name origin)))
+         (why (cond ((null file) nil)
+                    ((file-remote-p file) "it is on another machine")
+                    ((gemini-companion-privacy-hidden-p origin)
+                     "see `gemini-companion-excluded', \
+`gemini-companion-share' and .geminiignore"))))
+    (when why
+      (insert (format "    %s is never told: %s\n"
+                      (if (file-remote-p file) file (abbreviate-file-name file))
+                      why)))))
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."

@@ -60,6 +60,37 @@
       (push-button (1- (point)))
       (should (string-search "Thing: mended" (buffer-string))))))
 
+(ert-deftest gemini-companion-status-test-says-what-is-never-told ()
+  (gemini-companion-test-with-folder '(("a" "") (".env" "SECRET=1"))
+    (dolist (name '("a" ".env"))
+      (with-current-buffer (find-file-noselect name)
+        (gemini-companion-status-test--with-status nil
+          (should (eq (equal name ".env")
+                      (and (string-search
+                            (concat (abbreviate-file-name folder)
+                                    ".env is never told")
+                            (buffer-string))
+                           t))))))))
+
+(ert-deftest gemini-companion-status-test-never-asks-another-machine ()
+  (let* (asked
+         (file-name-handler-alist
+          (cons (cons "\\`/far:"
+                      (lambda (operation &rest args)
+                        (pcase operation
+                          ('file-remote-p "/far:")
+                          ((or 'expand-file-name 'abbreviate-file-name
+                               'file-name-as-directory 'unhandled-file-name-directory)
+                           (car args))
+                          (_ (push (cons operation args) asked) nil))))
+                file-name-handler-alist)))
+    (with-temp-buffer
+      (setq default-directory "/far:/folder/")
+      (gemini-companion-status-test--with-status
+          gemini-companion-diagnosis--checks
+        (should (equal "/far:/folder/" default-directory))
+        (should-not asked)))))
+
 (ert-deftest gemini-companion-status-test-leaves-nothing-behind ()
   (let ((timers (length timer-list)))
     (gemini-companion-status-test--with-status
