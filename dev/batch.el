@@ -39,7 +39,7 @@
 (setq native-comp-enable-subr-trampolines nil
       load-prefer-newer t
       text-quoting-style 'grave
-      package-user-dir (getenv "GC_ELPA")
+      package-user-dir (expand-file-name (getenv "GC_ELPA"))
       package-directory-list nil
       ;; Only the names matter: the lists were fetched at installation.
       package-archives '(("gnu" . "/") ("melpa" . "/")))
