@@ -29,11 +29,15 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion nil t)
 (require 'gemini-companion-settings)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
+
+;; Without the package epc it cannot be loaded, which is to be said.
+(eval-and-compile
+  (ignore-error file-missing
+    (require 'gemini-companion)))
 
 ;;;; Findings
 

@@ -28,7 +28,6 @@
 ;;; Code:
 
 (require 'button)
-(require 'gemini-companion nil t)
 (require 'gemini-companion-diagnosis)
 (require 'seq)
 (require 'subr-x)
@@ -405,7 +404,8 @@ Nil as long as that is not known; it is asked in the background."
 
 (defun gemini-companion-status--insert-roots ()
   "Insert the folders from which Gemini CLI may connect."
-  (let ((file (plist-get (gemini-companion-server-info) :discovery)))
+  (let ((file (and (fboundp 'gemini-companion-server-info)
+                   (plist-get (gemini-companion-server-info) :discovery))))
     (when file
       (gemini-companion-status--heading "Gemini CLI may connect from\n")
       (dolist (folder (gemini-companion-diagnosis-folders file))

@@ -72,6 +72,20 @@
                             (buffer-string))
                            t))))))))
 
+(ert-deftest gemini-companion-status-test-works-without-epc ()
+  (with-temp-buffer
+    (should (equal 0 (call-process
+                      (expand-file-name invocation-name invocation-directory)
+                      nil '(t nil) nil "-Q" "--batch"
+                      "-L" (file-name-directory
+                            (locate-library "gemini-companion-status.el"))
+                      "-l" "gemini-companion-status"
+                      "--eval" "(progn (gemini-companion-status)
+                                       (princ (buffer-string)))")))
+    (should (string-search "The package epc is not installed"
+                           (buffer-string)))
+    (should (string-search "Gemini CLI: " (buffer-string)))))
+
 (ert-deftest gemini-companion-status-test-never-asks-another-machine ()
   (let* (asked
          (file-name-handler-alist
