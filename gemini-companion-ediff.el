@@ -174,14 +174,14 @@ Return non-nil if it is dropped now."
   (pcase-let* ((`(,beg ,end) (gemini-companion-ediff--range n 'B))
                (range (gemini-companion-ediff--range n 'A))
                (original (with-current-buffer ediff-buffer-A
-                           (apply #'buffer-substring-no-properties range)))
+                           (apply #'gemini-companion-hunks-text range)))
                (copied (assoc n ediff-killed-diffs-alist))
                (panel (current-buffer)))
     (with-current-buffer ediff-buffer-B
       (let ((dropped (gemini-companion-hunks-at beg end)))
         (cond (dropped (gemini-companion-hunks-take-back dropped) nil)
               ((not (string= original
-                             (buffer-substring-no-properties beg end)))
+                             (gemini-companion-hunks-text beg end)))
                (gemini-companion-hunks-drop beg end original)
                t)
               ;; By Ediff's own command.

@@ -54,8 +54,14 @@
   "Return non-nil if OVERLAY is one of a dropped hunk, as it was dropped."
   (and (overlay-get overlay 'gemini-companion-proposed)
        (string= (overlay-get overlay 'gemini-companion-original)
-                (buffer-substring-no-properties (overlay-start overlay)
-                                                (overlay-end overlay)))))
+                (gemini-companion-hunks-text (overlay-start overlay)
+                                             (overlay-end overlay)))))
+
+(defun gemini-companion-hunks-text (beg end)
+  "Return the text from BEG to END, which need not be visible."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties beg end)))
 
 (defun gemini-companion-hunks-at (beg end)
   "Return the overlay of a dropped hunk between BEG and END, or nil."
@@ -68,17 +74,19 @@
   "Return where the dropped hunks are, a list in order.
 Each element is (OVERLAY FIRST COUNT): COUNT lines from the line
 FIRST on, counted in the full text, 1-based."
-  (let ((shift 0))
-    (mapcar (lambda (overlay)
-              (let* ((proposed (overlay-get overlay 'gemini-companion-proposed))
-                     (original (overlay-get overlay 'gemini-companion-original))
-                     (count (gemini-companion-hunks--lines proposed))
-                     (first (+ shift (line-number-at-pos
-                                      (overlay-start overlay) t))))
-                (setq shift (+ shift (- count (gemini-companion-hunks--lines
-                                               original))))
-                (list overlay first count)))
-            (gemini-companion-hunks-dropped))))
+  (save-restriction
+    (widen)
+    (let ((shift 0))
+      (mapcar
+       (lambda (overlay)
+         (let* ((proposed (overlay-get overlay 'gemini-companion-proposed))
+                (original (overlay-get overlay 'gemini-companion-original))
+                (count (gemini-companion-hunks--lines proposed))
+                (first (+ shift (line-number-at-pos (overlay-start overlay)))))
+           (setq shift (+ shift (- count (gemini-companion-hunks--lines
+                                          original))))
+           (list overlay first count)))
+       (gemini-companion-hunks-dropped)))))
 
 (defun gemini-companion-hunks--lines (text)
   "Return how many lines TEXT has; the last one may be without an end."
@@ -127,7 +135,7 @@ LINE, 1-based, is not in a dropped hunk."
   "Put ORIGINAL, text of the original, in place of BEG to END.
 What was there is kept, to be taken back."
   (let ((overlay (make-overlay beg end nil nil 'rear-advance))
-        (proposed (buffer-substring-no-properties beg end)))
+        (proposed (gemini-companion-hunks-text beg end)))
     (overlay-put overlay 'gemini-companion-proposed proposed)
     (overlay-put overlay 'gemini-companion-original original)
     (if (string-empty-p original)

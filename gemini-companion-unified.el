@@ -159,7 +159,9 @@ The value is a plist; see `gemini-companion-view--kinds'."
                                    (gemini-companion-diff-name diff)))
     (let ((diff-default-read-only t)
           (diff-update-on-the-fly nil))
-      (gemini-companion-unified-mode))
+      ;; A hook of the person's may fail; that is no reason to show no review.
+      (with-demoted-errors "Mode for the review: %S"
+        (gemini-companion-unified-mode)))
     (buffer-disable-undo)
     (setq default-directory (buffer-local-value 'default-directory original)
           gemini-companion-unified--original original)
@@ -530,7 +532,7 @@ that were dropped."
                           'gemini-companion-unified--original
                           gemini-companion-unified--diff))
                (text (with-current-buffer original
-                       (buffer-substring-no-properties
+                       (gemini-companion-hunks-text
                         (gemini-companion-hunks-line-position old)
                         (gemini-companion-hunks-line-position
                          (+ old old-count)))))

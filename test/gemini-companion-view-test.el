@@ -189,6 +189,83 @@
                              (buffer-name (window-buffer window)))
                            (window-list))))))
 
+(ert-deftest gemini-companion-view-sends-what-is-hidden-by-narrowing ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
+      (let* ((gemini-companion-review-view view)
+             (diff (gemini-companion-test-show "a" "one\n2\n3\nfour\n")))
+        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          (narrow-to-region 5 7))
+        (with-current-buffer (window-buffer)
+          (gemini-companion-view-test-toggle-all view)
+          (should (equal "1\n2\n3\n4\n"
+                         (gemini-companion-diff-proposal-text diff)))
+          (gemini-companion-view-test-toggle-all view)
+          (gemini-companion-diff-accept))
+        (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes))))))
+
+(defun gemini-companion-view-test-state ()
+  "Return what a review must leave as it is, all over Emacs."
+  (let (values)
+    (mapatoms
+     (lambda (symbol)
+       (when (and (default-boundp symbol)
+                  (or (and (custom-variable-p symbol)
+                           (string-match-p "\\`\\(?:ediff\\|diff\\)-"
+                                           (symbol-name symbol)))
+                      (memq symbol '(kill-buffer-hook pre-command-hook
+                                     post-command-hook after-change-functions
+                                     window-configuration-change-hook
+                                     minor-mode-overriding-map-alist
+                                     ediff-quit-hook ediff-cleanup-hook
+                                     ediff-session-registry))))
+         (push (cons symbol (default-value symbol)) values))))
+    (list (sort values (lambda (a b) (string< (car a) (car b))))
+          (length timer-list) (length timer-idle-list) (process-list)
+          (sort (mapcar #'buffer-name (buffer-list)) #'string<))))
+
+(ert-deftest gemini-companion-view-leaves-nothing-behind ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
+      (find-file (expand-file-name "a" folder))
+      (let* ((gemini-companion-review-view view)
+             (ediff-window-setup-function #'ediff-setup-windows-multiframe)
+             (temporary-file-directory folder)
+             (state (progn
+                      ;; Emacs makes buffers of its own at the first one.
+                      (gemini-companion-test-show "a" "one\n2\n")
+                      (gemini-companion-diff-reject)
+                      (gemini-companion-view-test-state))))
+        (gemini-companion-test-show "a" "one\n2\n")
+        (with-current-buffer (window-buffer)
+          (gemini-companion-view-test-toggle-all view)
+          (gemini-companion-review-switch-view))
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review-switch-view))
+        (gemini-companion-diff-reject)
+        (should (equal state (gemini-companion-view-test-state)))
+        (should (equal '("a") (directory-files folder nil "\\`[^.]")))
+        (with-current-buffer "a"
+          (should-not (overlays-in (point-min) (point-max)))
+          (should-not gemini-companion-review-mode))))))
+
+(ert-deftest gemini-companion-view-proposal-is-nobody-s-file ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((diff (gemini-companion-test-show "a" "2\n"))
+          (create-lockfiles t)
+          asked)
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine")
+        (should-not buffer-file-name)
+        (should-not buffer-auto-save-file-name))
+      (cl-letf (((symbol-function 'map-y-or-n-p)
+                 (lambda (prompter _act buffers &rest _)
+                   (setq asked (seq-filter prompter buffers))
+                   0)))
+        (save-some-buffers))
+      (should-not (memq (gemini-companion-diff-proposal-buffer diff) asked))
+      (should (equal '("a") (directory-files folder nil "\\`[^.]\\|#"))))))
+
 (ert-deftest gemini-companion-view-undo-takes-a-hunk-back ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
