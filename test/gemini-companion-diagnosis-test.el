@@ -109,7 +109,9 @@ It is HOME and TMPDIR, too."
                    (("TMPDIR=" "TMP=/b") . "/b") (("TEMP=/c") . "/c")))
     (should (equal expected
                    (gemini-companion-diagnosis--tmpdir
-                    (lambda (name) (getenv-internal name environment)))))))
+                    (lambda (name)
+                      (let ((process-environment environment))
+                        (getenv-internal name))))))))
 
 (ert-deftest gemini-companion-diagnosis-test-tells-files-of-others ()
   (gemini-companion-diagnosis-test--with-folder folder
