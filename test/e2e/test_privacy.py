@@ -109,3 +109,20 @@ def test_pause_takes_everything_back_at_once(world: World, scratch: Scratch) -> 
     emacs.eval("(gemini-companion-pause)")
     emacs.tell("(forward-line)")
     assert cli.context()["activeFile"]["path"] == str(file)
+
+
+def test_projects_keep_what_they_say(world: World, scratch: Scratch) -> None:
+    plain = scratch.file("a.txt", "1\n")
+    ignored = scratch.file("build/b.txt", "2\n")
+    kept = scratch.file("kept/c.txt", "3\n")
+    scratch.file(".geminiignore", "/build/\n")
+    scratch.file("kept/.dir-locals.el", "((nil . ((gemini-companion-share . nil))))\n")
+    emacs, _, cli = world.pair(ignored, kept, plain)
+    only = {"activeFile": {"path": str(plain), "cursor": {"line": 1, "character": 1}}}
+    assert cli.context() == only
+
+    emacs.tell(f'(with-current-buffer (find-file-noselect "{scratch.project}'
+               '/.geminiignore") (insert "*.txt\\n") (save-buffer)'
+               ' (kill-buffer))')  # fmt: skip
+    emacs.tell("(forward-char)")
+    assert cli.context() == {}
