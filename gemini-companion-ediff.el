@@ -77,8 +77,10 @@ signal its error."
         (switch-to-buffer-obey-display-actions nil)
         ;; Side windows and dedicated ones make room too.
         (ignore-window-parameters t)
-        ;; A null character would make them binary.
-        (ediff-actual-diff-options (concat "--text " ediff-actual-diff-options))
+        ;; A null character would make them binary; and the hunks are those
+        ;; of the unified diff, also where lines occur twice.
+        (ediff-actual-diff-options (concat "--text --horizon-lines=3 "
+                                           ediff-actual-diff-options))
         panel)
     (condition-case problem
         (gemini-companion-windows-in-frame
