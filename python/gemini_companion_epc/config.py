@@ -50,7 +50,7 @@ class Config:
     """How long Emacs may take to answer close-diff."""
     busy_check: float = 5
     """Seconds between looks for the files while the person works."""
-    idle_check: float = 60
+    idle_check: float = 15
     """The same while nothing happens."""
     keep_alive: float = 10
     """An idle connection lives this long.

@@ -71,6 +71,7 @@ class Server:
         self._is_retiring = False
         self._hurry = asyncio.Event()
         self._restored = 0.0
+        self._restoring: asyncio.TimerHandle | None = None
         if is_busy:
             self._emacs.warn(
                 f"Port {config.port} is taken, now it is {self._port}; "
@@ -220,9 +221,11 @@ class Server:
     def context_update(self, context: IdeContext) -> None:
         """Take the files that are open in Emacs."""
         self._ide.broadcast(context)
-        now = asyncio.get_running_loop().time()
-        if now - self._restored > self._config.busy_check:
-            self._restore_files()
+        if self._restoring is None:
+            loop = asyncio.get_running_loop()
+            self._restoring = loop.call_at(
+                self._restored + self._config.busy_check, self._restore_files
+            )
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Take the folders of the open projects."""
@@ -245,6 +248,7 @@ class Server:
     def _restore_files(self) -> None:
         """Bring back what a cleaner of temporary files took."""
         self._restored = asyncio.get_running_loop().time()
+        self._restoring = None
         if self._stop.is_set():
             return
         self._emacs.folder.restore()
@@ -307,6 +311,6 @@ def _abandon_after(limit: float) -> None:
 
 def _abandon() -> None:
     """Leave what still hangs; all that matters has been done."""
-    logger.warning("What still hung was abandoned")
+    logger.info("What still hung is abandoned")
     logging.shutdown()
     os._exit(0)
