@@ -251,6 +251,11 @@ class Ide:
     def _settle(self, diff: Diff, outcome: Outcome) -> None:
         session = self._sessions[diff.session_id]
         self._take_out(session, diff)
+        now = asyncio.get_running_loop().time()
+        session.settled = {
+            path: until for path, until in session.settled.items() if until > now
+        }
+        session.settled[diff.path] = now + self._config.cancel_window
         session.notify(outcome, diff.id)
 
     def _put_in(self, session: Session, diff: Diff) -> None:
@@ -312,11 +317,14 @@ class Ide:
         It sends no closeDiff for the interrupted one and holds back the next
         openDiff, so the first sign is the closeDiff of a path not open here.
         """
+        now = asyncio.get_running_loop().time()
+        if session.settled.get(path, now) > now:
+            # It crossed the outcome of its own diff.
+            return
         for diff in list(session.diffs.values()):
             self._take_out(session, diff)
             self._dismiss(diff, "lost")
             session.notify(Rejected(diff.path))
-            now = asyncio.get_running_loop().time()
             session.interrupted[path] = now + self._config.cancel_window
 
     def _is_interrupted(self, session: Session, path: str) -> bool:

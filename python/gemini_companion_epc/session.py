@@ -31,6 +31,7 @@ class Session:
         self.search: asyncio.Task[None] | None = None
         self.diffs: dict[str, Diff] = {}
         self.interrupted: dict[str, float] = {}
+        self.settled: dict[str, float] = {}
         self.context: bytes | None = None
         self.outcomes: deque[tuple[int, bytes]] = deque()
         self.flushed = asyncio.Event()

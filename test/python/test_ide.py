@@ -261,6 +261,20 @@ def test_a_client_that_ctrl_c_left_waiting_is_freed() -> None:
     _run(scene)
 
 
+def test_a_close_that_crosses_its_outcome_ends_no_other_diff() -> None:
+    async def scene(room: Room) -> None:
+        session, _ = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.open_diff(session, "/b", "y")
+        room.ide.reject(room.emacs.opened[0].id)
+        assert await room.ide.close_diff(session, "/a") is None
+        assert list(session.diffs) == ["/b"]
+        assert await room.ide.close_diff(session, "/c") is None
+        assert list(session.diffs) == []
+
+    _run(scene)
+
+
 def test_a_later_proposal_is_not_part_of_an_interrupted_one() -> None:
     async def scene(room: Room) -> None:
         session, _ = room.session()
