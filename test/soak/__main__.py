@@ -225,6 +225,10 @@ class Soak:
         for cli in self._clis:
             await cli.open_some()
         await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-diffs)))")
+        for cli in self._clis:
+            # Nobody is there when it looks for the next stream.
+            assert cli.session is not None
+            cli.session.is_leaving = True
         await emacs.eval("(progn (gemini-companion-mode 0) (soak-rest) nil)")
         await self._holds("the server is gone", lambda: not self._servers(emacs))
         for cli in self._clis:
@@ -232,7 +236,6 @@ class Soak:
             assert session is not None
             for diff in session.open_diffs():
                 self.log.problem(f"{diff.path}: open after the server has stopped")
-            session.is_leaving = True
             session.lose("server stopped")
         await self._nothing_is_left(emacs)
         await emacs.eval("(gemini-companion-mode)")
