@@ -49,7 +49,7 @@ def build(tools: Tools) -> None:
     """Compile the package as it is installed."""
     shutil.rmtree(PACKAGE, ignore_errors=True)
     PACKAGE.mkdir(parents=True)
-    for file in (*ROOT.glob("*.el"), *HERE.glob("*.el")):
+    for file in (*ROOT.glob("gemini-companion*.el"), *HERE.glob("*.el")):
         shutil.copy(file, PACKAGE)
     shutil.copytree(
         ROOT / "python",

@@ -131,18 +131,10 @@ app.get('/mcp', async (request, response) => {
   const known = transports.get(request.headers['mcp-session-id']);
   if (known) {
     await known.handleRequest(request, response);
-    notifyOne(known);
   } else {
     response.status(400).send('No valid session');
   }
 });
-
-function notifyOne(transport) {
-  const params = context;
-  transport
-    .send({ jsonrpc: '2.0', method: 'ide/contextUpdate', params })
-    .catch(() => {});
-}
 
 let port;
 const listening = app.listen(0, '127.0.0.1', () => {

@@ -95,7 +95,7 @@ class Stream:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._changed = asyncio.Event()
+        self._waiting: asyncio.Future[bool] | None = None
         self._ending = False
         self._context: bytes | None = None
         self.closed = asyncio.Event()
@@ -103,14 +103,29 @@ class Stream:
     async def next(self, silence: float) -> bytes | None:
         """Return what to write next, a comment after SILENCE, None at the end."""
         while True:
-            self._changed.clear()
             event = self._pending()
             if event is not None or self._ending:
                 return event
-            try:
-                await asyncio.wait_for(self._changed.wait(), silence)
-            except asyncio.TimeoutError:
+            if not await self._wait(silence):
                 return COMMENT
+
+    async def _wait(self, silence: float) -> bool:
+        """Return whether `wake` was called within SILENCE seconds.
+
+        A task less than with `asyncio.wait_for`, and the client is told sooner.
+        """
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        timer = loop.call_later(silence, self._go_on, False)
+        try:
+            return await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def _go_on(self, is_changed: bool) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(is_changed)
 
     def written(self, event: bytes) -> None:
         """Forget EVENT, which has left; a stream that was replaced keeps it."""
@@ -124,12 +139,12 @@ class Stream:
 
     def wake(self) -> None:
         """Look again at what there is to write."""
-        self._changed.set()
+        self._go_on(True)
 
     def end(self) -> None:
         """End the stream gracefully once everything is written."""
         self._ending = True
-        self._changed.set()
+        self.wake()
 
     def _pending(self) -> bytes | None:
         session = self._session

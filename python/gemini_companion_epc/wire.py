@@ -197,7 +197,8 @@ class Handler(EPCHandler):
             logger.exception("A call of Emacs failed")
             self._send("return-error", uid, "The server failed; see its log")
         else:
-            self._send("return", uid, True)
+            # The thread that writes would hold up what the call has set off.
+            self.server.loop.call_soon(self._send, "return", uid, True)
 
     def _receive_return(self, uid: int, rest: list[Sexp]) -> None:
         with suppress(BaseRemoteError):  # nobody waits for it any more
