@@ -73,11 +73,13 @@ it; of a new file it is empty."
     (insert-file-contents file))
   (let* ((ascii (= (position-bytes (point-max)) (point-max)))
          (latin (not (or ascii (gemini-companion-look--odd-bytes-p))))
-         (bom (gemini-companion-look--replace "\\`\uFEFF" ""))
+         (bom (eq ?\uFEFF (char-after (point-min))))
          (returns (gemini-companion-look--replace "\r\n" "\n"))
          (raw (and (not ascii)
                    (gemini-companion-look--replace
                     (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"))))
+    (when bom
+      (delete-region (point-min) (1+ (point-min))))
     (unless (or bom returns raw)
       (setq gemini-companion-look-file file))
     (append (and raw (list (if latin "latin-1 file" "not UTF-8")))

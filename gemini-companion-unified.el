@@ -232,7 +232,7 @@ if each of them is small or there for something else."
           (end (+ (float-time) gemini-companion-unified--wait)))
       (while (and (process-live-p process) (< (float-time) end))
         ;; No timer may run meanwhile.
-        (accept-process-output process 0.05 nil 1))
+        (accept-process-output process 0.005 nil 1))
       (unless (process-live-p process)
         (gemini-companion-unified--take process)))))
 
