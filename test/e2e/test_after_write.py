@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a buffer does when the CLI has written its file."""
+
+from harness.model import replace, say
+from harness.scratch import Scratch
+from harness.world import World
+
+HIGHLIGHTED = """
+(with-current-buffer "a.txt"
+  (seq-find (lambda (overlay)
+              (and (eq 'gemini-companion-changed (overlay-get overlay 'face))
+                   (equal "zwei\\n" (buffer-substring (overlay-start overlay)
+                                                     (overlay-end overlay)))))
+            (overlays-in (point-min) (point-max))))
+"""
+
+
+def test_changed_lines_are_highlighted_for_a_moment(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    extra = "(setq gemini-companion-after-write 'pulse)"
+    emacs, reviews, cli = world.pair(file, extra=extra)
+    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
+
+    emacs.keys("C-c", "C-c")
+
+    emacs.holds(HIGHLIGHTED)
+    emacs.holds(f"(not {HIGHLIGHTED})")
+    cli.wait_for("all done")
+
+
+def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+    emacs, reviews, cli = world.pair(file)
+    emacs.keys("M-<")
+    emacs.terminal.text("mine ")
+    emacs.holds('(buffer-modified-p (get-buffer "a.txt"))')
+    reviews.proposed(cli, file, replace(file, "9", "nine"), say("all done"))
+    assert "unsaved changes here" in emacs.screen()
+
+    emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for("gemini-companion-merge merges them")
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-merge")
+    emacs.keys("Enter")
+
+    emacs.terminal.wait_for("Merged; not saved yet")
+    text = emacs.value('(with-current-buffer "a.txt" (buffer-string))')
+    assert text == "mine 1\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    cli.wait_for("all done")
+    emacs.keys("C-x", "C-s")
+    emacs.holds('(not (buffer-modified-p (get-buffer "a.txt")))')
+    assert file.read_text() == text
