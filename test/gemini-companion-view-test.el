@@ -282,6 +282,24 @@
                                     "x"))
                              '("^-$" "^-b$")))))))
 
+(ert-deftest gemini-companion-view-names-the-keys-as-the-person-has-them ()
+  (let ((map gemini-companion-review-mode-map))
+    (unwind-protect
+        (progn
+          (define-key map (kbd "C-c C-k") nil)
+          (define-key map (kbd "<f8>") #'gemini-companion-diff-reject)
+          (dolist (view '(ediff diff))
+            (gemini-companion-test-with-reviews '(("a" "1\n"))
+              (let* ((gemini-companion-review-view view)
+                     (diff (gemini-companion-test-show "a" "2\n"))
+                     (header (cadr (buffer-local-value
+                                    'header-line-format
+                                    (gemini-companion-diff-main diff)))))
+                (should (string-match-p "C-c C-c accept  <f8> reject"
+                                        header))))))
+      (define-key map (kbd "<f8>") nil)
+      (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
+
 (ert-deftest gemini-companion-view-undo-takes-a-hunk-back ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
