@@ -50,6 +50,7 @@ Gemini CLI takes an Enter that follows at once for a part of the paste.")
 (defconst gemini-companion-prompt--most-looks 30
   "How often it is looked before Enter is given up.")
 
+(defvar term-raw-map)
 (defvar vterm-copy-mode)
 
 ;;;; Text
@@ -71,22 +72,30 @@ Lines end as terminals paste them; other control characters go."
 ;;;; Typing
 
 (defun gemini-companion-prompt--process (session)
-  "Return the process of the terminal buffer with SESSION in it, or nil.
-Nil too if the terminal stands still for the person to copy from."
+  "Return the process of the terminal buffer with SESSION in it, or nil."
   (when-let* ((buffer (gemini-companion-session-terminal session))
               (process (get-buffer-process buffer)))
     (with-current-buffer buffer
       (and (process-live-p process)
-           (derived-mode-p 'vterm-mode 'eat-mode 'term-mode)
-           (not (bound-and-true-p vterm-copy-mode))
+           (gemini-companion-prompt--takes-keys-p)
            process))))
+
+(defun gemini-companion-prompt--takes-keys-p ()
+  "Return non-nil if the current buffer is a terminal that is followed.
+Some stand still for the person to copy from, or to edit a line."
+  (cond ((derived-mode-p 'vterm-mode)
+         (not (bound-and-true-p vterm-copy-mode)))
+        ((derived-mode-p 'term-mode)
+         (eq (current-local-map) (bound-and-true-p term-raw-map)))
+        ((derived-mode-p 'eat-mode) t)))
 
 (defun gemini-companion-prompt-type (session text &optional submit)
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
 Return non-nil if TEXT was typed, nil if SESSION runs in no
-terminal of this Emacs.  Enter is pressed later, once TEXT is to
-be seen there.  Control characters are left out, but for newlines and
-tabs.  TEXT may have 65,536 characters."
+terminal of this Emacs, or in one that stands still.  Enter is
+pressed later, once TEXT is to be seen there.  Control characters
+are left out, but for newlines and tabs.  TEXT may have 65,536
+characters."
   (when-let* ((process (gemini-companion-prompt--process session)))
     (when (< gemini-companion-prompt--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"

@@ -68,6 +68,19 @@ def test_typed_text_is_what_the_model_is_asked(
     ]
 
 
+def test_terminal_that_stands_still_is_not_typed_into(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = world.emacs(scratch.file("a.txt", "one\n"))
+    cli = world.gemini_inside(emacs, START_TERM, "*terminal*")
+
+    emacs.eval('(with-current-buffer "*terminal*" (term-line-mode))')
+    assert emacs.eval(TYPE.format('"some words"', "t")) == "nil"
+    emacs.eval('(with-current-buffer "*terminal*" (term-char-mode))')
+    assert emacs.eval(TYPE.format('"other words"', "nil")) == "t"
+    assert "some words" not in cli.wait_for("other words")
+
+
 def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs = world.emacs(file)
