@@ -35,7 +35,7 @@
 ;;
 ;; This file wires the others together, and nothing else knows them all:
 ;; -context (what the person works on), -roots (from where Gemini CLI may
-;; connect), -diff (proposals and their outcome), -list (those that wait),
+;; connect), -diff (proposals and their outcome), -outcome (those not told yet), -list (those that wait),
 ;; -reason (why one was rejected), -auto (those accepted unseen), -stale
 ;; (those that are pointless), -view (how they look), -reconcile (buffers of
 ;; written files), -session (the connected CLIs), -run (starts one here), -hint
@@ -50,11 +50,12 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hint)
 (require 'gemini-companion-install)
-(require 'gemini-companion-privacy)
-(require 'gemini-companion-list)
-(require 'gemini-companion-reason)
 (require 'gemini-companion-lighter)
+(require 'gemini-companion-list)
 (require 'gemini-companion-menu)
+(require 'gemini-companion-outcome)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-reason)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
@@ -93,12 +94,6 @@
   "Non-nil while Gemini CLI is told nothing of what you work on.
 Set by `gemini-companion-pause'.")
 
-(defconst gemini-companion--most-untold 50
-  "How many outcomes are kept that no CLI may ever take.")
-
-(defvar gemini-companion--untold nil
-  "Diffs whose outcome has not left for the CLI, the last one first.")
-
 ;;;; Wiring
 
 (setq gemini-companion-server-reviews-function
@@ -116,19 +111,9 @@ Set by `gemini-companion-pause'.")
 
 (defun gemini-companion--former-methods ()
   "Return what a server may call while another takes its place."
-  `((open-diff . ,#'gemini-companion--open-late)
-    (close-diff . ,#'gemini-companion--close-late)
+  `((open-diff . ,#'gemini-companion-outcome-open-late)
+    (close-diff . ,#'gemini-companion-outcome-close-late)
     (outcome-told . ,#'gemini-companion--outcome-told)))
-
-(defun gemini-companion--open-late (&rest args)
-  "Open a diff with ARGS, and hand it to the new server."
-  (apply #'gemini-companion-diff-open args)
-  (gemini-companion--adopt (car (last (gemini-companion-diffs)))))
-
-(defun gemini-companion--close-late (id reason)
-  "Close the diff ID for REASON; the new server, which has it too, forgets it."
-  (prog1 (gemini-companion-diff-close id reason)
-    (gemini-companion-server-call 'drop-diff id)))
 
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."
@@ -150,46 +135,11 @@ Set by `gemini-companion-pause'.")
   (display-warning 'gemini-companion message)
   t)
 
-(defun gemini-companion--tell-outcome (diff)
-  "Tell the server how DIFF ended.
-Keep that until it has left for the CLI, as the server may die."
-  (setq gemini-companion--untold
-        (seq-take (cons diff gemini-companion--untold)
-                  gemini-companion--most-untold))
-  (gemini-companion--send-outcome diff))
-
 (defun gemini-companion--outcome-told (id)
   "Note that the outcome of the diff ID has left for its CLI."
   (gemini-companion-reason-told id)
-  (setq gemini-companion--untold
-        (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
-                    gemini-companion--untold))
+  (gemini-companion-outcome-told id)
   t)
-
-(defun gemini-companion--send-outcome (diff)
-  "Send the server, if there is one, the outcome of DIFF."
-  (let ((id (gemini-companion-diff-id diff)))
-    (if (eq (gemini-companion-diff-state diff) 'accepted)
-        (gemini-companion-server-call
-         'diff-accepted id (gemini-companion-diff-accepted-text diff))
-      (gemini-companion-server-call 'diff-rejected id))))
-
-(defun gemini-companion--hand-over (how)
-  "Hand a server that is ready HOW the diffs of the one before.
-And the outcomes that died with that one; one that retires tells
-them itself."
-  (let ((untold (and (memq how '(recovered resumed))
-                     (reverse gemini-companion--untold))))
-    (mapc #'gemini-companion--adopt (append untold (gemini-companion-diffs)))
-    (mapc #'gemini-companion--send-outcome untold)))
-
-(defun gemini-companion--adopt (diff)
-  "Hand DIFF to the server, which did not open it."
-  (gemini-companion-server-call
-   'adopt-diff (gemini-companion-diff-id diff)
-   (plist-get (gemini-companion-diff-session diff) :id)
-   (gemini-companion-diff-file-path diff)
-   (gemini-companion-diff-proposal diff)))
 
 (defun gemini-companion--roots ()
   "Return the roots of this Emacs, without what is hidden."
@@ -326,7 +276,7 @@ Not if it had to ask: that is for a moment when somebody wants it."
            gemini-companion-last-problem (error-message-string problem))
      (signal (car problem) (cdr problem))))
   (gemini-companion-diff-start #'gemini-companion-view-show
-                               #'gemini-companion--tell-outcome
+                               #'gemini-companion-outcome-tell
                                #'gemini-companion-auto-take)
   (gemini-companion-stale-start)
   (gemini-companion-context-start #'gemini-companion--tell-context
@@ -355,6 +305,7 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-reason-stop)
   (gemini-companion-auto-stop)
   (gemini-companion-windows-forget)
+  (gemini-companion-outcome-forget)
   (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
     (remove-hook hook function))
   (gemini-companion-context-stop)
@@ -364,7 +315,6 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-privacy-forget)
   (gemini-companion-session-forget)
   (setq gemini-companion--told nil
-        gemini-companion--untold nil
         gemini-companion--directory nil))
 
 (defun gemini-companion--ready (how)
@@ -372,7 +322,7 @@ Their views go at once if NOW is non-nil."
 HOW is `started', `restarted', `resumed' or `recovered'."
   (gemini-companion-terminal-export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
-  (gemini-companion--hand-over how)
+  (gemini-companion-outcome-hand-over how)
   (setq gemini-companion--told nil)
   (when (eq how 'recovered)
     (gemini-companion--say-recovered))
