@@ -533,8 +533,10 @@ The next snapshot would be too late: some modes end the selection."
     (gemini-companion-context--look-at-active)))
 
 (defun gemini-companion-context--focus (buffer)
-  "Note that BUFFER is selected now."
-  (when (gemini-companion-context--visited buffer)
+  "Note that BUFFER is selected now.
+Nothing is new when the person comes back to the active file."
+  (when (and (gemini-companion-context--visited buffer)
+             (not (eq buffer gemini-companion-context--active)))
     (setq gemini-companion-context--order
           (cons (cons buffer (gemini-companion-context--next-timestamp))
                 (assq-delete-all buffer gemini-companion-context--order))

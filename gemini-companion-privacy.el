@@ -43,7 +43,8 @@
     "/\\.env[^/]*\\'" "\\.env\\'"
     "/id_\\(?:rsa\\|dsa\\|ecdsa\\|ed25519\\)[^/]*\\'"
     "\\.\\(?:pem\\|key\\|ppk\\|p12\\|pfx\\|jks\\|keystore\\|kdbx?\\)\\'"
-    "/\\.\\(?:ssh\\|gnupg\\|password-store\\|aws\\|kube\\)/" "\\`/dev/shm/"
+    "/\\.\\(?:ssh\\|gnupg\\|password-store\\|aws\\|kube\\|docker\\)/"
+    "/pass\\.[[:alnum:]]\\{13\\}/"
     gemini-companion-auth-source-p gemini-companion-password-store-p
     authinfo-mode pass-view-mode)
   "Files that Gemini CLI is never told of, with nothing of what is in them.

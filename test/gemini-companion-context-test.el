@@ -101,6 +101,15 @@
         (should (equal "one" (plist-get active :selected-text)))
         (should (equal 4 (plist-get active :character)))))))
 
+(ert-deftest gemini-companion-context-is-the-same-after-a-look-elsewhere ()
+  (gemini-companion-context-test-with '(("a" "1"))
+    (find-file (expand-file-name "a" folder))
+    (let ((before (gemini-companion-context-snapshot)))
+      (switch-to-buffer "*scratch*")
+      (should (equal before (gemini-companion-context-snapshot)))
+      (switch-to-buffer "a")
+      (should (equal before (gemini-companion-context-snapshot))))))
+
 (ert-deftest gemini-companion-context-keeps-the-order-over-a-change-of-mode ()
   (gemini-companion-context-test-with '(("a" "1") ("b" "2"))
     (dolist (name '("a" "b" "a" "b"))

@@ -28,7 +28,8 @@
 				     (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local"
 						     ".ENV" "prod.env" "id_rsa" "id_ed25519" "server.pem"
 						     "tls.key" "keys.kdbx" ".ssh/config" ".npmrc"
-						     ".pgpass" "pass.asc")))
+						     ".pgpass" "pass.asc"
+                    "pass.aB3dE5gH7jK9m/xyz-mail.txt")))
 				       (should (equal secret
 						      (apply #'gemini-companion-privacy-test-hidden
 							     "environment.el" "keyboard.py" "envelope"
