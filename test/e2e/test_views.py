@@ -76,6 +76,21 @@ def test_hunk_dropped_by_key_in_ediff_is_not_written(
     assert written == OLD.replace("\n20\n", "\ntwenty\n")
 
 
+def test_accepting_with_all_hunks_dropped_leaves_the_file(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, cli = proposed(world, scratch)
+    emacs.keys("x", "n", "x")
+    emacs.terminal.wait_for("2 of 2 hunks dropped")
+
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert (scratch.project / "a.txt").read_text() == OLD
+    assert reviews.paths() == []
+    cli.is_free()
+
+
 def test_view_changes_by_key_and_windows_come_back(
     world: World, scratch: Scratch
 ) -> None:
