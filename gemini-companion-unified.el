@@ -242,33 +242,43 @@ if each of them is small or there for something else."
     (user-error "Cannot find the program %s; install it or customize \
 `diff-command'"
                 diff-command))
-  (let* ((diff gemini-companion-diff-here)
-         (file (abbreviate-file-name (gemini-companion-diff-file-path diff)))
-         (default-directory "/")
-         (original gemini-companion-unified--original)
+  (let* ((original gemini-companion-unified--original)
          (verbatim (buffer-local-value 'gemini-companion-look-file original))
          (old (or verbatim (gemini-companion-unified--file original)))
          (new (gemini-companion-unified--file
-               (gemini-companion-diff-proposal-buffer diff)))
+               (gemini-companion-diff-proposal-buffer
+                gemini-companion-diff-here)))
          (out (make-temp-file "gemini-companion-"))
-         ;; Not by a pipe, as a garbage collection would come with each
-         ;; piece of it.
-         (command (format "%s --text -u --label %s --label %s %s %s >%s"
-                          (shell-quote-argument diff-command)
-                          (shell-quote-argument (concat file "\tas it is"))
-                          (shell-quote-argument (concat file "\tproposed"))
-                          (shell-quote-argument old)
-                          (shell-quote-argument new)
-                          (shell-quote-argument out)))
+         (command (gemini-companion-unified--command old new out))
+         (default-directory "/")
          (process (make-process
                    :name "gemini-companion-diff" :noquery t
                    :connection-type 'pipe
-                   :command (list shell-file-name shell-command-switch command)
+                   :command command
                    :sentinel (lambda (process _event)
                                (gemini-companion-unified--take process)))))
     (process-put process :files (cons out (remq verbatim (list old new))))
     (process-put process :view buffer)
     process))
+
+(defun gemini-companion-unified--command (old new out)
+  "Return the command that writes how the files OLD and NEW differ to OUT.
+It writes to a file, as a garbage collection would come with each
+piece that is read from a pipe."
+  (let ((file (abbreviate-file-name (gemini-companion-diff-file-path
+                                     gemini-companion-diff-here)))
+        ;; The person's own shell may quote in another way.
+        (posix (file-executable-p "/bin/sh")))
+    (list (if posix "/bin/sh" shell-file-name)
+          (if posix "-c" shell-command-switch)
+          (concat (and posix "exec ")
+                  (mapconcat #'shell-quote-argument
+                             (list diff-command "--text" "-u"
+                                   "--label" (concat file "\tas it is")
+                                   "--label" (concat file "\tproposed")
+                                   old new)
+                             " ")
+                  " >" (shell-quote-argument out)))))
 
 (defun gemini-companion-unified--file (buffer)
   "Write the full text of BUFFER to a new private file, and return its name."
