@@ -237,9 +237,7 @@ Return non-nil if it is dropped now."
           (remove-hook 'ediff-quit-hook
                        #'gemini-companion-diff--buffer-killed t)
           (gemini-companion-diff-forsake)
-          ;; The person's own hooks run in there.
-          (with-demoted-errors "Ending the review: %S"
-            (ediff-really-quit nil))))
+          (gemini-companion-ediff--quit)))
       (gemini-companion-windows-restore layout)
       ;; Ediff clears the echo area.
       (when said
@@ -247,6 +245,22 @@ Return non-nil if it is dropped now."
           (message "%s" said)))
       (mapc #'gemini-companion-diff-discard buffers)
       (gemini-companion-ediff--forget-registry))))
+
+(defun gemini-companion-ediff--quit ()
+  "End the session of the control panel, which is current.
+The person's own hooks run in there, and many kill what was
+compared; a review that goes on still needs that."
+  (let ((ediff-keep-variants t)
+        (buffers (seq-filter #'buffer-live-p
+                             (list ediff-buffer-A ediff-buffer-B))))
+    (dolist (buffer buffers)
+      (with-current-buffer buffer
+        (add-hook 'kill-buffer-query-functions #'ignore nil t)))
+    (with-demoted-errors "Ending the review: %S"
+      (ediff-really-quit nil))
+    (dolist (buffer buffers)
+      (with-current-buffer buffer
+        (remove-hook 'kill-buffer-query-functions #'ignore t)))))
 
 (defun gemini-companion-ediff--session-buffers (panel)
   "Return PANEL and the auxiliary buffers of its Ediff session."

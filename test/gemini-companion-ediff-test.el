@@ -219,4 +219,25 @@
                      outcomes))
       (should (equal layout (gemini-companion-test-layout))))))
 
+(ert-deftest gemini-companion-ediff-outlives-hooks-that-kill-what-was-compared ()
+  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "b\n"))
+    (let* ((ediff-keep-variants nil)
+           (ediff-cleanup-hook (list (lambda () (ediff-janitor nil nil))))
+           (diff (gemini-companion-test-show "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-main diff)
+        (gemini-companion-review-switch-view))
+      (should (eq 'shown (gemini-companion-diff-state diff)))
+      (with-current-buffer (gemini-companion-diff-main diff)
+        (gemini-companion-review-switch-view))
+      (gemini-companion-diff-open 2 '(:id "two") (expand-file-name "b" folder)
+                                  "B\n")
+      (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
+      (should (eq 'pending (gemini-companion-diff-state diff)))
+      (should-not (memq #'ignore
+                        (buffer-local-value
+                         'kill-buffer-query-functions
+                         (gemini-companion-diff-proposal-buffer diff))))
+      (gemini-companion-diff-accept diff)
+      (should (equal '((1 accepted "new\n")) outcomes)))))
+
 ;;; gemini-companion-ediff-test.el ends here
