@@ -49,10 +49,9 @@ changes from one to the other.
 Nil means no reviews: Gemini CLI is not offered them, and asks in
 its terminal as it does without an editor; it still knows what you
 work on.  A Gemini CLI that is connected asks once what it is
-offered, so a change to or from nil needs \\[gemini-companion-restart] \
-and then
-\"/ide disable\" and \"/ide enable\" in it; until then, answer in
-its terminal.  The other changes hold from the next review on."
+offered, so a change to or from nil needs \"/ide disable\" in it,
+\\[gemini-companion-restart], and \"/ide enable\"; until then,
+answer in its terminal.  The other changes hold from the next review on."
   :type '(choice (const :tag "Ediff" ediff)
                  (const :tag "Unified diff" diff)
                  (const :tag "No reviews, only context" nil))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Without reviews Gemini CLI asks in its terminal, and knows the context."""
 
+from harness.emacs import Emacs
+from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
@@ -8,11 +10,26 @@ from harness.world import World
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
+def restart(emacs: Emacs) -> None:
+    """Have the server know the option."""
+    emacs.eval('(progn (message "restarting") (gemini-companion-restart))')
+    emacs.terminal.wait_for("was restarted")
+
+
+def offer_anew(emacs: Emacs, cli: Gemini) -> None:
+    """Do what makes a connected CLI see that the option has changed."""
+    cli.type("/ide disable")
+    cli.wait_for("Disconnected")
+    restart(emacs)
+    cli.type("/ide enable")
+    cli.wait_until_connected()
+
+
 def test_cli_keeps_its_own_question_and_has_the_context(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    _, reviews, cli = world.pair(file, extra=NO_REVIEWS)
+    emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)
     assert cli.context()["activeFile"]["path"] == str(file)
 
     cli.model.script(write_file(file, "uno\n"), say("all done"))
@@ -24,6 +41,13 @@ def test_cli_keeps_its_own_question_and_has_the_context(
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
 
+    emacs.eval("(setq gemini-companion-review-view 'diff)")
+    offer_anew(emacs, cli)
+    reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("done again")
+    assert file.read_text() == "due\n"
+
 
 def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     world: World, scratch: Scratch
@@ -31,8 +55,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     emacs.eval(NO_REVIEWS)
-    emacs.eval("(gemini-companion-restart)")
-    emacs.terminal.wait_for("was restarted")
+    restart(emacs)
     cli.model.script(write_file(file, "uno\n"), say("all done"))
 
     cli.ask()
@@ -44,10 +67,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     assert file.read_text() == "uno\n"
     assert reviews.paths() == []
 
-    cli.type("/ide disable")
-    cli.wait_for("Disconnected")
-    cli.type("/ide enable")
-    cli.wait_until_connected()
+    offer_anew(emacs, cli)
     cli.model.script(write_file(file, "due\n"), say("done again"))
     assert "Modify with external editor" in cli.ask()
     assert reviews.paths() == []
