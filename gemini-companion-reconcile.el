@@ -22,15 +22,13 @@
 
 ;; Gemini CLI writes a file some time after its review ended.  Watch for that
 ;; for a few seconds, and bring the buffer that visits the file up to date.
-;; Nothing here saves a file or asks, and text that was not saved changes only
-;; when the person merges it.
+;; Nothing here saves a file, asks, or changes text that was not saved.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-merge)
 (require 'seq)
-
-(declare-function smerge-start-session "smerge-mode")
 
 ;;;; Customization
 
@@ -79,9 +77,6 @@ look, DONE the one when its buffer was brought up to date."
 (defvar gemini-companion-reconcile--pulses nil
   "Alist of a timer and the overlays that it deletes.")
 
-(defvar-local gemini-companion-reconcile--ancestor nil
-  "The text of this buffer's file before Gemini CLI wrote it, or nil.")
-
 ;;;; Watching
 
 (defun gemini-companion-reconcile-expect (file)
@@ -95,7 +90,7 @@ look, DONE the one when its buffer was brought up to date."
     (push watch gemini-companion-reconcile--watches)
     (dolist (buffer (gemini-companion-reconcile--buffers file))
       (with-current-buffer buffer
-        (gemini-companion-reconcile--keep-ancestor)
+        (gemini-companion-merge-keep)
         (add-hook 'pre-command-hook
                   #'gemini-companion-reconcile--before-command nil t)))
     (gemini-companion-reconcile--later watch)))
@@ -128,7 +123,7 @@ look, DONE the one when its buffer was brought up to date."
                      (gemini-companion-reconcile--watch-file watch)))
       (with-current-buffer buffer
         (when (verify-visited-file-modtime buffer)
-          (setq gemini-companion-reconcile--ancestor nil))
+          (gemini-companion-merge-forget))
         (remove-hook 'pre-command-hook
                      #'gemini-companion-reconcile--before-command t)))))
 
@@ -347,78 +342,6 @@ The value is a list of (BEG . END)."
   (mapc #'delete-overlay
         (alist-get timer gemini-companion-reconcile--pulses))
   (setf (alist-get timer gemini-companion-reconcile--pulses nil 'remove) nil))
-
-;;;; Merging
-
-(defun gemini-companion-reconcile--keep-ancestor ()
-  "Keep the text of the current buffer's file, which will be written."
-  (setq gemini-companion-reconcile--ancestor
-        (gemini-companion-reconcile--file-text)))
-
-(defun gemini-companion-reconcile--file-text ()
-  "Return the text of the current buffer's file, or nil if it is too large."
-  (let ((file buffer-file-name)
-        (coding-system-for-read buffer-file-coding-system)
-        (size (file-attribute-size (file-attributes buffer-file-name))))
-    (when (and size (< size gemini-companion-reconcile--marked))
-      (with-temp-buffer
-        (insert-file-contents file)
-        (buffer-string)))))
-
-(defun gemini-companion-merge ()
-  "Merge your unsaved text with what Gemini CLI wrote to this file.
-Lines that differ in both are kept twice, as a conflict for
-`smerge-mode'.  Nothing is saved."
-  (interactive)
-  (unless (and buffer-file-name gemini-companion-reconcile--ancestor
-               (not (verify-visited-file-modtime)))
-    (user-error "Gemini CLI has not written this file since you changed it"))
-  (let ((theirs (or (gemini-companion-reconcile--file-text)
-                    (user-error "The file is gone, or too large to be merged"))))
-    (pcase-let ((`(,status . ,text)
-                 (gemini-companion-reconcile--merged
-                  (gemini-companion-reconcile--text (current-buffer))
-                  gemini-companion-reconcile--ancestor theirs)))
-      (gemini-companion-reconcile--take-text text)
-      (set-visited-file-modtime)
-      (set-buffer-modified-p (not (string= text theirs)))
-      (setq gemini-companion-reconcile--ancestor nil)
-      (if (eql status 0)
-          (message "Merged; not saved yet")
-        (smerge-start-session)
-        (message "Merged with conflicts; see the menu SMerge")))))
-
-(defun gemini-companion-reconcile--take-text (text)
-  "Make TEXT the text of the current buffer, in place."
-  (let ((source (generate-new-buffer " *gemini merge*")))
-    (unwind-protect
-        (save-restriction
-          (widen)
-          (with-current-buffer source (insert text))
-          (replace-buffer-contents source 0.2))
-      (kill-buffer source))))
-
-(defun gemini-companion-reconcile--merged (mine ancestor theirs)
-  "Merge MINE and THEIRS, two texts that both come from ANCESTOR.
-The value is a cons of 0, or 1 if there are conflicts, and the text."
-  (unless (executable-find "diff3")
-    (user-error "Cannot find the program diff3; compare the texts by \
-M-x ediff-current-file"))
-  (let ((files (mapcar (lambda (text)
-                         (let ((coding-system-for-write 'utf-8-emacs-unix))
-                           (make-temp-file "gemini-companion-" nil nil text)))
-                       (list mine ancestor theirs)))
-        (coding-system-for-read 'utf-8-emacs-unix)
-        (default-directory "/"))
-    (unwind-protect
-        (with-temp-buffer
-          (let ((status (apply #'call-process "diff3" nil t nil "--merge"
-                               "--text" "--label=unsaved" "--label=before"
-                               "--label=Gemini CLI" files)))
-            (unless (memq status '(0 1))
-              (user-error "Merging failed: %s" (string-trim (buffer-string))))
-            (cons status (buffer-string))))
-      (mapc #'delete-file files))))
 
 (provide 'gemini-companion-reconcile)
 ;;; gemini-companion-reconcile.el ends here

@@ -31,6 +31,7 @@
 
 (require 'diff)
 (require 'diff-mode)
+(require 'gemini-companion-blocks)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
@@ -46,11 +47,6 @@ One that takes longer appears when it is there.")
 
 (defconst gemini-companion-unified--least-lines 8
   "A window with fewer lines is too small for a diff.")
-
-(defconst gemini-companion-unified--header-re
-  (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
-          " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@")
-  "What the first line of a hunk looks like.")
 
 ;;;; Keys
 
@@ -344,7 +340,7 @@ The windows stay at their line; at first, that is the first hunk."
     (set-buffer-modified-p nil)
     (goto-char (gemini-companion-hunks-line-position line))
     (when (and first
-               (re-search-forward gemini-companion-unified--header-re nil t))
+               (re-search-forward gemini-companion-blocks-header-re nil t))
       (goto-char (match-beginning 0))
       (setq line (line-number-at-pos)))
     (pcase-dolist (`(,window ,point ,start) places)
@@ -393,7 +389,7 @@ Its diff is made anew soon, or when the person comes back to it."
              (propertize "comparing..." 'face 'warning)
            (gemini-companion-look-dropped
             (gemini-companion-unified--dropped-count)
-            #'gemini-companion-unified--count))
+            #'gemini-companion-blocks-count))
          (gemini-companion-look-subject
           gemini-companion-diff-here
           (buffer-local-value 'gemini-companion-look-remarks
@@ -403,12 +399,6 @@ Its diff is made anew soon, or when the person comes back to it."
           'gemini-companion-review-edit "edit"
           'gemini-companion-review-switch-view "Ediff"))))
 
-(defun gemini-companion-unified--count ()
-  "Return how many blocks of changed lines the current buffer has."
-  (save-excursion
-    (goto-char (point-min))
-    (how-many "^[ @].*\n[-+]")))
-
 (defun gemini-companion-unified--dropped-count ()
   "Return how many blocks of the current buffer are dropped."
   (with-current-buffer (gemini-companion-diff-proposal-buffer
@@ -416,56 +406,6 @@ Its diff is made anew soon, or when the person comes back to it."
     (length (gemini-companion-hunks-dropped))))
 
 ;;;; Hunks
-
-(defun gemini-companion-unified--hunk ()
-  "Return where the hunk at point begins."
-  (save-excursion
-    (end-of-line)
-    (or (re-search-backward gemini-companion-unified--header-re nil t)
-        (user-error "No hunk here"))))
-
-(defun gemini-companion-unified--sides (header)
-  "Return the numbers in the HEADER of a hunk.
-A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
-  (save-excursion
-    (goto-char header)
-    (looking-at gemini-companion-unified--header-re)
-    (pcase-let ((`(,old ,old-count ,new ,new-count)
-                 (mapcar (lambda (group)
-                           (string-to-number (or (match-string group) "1")))
-                         '(1 2 3 4))))
-      ;; A side without lines names the line before it.
-      (list (if (zerop old-count) (1+ old) old) old-count
-            (if (zerop new-count) (1+ new) new) new-count))))
-
-(defun gemini-companion-unified--blocks (header)
-  "Return the blocks of changed lines in the hunk at HEADER, in order.
-Each is a list (OLD OLD-COUNT NEW NEW-COUNT BEG END): lines of the
-original, of the full text of the proposal, and positions here."
-  (pcase-let ((`(,old ,old-left ,new ,new-left)
-               (gemini-companion-unified--sides header))
-              (blocks nil)
-              (block nil))
-    (save-excursion
-      (goto-char header)
-      (forward-line)
-      (while (and (or (< 0 old-left) (< 0 new-left)) (not (eobp)))
-        (let ((sign (char-after)))
-          (cond ((memq sign '(?- ?+))
-                 (unless block
-                   (setq block (list old 0 new 0 (point) (point)))
-                   (push block blocks)))
-                ((not (eq sign ?\\))
-                 (setq block nil)))
-          (unless (memq sign '(?+ ?\\))
-            (setq old (1+ old) old-left (1- old-left))
-            (when block (setf (nth 1 block) (1+ (nth 1 block)))))
-          (unless (memq sign '(?- ?\\))
-            (setq new (1+ new) new-left (1- new-left))
-            (when block (setf (nth 3 block) (1+ (nth 3 block)))))
-          (forward-line)
-          (when block (setf (nth 5 block) (point))))))
-    (nreverse blocks)))
 
 (defun gemini-companion-unified--dropped (block ranges)
   "Return the overlay of BLOCK in the proposal if it is dropped, or nil.
@@ -499,8 +439,8 @@ non-nil if they are dropped now."
          (user-error "The proposal has changed; here is how it differs now"))
         (gemini-companion-unified--process
          (user-error "The diff is still being made")))
-  (let* ((header (gemini-companion-unified--hunk))
-         (blocks (gemini-companion-unified--meant header))
+  (let* ((header (gemini-companion-blocks-header))
+         (blocks (gemini-companion-blocks-at-point header))
          (gemini-companion-unified--dropping t))
     (prog1 (with-current-buffer (gemini-companion-diff-proposal-buffer
                                  gemini-companion-diff-here)
@@ -508,15 +448,6 @@ non-nil if they are dropped now."
               blocks (gemini-companion-hunks-ranges)))
       (gemini-companion-unified--mark header)
       (gemini-companion-unified--set-header))))
-
-(defun gemini-companion-unified--meant (header)
-  "Return the block at point, in a list, or all of the hunk at HEADER."
-  (let ((blocks (gemini-companion-unified--blocks header)))
-    (or (seq-filter (lambda (block)
-                      (and (<= (nth 4 block) (point))
-                           (< (point) (nth 5 block))))
-                    blocks)
-        blocks)))
 
 (defun gemini-companion-unified--toggle-blocks (blocks ranges)
   "Drop BLOCKS from the current buffer; if all are dropped take them back.
@@ -567,10 +498,10 @@ that were dropped."
     (save-excursion
       (goto-char (point-min))
       (while (and ranges
-                  (re-search-forward gemini-companion-unified--header-re nil t))
+                  (re-search-forward gemini-companion-blocks-header-re nil t))
         (let* ((header (match-beginning 0))
                (sides (save-match-data
-                        (gemini-companion-unified--sides header)))
+                        (gemini-companion-blocks-sides header)))
                (end (+ (nth 2 sides) (nth 3 sides))))
           (when (<= (nth 1 (car ranges)) end)
             (gemini-companion-unified--mark header))
@@ -579,7 +510,7 @@ that were dropped."
 
 (defun gemini-companion-unified--mark (header)
   "Mark the lines of the hunk at HEADER that are dropped."
-  (let* ((blocks (gemini-companion-unified--blocks header))
+  (let* ((blocks (gemini-companion-blocks-under header))
          (ranges (with-current-buffer (gemini-companion-diff-proposal-buffer
                                        gemini-companion-diff-here)
                    (gemini-companion-hunks-ranges)))
@@ -641,9 +572,9 @@ that were dropped."
 
 (defun gemini-companion-unified--place (proposal)
   "Return where in PROPOSAL the line at point is."
-  (let* ((header (ignore-error user-error (gemini-companion-unified--hunk)))
+  (let* ((header (ignore-error user-error (gemini-companion-blocks-header)))
          (line (if header
-                   (nth 2 (gemini-companion-unified--sides header))
+                   (nth 2 (gemini-companion-blocks-sides header))
                  1))
          (end (line-beginning-position)))
     (when header

@@ -45,7 +45,7 @@
     ('diff
      (save-excursion
        (goto-char (point-min))
-       (while (re-search-forward gemini-companion-unified--header-re nil t)
+       (while (re-search-forward gemini-companion-blocks-header-re nil t)
          (gemini-companion-review-toggle-hunk))))))
 
 (defun gemini-companion-view-test-count ()

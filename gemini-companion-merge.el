@@ -1,0 +1,116 @@
+;;; gemini-companion-merge.el --- Unsaved text and what Gemini CLI wrote  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; A file is written while its buffer has text that was not saved.  The text
+;; that the file had before is kept, so that a person can merge the two with a
+;; command.  Nothing here saves a file.
+
+;;; Code:
+
+(require 'subr-x)
+
+(declare-function smerge-start-session "smerge-mode")
+
+(defconst gemini-companion-merge--largest (* 1024 1024)
+  "Size in bytes of a file above which its former text is not kept.")
+
+(defvar-local gemini-companion-merge--ancestor nil
+  "The text of this buffer's file before Gemini CLI wrote it, or nil.")
+
+(defun gemini-companion-merge-keep ()
+  "Keep the text of the current buffer's file, which will be written."
+  (setq gemini-companion-merge--ancestor
+        (gemini-companion-merge--file-text)))
+
+(defun gemini-companion-merge-forget ()
+  "Forget the former text of the current buffer's file, as nothing differs."
+  (setq gemini-companion-merge--ancestor nil))
+
+(defun gemini-companion-merge--file-text ()
+  "Return the text of the current buffer's file, or nil if it is too large."
+  (let ((file buffer-file-name)
+        (coding-system-for-read buffer-file-coding-system)
+        (size (file-attribute-size (file-attributes buffer-file-name))))
+    (when (and size (< size gemini-companion-merge--largest))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (buffer-string)))))
+
+(defun gemini-companion-merge ()
+  "Merge your unsaved text with what Gemini CLI wrote to this file.
+Lines that differ in both are kept twice, as a conflict for
+`smerge-mode'.  Nothing is saved."
+  (interactive)
+  (unless (and buffer-file-name gemini-companion-merge--ancestor
+               (not (verify-visited-file-modtime)))
+    (user-error "Gemini CLI has not written this file since you changed it"))
+  (let ((theirs (or (gemini-companion-merge--file-text)
+                    (user-error "The file is gone, or too large to be merged"))))
+    (pcase-let ((`(,status . ,text)
+                 (gemini-companion-merge--merged
+                  (save-restriction
+                    (widen)
+                    (buffer-substring-no-properties (point-min) (point-max)))
+                  gemini-companion-merge--ancestor theirs)))
+      (gemini-companion-merge--take text)
+      (set-visited-file-modtime)
+      (set-buffer-modified-p (not (string= text theirs)))
+      (setq gemini-companion-merge--ancestor nil)
+      (if (eql status 0)
+          (message "Merged; not saved yet")
+        (smerge-start-session)
+        (message "Merged with conflicts; see the menu SMerge")))))
+
+(defun gemini-companion-merge--take (text)
+  "Make TEXT the text of the current buffer, in place."
+  (let ((source (generate-new-buffer " *gemini merge*")))
+    (unwind-protect
+        (save-restriction
+          (widen)
+          (with-current-buffer source (insert text))
+          (replace-buffer-contents source 0.2))
+      (kill-buffer source))))
+
+(defun gemini-companion-merge--merged (mine ancestor theirs)
+  "Merge MINE and THEIRS, two texts that both come from ANCESTOR.
+The value is a cons of 0, or 1 if there are conflicts, and the text."
+  (unless (executable-find "diff3")
+    (user-error "Cannot find the program diff3; compare the texts by \
+M-x ediff-current-file"))
+  (let ((files (mapcar (lambda (text)
+                         (let ((coding-system-for-write 'utf-8-emacs-unix))
+                           (make-temp-file "gemini-companion-" nil nil text)))
+                       (list mine ancestor theirs)))
+        (coding-system-for-read 'utf-8-emacs-unix)
+        (default-directory "/"))
+    (unwind-protect
+        (with-temp-buffer
+          (let ((status (apply #'call-process "diff3" nil t nil "--merge"
+                               "--text" "--label=unsaved" "--label=before"
+                               "--label=Gemini CLI" files)))
+            (unless (memq status '(0 1))
+              (user-error "Merging failed: %s" (string-trim (buffer-string))))
+            (cons status (buffer-string))))
+      (mapc #'delete-file files))))
+
+(provide 'gemini-companion-merge)
+;;; gemini-companion-merge.el ends here
