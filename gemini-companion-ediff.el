@@ -103,6 +103,8 @@ signal its error."
                                   proposal))))
          (mapc #'gemini-companion-diff-discard panels))
        (signal (car problem) (cdr problem))))
+    ;; Windows take what is on top of the list of buffers.
+    (bury-buffer ediff-registry-buffer)
     panel))
 
 (defun gemini-companion-ediff--set-up (diff)
@@ -229,6 +231,8 @@ Return non-nil if it is dropped now."
           (layout (gemini-companion-windows-layout (selected-frame)))
           (kill-buffer-query-functions nil)
           (said (current-message))
+          ;; Ediff makes the selected window the only one, even a side window.
+          (ignore-window-parameters t)
           ;; With it Ediff accepts that the buffers it compared are dead; so
           ;; it does not display them.
           (this-command 'ediff-quit))

@@ -258,7 +258,8 @@ What you have edited stays, and so do the hunks that you dropped."
   "Signal an error if VIEW cannot become one of KIND now."
   (unless (gemini-companion-windows-shown-p
            (gemini-companion-view-layout view)
-           (plist-get (gemini-companion-view-open view) :buffers))
+           (plist-get (gemini-companion-view-open view) :buffers)
+           (gemini-companion-view-windows view))
     (user-error "The review is not on this tab"))
   (when (and (eq kind 'ediff)
              (< gemini-companion-ediff-limit

@@ -76,7 +76,12 @@ Return that window.  Another file never gets the focus meanwhile."
 (defun gemini-companion-windows-layout (frame)
   "Return the layout of FRAME, for `gemini-companion-windows-restore'."
   (list (current-window-configuration frame)
-        ;; A configuration does not hold the histories of the windows.
+        ;; A configuration does not keep point in the selected window, if
+        ;; others show the same buffer.
+        (let ((window (frame-selected-window frame)))
+          (list window (set-marker (make-marker) (window-point window)
+                                   (window-buffer window))))
+        ;; Nor the histories of the windows.
         (mapcar (lambda (window)
                   (list window (window-prev-buffers window)
                         (window-next-buffers window)))
@@ -98,11 +103,15 @@ Return that window.  Another file never gets the focus meanwhile."
 (defun gemini-companion-windows-restore (layout)
   "Lay the frame of LAYOUT out as it was.
 A terminal has written on meanwhile, and its windows follow it."
-  (pcase-let* ((`(,configuration ,histories ,following) layout)
+  (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
+                layout)
                (frame (window-configuration-frame configuration)))
     (when (frame-live-p frame)
       (set-window-configuration configuration
                                 (not (eq frame (selected-frame))))
+      (when (and (window-live-p selected)
+                 (eq (marker-buffer point) (window-buffer selected)))
+        (set-window-point selected point))
       (pcase-dolist (`(,window ,previous ,next) histories)
         (when (window-live-p window)
           (set-window-prev-buffers window previous)
@@ -114,22 +123,31 @@ A terminal has written on meanwhile, and its windows follow it."
 
 ;;;; Leaving
 
-(defun gemini-companion-windows-shown-p (layout buffers)
-  "Return non-nil if one of BUFFERS is on the frame of LAYOUT."
+(defun gemini-companion-windows-shown-p (layout buffers windows)
+  "Return non-nil if one of BUFFERS is where LAYOUT was taken.
+That is on its frame, and on the tab with WINDOWS, or with those
+of LAYOUT; other tabs have other windows."
   (let ((frame (gemini-companion-windows-layout-frame layout)))
     (and (frame-live-p frame)
+         (seq-some #'window-live-p
+                   (append windows (mapcar #'car (nth 2 layout))))
          (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                    buffers))))
 
 (defun gemini-companion-windows-leave (layout buffers windows)
-  "Restore LAYOUT now if one of BUFFERS is on its frame.
+  "Restore LAYOUT now if one of BUFFERS is where it was taken.
 If none is, the person may have moved to another tab; then do it
-when one of WINDOWS, where they were, is on the frame again."
-  (cond ((gemini-companion-windows-shown-p layout buffers)
+when one of WINDOWS, where they were, is on the frame again.
+Elsewhere only the windows that were made for BUFFERS go."
+  (cond ((gemini-companion-windows-shown-p layout buffers windows)
          (gemini-companion-windows-restore layout))
         ((let ((frame (gemini-companion-windows-layout-frame layout)))
            (and (frame-live-p frame) (cdr (frame-parameter frame 'tabs))))
-         (gemini-companion-windows--restore-later layout windows))))
+         (gemini-companion-windows--restore-later layout windows)))
+  ;; None of them takes the place of another.
+  (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
+  (dolist (buffer buffers)
+    (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))
 
 (defun gemini-companion-windows--restore-later (layout windows)
   "Restore LAYOUT when one of WINDOWS is live again."
