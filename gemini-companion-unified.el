@@ -29,9 +29,9 @@
 
 ;;; Code:
 
-(require 'diff)
 (require 'diff-mode)
 (require 'gemini-companion-blocks)
+(require 'gemini-companion-compare)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
@@ -210,7 +210,7 @@ if each of them is small or there for something else."
       (when (timerp gemini-companion-unified--stale)
         (cancel-timer gemini-companion-unified--stale))
       (when gemini-companion-unified--process
-        (gemini-companion-unified--end gemini-companion-unified--process)))
+        (gemini-companion-compare-cancel gemini-companion-unified--process)))
     (gemini-companion-diff-discard buffer)))
 
 ;;;; Text
@@ -219,99 +219,27 @@ if each of them is small or there for something else."
   "Have `diff' make the text of BUFFER anew."
   (with-current-buffer buffer
     (when gemini-companion-unified--process
-      (gemini-companion-unified--end gemini-companion-unified--process))
+      (gemini-companion-compare-cancel gemini-companion-unified--process))
     (setq gemini-companion-unified--stale nil
           gemini-companion-unified--process
-          (gemini-companion-unified--run buffer))
+          (gemini-companion-compare-start
+           gemini-companion-unified--original
+           (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
+           (gemini-companion-diff-file-path gemini-companion-diff-here)
+           (lambda (process file)
+             (gemini-companion-unified--take buffer process file))))
     (gemini-companion-unified--set-header)
-    (let ((process gemini-companion-unified--process)
-          (end (+ (float-time) gemini-companion-unified--wait)))
-      (while (and (process-live-p process) (< (float-time) end))
-        ;; No timer may run meanwhile.
-        (accept-process-output process 0.005 nil 1))
-      (unless (process-live-p process)
-        (gemini-companion-unified--take process)))))
+    (gemini-companion-compare-wait gemini-companion-unified--process
+                                   gemini-companion-unified--wait)))
 
-(defun gemini-companion-unified--run (buffer)
-  "Start `diff' for BUFFER, and return its process."
-  (unless (executable-find diff-command)
-    (user-error "Cannot find the program %s; install it or customize \
-`diff-command'"
-                diff-command))
-  (let* ((original gemini-companion-unified--original)
-         (verbatim (buffer-local-value 'gemini-companion-look-file original))
-         (old (or verbatim (gemini-companion-unified--file original)))
-         (new (gemini-companion-unified--file
-               (gemini-companion-diff-proposal-buffer
-                gemini-companion-diff-here)))
-         (out (make-temp-file "gemini-companion-"))
-         (command (gemini-companion-unified--command old new out))
-         (default-directory "/")
-         (process (make-process
-                   :name "gemini-companion-diff" :noquery t
-                   :connection-type 'pipe
-                   :command command
-                   :sentinel (lambda (process _event)
-                               (gemini-companion-unified--take process)))))
-    (process-put process :files (cons out (remq verbatim (list old new))))
-    (process-put process :view buffer)
-    process))
-
-(defun gemini-companion-unified--command (old new out)
-  "Return the command that writes how the files OLD and NEW differ to OUT.
-It writes to a file, as a garbage collection would come with each
-piece that is read from a pipe."
-  (let ((file (abbreviate-file-name (gemini-companion-diff-file-path
-                                     gemini-companion-diff-here)))
-        ;; The person's own shell may quote in another way.
-        (posix (file-executable-p "/bin/sh")))
-    (list (if posix "/bin/sh" shell-file-name)
-          (if posix "-c" shell-command-switch)
-          (concat (and posix "exec ")
-                  (mapconcat #'shell-quote-argument
-                             (list diff-command "--text" "-u"
-                                   "--label" (concat file "\tas it is")
-                                   "--label" (concat file "\tproposed")
-                                   old new)
-                             " ")
-                  " >" (shell-quote-argument out)))))
-
-(defun gemini-companion-unified--file (buffer)
-  "Write the full text of BUFFER to a new private file, and return its name."
-  (let ((file (make-temp-file "gemini-companion-")))
+(defun gemini-companion-unified--take (buffer process file)
+  "Show in BUFFER what PROCESS, which has ended, has written to FILE."
+  (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (save-restriction
-        (widen)
-        (let ((text (and (gemini-companion-hunks-dropped)
-                         (gemini-companion-hunks-full-text buffer)))
-              (coding-system-for-write
-               (if (= (position-bytes (point-max)) (point-max))
-                   'no-conversion
-                 'utf-8-emacs-unix)))
-          (write-region text nil file nil 'silent))))
-    file))
-
-(defun gemini-companion-unified--take (process)
-  "Show the text that PROCESS, if it has just ended, has made."
-  (when-let* ((files (and (not (process-live-p process))
-                          (process-get process :files)))
-              (buffer (process-get process :view)))
-    (when (and (buffer-live-p buffer)
-               (eq process (buffer-local-value
-                            'gemini-companion-unified--process buffer)))
-      (with-current-buffer buffer
-        (setq gemini-companion-unified--process nil)
-        (gemini-companion-unified--fill process (car files))
-        (gemini-companion-unified--mark-all)
-        (gemini-companion-unified--set-header)))
-    (gemini-companion-unified--end process)))
-
-(defun gemini-companion-unified--end (process)
-  "End PROCESS, that of a diff, and delete its files."
-  (let ((files (process-get process :files)))
-    (process-put process :files nil)
-    (delete-process process)
-    (mapc #'delete-file files)))
+      (setq gemini-companion-unified--process nil)
+      (gemini-companion-unified--fill process file)
+      (gemini-companion-unified--mark-all)
+      (gemini-companion-unified--set-header))))
 
 (defun gemini-companion-unified--fill (process file)
   "Make what PROCESS wrote to FILE the text of the current buffer.
