@@ -10,6 +10,7 @@ from typing import cast
 
 import hypercorn.asyncio
 import hypercorn.asyncio.run
+import hypercorn.asyncio.tcp_server
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.config import Config as HypercornConfig
 from hypercorn.config import Sockets
@@ -21,6 +22,9 @@ from .config import Config
 from .connections import Listener
 from .ide import Ide
 from .tools import session_manager
+
+
+_PIECE = 1024 * 1024
 
 
 async def serve(
@@ -65,9 +69,11 @@ def _settings(config: Config, listener: Listener) -> HypercornConfig:
 
 
 def _mend() -> None:
-    # Hypercorn has no option for either.
+    # Hypercorn has no option for any of these.
     H11Protocol._check_protocol = _stay  # type: ignore[method-assign]
     hypercorn.asyncio.run.TCPServer = _Connection  # type: ignore[attr-defined]
+    # In pieces of 64 KiB a proposal of 10 MB takes longer.
+    hypercorn.asyncio.tcp_server.MAX_RECV = _PIECE
 
 
 async def _stay(self: H11Protocol, event: object) -> None:
