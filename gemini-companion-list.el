@@ -419,7 +419,9 @@ list them."
     (when (or (null (cdr diffs))
               (y-or-n-p (format "Accept %d edits of %s? " (length diffs)
                                 (gemini-companion-session-name session))))
-      (mapc #'gemini-companion-diff-accept diffs))))
+      ;; Some may have ended while that was asked.
+      (mapc #'gemini-companion-diff-accept
+            (seq-intersection diffs (gemini-companion-diffs) #'eq)))))
 
 (defun gemini-companion-list-auto-accept ()
   "Accept the edits of the CLI of this line unseen, or end that."

@@ -132,6 +132,17 @@
         (should (equal '((3 . accepted) (1 . accepted)) outcomes))
         (should (= 1 (length (gemini-companion-diffs))))))))
 
+(ert-deftest gemini-companion-list-accepts-those-that-are-left ()
+  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
+    (save-window-excursion
+      (gemini-companion-list-test-open 1 1 "a" "x\n")
+      (gemini-companion-list-test-open 2 1 "b" "y\n")
+      (gemini-companion-list)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (_) (gemini-companion-diff-close 1 'closed))))
+        (gemini-companion-list-accept-session))
+      (should (equal '((2 . accepted)) outcomes)))))
+
 (ert-deftest gemini-companion-review-lists-several-and-shows-one ()
   (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
     (save-window-excursion
