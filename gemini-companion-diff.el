@@ -322,11 +322,13 @@ Killing the buffer rejects DIFF."
 
 (defun gemini-companion-diff--buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
-One that is put back loses all its buffers but the proposal's."
+One that is put back loses all its buffers but the proposal's.  An
+indirect buffer that the person made may go."
   (let ((diff gemini-companion-diff-here))
-    (when (or (eq (gemini-companion-diff-state diff) 'shown)
-              (eq (gemini-companion-diff-proposal-buffer diff)
-                  (current-buffer)))
+    (when (and (not (buffer-base-buffer))
+               (or (eq (gemini-companion-diff-state diff) 'shown)
+                   (eq (gemini-companion-diff-proposal-buffer diff)
+                       (current-buffer))))
       (gemini-companion-diff--settle diff 'rejected))))
 
 (defun gemini-companion-diff--frame-deleted (frame)

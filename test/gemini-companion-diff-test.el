@@ -256,4 +256,13 @@ diffs that have a view now."
         (should (equal (list second) views))
         (should (equal (list first) closed))))))
 
+(ert-deftest gemini-companion-diff-outlives-a-clone-of-its-proposal ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (kill-buffer (clone-indirect-buffer "clone" nil)))
+      (should (equal (list diff) (gemini-companion-diffs)))
+      (kill-buffer (gemini-companion-diff-proposal-buffer diff))
+      (should (equal '((1 rejected nil)) outcomes)))))
+
 ;;; gemini-companion-diff-test.el ends here
