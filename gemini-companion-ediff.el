@@ -116,6 +116,7 @@ signal its error."
   (local-set-key "q" #'gemini-companion-diff-quit)
   (local-set-key "x" #'gemini-companion-review-toggle-hunk)
   (local-set-key "e" #'gemini-companion-review-edit)
+  (local-set-key "!" #'gemini-companion-ediff--compare-anew)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
 
@@ -123,8 +124,9 @@ signal its error."
   "Say in the header lines of PANEL's session what a person may do."
   (pcase-let ((`(,original ,proposal ,total)
                (with-current-buffer panel
-                 (list ediff-buffer-A ediff-buffer-B
-                       ediff-number-of-differences))))
+                 (pcase-let ((`(,there ,here) (gemini-companion-ediff--sides)))
+                   (list (ediff-get-buffer there) (ediff-get-buffer here)
+                         ediff-number-of-differences)))))
     (with-current-buffer original
       (setq header-line-format
             (gemini-companion-look-header
@@ -144,6 +146,24 @@ signal its error."
               'gemini-companion-review-switch-view "unified"))))))
 
 ;;;; Hunks
+
+(defun gemini-companion-ediff--sides ()
+  "Return on which sides original and proposal are, a list of `A' and `B'.
+The control panel is current; there is a key that exchanges them."
+  (if (eq ediff-buffer-A
+          (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))
+      '(B A)
+    '(A B)))
+
+(defun gemini-companion-ediff--compare-anew ()
+  "Have Ediff compare anew, as it was done first.
+What is dropped stays among the differences."
+  (interactive)
+  (let ((panel (current-buffer)))
+    (gemini-companion-hunks-with-full-text
+        (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
+      (ediff-update-diffs))
+    (gemini-companion-ediff--set-headers panel)))
 
 (defun gemini-companion-ediff--toggle (panel)
   "Drop a hunk of PANEL's session from the proposal, or take it back.
@@ -175,13 +195,14 @@ The numbers of the session of PANEL begin with 0."
 (defun gemini-companion-ediff--toggle-hunk (n)
   "Drop the hunk N of the control panel, which is current, or take it back.
 Return non-nil if it is dropped now."
-  (pcase-let* ((`(,beg ,end) (gemini-companion-ediff--range n 'B))
-               (range (gemini-companion-ediff--range n 'A))
-               (original (with-current-buffer ediff-buffer-A
+  (pcase-let* ((`(,there ,here) (gemini-companion-ediff--sides))
+               (`(,beg ,end) (gemini-companion-ediff--range n here))
+               (range (gemini-companion-ediff--range n there))
+               (original (with-current-buffer (ediff-get-buffer there)
                            (apply #'gemini-companion-hunks-text range)))
                (copied (assoc n ediff-killed-diffs-alist))
                (panel (current-buffer)))
-    (with-current-buffer ediff-buffer-B
+    (with-current-buffer (ediff-get-buffer here)
       (let ((dropped (gemini-companion-hunks-at beg end)))
         (cond (dropped (gemini-companion-hunks-take-back dropped) nil)
               ((not (string= original
@@ -189,7 +210,7 @@ Return non-nil if it is dropped now."
                (gemini-companion-hunks-drop beg end original)
                t)
               ;; By Ediff's own command.
-              (copied (with-current-buffer panel (ediff-pop-diff n 'B)) nil)
+              (copied (with-current-buffer panel (ediff-pop-diff n here)) nil)
               (t (user-error "This hunk is as it is in the file")))))))
 
 (defun gemini-companion-ediff--range (n side)
@@ -214,7 +235,8 @@ Return non-nil if it is dropped now."
 
 (defun gemini-companion-ediff--edit (panel)
   "Select the window of the proposal, or from there that of PANEL."
-  (let* ((proposal (buffer-local-value 'ediff-buffer-B panel))
+  (let* ((proposal (gemini-companion-diff-proposal-buffer
+                    gemini-companion-diff-here))
          (window (get-buffer-window (if (eq (current-buffer) proposal)
                                         panel
                                       proposal))))

@@ -54,10 +54,14 @@ it; of a new file it is empty."
                                      (gemini-companion-diff-name diff)))
       (setq default-directory directory)
       (buffer-disable-undo)
-      (setq gemini-companion-look-remarks
-            (if (file-exists-p file)
-                (gemini-companion-look--read file)
-              '("new file")))
+      (condition-case problem
+          (setq gemini-companion-look-remarks
+                (if (file-exists-p file)
+                    (gemini-companion-look--read file)
+                  '("new file")))
+        (error
+         (gemini-companion-diff-discard (current-buffer))
+         (signal (car problem) (cdr problem))))
       (goto-char (point-min))
       (set-buffer-modified-p nil)
       (setq buffer-read-only t)

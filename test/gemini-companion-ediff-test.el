@@ -240,4 +240,41 @@
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
 
+(ert-deftest gemini-companion-ediff-compares-anew-with-what-is-dropped ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+          (inhibit-message t))
+      (with-current-buffer (gemini-companion-ediff-test-panel)
+        (gemini-companion-review-toggle-hunk)
+        (call-interactively (key-binding "!"))
+        (should (= 2 ediff-number-of-differences))
+        (ediff-jump-to-difference 1)
+        (gemini-companion-review-toggle-hunk))
+      (should (equal "one\n2\nthree\n"
+                     (gemini-companion-diff-proposal-text diff))))))
+
+(ert-deftest gemini-companion-ediff-drops-a-hunk-where-sides-are-exchanged ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
+      (with-current-buffer (gemini-companion-ediff-test-panel)
+        (let ((this-command 'ediff-swap-buffers))
+          (ediff-swap-buffers))
+        (gemini-companion-review-toggle-hunk))
+      (should (equal "1\n2\nthree\n"
+                     (gemini-companion-diff-proposal-text diff)))
+      (should (string-match-p
+               "1 of 2 hunks dropped"
+               (format "%s" (buffer-local-value
+                             'header-line-format
+                             (gemini-companion-diff-main diff))))))))
+
+(ert-deftest gemini-companion-ediff-of-what-is-no-file-leaves-nothing ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (make-directory "sub")
+    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "sub") "new\n")
+    (let ((diff (car (gemini-companion-diffs))))
+      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+      (should-not (get-buffer "*gemini original: sub*"))
+      (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
+
 ;;; gemini-companion-ediff-test.el ends here
