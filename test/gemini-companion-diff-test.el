@@ -259,6 +259,7 @@ diffs that have a view now."
 (ert-deftest gemini-companion-diff-outlives-a-clone-of-its-proposal ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (gemini-companion-test-eventually views)
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (kill-buffer (clone-indirect-buffer "clone" nil)))
       (should (equal (list diff) (gemini-companion-diffs)))
