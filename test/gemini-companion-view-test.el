@@ -300,6 +300,67 @@
       (define-key map (kbd "<f8>") nil)
       (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
 
+(defun gemini-companion-view-test-random-edit ()
+  "Return a text of few different lines, and an edit of it."
+  (let ((some '("a" "b" "" "d d" "\u00fc" "-x"))
+        old new)
+    (dotimes (_ (random 20))
+      (let ((line (seq-random-elt some)))
+        (push line old)
+        (pcase (random 8)
+          (0)
+          (1 (push (seq-random-elt some) new))
+          (2 (push line new)
+             (push (seq-random-elt some) new))
+          (_ (push line new)))))
+    (mapcar (lambda (lines)
+              (concat (string-join lines "\n") (seq-random-elt '("" "\n"))))
+            (list old new))))
+
+(defun gemini-companion-view-test-random-step (view)
+  "Change VIEW, or press the key for hunks somewhere; return the view then."
+  (with-current-buffer (window-buffer)
+    (pcase (if (zerop (random 3)) 'switch view)
+      ('switch
+       (gemini-companion-review-switch-view)
+       (if (eq view 'ediff) 'diff 'ediff))
+      ('ediff
+       (ediff-unselect-and-select-difference
+        (random ediff-number-of-differences) nil t)
+       (gemini-companion-review-toggle-hunk)
+       view)
+      ('diff
+       (goto-char (point-min))
+       (re-search-forward gemini-companion-blocks-header-re)
+       (forward-line (random 8))
+       (gemini-companion-review-toggle-hunk)
+       view))))
+
+(ert-deftest gemini-companion-view-loses-nothing-in-a-random-walk ()
+  (dotimes (seed 40)
+    (random (format "walk %d" seed))
+    (pcase-let ((`(,old ,new) (gemini-companion-view-test-random-edit))
+                (view 'ediff))
+      (unless (or (string= old new) (string-empty-p new))
+        (ert-info ((format "%d: %S to %S" seed old new))
+          (gemini-companion-test-with-reviews `(("a" ,old))
+            (let ((diff (gemini-companion-test-show "a" new)))
+              (dotimes (_ 6)
+                (setq view (gemini-companion-view-test-random-step view)))
+              (when (eq view 'ediff)
+                (with-current-buffer (window-buffer)
+                  (gemini-companion-review-switch-view)))
+              (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+                (should (equal new (gemini-companion-hunks-full-text
+                                    (current-buffer))))
+                (mapc #'gemini-companion-hunks-take-back
+                      (gemini-companion-hunks-dropped)))
+              (with-current-buffer (window-buffer)
+                (gemini-companion-unified-refresh)
+                (gemini-companion-view-test-toggle-all 'diff))
+              (should (equal old
+                             (gemini-companion-diff-proposal-text diff))))))))))
+
 (ert-deftest gemini-companion-view-undo-takes-a-hunk-back ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
