@@ -66,7 +66,7 @@ Shorter than the first wait, as the change is some time ago then.")
   "Function called, without arguments, after each change, or nil.")
 
 (defvar gemini-companion-context--name-function
-  #'gemini-companion-context--file
+  #'gemini-companion-context-file
   "Function that returns the name to tell of a buffer's file, or nil.")
 
 (defvar gemini-companion-context--timer nil
@@ -123,7 +123,7 @@ position of the beginning of that, and the character.")
   "Return the name of the file that BUFFER or its base visits, or nil."
   (buffer-file-name (or (buffer-base-buffer buffer) buffer)))
 
-(defun gemini-companion-context--file (buffer)
+(defun gemini-companion-context-file (buffer)
   "Return the local file that BUFFER or its base buffer visits, or nil."
   (let ((file (gemini-companion-context--visited buffer)))
     (and file
@@ -416,7 +416,7 @@ returns the name to tell of the file that a buffer visits, or nil
 if none may be told; the default tells all local files."
   (setq gemini-companion-context--changed-function changed
         gemini-companion-context--name-function
-        (or name #'gemini-companion-context--file)
+        (or name #'gemini-companion-context-file)
         gemini-companion-context--order (gemini-companion-context--displayed))
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
@@ -431,7 +431,7 @@ if none may be told; the default tells all local files."
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-context--watch nil)
   (setq gemini-companion-context--changed-function nil
-        gemini-companion-context--name-function #'gemini-companion-context--file
+        gemini-companion-context--name-function #'gemini-companion-context-file
         gemini-companion-context--timer nil
         gemini-companion-context--buffer nil
         gemini-companion-context--active nil

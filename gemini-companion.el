@@ -34,19 +34,17 @@
 ;; and type /ide enable there, once.
 ;;
 ;; This file wires the others together, and nothing else knows them all:
-;; -context (what the person works on), -roots (from where Gemini CLI may
-;; connect), -diff (proposals and their outcome), -outcome (those not told yet), -list (those that wait),
-;; -reason (why one was rejected), -auto (those accepted unseen), -stale
-;; (those that are pointless), -view (how they look), -reconcile (buffers of
-;; written files), -session (the connected CLIs), -run (starts one here), -hint
-;; (what to do for one that does not connect), -terminal (environment of what
-;; Emacs starts), -server (the Python process) and -install (the Python
-;; packages that it needs).
+;; -sharing (what the server is told of the person's work), -diff (proposals
+;; and their outcome), -outcome (those not told yet), -list (reviews that
+;; wait), -reason (why one was rejected), -auto (edits accepted unseen), -stale
+;; (reviews that are pointless), -view (how they look), -session (the connected
+;; CLIs), -run (starts one here), -hint (what to do for one that does not
+;; connect), -terminal (environment of what Emacs starts), -server (the Python
+;; process) and -install (the Python packages that it needs).
 
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hint)
 (require 'gemini-companion-install)
@@ -54,12 +52,11 @@
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-outcome)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-reason)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-sharing)
 (require 'gemini-companion-stale)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-view)
@@ -78,21 +75,8 @@
 
 ;;;; State
 
-(defvar gemini-companion--directory nil
-  "Folder in which the mode was turned on.")
-
 (defvar gemini-companion-last-problem nil
   "Why the server did not start or ended last, a string, or nil.")
-
-(defvar gemini-companion--told nil
-  "Alist of (METHOD . VALUE), what the server was told last.")
-
-(defvar gemini-companion--options nil
-  "The options on which the roots depended when they were computed.")
-
-(defvar gemini-companion-paused nil
-  "Non-nil while Gemini CLI is told nothing of what you work on.
-Set by `gemini-companion-pause'.")
 
 ;;;; Wiring
 
@@ -121,11 +105,11 @@ Set by `gemini-companion-pause'.")
     (gemini-companion-session-update sessions)
     (cond ((null sessions)
            ;; The next one must not begin with what is old by then.
-           (gemini-companion--tell 'context-update nil))
+           (gemini-companion-sharing-withdraw))
           ;; A CLI looks at its folder when it starts, too.
           ((seq-difference sessions former #'gemini-companion-session-same-p)
-           (gemini-companion--look-again))
-          (t (gemini-companion--tell-context))))
+           (gemini-companion-sharing-look-again))
+          (t (gemini-companion-sharing-tell))))
   (gemini-companion-auto-sessions-changed)
   (force-mode-line-update t)
   t)
@@ -140,76 +124,6 @@ Set by `gemini-companion-pause'.")
   (gemini-companion-reason-told id)
   (gemini-companion-outcome-told id)
   t)
-
-(defun gemini-companion--roots ()
-  "Return the roots of this Emacs, without what is hidden."
-  (let ((options (list gemini-companion-excluded
-                       gemini-companion-share-function
-                       (default-value 'gemini-companion-share)
-                       gemini-companion-respect-geminiignore
-                       gemini-companion-roots-function)))
-    (if (and (not (gemini-companion-roots-stale-p))
-             (equal options gemini-companion--options))
-        (gemini-companion-roots-last)
-      (setq gemini-companion--options options)
-      (gemini-companion-roots
-       gemini-companion--directory
-       (lambda (buffer) (gemini-companion-privacy-hidden-p buffer t))
-       (lambda (folder) (gemini-companion-privacy-folder-hidden-p folder t))))))
-
-(defun gemini-companion--name (buffer)
-  "Return the name to tell of the file that BUFFER visits, or nil."
-  (unless (gemini-companion-privacy-hidden-p buffer)
-    (let ((file (gemini-companion-context--file buffer)))
-      (or (gemini-companion-roots-name file)
-          (and gemini-companion-share-outside-projects
-               (expand-file-name file))))))
-
-(defun gemini-companion--tell-context ()
-  "Tell the server the roots and, if a CLI is connected, the context."
-  (gemini-companion-terminal-lead (window-buffer (selected-window)))
-  (when (gemini-companion-server-ready-p)
-    (gemini-companion--tell 'roots-update (gemini-companion--roots))
-    (when (gemini-companion-sessions)
-      (gemini-companion--tell 'context-update
-                              (unless gemini-companion-paused
-                                (gemini-companion-context-snapshot))))))
-
-(defconst gemini-companion--hooks
-  '((find-file-hook . gemini-companion--note-file)
-    (after-save-hook . gemini-companion--note-file)
-    (after-revert-hook . gemini-companion--note-file)
-    (after-set-visited-file-name-hook . gemini-companion-roots-note)
-    (after-change-major-mode-hook . gemini-companion-roots-note)
-    (buffer-list-update-hook . gemini-companion-roots-note))
-  "What is added to which hook while the mode is on.")
-
-(defun gemini-companion--note-file ()
-  "Note that the file of the current buffer was opened, saved or reverted."
-  (gemini-companion-privacy-note)
-  (when buffer-file-name
-    (gemini-companion-roots-look-again (file-name-directory
-                                        buffer-file-name))))
-
-(defun gemini-companion--look-again ()
-  "Tell the server what it is to know, with a new look at the disk."
-  (gemini-companion-privacy-look-again)
-  (gemini-companion-roots-note)
-  (gemini-companion--tell-context))
-
-(defun gemini-companion-shared ()
-  "Return what Gemini CLI was told last, as of now, or nil.
-A list of plists, as `gemini-companion-context-snapshot' returns it.
-Nil while no CLI is connected or sharing is paused."
-  (and (gemini-companion-sessions)
-       (alist-get 'context-update gemini-companion--told)))
-
-(defun gemini-companion--tell (method value)
-  "Tell the server VALUE by METHOD unless that is what it was told last."
-  (let ((last (assq method gemini-companion--told)))
-    (unless (and last (equal (cdr last) value))
-      (setf (alist-get method gemini-companion--told) value)
-      (gemini-companion-server-post method value))))
 
 ;;;; Mode
 
@@ -256,8 +170,8 @@ Not if it had to ask: that is for a moment when somebody wants it."
   "Start the server and all that serves it, unless that was done."
   (unless (or (gemini-companion-server-running-p)
               (gemini-companion-install-running-p))
-    (setq gemini-companion--directory default-directory
-          gemini-companion-last-problem nil)
+    (setq gemini-companion-last-problem nil)
+    (gemini-companion-sharing-set-directory default-directory)
     (if (gemini-companion-install-needed-p)
         (gemini-companion--offer-installation)
       (gemini-companion--start))))
@@ -266,7 +180,7 @@ Not if it had to ask: that is for a moment when somebody wants it."
   "Start the server and all that serves it."
   (condition-case problem
       (gemini-companion-server-start
-       #'gemini-companion--roots
+       #'gemini-companion-sharing-roots
        (gemini-companion--methods)
        (gemini-companion--former-methods)
        #'gemini-companion--ready
@@ -279,10 +193,7 @@ Not if it had to ask: that is for a moment when somebody wants it."
                                #'gemini-companion-outcome-tell
                                #'gemini-companion-auto-take)
   (gemini-companion-stale-start)
-  (gemini-companion-context-start #'gemini-companion--tell-context
-                                  #'gemini-companion--name)
-  (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
-    (add-hook hook function))
+  (gemini-companion-sharing-start)
   (add-hook 'kill-emacs-hook #'gemini-companion--leave))
 
 (defun gemini-companion--leave ()
@@ -306,16 +217,10 @@ Their views go at once if NOW is non-nil."
   (gemini-companion-auto-stop)
   (gemini-companion-windows-forget)
   (gemini-companion-outcome-forget)
-  (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
-    (remove-hook hook function))
-  (gemini-companion-context-stop)
+  (gemini-companion-sharing-stop)
   (gemini-companion-server-stop)
   (gemini-companion-terminal-restore)
-  (gemini-companion-roots-forget)
-  (gemini-companion-privacy-forget)
-  (gemini-companion-session-forget)
-  (setq gemini-companion--told nil
-        gemini-companion--directory nil))
+  (gemini-companion-session-forget))
 
 (defun gemini-companion--ready (how)
   "Use the server, which can be called from now on.
@@ -323,17 +228,17 @@ HOW is `started', `restarted', `resumed' or `recovered'."
   (gemini-companion-terminal-export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
   (gemini-companion-outcome-hand-over how)
-  (setq gemini-companion--told nil)
+  (gemini-companion-sharing-begin-anew)
   (when (eq how 'recovered)
     (gemini-companion--say-recovered))
-  (gemini-companion--look-again)
+  (gemini-companion-sharing-look-again)
   (pcase how
     ('started (run-hooks 'gemini-companion-ready-hook))
     ('restarted (message "The server of gemini-companion was restarted"))
     ('resumed (message "The server of gemini-companion had died and was \
 started again; if a Gemini CLI says that it is disconnected, type /ide enable there")))
   (gemini-companion-run-start)
-  (gemini-companion-hint-start #'gemini-companion--roots)
+  (gemini-companion-hint-start #'gemini-companion-sharing-roots)
   (force-mode-line-update t))
 
 (defun gemini-companion--say-recovered ()
@@ -349,19 +254,6 @@ terminals do not take an answer any more.  Then type"
              " /ide enable in each Gemini CLI that was connected: it has lost \
 the connection and opens no reviews until then.")))
   (gemini-companion-session-update nil))
-
-;;;###autoload
-(defun gemini-companion-pause ()
-  "Tell Gemini CLI nothing of what you work on, or go on to tell it.
-It learns at once that no file is open.  It stays connected, and
-reviews appear as before."
-  (interactive)
-  (setq gemini-companion-paused (not gemini-companion-paused))
-  (gemini-companion--look-again)
-  (force-mode-line-update t)
-  (message (if gemini-companion-paused
-               "Gemini CLI is told nothing until you type M-x gemini-companion-pause again"
-             "Gemini CLI is told again what you work on")))
 
 (defun gemini-companion-restart ()
   "Restart the server; Gemini CLI stays connected, reviews stay open."

@@ -229,7 +229,7 @@ Temporary files are in a folder of their own, `temporary'."
 
 (defun gemini-companion-test-context-sent-p ()
   "Return non-nil if a context was sent in this session of the mode."
-  (assq 'context-update gemini-companion--told))
+  (assq 'context-update gemini-companion-sharing--told))
 
 (ert-deftest gemini-companion-context-is-told-to-connected-clis-only ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
@@ -272,9 +272,9 @@ Temporary files are in a folder of their own, `temporary'."
       (make-directory secret)
       (make-directory (expand-file-name ".git" secret))
       (find-file-noselect "secret/a")
-      (should (member secret (gemini-companion--roots)))
+      (should (member secret (gemini-companion-sharing-roots)))
       (push "/secret/" gemini-companion-excluded)
-      (should-not (member secret (gemini-companion--roots))))))
+      (should-not (member secret (gemini-companion-sharing-roots))))))
 
 (ert-deftest gemini-companion-files-outside-all-roots-are-told-on-request ()
   (gemini-companion-test-with-folder '(("notes" ""))
@@ -287,12 +287,12 @@ Temporary files are in a folder of their own, `temporary'."
       (unwind-protect
           (progn
             (gemini-companion-roots-forget)
-            (gemini-companion--roots)
-            (should (gemini-companion--name a))
-            (should-not (gemini-companion--name notes))
+            (gemini-companion-sharing-roots)
+            (should (gemini-companion-sharing--name a))
+            (should-not (gemini-companion-sharing--name notes))
             (let ((gemini-companion-share-outside-projects t))
               (should (equal (expand-file-name "notes")
-                             (gemini-companion--name notes)))))
+                             (gemini-companion-sharing--name notes)))))
         (gemini-companion-roots-forget)
         (gemini-companion-privacy-forget)))))
 

@@ -1,0 +1,171 @@
+;;; gemini-companion-sharing.el --- What the server is told of this Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; What the person works on goes to the server: the roots always, the context
+;; while a CLI is connected and nothing is paused, and neither twice.  Here
+;; what -context sees and -roots finds meets what -privacy hides.
+
+;;; Code:
+
+(require 'gemini-companion-context)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-server)
+(require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
+
+;;;; State
+
+(defvar gemini-companion-sharing--directory nil
+  "Folder in which the mode was turned on.")
+
+(defvar gemini-companion-sharing--told nil
+  "Alist of (METHOD . VALUE), what the server was told last.")
+
+(defvar gemini-companion-sharing--options nil
+  "The options on which the roots depended when they were computed.")
+
+(defvar gemini-companion-paused nil
+  "Non-nil while Gemini CLI is told nothing of what you work on.
+Set by `gemini-companion-pause'.")
+
+;;;; What is told
+
+(defun gemini-companion-sharing-roots ()
+  "Return the roots of this Emacs, without what is hidden."
+  (let ((options (list gemini-companion-excluded
+                       gemini-companion-share-function
+                       (default-value 'gemini-companion-share)
+                       gemini-companion-respect-geminiignore
+                       gemini-companion-roots-function)))
+    (if (and (not (gemini-companion-roots-stale-p))
+             (equal options gemini-companion-sharing--options))
+        (gemini-companion-roots-last)
+      (setq gemini-companion-sharing--options options)
+      (gemini-companion-roots
+       gemini-companion-sharing--directory
+       (lambda (buffer) (gemini-companion-privacy-hidden-p buffer t))
+       (lambda (folder) (gemini-companion-privacy-folder-hidden-p folder t))))))
+
+(defun gemini-companion-sharing--name (buffer)
+  "Return the name to tell of the file that BUFFER visits, or nil."
+  (unless (gemini-companion-privacy-hidden-p buffer)
+    (let ((file (gemini-companion-context-file buffer)))
+      (or (gemini-companion-roots-name file)
+          (and gemini-companion-share-outside-projects
+               (expand-file-name file))))))
+
+(defun gemini-companion-sharing-tell ()
+  "Tell the server the roots and, if a CLI is connected, the context."
+  (gemini-companion-terminal-lead (window-buffer (selected-window)))
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion-sharing--tell 'roots-update
+                                    (gemini-companion-sharing-roots))
+    (when (gemini-companion-sessions)
+      (gemini-companion-sharing--tell 'context-update
+                                      (unless gemini-companion-paused
+                                        (gemini-companion-context-snapshot))))))
+
+(defun gemini-companion-sharing-look-again ()
+  "Tell the server what it is to know, with a new look at the disk."
+  (gemini-companion-privacy-look-again)
+  (gemini-companion-roots-note)
+  (gemini-companion-sharing-tell))
+
+(defun gemini-companion-shared ()
+  "Return what Gemini CLI was told last, as of now, or nil.
+A list of plists, as `gemini-companion-context-snapshot' returns it.
+Nil while no CLI is connected or sharing is paused."
+  (and (gemini-companion-sessions)
+       (alist-get 'context-update gemini-companion-sharing--told)))
+
+(defun gemini-companion-sharing--tell (method value)
+  "Tell the server VALUE by METHOD unless that is what it was told last."
+  (let ((last (assq method gemini-companion-sharing--told)))
+    (unless (and last (equal (cdr last) value))
+      (setf (alist-get method gemini-companion-sharing--told) value)
+      (gemini-companion-server-post method value))))
+
+;;;; Life
+
+(defconst gemini-companion-sharing--hooks
+  '((find-file-hook . gemini-companion-sharing--note-file)
+    (after-save-hook . gemini-companion-sharing--note-file)
+    (after-revert-hook . gemini-companion-sharing--note-file)
+    (after-set-visited-file-name-hook . gemini-companion-roots-note)
+    (after-change-major-mode-hook . gemini-companion-roots-note)
+    (buffer-list-update-hook . gemini-companion-roots-note))
+  "What is added to which hook while the mode is on.")
+
+(defun gemini-companion-sharing--note-file ()
+  "Note that the file of the current buffer was opened, saved or reverted."
+  (gemini-companion-privacy-note)
+  (when buffer-file-name
+    (gemini-companion-roots-look-again (file-name-directory
+                                        buffer-file-name))))
+
+(defun gemini-companion-sharing-set-directory (directory)
+  "Note that the mode is being turned on in DIRECTORY, which counts as root."
+  (setq gemini-companion-sharing--directory directory))
+
+(defun gemini-companion-sharing-begin-anew ()
+  "Forget what was told, as there is another server."
+  (setq gemini-companion-sharing--told nil))
+
+(defun gemini-companion-sharing-withdraw ()
+  "Take the context back: no CLI is there any more."
+  (gemini-companion-sharing--tell 'context-update nil))
+
+(defun gemini-companion-sharing-start ()
+  "Tell the server what is new from now on."
+  (gemini-companion-context-start #'gemini-companion-sharing-tell
+                                  #'gemini-companion-sharing--name)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
+    (add-hook hook function)))
+
+(defun gemini-companion-sharing-stop ()
+  "Tell nothing any more, and forget what was told."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
+    (remove-hook hook function))
+  (gemini-companion-context-stop)
+  (gemini-companion-roots-forget)
+  (gemini-companion-privacy-forget)
+  (setq gemini-companion-sharing--told nil
+        gemini-companion-sharing--directory nil))
+
+;;;; Command
+
+;;;###autoload
+(defun gemini-companion-pause ()
+  "Tell Gemini CLI nothing of what you work on, or go on to tell it.
+It learns at once that no file is open.  It stays connected, and
+reviews appear as before."
+  (interactive)
+  (setq gemini-companion-paused (not gemini-companion-paused))
+  (gemini-companion-sharing-look-again)
+  (force-mode-line-update t)
+  (message (if gemini-companion-paused
+               "Gemini CLI is told nothing until you type M-x gemini-companion-pause again"
+             "Gemini CLI is told again what you work on")))
+
+(provide 'gemini-companion-sharing)
+;;; gemini-companion-sharing.el ends here
