@@ -57,8 +57,11 @@ class Config:
 
     Node keeps one for 4 s, and must never meet one that we close.
     """
-    comment_interval: float = 20
-    """An event stream is never silent for longer."""
+    comment_interval: float = 30
+    """An event stream is never silent for longer.
+
+    A multiple of idle_check, so that both wake the process together.
+    """
     body_limit: int = 65 * 1024 * 1024
     """The largest HTTP body in bytes: 64 MiB of text and what JSON adds."""
     body_time: float = 30

@@ -23,7 +23,6 @@ from .connections import Listener
 from .ide import Ide
 from .tools import session_manager
 
-
 _PIECE = 1024 * 1024
 
 

@@ -21,6 +21,7 @@ from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import DiscoveryError, StartError
 from .ide import Ide
 from .processes import process_of, watch_process
+from .session import next_tick
 from .types import Diff, IdeContext
 
 logger = logging.getLogger(__name__)
@@ -257,8 +258,10 @@ class Server:
             self._write_discovery()
 
     async def _keep_files(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
-            await asyncio.sleep(self._config.idle_check)
+            now = clock()
+            await asyncio.sleep(next_tick(now, self._config.idle_check) - now)
             self._restore_files()
 
     def _say(self, message: str) -> None:

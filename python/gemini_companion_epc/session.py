@@ -110,13 +110,13 @@ class Stream:
                 return COMMENT
 
     async def _wait(self, silence: float) -> bool:
-        """Return whether `wake` was called within SILENCE seconds.
+        """Return whether `wake` was called before SILENCE seconds were over.
 
         A task less than with `asyncio.wait_for`, and the client is told sooner.
         """
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
-        timer = loop.call_later(silence, self._go_on, False)
+        timer = loop.call_at(next_tick(loop.time(), silence), self._go_on, False)
         try:
             return await self._waiting
         finally:
@@ -155,6 +155,14 @@ class Stream:
         if session.context is not None and session.context != self._context:
             return session.context
         return session.outcomes[0][1] if session.outcomes else None
+
+
+def next_tick(now: float, interval: float) -> float:
+    """Return when after NOW that is due which is done at each INTERVAL.
+
+    Intervals that are multiples of each other then wake the process together.
+    """
+    return (now // interval + 1) * interval
 
 
 def encode_event(notification: Notification) -> bytes | None:
