@@ -27,6 +27,7 @@ SETTINGS = {
     "ui": {"hideTips": True, "dynamicWindowTitle": False},
 }
 QUESTION = "Apply this change?"
+PLACEHOLDER = "Type your message"
 CONNECTED = "Connected to Emacs"
 SIZE = (110, 45)
 
@@ -86,6 +87,19 @@ class Gemini:
         self.terminal.wait_for(text)
         pause_before_enter()
         self.terminal.keys("Enter")
+        if text.startswith("/"):
+            eventually(self._is_sent, f"{text!r} sent")
+
+    def _is_sent(self) -> bool:
+        """Return whether the prompt is empty; else press Enter once more.
+
+        While it looks for completions, the CLI takes Enter for a choice.
+        """
+        Event().wait(0.5)
+        if PLACEHOLDER in self.screen():
+            return True
+        self.terminal.keys("Enter")
+        return False
 
     def prompt(self) -> str:
         """Send a prompt that the model can tell from others, and return it."""

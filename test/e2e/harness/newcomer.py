@@ -32,6 +32,7 @@ class Newcomer:
     def __init__(self, world: World, file: Path, settings: str) -> None:
         self._world = world
         scratch, tools = world.scratch, world.tools
+        self._home = scratch.home
         shutil.rmtree(scratch.home)
         folder = scratch.home / ".emacs.d"
         folder.mkdir(parents=True)
@@ -61,6 +62,10 @@ class Newcomer:
             SIZE,
         )
         self.see(file.name)
+
+    def keep(self, file: str) -> str:
+        """Copy FILE into the home, and return its short name."""
+        return f"~/{Path(shutil.copy(file, self._home)).name}"
 
     def see(self, text: str, seconds: float = 30) -> str:
         """Return the screen once TEXT is on it."""
