@@ -107,9 +107,10 @@ counted.")
   "Return the line of ID, with FILE, SESSION, the age by TIME, LINES and STATE."
   (pcase-let ((`(,project . ,name) (gemini-companion-list--place file)))
     (list id
-          (vector name
-                  project
-                  (gemini-companion-session-name session)
+          (vector (gemini-companion-list--one-line name)
+                  (gemini-companion-list--one-line project)
+                  (gemini-companion-list--one-line
+                   (gemini-companion-session-name session))
                   (gemini-companion-list--age (- (float-time) time))
                   lines
                   state))))
@@ -126,6 +127,10 @@ counted.")
         (cons (file-name-nondirectory (directory-file-name root))
               (file-relative-name file root))
       (cons "" (abbreviate-file-name file)))))
+
+(defun gemini-companion-list--one-line (text)
+  "Return TEXT, a name, with its line ends as control characters look."
+  (string-replace "\n" "^J" text))
 
 (defun gemini-companion-list--age (seconds)
   "Return a short text for SECONDS."
@@ -284,23 +289,27 @@ FILE nil is one without lines.  DELETE it then, if non-nil."
   "Make the list anew; each window of it stays at its line."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
-      (let ((ids (mapcar (lambda (window)
-                           (cons window
-                                 (tabulated-list-get-id (window-point window))))
-                         (get-buffer-window-list nil nil t))))
+      (let ((places (mapcar (lambda (window)
+                              (let ((point (window-point window)))
+                                (list window (tabulated-list-get-id point)
+                                      (line-number-at-pos point))))
+                            (get-buffer-window-list nil nil t))))
         (revert-buffer)
-        (pcase-dolist (`(,window . ,id) ids)
-          (gemini-companion-list--go-to id)
+        (pcase-dolist (`(,window ,id ,line) places)
+          (gemini-companion-list--go-to id line)
           (set-window-point window (point)))))))
 
-(defun gemini-companion-list--go-to (id)
-  "Go to the line of ID, or to the first one if ID is not there."
+(defun gemini-companion-list--go-to (id &optional line)
+  "Go to the line of ID, or if that is gone to what is now at LINE.
+The first LINE has the names of the columns."
   (goto-char (point-min))
   (while (not (or (eobp) (and id (eq id (tabulated-list-get-id)))))
     (forward-line 1))
   (when (eobp)
     (goto-char (point-min))
-    (forward-line 1)))
+    (forward-line (1- (max 2 (or line 2))))
+    (when (and (eobp) (< 2 (line-number-at-pos)))
+      (forward-line -1))))
 
 (defun gemini-companion-list--soon ()
   "Make the list anew when Emacs is free."

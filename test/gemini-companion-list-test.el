@@ -119,6 +119,27 @@
           (= 1 (length (gemini-companion-list-test-cells))))
         (should (eq second (tabulated-list-get-id)))))))
 
+(ert-deftest gemini-companion-list-goes-on-with-what-comes-next ()
+  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
+    (save-window-excursion
+      (let ((diffs (mapcar (lambda (n)
+                             (gemini-companion-list-test-open n n "a" "x\n"))
+                           '(1 2 3 4))))
+        (gemini-companion-list)
+        (gemini-companion-list--go-to (nth 1 diffs))
+        (pcase-dolist (`(,left ,next) '((3 2) (2 3) (1 0)))
+          (gemini-companion-list-accept)
+          (gemini-companion-test-eventually
+            (= left (length (gemini-companion-list-test-cells))))
+          (should (eq (nth next diffs) (tabulated-list-get-id))))))))
+
+(ert-deftest gemini-companion-list-has-one-line-for-each ()
+  (gemini-companion-list-test-with nil
+    (save-window-excursion
+      (gemini-companion-list-test-open 1 1 "a\nb" "x\n")
+      (gemini-companion-list)
+      (should (= 2 (count-lines (point-min) (point-max)))))))
+
 (ert-deftest gemini-companion-list-accepts-all-of-one-cli ()
   (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
     (save-window-excursion
