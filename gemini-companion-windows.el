@@ -162,9 +162,19 @@ Elsewhere only the windows that were made for BUFFERS go."
                               gemini-companion-windows--left)))
     (setq gemini-companion-windows--left
           (delq left gemini-companion-windows--left))
-    (gemini-companion-windows-restore (cdr left))
+    (let ((substitutes (gemini-companion-windows--substitutes (car left))))
+      (gemini-companion-windows-restore (cdr left))
+      (mapc #'kill-buffer substitutes))
     (unless gemini-companion-windows--left
       (gemini-companion-windows-forget))))
+
+(defun gemini-companion-windows--substitutes (windows)
+  "Return what stands in WINDOWS in place of buffers that are dead.
+Emacs 30 makes a buffer for each when a tab is selected."
+  (seq-filter (lambda (buffer)
+                (string-prefix-p " *Old buffer " (buffer-name buffer)))
+              (seq-uniq (mapcar #'window-buffer
+                                (seq-filter #'window-live-p windows)))))
 
 (defun gemini-companion-windows-forget ()
   "Forget the layouts of tabs that the person has not come back to."

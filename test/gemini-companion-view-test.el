@@ -473,7 +473,11 @@
                 (should (equal '("b") (funcall names)))
                 (tab-bar-select-tab 1)
                 (run-hooks 'window-configuration-change-hook)
-                (should (equal '("a" "a") (funcall names))))
+                (should (equal '("a" "a") (funcall names)))
+                (should-not (seq-find (lambda (buffer)
+                                        (string-match-p "gemini"
+                                                        (buffer-name buffer)))
+                                      (buffer-list))))
             (tab-bar-close-other-tabs)))))))
 
 ;;; gemini-companion-view-test.el ends here
