@@ -90,8 +90,15 @@ FIRST on, counted in the full text, 1-based."
 
 (defun gemini-companion-hunks--lines (text)
   "Return how many lines TEXT has; the last one may be without an end."
-  (+ (seq-count (lambda (char) (eq char ?\n)) text)
-     (if (or (string-empty-p text) (string-suffix-p "\n" text)) 0 1)))
+  (let ((count 0)
+        (position 0)
+        next)
+    (while (setq next (string-search "\n" text position))
+      (setq count (1+ count)
+            position (1+ next)))
+    (if (= position (length text))
+        count
+      (1+ count))))
 
 (defun gemini-companion-hunks-position (line)
   "Return where the LINE of the full text begins in the current buffer.
