@@ -97,11 +97,13 @@ signal its error."
                                       (gemini-companion-ediff--set-up
                                        diff))))))))
       (error
-       (let ((panels (seq-mapcat #'gemini-companion-ediff--session-buffers
-                                 (buffer-local-value
-                                  'ediff-this-buffer-ediff-sessions
-                                  proposal))))
-         (mapc #'gemini-companion-diff-discard panels))
+       (if panel
+           ;; A hook of the person's failed.
+           (gemini-companion-ediff--close panel)
+         (mapc #'gemini-companion-diff-discard
+               (seq-mapcat #'gemini-companion-ediff--session-buffers
+                           (buffer-local-value
+                            'ediff-this-buffer-ediff-sessions proposal))))
        (signal (car problem) (cdr problem))))
     ;; Windows take what is on top of the list of buffers.
     (bury-buffer ediff-registry-buffer)
