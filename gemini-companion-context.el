@@ -100,6 +100,9 @@ Its file need not be one that is told.")
 (defvar gemini-companion-context--active-file nil
   "What the entry of that file has more than others, or nil.")
 
+(defvar gemini-companion-context--active-tick nil
+  "Modification tick of that buffer when that was looked at.")
+
 (defvar gemini-companion-context--unseen nil
   "Buffer that was selected last in the frame of a daemon that nobody sees.")
 
@@ -383,16 +386,36 @@ The disk, which may be slow, is not asked about what is watched."
         ((or (null gemini-companion-context--active-file)
              (eq gemini-companion-context--active
                  (window-buffer (selected-window))))
-         (gemini-companion-context--look-at-active))))
+         (gemini-companion-context--look-at-active))
+        ((gemini-companion-context--outdated-p)
+         (gemini-companion-context--look-behind))))
+
+(defun gemini-companion-context--outdated-p ()
+  "Return non-nil if the text of the active file changed since the last look.
+So it does behind the person, when Gemini CLI has written it."
+  (and gemini-companion-context--active-file
+       (buffer-live-p gemini-companion-context--active)
+       (not (eq (buffer-chars-modified-tick gemini-companion-context--active)
+                gemini-companion-context--active-tick))))
 
 (defun gemini-companion-context--look-at-active ()
   "Remember cursor and selection of the active file as they are now."
   (with-current-buffer gemini-companion-context--active
-    (setq gemini-companion-context--active-file
+    (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
+          gemini-companion-context--active-file
           (append (list :active t)
                   (gemini-companion-context--cursor (point))
                   (when-let* ((text (gemini-companion-context--selection)))
                     (list :selected-text text))))))
+
+(defun gemini-companion-context--look-behind ()
+  "Look at the active file, which is not in the selected window.
+Point is where the person will find it."
+  (with-current-buffer gemini-companion-context--active
+    (save-excursion
+      (when-let* ((window (get-buffer-window nil t)))
+        (goto-char (window-point window)))
+      (gemini-companion-context--look-at-active))))
 
 ;;;; Tracking
 
@@ -436,6 +459,7 @@ if none may be told; the default tells all local files."
         gemini-companion-context--buffer nil
         gemini-companion-context--active nil
         gemini-companion-context--active-file nil
+        gemini-companion-context--active-tick nil
         gemini-companion-context--unseen nil
         gemini-companion-context--order nil
         gemini-companion-context--place nil))
@@ -520,7 +544,8 @@ Of a buffer without a file only matters that it is selected."
                 gemini-companion-context--shape shape
                 gemini-companion-context--tick tick)
           (when (or (not (eq buffer former))
-                    (gemini-companion-context--visited buffer))
+                    (gemini-companion-context--visited buffer)
+                    (gemini-companion-context--outdated-p))
             (gemini-companion-context--changed)))))))
 
 (defun gemini-companion-context--leave ()

@@ -101,6 +101,35 @@
         (should (equal "one" (plist-get active :selected-text)))
         (should (equal 4 (plist-get active :character)))))))
 
+(ert-deftest gemini-companion-context-follows-text-that-changes-elsewhere ()
+  (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 four\n"))
+    (let ((transient-mark-mode t))
+      (find-file (expand-file-name "a" folder))
+      (goto-char (point-max))
+      (push-mark (point) t t)
+      (backward-word)
+      (gemini-companion-context-snapshot)
+      (switch-to-buffer "*scratch*")
+      (with-current-buffer "a"
+        (save-excursion
+          (goto-char (point-min))
+          (delete-region (point) (1+ (line-end-position)))
+          (search-forward "four")
+          (replace-match "fours")))
+      (let ((active (gemini-companion-context-test-active
+                     (gemini-companion-context-snapshot))))
+        (should (equal 3 (plist-get active :line)))
+        (should (equal "fours\n" (plist-get active :selected-text))))
+      (write-region "new\n" nil (expand-file-name "a" folder) nil 'silent)
+      (setq reported nil)
+      (with-current-buffer "a"
+        (revert-buffer t t))
+      (gemini-companion-test-eventually reported)
+      (should (<= (plist-get (gemini-companion-context-test-active
+                              (car reported))
+                             :line)
+                  2)))))
+
 (ert-deftest gemini-companion-context-is-the-same-after-a-look-elsewhere ()
   (gemini-companion-context-test-with '(("a" "1"))
     (find-file (expand-file-name "a" folder))
