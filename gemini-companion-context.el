@@ -443,6 +443,8 @@ if none may be told; the default tells all local files."
         gemini-companion-context--order (gemini-companion-context--displayed))
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
+  (add-variable-watcher 'server-clients
+                        #'gemini-companion-context--notice-client)
   (gemini-companion-context--notice-buffer)
   (gemini-companion-context--changed))
 
@@ -450,6 +452,8 @@ if none may be told; the default tells all local files."
   "Stop tracking and forget what was tracked."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
+  (remove-variable-watcher 'server-clients
+                           #'gemini-companion-context--notice-client)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-context--watch nil)
@@ -574,6 +578,13 @@ Nothing is new when the person comes back to the active file."
               gemini-companion-context--buffer)
     (gemini-companion-context--guarded
       (gemini-companion-context--look (window-buffer (selected-window))))))
+
+(defun gemini-companion-context--notice-client (&rest _)
+  "Note what a client of the Emacs server may have done.
+A daemon without frames never draws anything, and what `emacsclient
+--eval' does is no command; so no hook would tell."
+  (gemini-companion-context--guarded
+    (gemini-companion-context--look (window-buffer (selected-window)))))
 
 (defun gemini-companion-context--killed ()
   "Note that a buffer is being killed."

@@ -200,6 +200,17 @@
       (gemini-companion-test-eventually
         (equal '("c") (gemini-companion-context-test-names (car reported)))))))
 
+(ert-deftest gemini-companion-context-follows-clients-where-nothing-is-drawn ()
+  (gemini-companion-context-test-with '(("a" "1\n2\n"))
+    (find-file (expand-file-name "a" folder))
+    (gemini-companion-test-eventually reported)
+    (setq reported nil)
+    (forward-line)
+    ;; As `server-delete-client' does, after emacsclient --eval, too.
+    (set 'server-clients (bound-and-true-p server-clients))
+    (gemini-companion-test-eventually reported)
+    (should (equal 2 (plist-get (car (car reported)) :line)))))
+
 (ert-deftest gemini-companion-context-notices-that-a-file-was-deleted ()
   (unless (fboundp 'inotify-add-watch)
     (ert-skip "No inotify in this Emacs"))
@@ -374,6 +385,7 @@ Return what it holds then."
                      (gemini-companion-context-test-hooked))))
     (should-not (gemini-companion-context-test-hooked))
     (should (equal timers (length timer-list)))
-    (should-not gemini-companion-context--watches)))
+    (should-not gemini-companion-context--watches)
+    (should-not (get-variable-watchers 'server-clients))))
 
 ;;; gemini-companion-context-test.el ends here
