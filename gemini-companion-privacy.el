@@ -231,11 +231,20 @@ BUFFER is nil for a folder."
      gemini-companion-excluded)))
 
 (defun gemini-companion-privacy--names (file)
-  "Return the absolute names by which FILE is known."
-  (delete-dups (list (expand-file-name file)
+  "Return the absolute names by which FILE is known.
+A backup of a file holds what that held, and counts as it."
+  (let ((names (list (expand-file-name file)
                      (file-truename file)
                      (concat (file-truename (file-name-directory file))
                              (file-name-nondirectory file)))))
+    (delete-dups
+     (append names (mapcar #'gemini-companion-privacy--original names)))))
+
+(defun gemini-companion-privacy--original (name)
+  "Return the name of the file of which NAME is a backup, or NAME."
+  (if (string-match "/#\\([^/]+\\)#\\'" name)
+      (replace-match "/\\1" t nil name)
+    (file-name-sans-versions name)))
 
 ;;;; Projects
 

@@ -35,6 +35,13 @@
 							     "environment.el" "keyboard.py" "envelope"
 							     "src/id.c" "asc.txt" secret))))))
 
+(ert-deftest gemini-companion-privacy-hides-backups-of-secrets ()
+  (gemini-companion-test-with-folder '()
+    (let ((secret '(".npmrc~" "server.pem~" "tls.key.~2~" "#.env#")))
+      (should (equal secret
+                     (apply #'gemini-companion-privacy-test-hidden
+                            "a.txt~" "#a.txt#" secret))))))
+
 (ert-deftest gemini-companion-privacy-hides-auth-sources ()
   (gemini-companion-test-with-folder '(("plain" "") ("other" ""))
 				     (dolist (source (list (expand-file-name "plain")
