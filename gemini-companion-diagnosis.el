@@ -118,6 +118,13 @@ M-x package-install RET epc RET and start Emacs anew.")))
   "Find whether the server is up."
   (let ((info (gemini-companion-diagnosis--info)))
     (cond
+     ((and info (not (equal (plist-get info :version)
+                            gemini-companion-server-version)))
+      (gemini-companion-finding
+       'bad (format "The server is %s, and gemini-companion %s"
+                    (plist-get info :version) gemini-companion-server-version)
+       "This package was updated since the server started."
+       '("Restart the server" . gemini-companion-restart)))
      (info
       (gemini-companion-finding
        'good (format "The server %s runs" (plist-get info :version))))

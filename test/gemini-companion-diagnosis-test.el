@@ -60,6 +60,14 @@ It is HOME and TMPDIR, too."
                  (gemini-companion-finding-cure
                   (cadr (assoc "Gemini CLI" found)))))))))
 
+(ert-deftest gemini-companion-diagnosis-test-sees-a-server-before-an-update ()
+  (pcase-dolist (`(,version . ,mark) `((,gemini-companion-server-version . good)
+                                       ("0.0.1" . bad)))
+    (cl-letf (((symbol-function 'gemini-companion-server-info)
+               (lambda () (list :version version))))
+      (should (eq mark (gemini-companion-diagnosis-test--mark
+                        (gemini-companion-diagnosis--server "/" #'ignore)))))))
+
 (ert-deftest gemini-companion-diagnosis-test-judges-the-version ()
   (pcase-dolist (`(,output . ,mark) '(("0.61.0\n" . good) ("0.31.0" . good)
                                       ("0.30.9\n" . bad) ("v1.2.3-x" . good)
