@@ -167,7 +167,13 @@ go to a local buffer first"
        (format "*gemini: %s (%d)*" folder number)))))
 
 (defun gemini-companion-run-check (place)
-  "Signal an error if the program of PLACE is not there."
+  "Signal an error if the program of PLACE or its terminal is not there."
+  (when (and (memq gemini-companion-terminal '(vterm eat))
+             (not (locate-library
+                   (symbol-name gemini-companion-terminal))))
+    (user-error "The package %s is not installed; install it (M-x \
+package-install RET %s), or customize `gemini-companion-terminal'"
+                gemini-companion-terminal gemini-companion-terminal))
   (let ((program (car (plist-get place :command)))
         (exec-path (plist-get place :path)))
     (unless (executable-find program)

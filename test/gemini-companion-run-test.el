@@ -199,6 +199,13 @@
             . ,(lambda ()
                  (let ((gemini-companion-gemini-command "no-such-gemini"))
                    (gemini-companion-run))))
+           ("package-install RET eat"
+            . ,(lambda ()
+                 (let ((gemini-companion-terminal 'eat)
+                       (load-path (seq-remove (lambda (folder)
+                                                (string-search "eat" folder))
+                                              load-path)))
+                   (gemini-companion-run))))
            ("local buffer"
             . ,(lambda ()
                  (let ((default-directory "/ssh:elsewhere:/tmp/"))
