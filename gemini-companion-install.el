@@ -168,6 +168,16 @@ Return nil if there is none."
   (not (or gemini-companion-server-command
            (gemini-companion-install-python))))
 
+(defun gemini-companion-install-agreed-p ()
+  "Return non-nil if the person once had packages installed.
+There is an environment then, be it of another version or broken."
+  (let ((directory (expand-file-name gemini-companion-install-directory)))
+    (and (file-directory-p directory)
+         (seq-some (lambda (folder)
+                     (file-exists-p (expand-file-name
+                                     gemini-companion-install--stamp folder)))
+                   (directory-files directory t "\\`venv-")))))
+
 (defun gemini-companion-install-running-p ()
   "Return non-nil while an installation is under way."
   (and gemini-companion-install--job t))
@@ -245,7 +255,8 @@ In a sentence %d stands for the folder and %s for the other way.")
         (alist-get 'old faults)
         (alist-get 'broken faults)
         (concat (gemini-companion-install--sentence
-                 "No Python found.  Install Python 3.10 or later, %s")
+                 "No Python found.  Install Python 3.10 or later (on Debian \
+and Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s")
                 (gemini-companion-install-path-hint)))))
 
 (defun gemini-companion-install-path-hint ()

@@ -161,7 +161,8 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
   "Turn the mode on once, as it was in the desktop that is being read.
 Not if it had to ask: that is for a moment when somebody wants it."
   (unless (or gemini-companion--desktop-restored
-              (gemini-companion-install-needed-p))
+              (and (gemini-companion-install-needed-p)
+                   (not (gemini-companion-install-agreed-p))))
     (setq gemini-companion--desktop-restored t)
     (with-demoted-errors "gemini-companion-mode: %S"
       (gemini-companion-mode))))
@@ -256,9 +257,13 @@ the connection and opens no reviews until then.")))
   (gemini-companion-session-update nil))
 
 (defun gemini-companion-restart ()
-  "Restart the server; Gemini CLI stays connected, reviews stay open."
+  "Restart the server; Gemini CLI stays connected, reviews stay open.
+After an update of this package, install what the new one needs first."
   (interactive)
-  (gemini-companion-server-restart))
+  (if (and (gemini-companion-server-ready-p)
+           (gemini-companion-install-needed-p))
+      (gemini-companion-install-server)
+    (gemini-companion-server-restart)))
 
 (defun gemini-companion--ended (reason)
   "Turn the mode off, as there is no server any more, and show REASON."
@@ -272,16 +277,20 @@ the connection and opens no reviews until then.")))
 
 (defun gemini-companion--offer-installation ()
   "Ask whether to install what the server needs; if so, do it and go on.
-While Emacs starts, ask when it has started."
+Ask once: what was installed before is made anew without a question.
+While Emacs starts, all that waits until it has started."
   (cond
-   ((gemini-companion--nobody-to-ask-p)
+   ((and (gemini-companion--nobody-to-ask-p)
+         (or noninteractive
+             (not (gemini-companion-install-agreed-p))))
     (gemini-companion--ended
      "The Python packages of gemini-companion are not installed.  \
 M-x gemini-companion-install-server installs them; then turn on \
 `gemini-companion-mode' again."))
    ((null after-init-time)
     (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
-   ((gemini-companion--installation-wanted-p)
+   ((or (gemini-companion-install-agreed-p)
+        (gemini-companion--installation-wanted-p))
     (gemini-companion--install))
    (t
     (setq gemini-companion-mode nil)

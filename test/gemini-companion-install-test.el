@@ -116,6 +116,40 @@ The answer to each question is `answer'; the questions are in
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (should (equal 1 (length asked)))))
 
+(ert-deftest gemini-companion-install-of-another-version-is-not-asked-about ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (gemini-companion-mode -1)
+    (let ((stamp (car (file-expand-wildcards
+                       (expand-file-name
+                        (concat "venv-*/" gemini-companion-install--stamp)
+                        gemini-companion-install-directory)))))
+      (with-temp-file stamp (insert "(:version \"0.0.1\")")))
+    (let ((noninteractive t))
+      (gemini-companion-mode 1)
+      (should-not gemini-companion-mode))
+    ;; A daemon without a frame has nobody to ask.
+    (cl-letf (((symbol-function 'gemini-companion--nobody-to-ask-p) #'always))
+      (gemini-companion-mode 1))
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (should (equal 1 (length asked)))))
+
+(ert-deftest gemini-companion-install-comes-before-a-restart-after-an-update ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (gemini-companion-mode 1)
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (let ((link gemini-companion-server--link)
+          (gemini-companion-install--requirements '("epc>=0.0.6")))
+      (gemini-companion-restart)
+      (should (gemini-companion-install-running-p))
+      (gemini-companion-test-eventually
+        (not (eq link gemini-companion-server--link)))
+      (should (equal 1 (length asked)))
+      (should-not told))))
+
 (ert-deftest gemini-companion-install-asks-nothing-where-a-command-is-set ()
   (gemini-companion-install-test-with '()
     (let ((gemini-companion-server-command
