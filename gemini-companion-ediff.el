@@ -51,6 +51,9 @@ The value is a plist; see `gemini-companion-view--kinds'."
         (gemini-companion-diff-adopt diff)))
     (let ((panel (gemini-companion-ediff--start diff original proposal frame)))
       (gemini-companion-ediff--set-headers panel)
+      (with-current-buffer proposal
+        (setq gemini-companion-hunks-edited-function
+              (lambda () (gemini-companion-ediff--set-headers panel))))
       (list :buffers (list panel original proposal)
             :main proposal
             :hunk (lambda () (gemini-companion-ediff--toggle panel))
@@ -288,6 +291,7 @@ compared; a review that goes on still needs that."
       (ediff-really-quit nil))
     (dolist (buffer buffers)
       (with-current-buffer buffer
+        (setq gemini-companion-hunks-edited-function nil)
         (remove-hook 'kill-buffer-query-functions #'ignore t)))))
 
 (defun gemini-companion-ediff--session-buffers (panel)

@@ -40,6 +40,13 @@
 (defconst gemini-companion-hunks-mark (propertize "x " 'face 'warning)
   "What stands before the lines of a hunk that is dropped.")
 
+;;;; State
+
+(defvar-local gemini-companion-hunks-edited-function nil
+  "Function called when a dropped hunk of this proposal was edited, or nil.
+It is not dropped any more then.")
+(put 'gemini-companion-hunks-edited-function 'permanent-local t)
+
 ;;;; Looking
 
 (defun gemini-companion-hunks-dropped ()
@@ -161,7 +168,9 @@ AFTER is non-nil after the edit."
   (when (and after
              (overlay-buffer overlay)
              (not (gemini-companion-hunks--intact-p overlay)))
-    (delete-overlay overlay)))
+    (delete-overlay overlay)
+    (when gemini-companion-hunks-edited-function
+      (funcall gemini-companion-hunks-edited-function))))
 
 (defun gemini-companion-hunks-take-back (overlay)
   "Put what was proposed back in place of OVERLAY, a dropped hunk."

@@ -370,8 +370,10 @@
         (gemini-companion-review-toggle-hunk)
         (should (equal "1\n2\n3\n" (buffer-string)))
         (undo-boundary)
+        (should (gemini-companion-view-test-count))
         (let ((last-command nil)) (undo))
         (should (equal "1\n2\nnew\n3\n" (buffer-string)))
+        (should-not (gemini-companion-view-test-count))
         (should-not (gemini-companion-hunks-dropped))
         (should-not (seq-find (lambda (overlay)
                                 (overlay-get overlay
