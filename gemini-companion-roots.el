@@ -33,7 +33,9 @@
   "Function that has the last word on the roots of this Emacs.
 It is called with the list of roots that were found, and returns
 the list that is used: absolute names of local folders.  Gemini
-CLI connects to this Emacs if it runs in one of them or below."
+CLI connects to this Emacs if it runs in one of them or below.
+If it fails, there are no roots, and `gemini-companion-status' says
+so."
   :type 'function
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
@@ -49,7 +51,7 @@ CLI connects to this Emacs if it runs in one of them or below."
 They show results, too, such as what Emacs says when it compiles a
 package, in a folder that nobody works in.")
 
-(defvar gemini-companion-roots--directories nil
+(defvar gemini-companion-roots--directories t
   "The folders from which the roots were computed last; t if outdated.")
 
 (defvar gemini-companion-roots--known nil
@@ -60,6 +62,9 @@ cannot be a root.")
 
 (defvar gemini-companion-roots--last nil
   "The roots that were computed last.")
+
+(defvar gemini-companion-roots-problem nil
+  "Why `gemini-companion-roots-function' failed last, a string, or nil.")
 
 (defvar gemini-companion-roots--stale t
   "Non-nil if a buffer has come, gone or changed since the last look.")
@@ -85,15 +90,30 @@ FOLDER-HIDDEN-P about a folder."
       (setq gemini-companion-roots--known
             (mapcar #'gemini-companion-roots--entry directories)
             gemini-companion-roots--last
-            (funcall gemini-companion-roots-function
-                     (seq-remove folder-hidden-p
-                                 (delete-dups
-                                  (delq nil
-                                        (mapcar
-                                         #'cddr
-                                         gemini-companion-roots--known)))))
+            (gemini-companion-roots--chosen
+             (seq-remove folder-hidden-p
+                         (delete-dups
+                          (delq nil (mapcar #'cddr
+                                            gemini-companion-roots--known)))))
             gemini-companion-roots--directories directories))
     gemini-companion-roots--last))
+
+(defun gemini-companion-roots--chosen (roots)
+  "Return the true names of those that the function picks from ROOTS.
+Nothing if that fails, as it may be there to take roots away."
+  (setq gemini-companion-roots-problem nil)
+  (condition-case problem
+      (delete-dups
+       (mapcar (lambda (root)
+                 (unless (file-name-absolute-p root)
+                   (error "%s is no absolute name" root))
+                 (if (file-remote-p root)
+                     (error "%s is on another machine" root)
+                   (directory-file-name (file-truename root))))
+               (funcall gemini-companion-roots-function roots)))
+    (error
+     (setq gemini-companion-roots-problem (error-message-string problem))
+     nil)))
 
 (defun gemini-companion-roots-note (&rest _)
   "Note that a buffer may have come, gone or changed."
@@ -122,9 +142,10 @@ A shell that changes its directory runs no hook."
   "Forget what was computed."
   (setq gemini-companion-roots--stale t
         gemini-companion-roots--terminals nil
-        gemini-companion-roots--directories nil
+        gemini-companion-roots--directories t
         gemini-companion-roots--known nil
-        gemini-companion-roots--last nil))
+        gemini-companion-roots--last nil
+        gemini-companion-roots-problem nil))
 
 (defun gemini-companion-roots-look-again (directory)
   "Look DIRECTORY up anew, as a project may have been made of it."

@@ -60,7 +60,9 @@ Set by `gemini-companion-pause'.")
     (if (and (not (gemini-companion-roots-stale-p))
              (equal options gemini-companion-sharing--options))
         (gemini-companion-roots-last)
-      (setq gemini-companion-sharing--options options)
+      (unless (equal options gemini-companion-sharing--options)
+        (gemini-companion-roots-forget)
+        (setq gemini-companion-sharing--options options))
       (gemini-companion-roots
        gemini-companion-sharing--directory
        (lambda (buffer) (gemini-companion-privacy-hidden-p buffer t))

@@ -47,6 +47,24 @@ No roots are remembered from before."
       (should (equal '("p") (gemini-companion-roots-test-below
                              folder (gemini-companion-roots nil)))))))
 
+(ert-deftest gemini-companion-roots-are-what-the-function-returns ()
+  (gemini-companion-roots-test-with '("p")
+    (let* ((p (expand-file-name "p" folder))
+           (gemini-companion-roots-function
+            (lambda (_) (list (file-name-as-directory p) p))))
+      (should (equal (list p) (gemini-companion-roots nil)))
+      (should-not gemini-companion-roots-problem))))
+
+(ert-deftest gemini-companion-roots-are-none-if-the-function-fails ()
+  (gemini-companion-roots-test-with '("p")
+    (dolist (function (list (lambda (_) (error "No")) (lambda (_) 5)
+                            (lambda (_) '(nil)) (lambda (_) '("p"))
+                            (lambda (_) '("/ssh:nowhere.invalid:/p")) nil))
+      (let ((gemini-companion-roots-function function))
+        (gemini-companion-roots-forget)
+        (should-not (gemini-companion-roots (expand-file-name "p/" folder)))
+        (should (stringp gemini-companion-roots-problem))))))
+
 (ert-deftest gemini-companion-roots-have-no-folder-of-mere-results ()
   (gemini-companion-roots-test-with '("p/.git" "p/src")
     (with-temp-buffer

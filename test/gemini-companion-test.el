@@ -276,6 +276,14 @@ Temporary files are in a folder of their own, `temporary'."
       (push "/secret/" gemini-companion-excluded)
       (should-not (member secret (gemini-companion-sharing-roots))))))
 
+(ert-deftest gemini-companion-roots-follow-the-function-at-once ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (find-file-noselect "a")
+    (should (gemini-companion-sharing-roots))
+    (let ((gemini-companion-roots-function #'ignore))
+      (should-not (gemini-companion-sharing-roots)))
+    (should (gemini-companion-sharing-roots))))
+
 (ert-deftest gemini-companion-files-outside-all-roots-are-told-on-request ()
   (gemini-companion-test-with-folder '(("notes" ""))
     (make-directory "p")
