@@ -58,6 +58,7 @@ ACTIONS is a list of (LABEL . FUNCTION), what Emacs can do about it."
     ("Python" . gemini-companion-diagnosis--python)
     ("Discovery file" . gemini-companion-diagnosis--discovery)
     ("Temporary folder" . gemini-companion-diagnosis--temporary-folder)
+    ("Options" . gemini-companion-diagnosis--options)
     ("Project" . gemini-companion-diagnosis--project)
     ("Other editors" . gemini-companion-diagnosis--others)
     ("Gemini CLI" . gemini-companion-diagnosis--version)
@@ -302,6 +303,24 @@ Emacs starts looks into %s" written folder)
        "TMPDIR was changed in Emacs since the server started."
        '("Restart the server" . gemini-companion-restart)))))
 
+(defun gemini-companion-diagnosis--options (_directory _ask)
+  "Find options that fail, so that nothing is told."
+  (or (delq nil
+            (list
+             (when-let* ((problem (gemini-companion-privacy-problem)))
+               (gemini-companion-finding
+                'bad (format "What says which files are hidden fails (%s), \
+so files are hidden" problem)
+                "Correct `gemini-companion-excluded', \
+`gemini-companion-share-function' or .geminiignore."))
+             (when gemini-companion-roots-problem
+               (gemini-companion-finding
+                'bad (format "`gemini-companion-roots-function' fails: %s"
+                             gemini-companion-roots-problem)
+                "Correct it; until then no Gemini CLI may connect."))))
+      (gemini-companion-finding
+       'good "Those that say what is told do not fail")))
+
 (defun gemini-companion-diagnosis--project (directory _ask)
   "Find whether a CLI in DIRECTORY may connect."
   (let* ((file (plist-get (gemini-companion-diagnosis--info) :discovery))
@@ -323,8 +342,8 @@ from this one" name)))
       (gemini-companion-finding
        'bad (format "%s keeps to itself, so a Gemini CLI that runs there may \
 not connect" name)
-       "See `gemini-companion-share' in its .dir-locals.el and \
-`gemini-companion-share-function'."))
+       "See `gemini-companion-excluded', `gemini-companion-share' in its \
+.dir-locals.el, and `gemini-companion-share-function'."))
      (t
       (gemini-companion-finding
        'bad (format "A Gemini CLI that runs in %s may not connect: it is in \

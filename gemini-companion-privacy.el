@@ -125,6 +125,11 @@ a default of nil, only the projects that say t there are told."
 (defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
   "What is ignored in each folder, as (FOLDER . RULES) or nil.")
 
+(defvar gemini-companion-privacy--problem nil
+  "The options with which an answer failed last, and why, or nil.
+A cons of a list as `gemini-companion-privacy--options' returns it,
+and the name of the error, a symbol.")
+
 (defvar gemini-companion-privacy--turn 0
   "Number that grows when the disk is to be looked at again.")
 
@@ -137,7 +142,8 @@ a default of nil, only the projects that say t there are told."
   "Forget what was answered."
   (clrhash gemini-companion-privacy--answers)
   (clrhash gemini-companion-privacy--folders)
-  (clrhash gemini-companion-privacy--ignores))
+  (clrhash gemini-companion-privacy--ignores)
+  (setq gemini-companion-privacy--problem nil))
 
 (defun gemini-companion-privacy-note ()
   "Note that the current buffer has been found, saved or reverted."
@@ -291,10 +297,18 @@ OLD-TOO means that an earlier look at the disk will do."
   (condition-case problem
       (funcall hidden-p)
     (error
+     (setq gemini-companion-privacy--problem
+           (cons (gemini-companion-privacy--options) (car problem)))
      ;; What an error says may name the file.
      (gemini-companion-events-note
       'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
      t)))
+
+(defun gemini-companion-privacy-problem ()
+  "Return the error with which the options of now failed, a symbol, or nil."
+  (and (equal (car gemini-companion-privacy--problem)
+              (gemini-companion-privacy--options))
+       (cdr gemini-companion-privacy--problem)))
 
 ;;;; Ignored files
 

@@ -37,6 +37,22 @@ It is HOME and TMPDIR, too."
   "Say nothing, as a program that has not answered yet."
   nil)
 
+(ert-deftest gemini-companion-diagnosis-names-options-that-fail ()
+  (unwind-protect
+      (let ((gemini-companion-excluded '("["))
+            (gemini-companion-roots-function #'car))
+        (should (eq 'good (gemini-companion-finding-mark
+                           (gemini-companion-diagnosis--options "/" #'ignore))))
+        (should (gemini-companion-privacy-folder-hidden-p temporary-file-directory))
+        (should-not (gemini-companion-roots temporary-file-directory))
+        (let ((found (gemini-companion-diagnosis--options "/" #'ignore)))
+          (should (equal '(bad bad)
+                         (mapcar #'gemini-companion-finding-mark found)))
+          (should (string-match-p "excluded" (gemini-companion-finding-cure
+                                              (car found))))))
+    (gemini-companion-privacy-forget)
+    (gemini-companion-roots-forget)))
+
 (ert-deftest gemini-companion-diagnosis-test-a-check-that-fails-is-alone ()
   (let ((gemini-companion-diagnosis--checks
          `(("One" . ,(lambda (&rest _) (error "Broken")))
