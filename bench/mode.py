@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From the call of `gemini-companion-mode`, in an Emacs that has just started.
 
-The package is loaded by then, and no file is open.  Until it returns to the user, and until the discovery file is whole and its port
-accepts.  A client that connects right then must be answered, so that nobody
-meets a port that refuses.  The comparator is the server of Node, from the start
-of its process until it listens; the limit a Python that does nothing.
+The package is loaded by then, and no file is open.  Until it returns to the
+user, and until the discovery file is whole and its port accepts.  A client that
+connects right then must be answered, so that nobody meets a port that refuses.
+The comparator is the server of Node, from the start of its process until it
+listens; the limit a Python that does nothing.
 """
 
 from __future__ import annotations
