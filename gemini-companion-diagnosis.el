@@ -481,14 +481,24 @@ shell; the package exec-path-from-shell brings it."
 
 (defun gemini-companion-diagnosis--settings (directory _ask)
   "Find whether Gemini CLI in DIRECTORY may connect to editors."
-  (let ((project (and (not (file-remote-p directory))
-                      (gemini-companion-diagnosis--project-settings
-                       directory)))
-        (system (gemini-companion-settings-system-file)))
-    (delq nil
-          (list (gemini-companion-diagnosis--user-settings)
-                (and project (gemini-companion-diagnosis--denial project))
-                (gemini-companion-diagnosis--denial system)))))
+  (let* ((project (and (not (file-remote-p directory))
+                       (gemini-companion-diagnosis--project-settings
+                        directory)))
+         (system (gemini-companion-settings-system-file))
+         (files (delq nil (list system project)))
+         ;; The first that says something of it wins.
+         (winner (seq-find #'gemini-companion-diagnosis--says files)))
+    (if (and winner (eq t (gemini-companion-diagnosis--says winner)))
+        (list (gemini-companion-diagnosis--user-settings winner))
+      (delq nil
+            (cons (gemini-companion-diagnosis--user-settings nil)
+                  (mapcar #'gemini-companion-diagnosis--denial files))))))
+
+(defun gemini-companion-diagnosis--says (file)
+  "Return what FILE, a settings file, has as `ide.enabled', or nil."
+  (ignore-errors
+    (gemini-companion-settings-ide-enabled
+     (or (gemini-companion-settings-text file) ""))))
 
 (defun gemini-companion-diagnosis--project-settings (directory)
   "Return the settings file of the project that DIRECTORY is in, or nil."
@@ -498,16 +508,19 @@ shell; the package exec-path-from-shell brings it."
     (unless (file-equal-p file (gemini-companion-settings-file))
       file)))
 
-(defun gemini-companion-diagnosis--user-settings ()
-  "Return the finding about the person's settings of Gemini CLI."
+(defun gemini-companion-diagnosis--user-settings (winner)
+  "Return the finding about the person's settings of Gemini CLI.
+WINNER is another settings file that allows to connect, or nil."
   (let* ((file (gemini-companion-settings-file))
          (name (abbreviate-file-name file))
          (open (cons "Open" (lambda () (find-file-other-window file)))))
     (condition-case problem
-        (if (eq t (gemini-companion-settings-ide-enabled
-                   (or (gemini-companion-settings-text file) "")))
+        (if (or (eq t (gemini-companion-settings-ide-enabled
+                       (or (gemini-companion-settings-text file) "")))
+                winner)
             (gemini-companion-finding
-             'good (format "ide.enabled is true in %s" name))
+             'good (format "ide.enabled is true in %s"
+                           (if winner (abbreviate-file-name winner) name)))
           (gemini-companion-finding
            'bad (format "ide.enabled is not set in %s" name)
            "Set it, or type /ide enable in Gemini CLI, once."
@@ -526,9 +539,7 @@ shell; the package exec-path-from-shell brings it."
 
 (defun gemini-companion-diagnosis--denial (file)
   "Return a finding if FILE, a settings file, denies to connect."
-  (when (eq :false (ignore-errors
-                     (gemini-companion-settings-ide-enabled
-                      (or (gemini-companion-settings-text file) ""))))
+  (when (eq :false (gemini-companion-diagnosis--says file))
     (gemini-companion-finding
      'bad (format "ide.enabled is false in %s, which wins"
                   (abbreviate-file-name file))

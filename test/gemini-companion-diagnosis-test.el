@@ -193,7 +193,20 @@ It is HOME and TMPDIR, too."
       (should (equal '(good bad bad) (funcall marks)))
       (gemini-companion-diagnosis-test--write
        (expand-file-name ".gemini/settings.json" folder) "{,}")
-      (should (equal '(bad bad bad) (funcall marks))))))
+      (should (equal '(bad bad bad) (funcall marks)))
+      (gemini-companion-diagnosis-test--write
+       (expand-file-name "system.json" folder)
+       "{\"ide\": {\"enabled\": true}}")
+      (should (equal '(bad) (funcall marks)))
+      (gemini-companion-diagnosis-test--write
+       (expand-file-name ".gemini/settings.json" folder) "{}")
+      (should (equal '(good) (funcall marks)))
+      (delete-file (expand-file-name "system.json" folder))
+      (should (equal '(bad bad) (funcall marks)))
+      (gemini-companion-diagnosis-test--write
+       (expand-file-name ".gemini/settings.json" project)
+       "{\"ide\": {\"enabled\": true}}")
+      (should (equal '(good) (funcall marks))))))
 
 (ert-deftest gemini-companion-diagnosis-test-knows-gemini-by-its-command ()
   (pcase-dolist (`(,command . ,expected)
