@@ -39,19 +39,28 @@ An alist of a window of a review that ended meanwhile, and what
 (defun gemini-companion-windows-frame (buffers)
   "Return the frame for a review: one with one of BUFFERS on it.
 That is the selected frame if it is such a one, and if none is.
-A daemon has frames on several terminals."
-  (or (seq-find (lambda (frame)
-                  (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                            buffers))
-                (cons (selected-frame)
-                      (seq-filter #'gemini-companion-windows--seen-p
-                                  (frame-list))))
-      (selected-frame)))
+A daemon has frames on several terminals, and a frame may have no
+room for a review."
+  (let ((frames (seq-filter #'gemini-companion-windows--roomy-p
+                            (cons (selected-frame)
+                                  (seq-filter
+                                   #'gemini-companion-windows--seen-p
+                                   (frame-list))))))
+    (or (seq-find (lambda (frame)
+                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                              buffers))
+                  frames)
+        (car frames)
+        (selected-frame))))
+
+(defun gemini-companion-windows--roomy-p (frame)
+  "Return non-nil if FRAME is no child and more than a minibuffer."
+  (not (or (frame-parameter frame 'parent-frame)
+           (eq 'only (frame-parameter frame 'minibuffer)))))
 
 (defun gemini-companion-windows--seen-p (frame)
   "Return non-nil if a person can see FRAME, on whatever terminal."
   (and (eq t (frame-visible-p frame))
-       (not (frame-parameter frame 'parent-frame))
        (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
        (or (display-graphic-p frame)
            (eq frame (tty-top-frame frame)))))

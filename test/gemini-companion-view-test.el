@@ -482,4 +482,17 @@
                                       (buffer-list))))
             (tab-bar-close-other-tabs)))))))
 
+(ert-deftest gemini-companion-view-is-on-a-frame-with-room ()
+  (dolist (parameter '((minibuffer . only) (parent-frame . t)))
+    ;; Batch Emacs makes no such frame.
+    (cl-letf* ((other (make-symbol "other"))
+               ((symbol-function 'frame-list)
+                (lambda () (list (selected-frame) other)))
+               ((symbol-function 'gemini-companion-windows--seen-p) #'always)
+               ((symbol-function 'frame-parameter)
+                (lambda (frame name)
+                  (and (eq frame (selected-frame))
+                       (alist-get name (list parameter))))))
+      (should (eq other (gemini-companion-windows-frame nil))))))
+
 ;;; gemini-companion-view-test.el ends here
