@@ -376,14 +376,23 @@ Nil as long as that is not known; it is asked in the background."
 (defun gemini-companion-status--insert-untold ()
   "Insert why the file that the person comes from is not told, if so."
   (let* ((origin gemini-companion-status--origin)
-         (file (and (buffer-live-p origin) (buffer-file-name origin)))
+         (file (and (buffer-live-p origin)
+                    ;; Without the package epc nothing of this is loaded.
+                    (featurep 'gemini-companion)
+                    (buffer-file-name origin)))
          (why (cond ((null file) nil)
                     ((file-remote-p file) "it is on another machine")
                     ((gemini-companion-privacy-hidden-p origin)
                      "see `gemini-companion-excluded', \
-`gemini-companion-share' and .geminiignore"))))
+`gemini-companion-share' and .geminiignore")
+                    ((not (file-exists-p file)) "it is not on the disk yet")
+                    ((not (or (not gemini-companion-mode)
+                              gemini-companion-share-outside-projects
+                              (gemini-companion-roots-name file)))
+                     "it is outside the folders below; \
+see `gemini-companion-share-outside-projects'"))))
     (when why
-      (insert (format "    %s is never told: %s\n"
+      (insert (format "    %s is not told: %s\n"
                       (if (file-remote-p file) file (abbreviate-file-name file))
                       why)))))
 

@@ -68,7 +68,7 @@
           (should (eq (equal name ".env")
                       (and (string-search
                             (concat (abbreviate-file-name folder)
-                                    ".env is never told")
+                                    ".env is not told")
                             (buffer-string))
                            t))))))))
 
