@@ -324,6 +324,11 @@ in UTF-16 units), and `:selected-text' if there is a selection."
        (mapcar (lambda (entry) (plist-get entry :path)) snapshot)))
     snapshot))
 
+(defun gemini-companion-context-active ()
+  "Return the buffer of the file that the person is in, or nil.
+Its file need not be one that is told."
+  gemini-companion-context--active)
+
 (defun gemini-companion-context--entries (active)
   "Return the entries of a snapshot; ACTIVE is the active file, or nil."
   (let ((entries

@@ -31,6 +31,7 @@
 (require 'gemini-companion-menu)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-sharing)
 (require 'subr-x)
 
 (defvar gemini-companion-lighter--map
@@ -53,7 +54,8 @@
 (defun gemini-companion-lighter-text ()
   "Return the text for the mode line.
 The number of connected CLIs, a ! if the edits of one are accepted
-unseen, and after a ? the number of proposals that await an answer."
+unseen, after a ? the number of proposals that await an answer, and
+whether what the person works on is not told."
   (let ((diffs (length (gemini-companion-diffs)))
         (sessions (length (gemini-companion-sessions))))
     (concat " Gemini"
@@ -62,7 +64,9 @@ unseen, and after a ? the number of proposals that await an answer."
                   ((< 0 sessions) (format ":%d" sessions)))
             (if (gemini-companion-auto-on-p) "!" "")
             (if (zerop diffs) "" (format "?%d" diffs))
-            (if (bound-and-true-p gemini-companion-paused) " paused" ""))))
+            (cond (gemini-companion-paused " paused")
+                  ((gemini-companion-sharing-kept-p (current-buffer)) " hidden")
+                  (t "")))))
 
 (defun gemini-companion-lighter--help (&rest _)
   "Return the help for the mouse over the text."
@@ -74,8 +78,29 @@ unseen, and after a ? the number of proposals that await an answer."
                    (format "%d edits await your answer" diffs)))
                (when (gemini-companion-auto-on-p)
                  "Edits of one are accepted unseen")
+               (gemini-companion-lighter--shared)
                "mouse-1: menu, mouse-2: status"))
    "\n"))
+
+(defun gemini-companion-lighter--shared ()
+  "Return what the connected CLIs are told, as a line, or nil."
+  (when (gemini-companion-sessions)
+    (let* ((files (gemini-companion-shared))
+           (active (gemini-companion-sharing-active))
+           (others (length (remq active files)))
+           (selected (length (plist-get active :selected-text))))
+      (concat "Shared: "
+              (cond (active
+                     (file-name-nondirectory (plist-get active :path)))
+                    (gemini-companion-paused "nothing, as you paused it")
+                    (files "no active file")
+                    (t "nothing"))
+              (if (zerop selected)
+                  ""
+                (format ", %d characters selected" selected))
+              (cond ((zerop others) "")
+                    ((= 1 others) ", one open file")
+                    (t (format ", %d open files" others)))))))
 
 (defun gemini-companion-lighter--connection ()
   "Return which CLIs are connected, as a line."

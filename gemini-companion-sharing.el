@@ -32,6 +32,7 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
+(require 'seq)
 
 ;;;; State
 
@@ -40,6 +41,9 @@
 
 (defvar gemini-companion-sharing--told nil
   "Alist of (METHOD . VALUE), what the server was told last.")
+
+(defvar gemini-companion-sharing--kept nil
+  "Buffer of the file that the person is in if that is not told, or nil.")
 
 (defvar gemini-companion-sharing--options nil
   "The options on which the roots depended when they were computed.")
@@ -85,7 +89,8 @@ Set by `gemini-companion-pause'.")
     (when (gemini-companion-sessions)
       (gemini-companion-sharing--tell 'context-update
                                       (unless gemini-companion-paused
-                                        (gemini-companion-context-snapshot))))))
+                                        (gemini-companion-context-snapshot)))
+      (gemini-companion-sharing--note-kept))))
 
 (defun gemini-companion-sharing-look-again ()
   "Tell the server what it is to know, with a new look at the disk."
@@ -99,6 +104,26 @@ A list of plists, as `gemini-companion-context-snapshot' returns it.
 Nil while no CLI is connected or sharing is paused."
   (and (gemini-companion-sessions)
        (alist-get 'context-update gemini-companion-sharing--told)))
+
+(defun gemini-companion-sharing-active ()
+  "Return the entry of the active file in what was told last, or nil."
+  (seq-find (lambda (file) (plist-get file :active)) (gemini-companion-shared)))
+
+(defun gemini-companion-sharing-kept-p (buffer)
+  "Return non-nil if the person is in the file of BUFFER, which is not told.
+Nil while no file is told at all."
+  (and gemini-companion-sharing--kept
+       (eq buffer gemini-companion-sharing--kept)))
+
+(defun gemini-companion-sharing--note-kept ()
+  "Note whether the person is in a file that is not told.
+The mode line says so."
+  (let ((kept (and (not gemini-companion-paused)
+                   (not (gemini-companion-sharing-active))
+                   (gemini-companion-context-active))))
+    (unless (eq kept gemini-companion-sharing--kept)
+      (setq gemini-companion-sharing--kept kept)
+      (force-mode-line-update t))))
 
 (defun gemini-companion-sharing--tell (method value)
   "Tell the server VALUE by METHOD unless that is what it was told last."
@@ -135,6 +160,7 @@ Nil while no CLI is connected or sharing is paused."
 
 (defun gemini-companion-sharing-withdraw ()
   "Take the context back: no CLI is there any more."
+  (setq gemini-companion-sharing--kept nil)
   (gemini-companion-sharing--tell 'context-update nil))
 
 (defun gemini-companion-sharing-start ()
@@ -152,6 +178,7 @@ Nil while no CLI is connected or sharing is paused."
   (gemini-companion-roots-forget)
   (gemini-companion-privacy-forget)
   (setq gemini-companion-sharing--told nil
+        gemini-companion-sharing--kept nil
         gemini-companion-sharing--directory nil))
 
 ;;;; Command

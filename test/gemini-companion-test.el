@@ -265,6 +265,23 @@ Temporary files are in a folder of their own, `temporary'."
           (gemini-companion-pause)))
       (should (equal '("a") (gemini-companion-test-shared-names))))))
 
+(ert-deftest gemini-companion-lighter-tells-what-is-shared ()
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text") (".env" "x"))
+    (save-window-excursion
+      (find-file "b")
+      (find-file "a")
+      (gemini-companion--sessions-update '((:id "x")))
+      (should-not (string-search "hidden" (gemini-companion-lighter-text)))
+      (should (string-search "Shared: a, one open file"
+                             (gemini-companion-lighter--help)))
+      (find-file ".env")
+      (gemini-companion-test-eventually
+        (string-search "hidden" (gemini-companion-lighter-text)))
+      (should (string-search "Shared: no active file, 2 open files"
+                             (gemini-companion-lighter--help)))
+      (with-current-buffer "a"
+        (should-not (string-search "hidden" (gemini-companion-lighter-text)))))))
+
 (ert-deftest gemini-companion-roots-follow-what-is-excluded ()
   (gemini-companion-test-with-mode '()
     (let ((secret (expand-file-name "secret"))
