@@ -99,9 +99,9 @@ signal its error."
                                       (setq panel (current-buffer))
                                       (gemini-companion-ediff--set-up
                                        diff))))))))
-      (error
+      ((error quit)
        (if panel
-           ;; A hook of the person's failed.
+           ;; A hook of the person's failed, for instance.
            (gemini-companion-ediff--close panel)
          (mapc #'gemini-companion-diff-discard
                (seq-mapcat #'gemini-companion-ediff--session-buffers

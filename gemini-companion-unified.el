@@ -133,7 +133,7 @@ The value is a plist; see `gemini-companion-view--kinds'."
              (setf (gemini-companion-diff-frame diff)
                    (window-frame (gemini-companion-unified--display
                                   buffer diff))))))
-      (error
+      ((error quit)
        (gemini-companion-unified--close buffer proposal)
        (signal (car problem) (cdr problem))))
     (with-current-buffer proposal

@@ -149,7 +149,7 @@ Signal an error if there is nothing to show, or too much."
         (progn
           (gemini-companion-view--check-change diff original)
           (gemini-companion-view--open view kind))
-      (error
+      ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
     (push view gemini-companion-view--all)
@@ -198,7 +198,7 @@ nil" (gemini-companion-diff-name diff)))
          (open (condition-case problem
                    (funcall (alist-get kind gemini-companion-view--kinds)
                             diff (gemini-companion-view-original view) frame)
-                 (error
+                 ((error quit)
                   (gemini-companion-windows-restore layout)
                   (signal (car problem) (cdr problem))))))
     (setf (gemini-companion-diff-main diff) (plist-get open :main)
@@ -250,7 +250,7 @@ What you have edited stays, and so do the hunks that you dropped."
     (funcall (plist-get open :close))
     (condition-case problem
         (gemini-companion-view--open view kind)
-      (error
+      ((error quit)
        (gemini-companion-view--open view former)
        (user-error "%s" (error-message-string problem))))))
 

@@ -495,4 +495,32 @@
                        (alist-get name (list parameter))))))
       (should (eq other (gemini-companion-windows-frame nil))))))
 
+(ert-deftest gemini-companion-view-quit-on-its-way-to-another-stays ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((layout (gemini-companion-test-layout))
+           (diff (gemini-companion-test-show "a" "2\n")))
+      (dolist (function '(gemini-companion-unified--make
+                          ediff-unselect-and-select-difference))
+        (with-current-buffer (gemini-companion-diff-main diff)
+          (cl-letf* ((first t)
+                     (real (symbol-function function))
+                     ((symbol-function function)
+                      (lambda (&rest args)
+                        (if (not first)
+                            (apply real args)
+                          (setq first nil)
+                          (signal 'quit nil)))))
+            (should-error (gemini-companion-review-switch-view)
+                          :type 'user-error)))
+        (should (eq 'shown (gemini-companion-diff-state diff)))
+        (should (get-buffer-window (gemini-companion-diff-main diff)))
+        (with-current-buffer (gemini-companion-diff-main diff)
+          (gemini-companion-review-switch-view)))
+      (gemini-companion-diff-reject diff)
+      (should (equal layout (gemini-companion-test-layout)))
+      (should-not (seq-find (lambda (buffer)
+                              (string-match-p "gemini\\|[Ee]diff"
+                                              (buffer-name buffer)))
+                            (buffer-list))))))
+
 ;;; gemini-companion-view-test.el ends here
