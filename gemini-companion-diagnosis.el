@@ -135,7 +135,7 @@ M-x package-install RET epc RET and start Emacs anew.")))
       (gemini-companion-finding 'wait "The server is starting"))
      ((bound-and-true-p gemini-companion-last-problem)
       (gemini-companion-finding
-       'bad (concat "The server ended.  " gemini-companion-last-problem)
+       'bad gemini-companion-last-problem
        "When that is mended, turn the mode on again."
        '("Turn on" . gemini-companion-diagnosis-turn-on)))
      (t
