@@ -64,6 +64,9 @@ says how to run the server."
 (defconst gemini-companion-install--log "*gemini-companion install*"
   "Name of the buffer that shows how the last installation went.")
 
+(defconst gemini-companion-install--log-file "install.log"
+  "File in the folder of the environments with the same.")
+
 (defconst gemini-companion-install--pythons
   (append '(("python3") ("python"))
           (mapcar (lambda (minor) (list (format "python3.%d" minor)))
@@ -431,6 +434,7 @@ except ImportError:
   "End JOB, whose environment is there."
   (setq gemini-companion-install--job nil)
   (gemini-companion-install--say "done")
+  (gemini-companion-install--keep-log)
   (gemini-companion-install--tidy
    (gemini-companion-install--job-folder job))
   (funcall (gemini-companion-install--job-done job)))
@@ -445,6 +449,7 @@ except ImportError:
   (setq gemini-companion-install--job nil)
   (gemini-companion-install--remove job)
   (gemini-companion-install--note (concat "\n" sentence "\n"))
+  (gemini-companion-install--keep-log)
   (funcall (gemini-companion-install--job-failed job)
            (concat
             "The Python packages of gemini-companion were not installed.  "
@@ -472,6 +477,7 @@ M-x gemini-companion-install-server.\nThe whole log is in the buffer %s."
       (set-process-sentinel process #'ignore)
       (delete-process process))
     (gemini-companion-install--note "\nInterrupted.\n")
+    (gemini-companion-install--keep-log)
     (gemini-companion-install--remove job)))
 
 (defun gemini-companion-install--remove (job)
@@ -598,6 +604,18 @@ If it fails, call OTHERWISE with its output instead."
       (save-excursion
         (goto-char (point-max))
         (insert text)))))
+
+(defun gemini-companion-install--keep-log ()
+  "Write the log to its file, which is there when Emacs has ended, too."
+  ;; Where that is not possible the installation has failed for that reason.
+  (ignore-error file-error
+    (with-current-buffer (get-buffer-create gemini-companion-install--log)
+      (let ((coding-system-for-write 'utf-8-unix))
+        (with-file-modes #o600
+          (write-region nil nil
+                        (expand-file-name gemini-companion-install--log-file
+                                          gemini-companion-install-directory)
+                        nil 'silent))))))
 
 (defun gemini-companion-install--say (what)
   "Tell the person that the installation is at WHAT."

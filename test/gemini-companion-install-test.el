@@ -257,6 +257,18 @@ The answer to each question is `answer'; the questions are in
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
 
+(ert-deftest gemini-companion-install-keeps-its-log-in-a-file ()
+  (gemini-companion-install-test-with '(("python3" "echo at fault; exit 1"))
+    (let ((file (expand-file-name "install.log"
+                                  gemini-companion-install-directory)))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually told)
+      (kill-buffer gemini-companion-install--log)
+      (with-temp-buffer
+        (insert-file-contents file)
+        (should (string-search "at fault" (buffer-string))))
+      (should (= #o600 (file-modes file))))))
+
 (ert-deftest gemini-companion-install-takes-the-python-that-is-good ()
   (gemini-companion-install-test-with
       `(("python3" "echo old; exit 3")
