@@ -329,6 +329,11 @@ in UTF-16 units), and `:selected-text' if there is a selection."
 Its file need not be one that is told."
   gemini-companion-context--active)
 
+(defun gemini-companion-context-note ()
+  "Note that the next snapshot may differ, for a reason of the caller's."
+  (when gemini-companion-context--changed-function
+    (gemini-companion-context--changed)))
+
 (defun gemini-companion-context--entries (active)
   "Return the entries of a snapshot; ACTIVE is the active file, or nil."
   (let ((entries

@@ -139,9 +139,28 @@ The mode line says so."
     (after-save-hook . gemini-companion-sharing--note-file)
     (after-revert-hook . gemini-companion-sharing--note-file)
     (after-set-visited-file-name-hook . gemini-companion-roots-note)
-    (after-change-major-mode-hook . gemini-companion-roots-note)
+    (after-change-major-mode-hook . gemini-companion-sharing--note-mode)
     (buffer-list-update-hook . gemini-companion-roots-note))
   "What is added to which hook while the mode is on.")
+
+(defconst gemini-companion-sharing--watched
+  '(gemini-companion-excluded
+    gemini-companion-share
+    gemini-companion-share-function
+    gemini-companion-share-outside-projects
+    gemini-companion-respect-geminiignore
+    gemini-companion-roots-function)
+  "The options that take effect at once.")
+
+(defun gemini-companion-sharing--note-option (&rest _)
+  "Note that an option has another value now."
+  (gemini-companion-context-note))
+
+(defun gemini-companion-sharing--note-mode ()
+  "Note that the current buffer has another major mode, maybe an excluded one."
+  (gemini-companion-roots-note)
+  (when (eq (current-buffer) (gemini-companion-context-active))
+    (gemini-companion-context-note)))
 
 (defun gemini-companion-sharing--note-file ()
   "Note that the file of the current buffer was opened, saved or reverted."
@@ -168,12 +187,16 @@ The mode line says so."
   (gemini-companion-context-start #'gemini-companion-sharing-tell
                                   #'gemini-companion-sharing--name)
   (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
-    (add-hook hook function)))
+    (add-hook hook function))
+  (dolist (option gemini-companion-sharing--watched)
+    (add-variable-watcher option #'gemini-companion-sharing--note-option)))
 
 (defun gemini-companion-sharing-stop ()
   "Tell nothing any more, and forget what was told."
   (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
     (remove-hook hook function))
+  (dolist (option gemini-companion-sharing--watched)
+    (remove-variable-watcher option #'gemini-companion-sharing--note-option))
   (gemini-companion-context-stop)
   (gemini-companion-roots-forget)
   (gemini-companion-privacy-forget)

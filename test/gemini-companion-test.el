@@ -293,6 +293,23 @@ Temporary files are in a folder of their own, `temporary'."
       (push "/secret/" gemini-companion-excluded)
       (should-not (member secret (gemini-companion-sharing-roots))))))
 
+(ert-deftest gemini-companion-exclusions-take-effect-without-a-command ()
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
+    (save-window-excursion
+      (find-file "b")
+      (find-file "a")
+      (gemini-companion--sessions-update '((:id "x")))
+      (should (equal '("a" "b") (gemini-companion-test-shared-names)))
+      (let ((gemini-companion-excluded '("/a\\'" prog-mode)))
+        (gemini-companion-test-eventually
+          (equal '("b") (gemini-companion-test-shared-names)))
+        (find-file "b")
+        (emacs-lisp-mode)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-test-shared-names)))))
+    (gemini-companion-mode -1)
+    (should-not (get-variable-watchers 'gemini-companion-excluded))))
+
 (ert-deftest gemini-companion-roots-follow-the-function-at-once ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
