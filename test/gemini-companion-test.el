@@ -299,11 +299,14 @@ Temporary files are in a folder of their own, `temporary'."
       (find-file "b")
       (find-file "a")
       (gemini-companion--sessions-update '((:id "x")))
+      (gemini-companion-test-eventually (not gemini-companion-context--timer))
       (should (equal '("a" "b") (gemini-companion-test-shared-names)))
       (let ((gemini-companion-excluded '("/a\\'" prog-mode)))
         (gemini-companion-test-eventually
           (equal '("b") (gemini-companion-test-shared-names)))
         (find-file "b")
+        (gemini-companion-test-eventually
+          (not gemini-companion-context--timer))
         (emacs-lisp-mode)
         (gemini-companion-test-eventually
           (not (gemini-companion-test-shared-names)))))
