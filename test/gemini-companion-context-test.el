@@ -11,6 +11,8 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-test-helper)
 
+(defvar server-clients)
+
 (defmacro gemini-companion-context-test-with (files &rest body)
   "Track the context while BODY is run in a folder with FILES.
 `reported' holds the snapshots, the last one first."
@@ -207,7 +209,7 @@
     (setq reported nil)
     (forward-line)
     ;; As `server-delete-client' does, after emacsclient --eval, too.
-    (set 'server-clients (bound-and-true-p server-clients))
+    (setq server-clients (bound-and-true-p server-clients))
     (gemini-companion-test-eventually reported)
     (should (equal 2 (plist-get (car (car reported)) :line)))))
 
