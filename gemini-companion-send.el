@@ -111,7 +111,7 @@ start gemini in the project, or type /ide enable in it")))
                            sessions)))
     (cond ((null (cdr sessions)) (car sessions))
           ((and near (null (cdr near))) (car near))
-          (t (gemini-companion-session-read "Gemini CLI: "
+          (t (gemini-companion-session-read "Gemini CLI"
                                             (or near sessions))))))
 
 (defun gemini-companion-send--put (text session)

@@ -107,11 +107,13 @@ Without a known process, the beginning of its `:id'."
     (gemini-companion-terminal-buffer pid)))
 
 (defun gemini-companion-session-read (prompt sessions)
-  "Ask with PROMPT for one of SESSIONS and return it."
+  "Ask with PROMPT for one of SESSIONS, by default the first; return it."
   (let ((names (mapcar (lambda (session)
                          (cons (gemini-companion-session-name session) session))
                        sessions)))
-    (cdr (assoc (completing-read prompt names nil t) names))))
+    (cdr (assoc (completing-read (format-prompt prompt (caar names))
+                                 names nil t nil nil (caar names))
+                names))))
 
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here

@@ -60,6 +60,18 @@
                                    (buffer-file-name))
                                   :id)))))
 
+(ert-deftest gemini-companion-send-offers-a-cli-where-several-would-do ()
+  (gemini-companion-send-test-with
+      `((:id "1" :directory ,(expand-file-name "p"))
+        (:id "2" :directory ,(expand-file-name "p")))
+    (cl-letf (((symbol-function 'completing-read)
+               (lambda (prompt _names &rest more)
+                 (should (string-search "session 1" prompt))
+                 (nth 4 more))))
+      (should (equal "1" (plist-get (gemini-companion-send--session
+                                     (buffer-file-name))
+                                    :id))))))
+
 (ert-deftest gemini-companion-send-gives-the-whole-name-of-a-file-outside ()
   (gemini-companion-send-test-with '((:id "1" :directory "/nowhere"))
     (gemini-companion-send-file)
