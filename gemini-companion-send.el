@@ -191,8 +191,12 @@ if what the file has on disk is not what the buffer has."
 ;;;###autoload
 (defun gemini-companion-send-region (start end)
   "Put a reference to the lines from START to END into the prompt of Gemini CLI.
-Interactively, to those of the region."
-  (interactive "r")
+Interactively, to those of the region; if none is active, to that of
+point."
+  (interactive
+   (if (or (use-region-p) (and (not transient-mark-mode) (mark t)))
+       (list (region-beginning) (region-end))
+     (list (point) (point))))
   (gemini-companion-send--refer
    (lambda (reference)
      (format "%s (%s)" reference (gemini-companion-send--lines start end)))))

@@ -52,6 +52,22 @@
     (gemini-companion-send-region 1 9)
     (should (equal "@a (lines 1-2) " (current-kill 0)))))
 
+(ert-deftest gemini-companion-send-names-the-line-of-point-without-a-region ()
+  (gemini-companion-send-test-with
+      `((:id "1" :directory ,(expand-file-name "p")))
+    (let ((transient-mark-mode t))
+      (goto-char (point-min))
+      (forward-line)
+      (call-interactively #'gemini-companion-send-region)
+      (should (equal "@a (line 2) " (current-kill 0)))
+      (push-mark (point-min) t nil)
+      (call-interactively #'gemini-companion-send-region)
+      (should (equal "@a (line 2) " (current-kill 0)))
+      (activate-mark)
+      (forward-line)
+      (call-interactively #'gemini-companion-send-region)
+      (should (equal "@a (lines 1-2) " (current-kill 0))))))
+
 (ert-deftest gemini-companion-send-takes-the-cli-of-the-folder ()
   (gemini-companion-send-test-with
       `((:id "1" :directory "/nowhere")
