@@ -27,6 +27,7 @@
 ;;; Code:
 
 (require 'gemini-companion-context)
+(require 'gemini-companion-events)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
@@ -163,11 +164,17 @@ The mode line says so."
     (gemini-companion-context-note)))
 
 (defun gemini-companion-sharing--note-file ()
-  "Note that the file of the current buffer was opened, saved or reverted."
-  (gemini-companion-privacy-note)
-  (when buffer-file-name
-    (gemini-companion-roots-look-again (file-name-directory
-                                        buffer-file-name))))
+  "Note that the file of the current buffer was opened, saved or reverted.
+An error must not keep other functions from being called then."
+  (condition-case problem
+      (progn
+        (gemini-companion-privacy-note)
+        (when buffer-file-name
+          (gemini-companion-roots-look-again (file-name-directory
+                                              buffer-file-name))))
+    (error
+     (gemini-companion-events-note 'failed 'sharing
+                                   (list (symbol-name (car problem)))))))
 
 (defun gemini-companion-sharing-set-directory (directory)
   "Note that the mode is being turned on in DIRECTORY, which counts as root."

@@ -313,6 +313,16 @@ Temporary files are in a folder of their own, `temporary'."
     (gemini-companion-mode -1)
     (should-not (get-variable-watchers 'gemini-companion-excluded))))
 
+(ert-deftest gemini-companion-errors-of-ours-stop-no-other-function ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let* ((called nil)
+           (find-file-hook (append find-file-hook
+                                   (list (lambda () (setq called t))))))
+      (cl-letf (((symbol-function 'gemini-companion-privacy-note)
+                 (lambda () (error "Of ours"))))
+        (find-file-noselect "a"))
+      (should called))))
+
 (ert-deftest gemini-companion-roots-follow-the-function-at-once ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
