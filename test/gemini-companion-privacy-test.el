@@ -25,15 +25,15 @@
 
 (ert-deftest gemini-companion-privacy-hides-what-holds-secrets ()
   (gemini-companion-test-with-folder '()
-				     (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local"
-						     ".ENV" "prod.env" "id_rsa" "id_ed25519" "server.pem"
-						     "tls.key" "keys.kdbx" ".ssh/config" ".npmrc"
-						     ".pgpass" "pass.asc"
+    (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local"
+                    ".ENV" "prod.env" "id_rsa" "id_ed25519" "server.pem"
+                    "tls.key" "keys.kdbx" ".ssh/config" ".npmrc"
+                    ".pgpass" "pass.asc"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt")))
-				       (should (equal secret
-						      (apply #'gemini-companion-privacy-test-hidden
-							     "environment.el" "keyboard.py" "envelope"
-							     "src/id.c" "asc.txt" secret))))))
+      (should (equal secret
+                     (apply #'gemini-companion-privacy-test-hidden
+                            "environment.el" "keyboard.py" "envelope"
+                            "src/id.c" "asc.txt" secret))))))
 
 (ert-deftest gemini-companion-privacy-hides-backups-of-secrets ()
   (gemini-companion-test-with-folder '()
@@ -44,58 +44,58 @@
 
 (ert-deftest gemini-companion-privacy-hides-auth-sources ()
   (gemini-companion-test-with-folder '(("plain" "") ("other" ""))
-				     (dolist (source (list (expand-file-name "plain")
-							   (list :source (expand-file-name "plain"))))
-				       (let ((auth-sources (list 'default "/ssh:nowhere.invalid:/x" source)))
-					 (should (equal '("plain") (gemini-companion-privacy-test-hidden
-								    "plain" "other")))))))
+    (dolist (source (list (expand-file-name "plain")
+                          (list :source (expand-file-name "plain"))))
+      (let ((auth-sources (list 'default "/ssh:nowhere.invalid:/x" source)))
+        (should (equal '("plain") (gemini-companion-privacy-test-hidden
+                                   "plain" "other")))))))
 
 (ert-deftest gemini-companion-privacy-hides-the-password-store ()
   (gemini-companion-test-with-folder '()
-				     (let ((process-environment
-					    (cons (concat "PASSWORD_STORE_DIR=" (expand-file-name "store"))
-						  process-environment)))
-				       (should (equal '("store/a/b") (gemini-companion-privacy-test-hidden
-								      "store/a/b" "stored"))))))
+    (let ((process-environment
+           (cons (concat "PASSWORD_STORE_DIR=" (expand-file-name "store"))
+                 process-environment)))
+      (should (equal '("store/a/b") (gemini-companion-privacy-test-hidden
+                                     "store/a/b" "stored"))))))
 
 (ert-deftest gemini-companion-privacy-excludes-by-mode-and-function ()
   (gemini-companion-test-with-folder '(("a.el" "") ("b" "") ("c" ""))
-				     (let ((gemini-companion-excluded
-					    (list 'prog-mode
-						  (lambda (file buffer)
-						    (and (bufferp buffer)
-							 (equal file (expand-file-name "b")))))))
-				       (should (equal '("a.el" "b") (gemini-companion-privacy-test-hidden
-								     "a.el" "b" "c"))))))
+    (let ((gemini-companion-excluded
+           (list 'prog-mode
+                 (lambda (file buffer)
+                   (and (bufferp buffer)
+                        (equal file (expand-file-name "b")))))))
+      (should (equal '("a.el" "b") (gemini-companion-privacy-test-hidden
+                                    "a.el" "b" "c"))))))
 
 (ert-deftest gemini-companion-privacy-hides-by-the-true-name-too ()
   (gemini-companion-test-with-folder '((".env" "") ("a" ""))
-				     (make-symbolic-link ".env" (expand-file-name "harmless"))
-				     (let ((find-file-existing-other-name nil))
-				       (should (equal '("harmless") (gemini-companion-privacy-test-hidden
-								     "harmless" "a"))))))
+    (make-symbolic-link ".env" (expand-file-name "harmless"))
+    (let ((find-file-existing-other-name nil))
+      (should (equal '("harmless") (gemini-companion-privacy-test-hidden
+                                    "harmless" "a"))))))
 
 (ert-deftest gemini-companion-privacy-hides-when-a-function-fails ()
   (gemini-companion-test-with-folder '(("a" ""))
-				     (let ((gemini-companion-excluded (list (lambda (&rest _) (error "No")))))
-				       (should (gemini-companion-privacy-test-hidden "a")))
-				     (let ((gemini-companion-excluded '("\\(")))
-				       (should (gemini-companion-privacy-test-hidden "a")))))
+    (let ((gemini-companion-excluded (list (lambda (&rest _) (error "No")))))
+      (should (gemini-companion-privacy-test-hidden "a")))
+    (let ((gemini-companion-excluded '("\\(")))
+      (should (gemini-companion-privacy-test-hidden "a")))))
 
 (ert-deftest gemini-companion-privacy-follows-options-names-and-modes ()
   (gemini-companion-test-with-folder '(("a" ""))
-				     (let ((gemini-companion-excluded nil)
-					   (buffer (find-file-noselect "a")))
-				       (should-not (gemini-companion-privacy-hidden-p buffer))
-				       (push "/a\\'" gemini-companion-excluded)
-				       (should (gemini-companion-privacy-hidden-p buffer))
-				       (with-current-buffer buffer
-					 (set-visited-file-name (expand-file-name "b"))
-					 (should-not (gemini-companion-privacy-hidden-p buffer))
-					 (push 'text-mode gemini-companion-excluded)
-					 (should-not (gemini-companion-privacy-hidden-p buffer))
-					 (text-mode)
-					 (should (gemini-companion-privacy-hidden-p buffer))))))
+    (let ((gemini-companion-excluded nil)
+          (buffer (find-file-noselect "a")))
+      (should-not (gemini-companion-privacy-hidden-p buffer))
+      (push "/a\\'" gemini-companion-excluded)
+      (should (gemini-companion-privacy-hidden-p buffer))
+      (with-current-buffer buffer
+        (set-visited-file-name (expand-file-name "b"))
+        (should-not (gemini-companion-privacy-hidden-p buffer))
+        (push 'text-mode gemini-companion-excluded)
+        (should-not (gemini-companion-privacy-hidden-p buffer))
+        (text-mode)
+        (should (gemini-companion-privacy-hidden-p buffer))))))
 
 (ert-deftest gemini-companion-privacy-hides-remote-files ()
   (with-temp-buffer
@@ -118,12 +118,12 @@
 
 (ert-deftest gemini-companion-privacy-lets-a-project-opt-out ()
   (gemini-companion-test-with-folder
-   '((".dir-locals.el" "((nil . ((gemini-companion-share . nil))))"))
-   (should (equal '("a" "sub/b")
-                  (gemini-companion-privacy-test-hidden "a" "sub/b")))
-   (should (gemini-companion-privacy-folder-hidden-p
-            (expand-file-name "sub/")))
-   (gemini-companion-privacy-forget)))
+      '((".dir-locals.el" "((nil . ((gemini-companion-share . nil))))"))
+    (should (equal '("a" "sub/b")
+                   (gemini-companion-privacy-test-hidden "a" "sub/b")))
+    (should (gemini-companion-privacy-folder-hidden-p
+             (expand-file-name "sub/")))
+    (gemini-companion-privacy-forget)))
 
 (ert-deftest gemini-companion-privacy-lets-only-some-projects-opt-in ()
   (gemini-companion-test-with-folder '()
@@ -139,31 +139,31 @@
 
 (ert-deftest gemini-companion-privacy-hears-of-an-opt-out-that-is-saved ()
   (gemini-companion-test-with-folder '(("a" ""))
-				     (let ((buffer (find-file-noselect "a")))
-				       (should-not (gemini-companion-privacy-hidden-p buffer))
-				       (with-current-buffer (find-file-noselect ".dir-locals.el")
-					 (insert "((nil . ((gemini-companion-share . nil))))")
-					 (save-buffer)
-					 (gemini-companion-privacy-note))
-				       (should (gemini-companion-privacy-hidden-p buffer))))
+    (let ((buffer (find-file-noselect "a")))
+      (should-not (gemini-companion-privacy-hidden-p buffer))
+      (with-current-buffer (find-file-noselect ".dir-locals.el")
+        (insert "((nil . ((gemini-companion-share . nil))))")
+        (save-buffer)
+        (gemini-companion-privacy-note))
+      (should (gemini-companion-privacy-hidden-p buffer))))
   (gemini-companion-privacy-forget))
 
 (ert-deftest gemini-companion-privacy-asks-the-function-about-folders ()
   (gemini-companion-test-with-folder '()
-				     (let* ((secret (expand-file-name "secret/"))
-					    (gemini-companion-share-function
-					     (lambda (folder) (not (equal folder secret)))))
-				       (should (equal '("secret/a" "secret/deep/b")
-						      (gemini-companion-privacy-test-hidden
-						       "a" "secret/a" "secret/deep/b"))))))
+    (let* ((secret (expand-file-name "secret/"))
+           (gemini-companion-share-function
+            (lambda (folder) (not (equal folder secret)))))
+      (should (equal '("secret/a" "secret/deep/b")
+                     (gemini-companion-privacy-test-hidden
+                      "a" "secret/a" "secret/deep/b"))))))
 
 (ert-deftest gemini-companion-privacy-respects-geminiignore ()
   (gemini-companion-test-with-folder '((".geminiignore" "*.log\nbuild/\n"))
-				     (should (equal '("a.log" "build/x/y")
-						    (gemini-companion-privacy-test-hidden
-						     "a" "a.log" "build/x/y" "x/build")))
-				     (let ((gemini-companion-respect-geminiignore nil))
-				       (should-not (gemini-companion-privacy-test-hidden "a.log")))))
+    (should (equal '("a.log" "build/x/y")
+                   (gemini-companion-privacy-test-hidden
+                    "a" "a.log" "build/x/y" "x/build")))
+    (let ((gemini-companion-respect-geminiignore nil))
+      (should-not (gemini-companion-privacy-test-hidden "a.log")))))
 
 ;;;; Git as the judge
 
@@ -211,21 +211,21 @@ Not one with //, *** or a**, which nobody writes."
   (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000)))))
     (random seed)
     (gemini-companion-test-with-folder '()
-				       (call-process "git" nil nil nil "init" "-q")
-				       (dotimes (_ 60)
-					 (let* ((text (mapconcat
-						       (lambda (_) (gemini-companion-privacy-test-pattern))
-						       (number-sequence 0 (random 4)) "\n"))
-						(names (cl-loop repeat 40
-								collect (gemini-companion-privacy-test-name)))
-						(rules (gemini-companion-privacy--parse text)))
-					   (write-region text nil ".gitignore" nil 'silent)
-					   (ert-info ((format "GC_SEED=%s %S" seed text))
-						     (should
-						      (equal (gemini-companion-privacy-test-git folder names)
-							     (seq-filter
-							      (lambda (name)
-								(gemini-companion-privacy--matched-p rules name))
-							      names)))))))))
+      (call-process "git" nil nil nil "init" "-q")
+      (dotimes (_ 60)
+        (let* ((text (mapconcat
+                      (lambda (_) (gemini-companion-privacy-test-pattern))
+                      (number-sequence 0 (random 4)) "\n"))
+               (names (cl-loop repeat 40
+                               collect (gemini-companion-privacy-test-name)))
+               (rules (gemini-companion-privacy--parse text)))
+          (write-region text nil ".gitignore" nil 'silent)
+          (ert-info ((format "GC_SEED=%s %S" seed text))
+            (should
+             (equal (gemini-companion-privacy-test-git folder names)
+                    (seq-filter
+                     (lambda (name)
+                       (gemini-companion-privacy--matched-p rules name))
+                     names)))))))))
 
 ;;; gemini-companion-privacy-test.el ends here
