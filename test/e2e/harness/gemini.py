@@ -87,7 +87,7 @@ class Gemini:
         self.terminal.wait_for(text)
         pause_before_enter()
         self.terminal.keys("Enter")
-        if text.startswith("/"):
+        if text.startswith("/ide"):
             eventually(self._is_sent, f"{text!r} sent")
 
     def _is_sent(self) -> bool:
