@@ -123,8 +123,11 @@ Return non-nil if there was any."
 
 ;;;; Colours
 
+(declare-function evil-initialize "ext:evil-core")
+
 (defun gemini-companion-look-colour (file)
-  "Highlight the current buffer as FILE would be, and run no hook for it."
+  "Highlight the current buffer as FILE would be, and run no hook for it.
+A person of Evil has its keys there, too."
   (let ((enable-local-variables nil)
         (enable-dir-local-variables nil)
         ;; Some modes tell what they guess.
@@ -135,8 +138,10 @@ Return non-nil if there was any."
       (delay-mode-hooks
         (let ((buffer-file-name file))
           (set-auto-mode))
-        ;; Its globalized mode hangs on the delayed hook.
-        (font-lock-mode 1)))))
+        ;; Their globalized modes hang on the delayed hook.
+        (font-lock-mode 1)
+        (when (bound-and-true-p evil-mode)
+          (evil-initialize))))))
 
 ;;;; Header line
 
