@@ -547,7 +547,10 @@ If it fails, call OTHERWISE with its output instead."
         (default-directory "/")
         (log (get-buffer-create gemini-companion-install--log)))
     (setf (gemini-companion-install--job-output job)
-          (with-current-buffer log (point-max)))
+          (with-current-buffer log
+            (add-hook 'kill-buffer-hook
+                      #'gemini-companion-install--log-killed nil t)
+            (point-max)))
     (condition-case problem
         (let ((process
                (make-process
@@ -567,6 +570,12 @@ If it fails, call OTHERWISE with its output instead."
        (setf (gemini-companion-install--job-process job) nil)
        (gemini-companion-install--fail-with
         job (error-message-string problem))))))
+
+(defun gemini-companion-install--log-killed ()
+  "End the process of the log, which is being killed.
+One that ignores a hangup, as below nohup, would go on unheard."
+  (when-let* ((process (get-buffer-process (current-buffer))))
+    (delete-process process)))
 
 (defun gemini-companion-install--printed (command)
   "Return COMMAND for the log, with a program in it cut short."
