@@ -105,6 +105,8 @@ def test_pause_takes_everything_back_at_once(world: World, scratch: Scratch) -> 
     assert cli.context() == {}
     reviews.proposed(cli, file, write_file(file, "uno\n"))
     reviews.reject()
+    # Until then what is typed goes to the question.
+    cli.wait_for("Request cancelled")
 
     emacs.eval("(gemini-companion-pause)")
     emacs.tell("(forward-line)")
