@@ -10,6 +10,8 @@ from __future__ import annotations
 import itertools
 import json
 import socket
+import time
+from collections.abc import Callable
 from typing import Any
 
 VERSION = "2025-06-18"
@@ -19,6 +21,15 @@ PIECE = 1 << 20
 
 class Broken(Exception):
     """Something was not done, or not as it must be: there is no figure."""
+
+
+def until(probe: Callable[[], object], what: str) -> None:
+    """Wait until PROBE returns something true; WHAT says what that is."""
+    deadline = time.monotonic() + BOUND
+    while not probe():
+        if time.monotonic() > deadline:
+            raise Broken(f"not in time: {what}")
+        time.sleep(0.005)  # between two looks, outside of what is measured
 
 
 class Input:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from client import BOUND, Broken, Client
+from client import BOUND, Broken, Client, until
 from harness.emacs import BARE, Emacs, configure, lisp
 from harness.scratch import Scratch
 from harness.terminal import Tmux
@@ -103,11 +103,10 @@ class Editor:
 
     def wait_until_ready(self) -> None:
         """Wait until Emacs can call its server."""
-        deadline = time.monotonic() + BOUND
-        while not self.ask("(gemini-companion-server-ready-p)"):
-            if time.monotonic() > deadline:
-                raise Broken("the server of Emacs is not ready")
-            time.sleep(0.02)
+        until(
+            lambda: self.ask("(gemini-companion-server-ready-p)"),
+            "the server of Emacs is ready",
+        )
 
     def _read(self) -> dict[str, Any]:
         line = self._file.readline()
@@ -177,6 +176,6 @@ def in_background(tools: Tools, load: str = "") -> Iterator[Editor]:
 def _end(scratch: Scratch) -> None:
     deadline = time.monotonic() + BOUND
     while scratch.servers() and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.05)  # what is left is killed, so that no error hides another
     scratch.kill()
     scratch.remove()

@@ -10,12 +10,11 @@ compared.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from client import BOUND, Broken
+from client import Broken, until
 from editor import Editor, in_background
 from harness.emacs import lisp
 from harness.tools import Tools
@@ -35,7 +34,7 @@ def measure(folder: Path) -> Iterator[Row]:
         wires = {}
         for kind in KINDS.values():
             wires[kind] = Wire(emacs, kind, folder / f"{kind}.times", tools.python)
-        _wait(lambda: bool(emacs.ask("(bench-wire-ready)")), "both wires")
+        until(lambda: bool(emacs.ask("(bench-wire-ready)")), "both wires")
         for name, (size, rounds) in SIZES.items():
             for way, bound in (("there", THERE), ("back", BACK)):
                 for wire in wires.values():
@@ -85,16 +84,8 @@ class Wire:
             line += self._times.readline()
             return line.endswith("\n")
 
-        _wait(read, "a time")
+        until(read, "a time")
         at, length = line.split()
         if int(length) != size:
             raise Broken(f"{length} characters, not {size}")
         return float(at)
-
-
-def _wait(probe: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + BOUND
-    while not probe():
-        if time.monotonic() > deadline:
-            raise Broken(f"not in time: {what}")
-        time.sleep(0.005)

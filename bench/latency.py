@@ -55,7 +55,7 @@ def _ours(emacs: Editor, one: Client) -> list[float]:
         emacs.ask("(bench-move)")
         column, at = _next(one)
         arrived[column] = at
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # until the debounce of this move is over
     moved = dict(emacs.ask("(bench-moves)"))
     if moved.keys() != arrived.keys() or len(moved) != MOVES:
         raise Broken(f"moved to {sorted(moved)}, told of {sorted(arrived)}")
@@ -73,7 +73,7 @@ def _comparator(node: Node, two: Client, number: int, file: Path) -> list[float]
         if column != place:
             raise Broken(f"the comparator tells {column} in place of {place}")
         took.append(1000 * (at - began) - DEBOUNCE)
-        time.sleep(PAUSE)
+        time.sleep(PAUSE)  # until the debounce of this move is over
     return took
 
 

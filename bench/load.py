@@ -77,7 +77,7 @@ class Load:
             began = time.time()
             self._told.append(began)
             self._side.tell(__file__, first + number)
-            time.sleep(max(0.0, began + 1 / RATE - time.time()))
+            time.sleep(max(0.0, began + 1 / RATE - time.time()))  # the rate is the load
 
     def _read(self, first: int) -> list[float]:
         wanted = {id(key.data): CONTEXTS for key in self._selector.get_map().values()}

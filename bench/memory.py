@@ -65,11 +65,11 @@ def _row(what: str, ours: Side, node: Side) -> Row:
 
 def _memory(side: Side) -> list[float]:
     """Return some samples of the memory of SIDE in MB, once it rests."""
-    time.sleep(1)
+    time.sleep(1)  # what is freed late is to be free
     samples = []
     for _ in range(SAMPLES):
         samples.append(_rss(side.process))
-        time.sleep(0.1)
+        time.sleep(0.1)  # samples of different moments
     return samples
 
 

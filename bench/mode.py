@@ -63,5 +63,5 @@ def _discovered(emacs: Editor) -> tuple[int, str]:
         for path in emacs.scratch.discovery_files():
             found = json.loads(path.read_text(encoding="utf-8"))
             return found["port"], found["authToken"]
-        time.sleep(0.001)
+        time.sleep(0.001)  # no finer than what is measured needs
     raise Broken("no discovery file")

@@ -29,9 +29,9 @@ def measure(folder: Path) -> Iterator[Row]:
     with on_screen(Tools.find(), file) as emacs, closing(emacs.client()):
         (server,) = emacs.scratch.servers()
         pids = [emacs.pid, server.pid]
-        time.sleep(SETTLE)
+        time.sleep(SETTLE)  # until what begins has begun
         before = [_usage(pid) for pid in pids]
-        time.sleep(SECONDS)
+        time.sleep(SECONDS)  # rest is what is measured
         after = [_usage(pid) for pid in pids]
     used = [(b[0] - a[0], b[1] - a[1]) for a, b in zip(before, after, strict=True)]
     cpu = 100 * sum(cpu for cpu, _ in used) / SECONDS
