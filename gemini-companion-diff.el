@@ -501,7 +501,13 @@ Gemini CLI writes its own text"
 A diff that has ended stays as it is.  The view goes at once, or
 soon if LATER is non-nil."
   (when (gemini-companion-diff--open-p diff)
-    (gemini-companion-diff--tell diff state)
+    (let* ((file (gemini-companion-diff-file-path diff))
+           (stamp (gemini-companion-reconcile-stamp file)))
+      (gemini-companion-diff--tell diff state)
+      ;; Which buffers there are to follow is found out while the CLI writes.
+      (when (eq state 'accepted)
+        (with-demoted-errors "Following the file of a review: %S"
+          (gemini-companion-reconcile-expect file stamp))))
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
@@ -568,7 +574,6 @@ the review of the current buffer, else the one that is shown."
                (not (string-empty-p (gemini-companion-diff-proposal diff))))
       (user-error "An empty text cannot be accepted: Gemini CLI would write \
 its own; reject it, or leave at least one character"))
-    (gemini-companion-reconcile-expect (gemini-companion-diff-file-path diff))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))
 

@@ -79,14 +79,15 @@ look, DONE the one when its buffer was brought up to date."
 
 ;;;; Watching
 
-(defun gemini-companion-reconcile-expect (file)
-  "Bring the buffer of FILE up to date when FILE is written soon."
+(cl-defun gemini-companion-reconcile-expect
+    (file &optional (before (gemini-companion-reconcile-stamp file)))
+  "Bring the buffer of FILE up to date when FILE is written soon.
+BEFORE is its stamp of a moment ago, if it may have been written since."
   (gemini-companion-reconcile--cancel
    (gemini-companion-reconcile--find file))
-  (let* ((stamp (gemini-companion-reconcile--stamp file))
-         (watch (gemini-companion-reconcile--watch-make
-                 :file file :before stamp :last stamp
-                 :delays gemini-companion-reconcile--delays)))
+  (let ((watch (gemini-companion-reconcile--watch-make
+                :file file :before before :last before
+                :delays gemini-companion-reconcile--delays)))
     (push watch gemini-companion-reconcile--watches)
     (dolist (buffer (gemini-companion-reconcile--buffers file))
       (with-current-buffer buffer
@@ -149,7 +150,7 @@ End WATCH if the file has not changed since that was done, or is gone."
   "Reconcile the buffer of the file of WATCH if it was written and is whole.
 A small file is, unless it is empty, which it is for a moment; a
 large one if it is as it was at the last look."
-  (let* ((stamp (gemini-companion-reconcile--stamp
+  (let* ((stamp (gemini-companion-reconcile-stamp
                  (gemini-companion-reconcile--watch-file watch)))
          (last (gemini-companion-reconcile--watch-last watch)))
     (setf (gemini-companion-reconcile--watch-last watch) stamp)
@@ -177,7 +178,7 @@ Otherwise Emacs would ask whether to edit a file that has changed."
                       gemini-companion-reconcile--watches)))
     (gemini-companion-reconcile--check watch)))
 
-(defun gemini-companion-reconcile--stamp (file)
+(defun gemini-companion-reconcile-stamp (file)
   "Return the time, size and inode of FILE, or nil if it is not there."
   (let* ((file-name-handler-alist nil)
          (attributes (file-attributes file)))

@@ -66,6 +66,18 @@ diffs that have a view now."
       (should-not (buffer-live-p
                    (gemini-companion-diff-proposal-buffer diff))))))
 
+(ert-deftest gemini-companion-diff-follows-a-file-that-is-written-at-once ()
+  (dolist (files '((("a" "old\n")) ()))
+    (gemini-companion-diff-test-with files
+      (let* ((file (expand-file-name "a"))
+             (diff (gemini-companion-diff-test-open 1 "a" "new text\n"))
+             (gemini-companion-diff--outcome-function
+              (lambda (_) (write-region "new text\n" nil file nil 'silent))))
+        (with-current-buffer (find-file-noselect file)
+          (gemini-companion-diff-accept diff)
+          (gemini-companion-test-eventually
+            (equal "new text\n" (buffer-string))))))))
+
 (ert-deftest gemini-companion-diff-keeps-every-character-of-a-proposal ()
   (gemini-companion-diff-test-with '(("a" "old"))
     (dolist (text (list "\n" "no newline" "a\r\nb\rc\n" "\0\e\t\f"
