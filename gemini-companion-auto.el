@@ -34,6 +34,7 @@
 (require 'diff)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-session)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -316,10 +317,7 @@ Gemini CLI keeps the line ends and the last newline of the file."
          (string= (gemini-companion-auto--plain
                    (gemini-companion-auto-edit-text edit))
                   (gemini-companion-auto--plain
-                   (with-temp-buffer
-                     (let ((coding-system-for-read 'utf-8-unix))
-                       (insert-file-contents file))
-                     (buffer-string)))))))
+                   (gemini-companion-text-read file))))))
 
 (defun gemini-companion-auto--plain (text)
   "Return TEXT without what Gemini CLI may change in it as it writes."

@@ -29,6 +29,7 @@
 (require 'diff)
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
+(require 'gemini-companion-text)
 
 (defun gemini-companion-compare-start (original proposal name on-end)
   "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
@@ -56,18 +57,11 @@ process and the file that it wrote, unless it was cancelled."
 
 (defun gemini-companion-compare--file (buffer)
   "Write the full text of BUFFER to a new private file, and return its name."
-  (let ((file (make-temp-file "gemini-companion-"))
-        (coding-system-for-write 'utf-8-emacs-unix))
+  (let ((file (make-temp-file "gemini-companion-")))
     (with-current-buffer buffer
-      (if (gemini-companion-hunks-dropped)
-          (write-region (gemini-companion-hunks-full-text buffer) nil file
-                        nil 'silent)
-        (save-restriction
-          (widen)
-          ;; What is large is mostly ASCII, which needs no time to be encoded.
-          (when (= (position-bytes (point-max)) (point-max))
-            (setq coding-system-for-write 'no-conversion))
-          (write-region nil nil file nil 'silent))))
+      (gemini-companion-text-write
+       file (and (gemini-companion-hunks-dropped)
+                 (gemini-companion-hunks-full-text buffer))))
     file))
 
 (defun gemini-companion-compare--command (old new out name)

@@ -102,11 +102,12 @@ A state that the person has set for MODE stays."
                (:constructor gemini-companion-diff--make)
                (:copier nil))
   "An edit that a Gemini CLI proposes.
-FILE-PATH is the path as the CLI sent it, PROPOSAL the text that
-it proposes, PROPOSAL-BUFFER the live buffer that holds it and
-that the person may edit.  STATE is `pending', `shown',
-`accepted', `rejected' or `dismissed'."
-  id session file-path proposal proposal-buffer (state 'pending)
+FILE-PATH is the path as the CLI sent it, PROPOSAL-BUFFER the live
+buffer that holds the text that it proposes and that the person
+may edit.  STATE is `pending', `shown', `accepted', `rejected' or
+`dismissed'."
+  id session file-path proposal-buffer (state 'pending)
+  (unedited nil :documentation "The text as it was before the first edit.")
   (frame nil :documentation "The frame that shows it, or nil.")
   (main nil :documentation "The buffer of its view to go to, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
@@ -174,6 +175,20 @@ A text of 1 MB would start a collection, which takes longer than all else.")
       (widen)
       (buffer-substring-no-properties (point-min) (point-max)))))
 
+(defun gemini-companion-diff-proposed-text (diff)
+  "Return the text that the CLI proposes by DIFF, whatever was edited.
+The proposal buffer must be live."
+  (or (gemini-companion-diff-unedited diff)
+      (gemini-companion-diff-proposal-text diff)))
+
+(defun gemini-companion-diff--edited-p (diff)
+  "Return non-nil if the text in the proposal buffer of DIFF is another now."
+  (let ((unedited (gemini-companion-diff-unedited diff)))
+    (if unedited
+        (not (string= unedited (gemini-companion-diff-proposal-text diff)))
+      ;; An indirect buffer does not run the hook.
+      (buffer-modified-p (gemini-companion-diff-proposal-buffer diff)))))
+
 (defun gemini-companion-diff-name (diff)
   "Return the name of the file of DIFF, without its folder."
   (file-name-nondirectory (gemini-companion-diff-file-path diff)))
@@ -236,16 +251,15 @@ end, else when the person is between two commands."
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Take the proposal to make PROPOSAL the text of FILE-PATH.
-ID is an integer that names the diff; SESSION a plist with the
-`:id' of the CLI that asks.  An open diff of that CLI for that
-file is replaced."
+PROPOSAL is a string, or a function that inserts it.  ID is an
+integer that names the diff; SESSION a plist with the `:id' of the
+CLI that asks.  An open diff of that CLI for that file is replaced."
   (when-let* ((former (gemini-companion-diff--find session file-path)))
     (gemini-companion-diff--settle former 'dismissed))
   (let ((diff (gemini-companion-diff--make
-               :id id :session session :file-path file-path
-               :proposal proposal)))
+               :id id :session session :file-path file-path)))
     (setf (gemini-companion-diff-proposal-buffer diff)
-          (gemini-companion-diff--proposal-buffer diff))
+          (gemini-companion-diff--proposal-buffer diff proposal))
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     ;; The server waits for an answer to this call first.
@@ -279,8 +293,8 @@ file is replaced."
                           (plist-get session :id))))
             gemini-companion-diff--open))
 
-(defun gemini-companion-diff--proposal-buffer (diff)
-  "Return a new buffer with the proposal of DIFF.
+(defun gemini-companion-diff--proposal-buffer (diff proposal)
+  "Return a new buffer with PROPOSAL, that of DIFF.
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
       (generate-new-buffer (format "*gemini proposal: %s*"
@@ -291,12 +305,31 @@ It visits no file, so that nothing locks, saves or formats it."
                                       #'file-directory-p)
               "/"))
     (buffer-disable-undo)
-    (insert (gemini-companion-diff-proposal diff))
+    (gemini-companion-diff--insert proposal)
     (buffer-enable-undo)
     (set-buffer-modified-p nil)
     (goto-char (point-min))
+    (add-hook 'first-change-hook #'gemini-companion-diff--keep-unedited nil t)
     (gemini-companion-diff-adopt diff)
     (current-buffer)))
+
+(defun gemini-companion-diff--insert (proposal)
+  "Insert PROPOSAL in the current buffer, or kill that if it cannot be read."
+  (condition-case problem
+      (if (stringp proposal)
+          (insert proposal)
+        (funcall proposal))
+    (error
+     (kill-buffer)
+     (signal (car problem) (cdr problem)))))
+
+(defun gemini-companion-diff--keep-unedited ()
+  "Keep the text of the current buffer, a proposal, before it is edited."
+  (let ((diff gemini-companion-diff-here))
+    (unless (gemini-companion-diff-unedited diff)
+      (setf (gemini-companion-diff-unedited diff)
+            (gemini-companion-diff-proposal-text diff)))))
+(put 'gemini-companion-diff--keep-unedited 'permanent-local-hook t)
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: it has its keys, and ends with it.
@@ -468,7 +501,7 @@ has ended otherwise.  REASON is `closed' if the CLI closed it,
       (let ((text (gemini-companion-diff-proposal-text diff)))
         (if (eq reason 'lost)
             (gemini-companion-diff-dismiss diff)
-          (gemini-companion-diff--keep diff text)
+          (gemini-companion-diff--keep diff)
           (gemini-companion-reconcile-expect
            (gemini-companion-diff-file-path diff))
           (gemini-companion-diff--settle diff 'dismissed 'later))
@@ -480,21 +513,26 @@ has ended otherwise.  REASON is `closed' if the CLI closed it,
 (defun gemini-companion-diff-dismiss (diff)
   "End open DIFF, about which nobody asks any more; nothing is told.
 What the person made of the proposal is kept."
-  (let ((text (gemini-companion-diff-proposal-text diff)))
-    (unless (string-empty-p text)
-      (gemini-companion-diff--keep diff text)))
+  (unless (gemini-companion-diff--emptied-p diff)
+    (gemini-companion-diff--keep diff))
   (gemini-companion-diff--settle diff 'dismissed 'later))
 
-(defun gemini-companion-diff--keep (diff text)
-  "Keep TEXT, which the person made of the proposal of DIFF.
+(defun gemini-companion-diff--keep (diff)
+  "Keep the text that the person made of the proposal of DIFF.
 The CLI is about to close DIFF and may write another text."
-  (unless (string= text (gemini-companion-diff-proposal diff))
+  (when (gemini-companion-diff--edited-p diff)
     (setq gemini-companion-diff--last-proposal
-          (cons (gemini-companion-diff-file-path diff) text))
-    (when (string-empty-p text)
+          (cons (gemini-companion-diff-file-path diff)
+                (gemini-companion-diff-proposal-text diff)))
+    (when (gemini-companion-diff--emptied-p diff)
       (message "You emptied the proposal for %s; if you answered yes, \
 Gemini CLI writes its own text"
                (gemini-companion-diff-name diff)))))
+
+(defun gemini-companion-diff--emptied-p (diff)
+  "Return non-nil if the person has removed all text that DIFF proposed."
+  (and (zerop (buffer-size (gemini-companion-diff-proposal-buffer diff)))
+       (gemini-companion-diff--edited-p diff)))
 
 (defun gemini-companion-diff--settle (diff state &optional later)
   "Move open DIFF to STATE and tell its outcome, unless it is dismissed.
@@ -570,8 +608,7 @@ the review of the current buffer, else the one that is shown."
                                  gemini-companion-diff--garbage-limit))
          (diff (gemini-companion-diff-unsettled diff))
          (text (gemini-companion-diff-proposal-text diff)))
-    (when (and (string-empty-p text)
-               (not (string-empty-p (gemini-companion-diff-proposal diff))))
+    (when (gemini-companion-diff--emptied-p diff)
       (user-error "An empty text cannot be accepted: Gemini CLI would write \
 its own; reject it, or leave at least one character"))
     (setf (gemini-companion-diff-accepted-text diff) text)

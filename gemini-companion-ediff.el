@@ -32,6 +32,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
+(require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
 
@@ -66,7 +67,7 @@ The value is a plist; see `gemini-companion-view--kinds'."
 All ASCII is written ten times as fast if nothing is converted."
   (if (seq-every-p (lambda (buffer)
                      (with-current-buffer buffer
-                       (= (position-bytes (point-max)) (point-max))))
+                       (gemini-companion-text-ascii-p)))
                    buffers)
       'no-conversion
     ediff-coding-system-for-write))

@@ -33,6 +33,7 @@
 (require 'cl-lib)
 (require 'epc)
 (require 'gemini-companion-events)
+(require 'gemini-companion-text)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
@@ -89,13 +90,9 @@ Each of them becomes U+FFFD, as Python could not read it."
                 string)))
     (unless (multibyte-string-p text)
       (setq text (decode-coding-string text 'utf-8-unix t)))
-    (if (gemini-companion-link--ascii-p text)
+    (if (gemini-companion-text-ascii-p text)
         text
       (gemini-companion-link--replace-bad text))))
-
-(defun gemini-companion-link--ascii-p (text)
-  "Return non-nil if TEXT is all ASCII, which takes no time to tell."
-  (= (length text) (string-bytes text)))
 
 (defun gemini-companion-link--replace-bad (text)
   "Return TEXT with each character that Python could not read as U+FFFD."
@@ -138,34 +135,28 @@ of Gemini CLI"
 Return what names it on the wire, or nil if it cannot be written."
   (when-let* ((folder (plist-get (gemini-companion-link-info link) :folder)))
     (let ((file (expand-file-name
-                 (concat "emacs-" (gemini-companion-link--new-secret)) folder))
-          (coding-system-for-write (if (gemini-companion-link--ascii-p text)
-                                       'no-conversion ; ten times as fast
-                                     'utf-8-unix))
-          (write-region-inhibit-fsync t)
-          (inhibit-message t))
+                 (concat "emacs-" (gemini-companion-link--new-secret)) folder)))
       (condition-case nil
           (progn
             ;; What cleans temporary folders may have removed it.
             (with-file-modes #o700 (make-directory folder t))
             (with-file-modes #o600
-              (write-region text nil file nil 'silent nil 'excl))
+              (gemini-companion-text-write file text 'exclusive))
             (list :file file))
         (file-error nil)))))
 
-(defun gemini-companion-link--unpack (text)
-  "Return the string that TEXT, a string or a private file, stands for."
-  (pcase text
-    ((pred stringp) text)
-    (`(:file ,file)
-     (unwind-protect
-         (with-temp-buffer
-           (let ((coding-system-for-read 'utf-8-unix)
-                 (file-name-handler-alist nil))
-             (insert-file-contents file))
-           (buffer-string))
-       (delete-file file)))))
+(defun gemini-companion-link--unpack (value)
+  "Return VALUE as a method takes it.
+A text in a private file becomes a function that inserts it, as a
+string of this size would start a garbage collection."
+  (pcase value
+    (`(:file ,file) (apply-partially #'gemini-companion-text-insert file))
+    (_ value)))
 
+(defun gemini-companion-link--delete (value)
+  "Delete the private file that VALUE stands for, if it does."
+  (pcase value
+    (`(:file ,file) (delete-file file))))
 
 ;;;; Start
 
@@ -302,17 +293,17 @@ needs to know of that, a string, or nil after
 
 (defun gemini-companion-link--method (link name function)
   "Return FUNCTION, the method NAME, for use by EPC: texts (un)packed.
-FUNCTION is called with LINK before its arguments; a string that
-it returns is packed for LINK."
+FUNCTION is called with LINK before its arguments.  One that is a
+large text is a function that inserts it in the current buffer,
+as long as the call lasts.  A string that is returned is packed
+for LINK."
   (lambda (&rest args)
-    (let* ((args (mapcar (lambda (arg)
-                           (if (eq (car-safe arg) :file)
-                               (gemini-companion-link--unpack arg)
-                             arg))
-                         args))
-           (value (progn
-                    (gemini-companion-events-note 'received name args)
-                    (apply function link args))))
+    (let ((value (progn
+                   (gemini-companion-events-note 'received name args)
+                   (unwind-protect
+                       (apply function link
+                              (mapcar #'gemini-companion-link--unpack args))
+                     (mapc #'gemini-companion-link--delete args)))))
       (when (stringp value)
         (setq value (gemini-companion-link--pack link value)))
       (and (gemini-companion-link--fits-p link value) value))))

@@ -68,7 +68,14 @@ them itself."
    'adopt-diff (gemini-companion-diff-id diff)
    (plist-get (gemini-companion-diff-session diff) :id)
    (gemini-companion-diff-file-path diff)
-   (gemini-companion-diff-proposal diff)))
+   (gemini-companion-outcome--proposal diff)))
+
+(defun gemini-companion-outcome--proposal (diff)
+  "Return what the server is to know as the proposal of DIFF.
+Of one that has ended it needs that no more."
+  (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
+      (gemini-companion-diff-proposed-text diff)
+    (or (gemini-companion-diff-accepted-text diff) "")))
 
 (defun gemini-companion-outcome-told (id)
   "Note that the outcome of the diff ID has left for its CLI."

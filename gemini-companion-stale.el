@@ -30,6 +30,7 @@
 
 (require 'gemini-companion-diff)
 (require 'gemini-companion-reconcile)
+(require 'gemini-companion-text)
 (require 'seq)
 
 ;;;; State
@@ -56,18 +57,14 @@
 (defun gemini-companion-stale--as-proposed-p (diff size)
   "Return non-nil if the file of DIFF, of SIZE bytes, is as was proposed.
 Gemini CLI keeps the line ends that a file had."
-  (let* ((proposal (gemini-companion-diff-proposal diff))
+  (let* ((proposal (gemini-companion-diff-proposed-text diff))
          (bytes (string-bytes proposal)))
     ;; What cannot be the same is not read.
     (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
          (string= (gemini-companion-stale--plain proposal)
                   (gemini-companion-stale--plain
-                   (with-temp-buffer
-                     (let ((coding-system-for-read 'utf-8-unix)
-                           (file-name-handler-alist nil))
-                       (insert-file-contents
-                        (gemini-companion-diff-file-path diff)))
-                     (buffer-string)))))))
+                   (gemini-companion-text-read
+                    (gemini-companion-diff-file-path diff)))))))
 
 (defun gemini-companion-stale--plain (text)
   "Return TEXT with plain line ends and no byte order mark."

@@ -35,6 +35,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
+(require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
 
@@ -251,10 +252,9 @@ The windows stay at their line; at first, that is the first hunk."
                         (get-buffer-window-list nil nil t)))
         (line (line-number-at-pos))
         (first (zerop (buffer-size)))
-        (inhibit-read-only t)
-        (coding-system-for-read 'utf-8-emacs-unix))
+        (inhibit-read-only t))
     (erase-buffer)
-    (insert-file-contents file)
+    (gemini-companion-text-insert file 'utf-8-emacs-unix)
     (when (zerop (buffer-size))
       (insert (if (< 1 (process-exit-status process))
                   (format "%s failed; see another view by %s.\n"

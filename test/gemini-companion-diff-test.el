@@ -66,6 +66,38 @@ diffs that have a view now."
       (should-not (buffer-live-p
                    (gemini-companion-diff-proposal-buffer diff))))))
 
+(ert-deftest gemini-companion-diff-knows-what-was-proposed-after-edits ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (dolist (edit '("mine\n" "more\n"))
+          (insert edit)
+          (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))
+          (set-buffer-modified-p nil))
+        (text-mode)
+        (erase-buffer)
+        (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))))))
+
+(ert-deftest gemini-companion-diff-keeps-the-edit-of-an-indirect-buffer ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let* ((diff (gemini-companion-diff-test-open 1 "a" "new\n"))
+           (indirect (make-indirect-buffer
+                      (gemini-companion-diff-proposal-buffer diff) "other")))
+      (with-current-buffer indirect
+        (insert "mine "))
+      (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
+      (should (equal "mine new\n"
+                     (cdr gemini-companion-diff--last-proposal))))))
+
+(ert-deftest gemini-companion-diff-leaves-nothing-of-a-proposal-it-cannot-read ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((buffers (buffer-list)))
+      (should-error (gemini-companion-diff-test-open
+                     1 "a" (lambda () (insert "n") (error "Gone"))))
+      (should-not (gemini-companion-diffs))
+      (should (equal buffers (buffer-list))))))
+
 (ert-deftest gemini-companion-diff-follows-a-file-that-is-written-at-once ()
   (dolist (files '((("a" "old\n")) ()))
     (gemini-companion-diff-test-with files

@@ -433,17 +433,33 @@ Temporary files are in a folder of their own, `temporary'."
       (should (eq link gemini-companion-server--link))
       (should (gemini-companion-server-ready-p)))))
 
+(defun gemini-companion-test-unpacked (packed)
+  "Return the text that PACKED, of the wire, stands for."
+  (let ((text (gemini-companion-link--unpack packed)))
+    (prog1 (if (stringp text)
+               text
+             (with-temp-buffer
+               (funcall text)
+               (buffer-string)))
+      (gemini-companion-link--delete packed))))
+
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
   (gemini-companion-test-with-mode '()
-    (let ((link gemini-companion-server--link))
+    (let ((link gemini-companion-server--link)
+          (large (make-string 300000 ?x)))
       (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"
-                          (make-string 300000 ?é)))
-        (should (equal text (gemini-companion-link--unpack
+                          (make-string 300000 ?é)
+                          (concat "\uFEFFa\r\nb\r" large)
+                          (concat "Content-Type: text/enriched\n\n<bold>b</bold>"
+                                  large)))
+        (should (equal text (gemini-companion-test-unpacked
                              (gemini-companion-link--pack link text)))))
+      (should-not (directory-files
+                   (plist-get (gemini-companion-server-info) :folder)
+                   nil "emacs-"))
       (delete-directory (plist-get (gemini-companion-server-info) :folder) t)
-      (let ((large (make-string 300000 ?x)))
-        (should (equal large (gemini-companion-link--unpack
-                              (gemini-companion-link--pack link large)))))
+      (should (equal large (gemini-companion-test-unpacked
+                            (gemini-companion-link--pack link large))))
       (should (equal "a\uFFFDb" (gemini-companion-link--pack
                                  link (concat "a" (string #x3FFFE9) "b")))))))
 
