@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from .config import Config
 from .connections import Listener
 from .ide import Ide
+from .memory import Memory
 from .session import COMMENT, Session, Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -73,11 +74,17 @@ class Asgi:
     """The ASGI application that guards the sessions."""
 
     def __init__(
-        self, config: Config, listener: Listener, ide: Ide, answer: Application
+        self,
+        config: Config,
+        listener: Listener,
+        ide: Ide,
+        memory: Memory,
+        answer: Application,
     ) -> None:
         self._config = config
         self._listener = listener
         self._ide = ide
+        self._memory = memory
         self._answer = answer
         self._hosts = frozenset(f"{host}:{listener.port}".encode() for host in HOSTS)
         self._authorization = f"Bearer {config.token}".encode()
@@ -110,6 +117,7 @@ class Asgi:
             if message["type"] == "http.response.start":
                 kept = LEAVE if self._listener.is_ended else KEEP
                 message = {**message, "headers": [*message["headers"], kept]}
+            self._memory.used(len(message.get("body", b"")))
             await send(message)
 
         return tell
@@ -181,6 +189,7 @@ class Asgi:
             )
         except asyncio.TimeoutError:
             raise Refusal(408, "Request Timeout") from None
+        self._memory.used(len(body))
         return without_lone_surrogates(body)
 
     # GET
@@ -207,6 +216,7 @@ class Asgi:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await _send_body(COMMENT, True, send)
         while (event := await stream.next(self._config.comment_interval)) is not None:
+            self._memory.used(len(event))
             await _send_body(event, True, send)
             stream.written(event)
             if event is not COMMENT:

@@ -21,6 +21,7 @@ from .asgi import Asgi
 from .config import Config
 from .connections import Listener
 from .ide import Ide
+from .memory import Memory
 from .tools import session_manager
 
 _PIECE = 1024 * 1024
@@ -44,7 +45,8 @@ async def serve(
 
     _mend()
     manager = session_manager(ide, config)
-    app = Asgi(config, listener, ide, manager.handle_request)
+    memory = Memory(config.memory_rest)
+    app = Asgi(config, listener, ide, memory, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),

@@ -19,6 +19,7 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
+import psutil
 import pytest
 from sexpdata import Symbol
 
@@ -113,6 +114,25 @@ def test_sixty_four_megabytes_are_accepted(start: Start, cli_of: CliOf) -> None:
     cli.open_diff("/a", "x" * (64 * 1024 * 1024))
     path = Path(plist(emacs.expect("open-diff")[3])["file"])
     assert path.stat().st_size == 64 * 1024 * 1024
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="of Linux")
+def test_the_memory_of_large_texts_is_given_back(start: Start, cli_of: CliOf) -> None:
+    emacs = start()
+    process = psutil.Process(emacs.process.pid)
+    cli = cli_of(emacs)
+    cli.connect()
+    before = process.memory_info().rss
+    text = "0123456789abcde\n" * (640 * 1024)
+    peaks = []
+    for name in "abc":
+        cli.open_diff(f"/{name}", text)
+        peaks.append(process.memory_info().rss - before)
+        diff_id, _, _, sent = emacs.expect("open-diff")
+        Path(plist(sent)["file"]).unlink()
+        emacs.call("diff-rejected", diff_id)
+    assert max(peaks) > 2 * len(text)
+    until(lambda: process.memory_info().rss - before < len(text))
 
 
 def test_roots_rewrite_the_file_with_the_same_port_and_token(
