@@ -10,7 +10,7 @@
 ;;; Code:
 
 (require 'gemini-companion-auto)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-review-test-helper)
 
 (defconst gemini-companion-auto-test-one '(:id "one" :pid 1 :directory "/w"))
 (defconst gemini-companion-auto-test-two '(:id "two" :pid 2 :directory "/w"))
@@ -20,37 +20,32 @@
 `outcomes' holds what was told, the last one first.  What is
 accepted is written at once."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let ((gemini-companion-review-arrival 'now)
-           (inhibit-message t)
-           outcomes)
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
-         (unwind-protect
-             (progn
-               (gemini-companion-session-update
-                (list gemini-companion-auto-test-one
-                      gemini-companion-auto-test-two))
-               (gemini-companion-diff-start
-                (lambda (_) #'ignore)
-                (lambda (diff)
-                  (push (cons (gemini-companion-diff-id diff)
-                              (gemini-companion-diff-state diff))
-                        outcomes)
-                  (when (eq 'accepted (gemini-companion-diff-state diff))
-                    (write-region (gemini-companion-diff-accepted-text diff)
-                                  nil (gemini-companion-diff-file-path diff)
-                                  nil 'silent)))
-                #'gemini-companion-auto-take)
-               ,@body)
+  `(let ((inhibit-message t)
+         outcomes)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (gemini-companion-session-update
+            (list gemini-companion-auto-test-one
+                  gemini-companion-auto-test-two))
+           (gemini-companion-diff-start
+            (lambda (_) #'ignore)
+            (lambda (diff)
+              (push (cons (gemini-companion-diff-id diff)
+                          (gemini-companion-diff-state diff))
+                    outcomes)
+              (when (eq 'accepted (gemini-companion-diff-state diff))
+                (write-region (gemini-companion-diff-accepted-text diff)
+                              nil (gemini-companion-diff-file-path diff)
+                              nil 'silent)))
+            #'gemini-companion-auto-take))
+         (progn
            (gemini-companion-auto-stop)
-           (gemini-companion-diff-stop 'dismissed)
-           (gemini-companion-session-update nil))))))
+           (gemini-companion-session-update nil))
+       ,@body)))
 
 (defun gemini-companion-auto-test-open (id session file text)
   "Open a diff ID of SESSION for FILE with TEXT; return it."
-  (gemini-companion-diff-open id session (expand-file-name file) text)
-  (car (last (gemini-companion-diffs))))
+  (gemini-companion-test-open file text id session))
 
 (defun gemini-companion-auto-test-text (file)
   "Return the text of FILE on disk."

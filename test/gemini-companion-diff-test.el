@@ -10,38 +10,28 @@
 ;;; Code:
 
 (require 'gemini-companion-diff)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-diff-test-with (files &rest body)
   "Take proposals while BODY is run in a folder with FILES.
 `outcomes' holds what was told, the last one first; `views' the
 diffs that have a view now."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let ((gemini-companion-review-arrival 'now)
-           outcomes views)
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
-         (unwind-protect
-             (progn
-               (gemini-companion-diff-start
-                (lambda (diff)
-                  (push diff views)
-                  (lambda (&optional _keep)
-                    (setq views (delq diff views))))
-                (lambda (diff)
-                  (push (list (gemini-companion-diff-id diff)
-                              (gemini-companion-diff-state diff)
-                              (gemini-companion-diff-accepted-text diff))
-                        outcomes)))
-               ,@body)
-           (gemini-companion-diff-stop 'dismissed))))))
+  `(let (outcomes views)
+     (gemini-companion-test-with-diffs ,files
+         (gemini-companion-diff-start
+          (lambda (diff)
+            (push diff views)
+            (lambda (&optional _keep)
+              (setq views (delq diff views))))
+          (lambda (diff)
+            (push (gemini-companion-test-outcome diff) outcomes)))
+         nil
+       ,@body)))
 
 (defun gemini-companion-diff-test-open (id file text &optional session)
   "Open a diff ID of SESSION for FILE with TEXT; return it."
-  (gemini-companion-diff-open id (list :id (or session "one"))
-                              (expand-file-name file) text)
-  (car (last (gemini-companion-diffs))))
+  (gemini-companion-test-open file text id (list :id (or session "one"))))
 
 (ert-deftest gemini-companion-diff-is-listed-with-its-proposal-at-once ()
   (gemini-companion-diff-test-with '(("a" "old\n"))

@@ -9,36 +9,31 @@
 ;;; Code:
 
 (require 'gemini-companion-list)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
   "List proposals while BODY is run in a folder with FILES.
 `outcomes' holds what was told, the last one first."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let ((gemini-companion-review-arrival 'notify)
-           (inhibit-message t)
-           outcomes)
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
-         (unwind-protect
-             (progn
-               (gemini-companion-diff-start
-                (lambda (_) #'ignore)
-                (lambda (diff)
-                  (push (cons (gemini-companion-diff-id diff)
-                              (gemini-companion-diff-state diff))
-                        outcomes)))
-               ,@body)
-           (gemini-companion-diff-stop 'dismissed)
-           (gemini-companion-list-stop))))))
+  `(let ((inhibit-message t)
+         outcomes)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (setq gemini-companion-review-arrival 'notify)
+           (gemini-companion-diff-start
+            (lambda (_) #'ignore)
+            (lambda (diff)
+              (push (cons (gemini-companion-diff-id diff)
+                          (gemini-companion-diff-state diff))
+                    outcomes))))
+         (gemini-companion-list-stop)
+       ,@body)))
 
 (defun gemini-companion-list-test-open (id session file text)
   "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."
-  (gemini-companion-diff-open id (list :id (format "s%d" session) :pid session
-                                       :directory "/some/where")
-                              (expand-file-name file) text)
-  (car (last (gemini-companion-diffs))))
+  (gemini-companion-test-open file text id
+                              (list :id (format "s%d" session) :pid session
+                                    :directory "/some/where")))
 
 (defun gemini-companion-list-test-cells ()
   "Return the list's cells, a list of lists."

@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; Reviews on the one frame that batch Emacs has.
+;; Diffs without a person, and reviews on the one frame that batch Emacs has.
 
 ;;; Code:
 
@@ -12,35 +12,53 @@
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-view)
 
+(defmacro gemini-companion-test-with-diffs (files start stop &rest body)
+  "Evaluate START, BODY and in the end STOP in a folder with FILES.
+START calls `gemini-companion-diff-start'.  What arrives is shown
+at once."
+  (declare (indent 3) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let ((gemini-companion-review-arrival 'now))
+       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
+                  #'always))
+         (unwind-protect
+             (progn ,start ,@body)
+           ,stop
+           (gemini-companion-diff-stop 'dismissed 'now))))))
+
+(defun gemini-companion-test-open (file text &optional id session)
+  "Open the diff ID of SESSION that makes TEXT that of FILE; return it."
+  (gemini-companion-diff-open (or id 1) (or session '(:id "one"))
+                              (expand-file-name file) text)
+  (car (last (gemini-companion-diffs))))
+
+(defun gemini-companion-test-outcome (diff)
+  "Return how DIFF ended: a list of its ID, its state and the accepted text."
+  (list (gemini-companion-diff-id diff)
+        (gemini-companion-diff-state diff)
+        (gemini-companion-diff-accepted-text diff)))
+
 (defmacro gemini-companion-test-with-reviews (files &rest body)
   "Show proposals while BODY is run in a folder with FILES.
 `outcomes' holds what was told, the last one first."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let ((gemini-companion-review-arrival 'now)
-           (inhibit-message t)
-           outcomes)
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
-         (unwind-protect
-             (progn
-               (delete-other-windows)
-               ;; The first one changes the height in batch.
-               (set-window-configuration (current-window-configuration))
-               (gemini-companion-diff-start
-                #'gemini-companion-view-show
-                (lambda (diff)
-                  (push (list (gemini-companion-diff-id diff)
-                              (gemini-companion-diff-state diff)
-                              (gemini-companion-diff-accepted-text diff))
-                        outcomes)))
-               ,@body)
-           (gemini-companion-diff-stop 'dismissed 'now))))))
+  `(let ((inhibit-message t)
+         outcomes)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (delete-other-windows)
+           ;; The first one changes the height in batch.
+           (set-window-configuration (current-window-configuration))
+           (gemini-companion-diff-start
+            #'gemini-companion-view-show
+            (lambda (diff)
+              (push (gemini-companion-test-outcome diff) outcomes))))
+         nil
+       ,@body)))
 
 (defun gemini-companion-test-show (file text)
   "Propose TEXT for FILE and return the diff when it is shown."
-  (gemini-companion-diff-open 1 '(:id "one") (expand-file-name file) text)
-  (let ((diff (car (gemini-companion-diffs))))
+  (let ((diff (gemini-companion-test-open file text)))
     (gemini-companion-test-eventually
       (eq 'shown (gemini-companion-diff-state diff)))
     diff))

@@ -8,38 +8,31 @@
 
 ;;; Code:
 
+(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-stale)
-(require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-stale-test-with (files &rest body)
   "Watch the files of proposals while BODY is run in a folder with FILES.
 `outcomes' holds what was told, `views' how many views there are."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let ((gemini-companion-review-arrival 'now)
-           (gemini-companion-stale--seconds 0.05)
-           (inhibit-message t)
-           (views 0)
-           outcomes)
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
-         (unwind-protect
-             (progn
-               (gemini-companion-diff-start
-                (lambda (_)
-                  (cl-incf views)
-                  (lambda (&rest _) (cl-decf views)))
-                (lambda (diff) (push diff outcomes)))
-               (gemini-companion-stale-start)
-               ,@body)
-           (gemini-companion-stale-stop)
-           (gemini-companion-diff-stop 'dismissed))))))
+  `(let ((gemini-companion-stale--seconds 0.05)
+         (inhibit-message t)
+         (views 0)
+         outcomes)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (gemini-companion-diff-start
+            (lambda (_)
+              (cl-incf views)
+              (lambda (&rest _) (cl-decf views)))
+            (lambda (diff) (push diff outcomes)))
+           (gemini-companion-stale-start))
+         (gemini-companion-stale-stop)
+       ,@body)))
 
 (defun gemini-companion-stale-test-open (file text)
   "Return a new diff that proposes TEXT for FILE."
-  (gemini-companion-diff-open (random 1000) '(:id "one")
-                              (expand-file-name file) text)
-  (car (last (gemini-companion-diffs))))
+  (gemini-companion-test-open file text (random 1000)))
 
 (defun gemini-companion-stale-test-write (file text)
   "Make TEXT the content of FILE, with another time than before."
