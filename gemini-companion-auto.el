@@ -267,11 +267,8 @@ Those that wait are accepted too; one that is shown is not."
 (defun gemini-companion-auto-temporary-file (text)
   "Return the name of a new file with TEXT, which nobody else may read.
 TEXT that is not decoded is written as it is, other as UTF-8."
-  (let ((file (make-temp-file "gemini-companion"))
-        (coding-system-for-write (if (multibyte-string-p text)
-                                     'utf-8-unix
-                                   'no-conversion)))
-    (write-region text nil file nil 'silent)
+  (let ((file (make-temp-file "gemini-companion")))
+    (gemini-companion-text-write file text)
     file))
 
 (defun gemini-companion-auto--buffer (name text)

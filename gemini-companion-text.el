@@ -20,10 +20,10 @@
 
 ;;; Commentary:
 
-;; What passes between buffers and files of ours must be the same text on both
-;; sides: no format is decoded, no hook and no handler of file names of the
-;; person's has a say, and line ends stay.  To encode 10 MB takes Emacs 30 ms,
-;; so what is all ASCII is written without.
+;; What is read from a file, or written to one, as the same text on both sides:
+;; no format is decoded, no hook and no handler of file names of the person's
+;; has a say, and line ends stay.  To encode 10 MB takes Emacs 30 ms, so what is
+;; all ASCII is written without.
 
 ;;; Code:
 
@@ -61,6 +61,8 @@ an error if there is such a file."
         (file-name-handler-alist nil)
         (write-region-annotate-functions nil)
         (write-region-post-annotation-function nil)
+        (buffer-file-format nil)
+        (selective-display nil)
         (write-region-inhibit-fsync t)
         (inhibit-message t))
     (write-region text nil file nil 'silent nil (and exclusive 'excl))))
