@@ -107,7 +107,8 @@ buffer that holds the text that it proposes and that the person
 may edit.  STATE is `pending', `shown', `accepted', `rejected' or
 `dismissed'."
   id session file-path proposal-buffer (state 'pending)
-  (unedited nil :documentation "The text as it was before the first edit.")
+  (tick nil :documentation "That of the proposal buffer before any edit.")
+  (unedited nil :documentation "The text before the first edit, or nil.")
   (frame nil :documentation "The frame that shows it, or nil.")
   (main nil :documentation "The buffer of its view to go to, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
@@ -177,17 +178,23 @@ A text of 1 MB would start a collection, which takes longer than all else.")
 
 (defun gemini-companion-diff-proposed-text (diff)
   "Return the text that the CLI proposes by DIFF, whatever was edited.
-The proposal buffer must be live."
+Return nil if it is not known any more, as it was edited without
+hooks.  The proposal buffer must be live."
   (or (gemini-companion-diff-unedited diff)
-      (gemini-companion-diff-proposal-text diff)))
+      (unless (gemini-companion-diff--touched-p diff)
+        (gemini-companion-diff-proposal-text diff))))
+
+(defun gemini-companion-diff--touched-p (diff)
+  "Return non-nil if the proposal of DIFF was ever edited, in whatever way."
+  (/= (gemini-companion-diff-tick diff)
+      (buffer-chars-modified-tick
+       (gemini-companion-diff-proposal-buffer diff))))
 
 (defun gemini-companion-diff--edited-p (diff)
   "Return non-nil if the text in the proposal buffer of DIFF is another now."
-  (let ((unedited (gemini-companion-diff-unedited diff)))
-    (if unedited
-        (not (string= unedited (gemini-companion-diff-proposal-text diff)))
-      ;; An indirect buffer does not run the hook.
-      (buffer-modified-p (gemini-companion-diff-proposal-buffer diff)))))
+  (and (gemini-companion-diff--touched-p diff)
+       (not (equal (gemini-companion-diff-unedited diff)
+                   (gemini-companion-diff-proposal-text diff)))))
 
 (defun gemini-companion-diff-name (diff)
   "Return the name of the file of DIFF, without its folder."
@@ -259,7 +266,10 @@ CLI that asks.  An open diff of that CLI for that file is replaced."
   (let ((diff (gemini-companion-diff--make
                :id id :session session :file-path file-path)))
     (setf (gemini-companion-diff-proposal-buffer diff)
-          (gemini-companion-diff--proposal-buffer diff proposal))
+          (gemini-companion-diff--proposal-buffer diff proposal)
+          (gemini-companion-diff-tick diff)
+          (buffer-chars-modified-tick
+           (gemini-companion-diff-proposal-buffer diff)))
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     ;; The server waits for an answer to this call first.
@@ -309,7 +319,8 @@ It visits no file, so that nothing locks, saves or formats it."
     (buffer-enable-undo)
     (set-buffer-modified-p nil)
     (goto-char (point-min))
-    (add-hook 'first-change-hook #'gemini-companion-diff--keep-unedited nil t)
+    (add-hook 'before-change-functions
+              #'gemini-companion-diff--keep-unedited nil t)
     (gemini-companion-diff-adopt diff)
     (current-buffer)))
 
@@ -323,10 +334,12 @@ It visits no file, so that nothing locks, saves or formats it."
      (kill-buffer)
      (signal (car problem) (cdr problem)))))
 
-(defun gemini-companion-diff--keep-unedited ()
+(defun gemini-companion-diff--keep-unedited (&rest _)
   "Keep the text of the current buffer, a proposal, before it is edited."
-  (let ((diff gemini-companion-diff-here))
-    (unless (gemini-companion-diff-unedited diff)
+  (remove-hook 'before-change-functions
+               #'gemini-companion-diff--keep-unedited t)
+  (when-let* ((diff gemini-companion-diff-here))
+    (unless (gemini-companion-diff--touched-p diff)
       (setf (gemini-companion-diff-unedited diff)
             (gemini-companion-diff-proposal-text diff)))))
 (put 'gemini-companion-diff--keep-unedited 'permanent-local-hook t)
@@ -539,13 +552,7 @@ Gemini CLI writes its own text"
 A diff that has ended stays as it is.  The view goes at once, or
 soon if LATER is non-nil."
   (when (gemini-companion-diff--open-p diff)
-    (let* ((file (gemini-companion-diff-file-path diff))
-           (stamp (gemini-companion-reconcile-stamp file)))
-      (gemini-companion-diff--tell diff state)
-      ;; Which buffers there are to follow is found out while the CLI writes.
-      (when (eq state 'accepted)
-        (with-demoted-errors "Following the file of a review: %S"
-          (gemini-companion-reconcile-expect file stamp))))
+    (gemini-companion-diff--tell diff state)
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
@@ -611,6 +618,7 @@ the review of the current buffer, else the one that is shown."
     (when (gemini-companion-diff--emptied-p diff)
       (user-error "An empty text cannot be accepted: Gemini CLI would write \
 its own; reject it, or leave at least one character"))
+    (gemini-companion-reconcile-expect (gemini-companion-diff-file-path diff))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))
 

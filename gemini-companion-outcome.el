@@ -74,7 +74,8 @@ them itself."
   "Return what the server is to know as the proposal of DIFF.
 Of one that has ended it needs that no more."
   (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
-      (gemini-companion-diff-proposed-text diff)
+      (or (gemini-companion-diff-proposed-text diff)
+          (gemini-companion-diff-proposal-text diff))
     (or (gemini-companion-diff-accepted-text diff) "")))
 
 (defun gemini-companion-outcome-told (id)

@@ -79,15 +79,14 @@ look, DONE the one when its buffer was brought up to date."
 
 ;;;; Watching
 
-(cl-defun gemini-companion-reconcile-expect
-    (file &optional (before (gemini-companion-reconcile-stamp file)))
-  "Bring the buffer of FILE up to date when FILE is written soon.
-BEFORE is its stamp of a moment ago, if it may have been written since."
+(defun gemini-companion-reconcile-expect (file)
+  "Bring the buffer of FILE up to date when FILE is written soon."
   (gemini-companion-reconcile--cancel
    (gemini-companion-reconcile--find file))
-  (let ((watch (gemini-companion-reconcile--watch-make
-                :file file :before before :last before
-                :delays gemini-companion-reconcile--delays)))
+  (let* ((stamp (gemini-companion-reconcile-stamp file))
+         (watch (gemini-companion-reconcile--watch-make
+                 :file file :before stamp :last stamp
+                 :delays gemini-companion-reconcile--delays)))
     (push watch gemini-companion-reconcile--watches)
     (dolist (buffer (gemini-companion-reconcile--buffers file))
       (with-current-buffer buffer
@@ -119,7 +118,8 @@ BEFORE is its stamp of a moment ago, if it may have been written since."
   (when watch
     (setq gemini-companion-reconcile--watches
           (remq watch gemini-companion-reconcile--watches))
-    (cancel-timer (gemini-companion-reconcile--watch-timer watch))
+    (when-let* ((timer (gemini-companion-reconcile--watch-timer watch)))
+      (cancel-timer timer))
     (dolist (buffer (gemini-companion-reconcile--buffers
                      (gemini-companion-reconcile--watch-file watch)))
       (with-current-buffer buffer
@@ -179,9 +179,12 @@ Otherwise Emacs would ask whether to edit a file that has changed."
     (gemini-companion-reconcile--check watch)))
 
 (defun gemini-companion-reconcile-stamp (file)
-  "Return the time, size and inode of FILE, or nil if it is not there."
+  "Return the time, size and inode of FILE, or nil if it is not there.
+Those of what it links to, if it is a link."
   (let* ((file-name-handler-alist nil)
-         (attributes (file-attributes file)))
+         (attributes (file-attributes (if (file-symlink-p file)
+                                          (file-truename file)
+                                        file))))
     (and attributes
          (list (file-attribute-modification-time attributes)
                (file-attribute-size attributes)
@@ -189,10 +192,28 @@ Otherwise Emacs would ask whether to edit a file that has changed."
 
 (defun gemini-companion-reconcile--buffers (file)
   "Return the buffers that visit FILE."
-  (let ((name (abbreviate-file-name (file-truename file))))
+  (when-let* ((buffers (gemini-companion-reconcile--namesakes file)))
+    (let ((name (abbreviate-file-name (file-truename file))))
+      (seq-filter (lambda (buffer)
+                    (equal name (buffer-local-value 'buffer-file-truename
+                                                    buffer)))
+                  buffers))))
+
+(defun gemini-companion-reconcile--namesakes (file)
+  "Return the buffers that may visit FILE, by its name in its folder.
+To find its true name takes longer than all else before an outcome
+is told."
+  (let ((name (file-name-nondirectory file))
+        (any (file-symlink-p file)))
     (seq-filter (lambda (buffer)
-                  (equal name (buffer-local-value 'buffer-file-truename
-                                                  buffer)))
+                  (when-let* ((other (buffer-local-value 'buffer-file-truename
+                                                         buffer)))
+                    (or any
+                        ;; Some file systems ignore case.
+                        (eq t (compare-strings
+                               name nil nil
+                               (file-name-nondirectory other) nil nil
+                               t)))))
                 (buffer-list))))
 
 ;;;; Bringing up to date

@@ -47,18 +47,14 @@
 ;;;; Comparison
 
 (defun gemini-companion-stale--stamp (diff)
-  "Return the time and the size of the file of DIFF, or nil if there is none."
-  (let* ((file-name-handler-alist nil)
-         (attributes (file-attributes (gemini-companion-diff-file-path diff))))
-    (and attributes
-         (list (file-attribute-modification-time attributes)
-               (file-attribute-size attributes)))))
+  "Return the stamp of the file of DIFF, or nil if there is none."
+  (gemini-companion-reconcile-stamp (gemini-companion-diff-file-path diff)))
 
 (defun gemini-companion-stale--as-proposed-p (diff size)
   "Return non-nil if the file of DIFF, of SIZE bytes, is as was proposed.
 Gemini CLI keeps the line ends that a file had."
-  (let* ((proposal (gemini-companion-diff-proposed-text diff))
-         (bytes (string-bytes proposal)))
+  (when-let* ((proposal (gemini-companion-diff-proposed-text diff))
+              (bytes (string-bytes proposal)))
     ;; What cannot be the same is not read.
     (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
          (string= (gemini-companion-stale--plain proposal)

@@ -61,24 +61,46 @@ diffs that have a view now."
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
       (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (text-mode))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (set-buffer-modified-p t)
         (dolist (edit '("mine\n" "more\n"))
           (insert edit)
           (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))
           (set-buffer-modified-p nil))
-        (text-mode)
         (erase-buffer)
-        (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))))))
+        (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))
+        (should-error (gemini-companion-diff-accept diff) :type 'user-error)
+        (insert "new\n"))
+      (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
+      (should-not gemini-companion-diff--last-proposal))))
 
-(ert-deftest gemini-companion-diff-keeps-the-edit-of-an-indirect-buffer ()
+(ert-deftest gemini-companion-diff-keeps-an-edit-that-no-hook-tells ()
+  (dolist (edit (list (lambda (buffer)
+                        (with-current-buffer
+                            (make-indirect-buffer buffer "other")
+                          (insert "mine ")
+                          (set-buffer-modified-p nil)))
+                      (lambda (buffer)
+                        (with-current-buffer buffer
+                          (with-silent-modifications
+                            (insert "mine "))))))
+    (gemini-companion-diff-test-with '(("a" "old\n"))
+      (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+        (funcall edit (gemini-companion-diff-proposal-buffer diff))
+        (should-not (gemini-companion-diff-proposed-text diff))
+        (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
+        (should (equal "mine new\n"
+                       (cdr gemini-companion-diff--last-proposal)))))))
+
+(ert-deftest gemini-companion-diff-is-left-as-it-is-by-a-hook-that-edits-it ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let* ((diff (gemini-companion-diff-test-open 1 "a" "new\n"))
-           (indirect (make-indirect-buffer
-                      (gemini-companion-diff-proposal-buffer diff) "other")))
-      (with-current-buffer indirect
-        (insert "mine "))
-      (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
-      (should (equal "mine new\n"
-                     (cdr gemini-companion-diff--last-proposal))))))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n"))
+          (kill-buffer-hook (lambda () (insert "late"))))
+      (gemini-companion-diff-discard
+       (gemini-companion-diff-proposal-buffer diff))
+      (should-not (buffer-live-p
+                   (gemini-companion-diff-proposal-buffer diff))))))
 
 (ert-deftest gemini-companion-diff-leaves-nothing-of-a-proposal-it-cannot-read ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -99,6 +121,28 @@ diffs that have a view now."
           (gemini-companion-diff-accept diff)
           (gemini-companion-test-eventually
             (equal "new text\n" (buffer-string))))))))
+
+(ert-deftest gemini-companion-diff-keeps-what-a-merge-needs-before-it-is-written ()
+  (gemini-companion-diff-test-with '(("a" "1\n2\n3\n4\n5\n6\n"))
+    (let* ((file (expand-file-name "a"))
+           (text "1\ntheirs\n3\n4\n5\n6\n")
+           (diff (gemini-companion-diff-test-open 1 "a" text))
+           (gemini-companion-diff--outcome-function
+            (lambda (_) (write-region text nil file nil 'silent))))
+      (with-current-buffer (find-file-noselect file)
+        (goto-char (point-max))
+        (insert "mine\n")
+        (gemini-companion-diff-accept diff)
+        (gemini-companion-merge)
+        (should (equal (concat text "mine\n") (buffer-string)))
+        (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-diff-is-rejected-whatever-became-of-its-folder ()
+  (gemini-companion-diff-test-with ()
+    (let ((diff (gemini-companion-diff-test-open 1 "d/a" "new\n")))
+      (make-symbolic-link "d" "d")
+      (gemini-companion-diff-reject diff)
+      (should (equal '((1 rejected nil)) outcomes)))))
 
 (ert-deftest gemini-companion-diff-keeps-every-character-of-a-proposal ()
   (gemini-companion-diff-test-with '(("a" "old"))

@@ -108,6 +108,26 @@ APPEND non-nil means after what it holds."
         (gemini-companion-test-eventually
           (equal (concat half half) (buffer-string)))))))
 
+(ert-deftest gemini-companion-reconcile-finds-a-buffer-by-another-name ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (make-symbolic-link "a" "link")
+    (make-symbolic-link "." "here")
+    (dolist (name '("link" "here/a"))
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (gemini-companion-reconcile-expect (expand-file-name name))
+        (gemini-companion-reconcile-test-write (expand-file-name "a") name)
+        (gemini-companion-test-eventually (equal name (buffer-string)))))))
+
+(ert-deftest gemini-companion-reconcile-stops-what-could-not-begin ()
+  (gemini-companion-test-with-folder '(("a" "one\n"))
+    (let ((file (expand-file-name "a")))
+      (with-current-buffer (find-file-noselect file)
+        (delete-file file)
+        (make-directory file)
+        (ignore-errors (gemini-companion-reconcile-expect file))
+        (gemini-companion-reconcile-stop)
+        (should-not gemini-companion-reconcile--watches)))))
+
 (ert-deftest gemini-companion-reconcile-stop-ends-the-watch ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((timers (length timer-list)))

@@ -22,8 +22,9 @@ at once."
        (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
                   #'always))
          (unwind-protect
-             (progn ,start ,@body)
-           ,stop
+             (unwind-protect
+                 (progn ,start ,@body)
+               ,stop)
            (gemini-companion-diff-stop 'dismissed 'now))))))
 
 (defun gemini-companion-test-open (file text &optional id session)
