@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from .config import Config
 from .connections import Listener
 from .ide import Ide
-from .memory import Memory
+from .memory import heap
 from .session import COMMENT, Session, Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -74,17 +74,11 @@ class Asgi:
     """The ASGI application that guards the sessions."""
 
     def __init__(
-        self,
-        config: Config,
-        listener: Listener,
-        ide: Ide,
-        memory: Memory,
-        answer: Application,
+        self, config: Config, listener: Listener, ide: Ide, answer: Application
     ) -> None:
         self._config = config
         self._listener = listener
         self._ide = ide
-        self._memory = memory
         self._answer = answer
         self._hosts = frozenset(f"{host}:{listener.port}".encode() for host in HOSTS)
         self._authorization = f"Bearer {config.token}".encode()
@@ -117,8 +111,8 @@ class Asgi:
             if message["type"] == "http.response.start":
                 kept = LEAVE if self._listener.is_ended else KEEP
                 message = {**message, "headers": [*message["headers"], kept]}
-            self._memory.used(len(message.get("body", b"")))
             await send(message)
+            heap.used(len(message.get("body", b"")))
 
         return tell
 
@@ -181,15 +175,18 @@ class Asgi:
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         length = _header(scope, b"content-length") or b"0"
-        if length.isdigit() and int(length) > self._config.body_limit:
+        size = int(length) if length.isdigit() else 0
+        if size > self._config.body_limit:
             raise Refusal(413, "Content Too Large")
+        heap.used(size)
         try:
             body = await asyncio.wait_for(
                 _read(receive, self._config.body_limit), self._config.body_time
             )
         except asyncio.TimeoutError:
             raise Refusal(408, "Request Timeout") from None
-        self._memory.used(len(body))
+        finally:
+            heap.used(size)
         return without_lone_surrogates(body)
 
     # GET
@@ -216,9 +213,9 @@ class Asgi:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await _send_body(COMMENT, True, send)
         while (event := await stream.next(self._config.comment_interval)) is not None:
-            self._memory.used(len(event))
             await _send_body(event, True, send)
             stream.written(event)
+            heap.used(len(event))
             if event is not COMMENT:
                 self._log_event(session, event)
         logger.info("HTTP out: %s end of the stream", session.short_id)

@@ -66,8 +66,6 @@ class Config:
     """The largest HTTP body in bytes: 64 MiB of text and what JSON adds."""
     body_time: float = 30
     """How long a client may take to send a body."""
-    memory_rest: float = 5
-    """How long after the last large text its memory is given back."""
     answer_limit: float = 0.3
     """How long a closeDiff may still wait for Emacs when the server stops."""
     flush_limit: float = 1

@@ -21,7 +21,6 @@ from .asgi import Asgi
 from .config import Config
 from .connections import Listener
 from .ide import Ide
-from .memory import Memory
 from .tools import session_manager
 
 _PIECE = 1024 * 1024
@@ -45,8 +44,7 @@ async def serve(
 
     _mend()
     manager = session_manager(ide, config)
-    memory = Memory(config.memory_rest)
-    app = Asgi(config, listener, ide, memory, manager.handle_request)
+    app = Asgi(config, listener, ide, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument
+from .memory import heap
 from .session import Session, Stream, encode_event
 from .types import (
     Accepted,
@@ -264,6 +265,7 @@ class Ide:
     def _take_out(self, session: Session, diff: Diff) -> None:
         del self._diffs[diff.id]
         del session.diffs[diff.path]
+        heap.used(len(diff.proposal))
 
     # From the client
 
