@@ -206,8 +206,14 @@ HOOKS are the values of `bench--command-hooks'."
 (defvar bench--wires nil "Alist of a kind of wire, and what sends a call on it.")
 
 (defun bench--got (text)
-  "Tell that TEXT has come."
-  (bench-tell (list (float-time) (length text))))
+  "Tell that TEXT has come, a string or a function to insert it."
+  (let* ((string (if (stringp text)
+                     text
+                   (with-temp-buffer
+                     (funcall text)
+                     (buffer-string))))
+         (at (float-time)))
+    (bench-tell (list at (length string)))))
 
 (defun bench-wire-ours (command)
   "Start COMMAND as the server is started, and have `ours' send to it."
