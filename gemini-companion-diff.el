@@ -258,7 +258,7 @@ end, else when the person is between two commands."
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Take the proposal to make PROPOSAL the text of FILE-PATH.
-PROPOSAL is a string, or a function that inserts it.  ID is an
+PROPOSAL is a string, or a function that fills a buffer.  ID is an
 integer that names the diff; SESSION a plist with the `:id' of the
 CLI that asks.  An open diff of that CLI for that file is replaced."
   (when-let* ((former (gemini-companion-diff--find session file-path)))

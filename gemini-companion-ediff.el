@@ -62,16 +62,6 @@ The value is a plist; see `gemini-companion-view--kinds'."
             :edit (lambda () (gemini-companion-ediff--edit panel))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
-(defun gemini-companion-ediff--coding (&rest buffers)
-  "Return the coding system by which Ediff writes BUFFERS for `diff'.
-All ASCII is written ten times as fast if nothing is converted."
-  (if (seq-every-p (lambda (buffer)
-                     (with-current-buffer buffer
-                       (gemini-companion-text-ascii-p)))
-                   buffers)
-      'no-conversion
-    ediff-coding-system-for-write))
-
 (defun gemini-companion-ediff--start (diff original proposal frame)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
 Return its control panel.  If Ediff fails, kill what it left and
@@ -93,13 +83,14 @@ signal its error."
            (gemini-companion-windows-make-room original)
            ;; What is dropped is among the differences too.
            (gemini-companion-hunks-with-full-text proposal
-             (let ((ediff-coding-system-for-write
-                    (gemini-companion-ediff--coding original proposal)))
-               (ediff-buffers original proposal
-                              (list (lambda ()
-                                      (setq panel (current-buffer))
-                                      (gemini-companion-ediff--set-up
-                                       diff))))))))
+             (gemini-companion-text-as-bytes
+              (lambda ()
+                (let ((ediff-coding-system-for-write 'no-conversion))
+                  (ediff-buffers original proposal
+                                 (list (lambda ()
+                                         (setq panel (current-buffer))
+                                         (gemini-companion-ediff--set-up
+                                          diff))))))))))
       ((error quit)
        (if panel
            ;; A hook of the person's failed, for instance.

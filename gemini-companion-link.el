@@ -147,10 +147,11 @@ Return what names it on the wire, or nil if it cannot be written."
 
 (defun gemini-companion-link--unpack (value)
   "Return VALUE as a method takes it.
-A text in a private file becomes a function that inserts it, as a
-string of this size would start a garbage collection."
+A text in a private file becomes a function that fills an empty
+buffer with it, as a string of this size would start a garbage
+collection."
   (pcase value
-    (`(:file ,file) (apply-partially #'gemini-companion-text-insert file))
+    (`(:file ,file) (apply-partially #'gemini-companion-text-fill file))
     (_ value)))
 
 (defun gemini-companion-link--delete (value)
@@ -294,9 +295,9 @@ needs to know of that, a string, or nil after
 (defun gemini-companion-link--method (link name function)
   "Return FUNCTION, the method NAME, for use by EPC: texts (un)packed.
 FUNCTION is called with LINK before its arguments.  One that is a
-large text is a function that inserts it in the current buffer,
-as long as the call lasts.  A string that is returned is packed
-for LINK."
+large text is a function that fills the current, empty buffer
+with it, as long as the call lasts.  A string that is returned is
+packed for LINK."
   (lambda (&rest args)
     (let ((value (progn
                    (gemini-companion-events-note 'received name args)

@@ -71,14 +71,16 @@ it; of a new file it is empty."
 
 (defun gemini-companion-look--read (file)
   "Insert FILE as Gemini CLI has it, and return remarks on it, strings."
-  (gemini-companion-text-insert file)
-  (let* ((ascii (gemini-companion-text-ascii-p))
-         (latin (not (or ascii (gemini-companion-look--odd-bytes-p))))
+  (let* ((bytes (gemini-companion-text-fill file))
+         ;; In a buffer one byte that is not UTF-8 takes two.
+         (raw (/= bytes (1- (position-bytes (point-max)))))
+         (latin (and raw (not (gemini-companion-look--odd-bytes-p))))
          (bom (eq ?\uFEFF (char-after (point-min))))
-         (returns (gemini-companion-look--drop-returns))
-         (raw (and (not ascii)
-                   (gemini-companion-look--replace
-                    (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"))))
+         ;; Emacs finds a plain string in a third of the speed.
+         (returns (gemini-companion-look--replace "\r[\n]" "\n")))
+    (when raw
+      (gemini-companion-look--replace
+       (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"))
     (when bom
       (delete-region (point-min) (1+ (point-min))))
     (unless (or bom returns raw)
@@ -93,24 +95,12 @@ Those that it keeps for control characters are in hardly any."
   (goto-char (point-min))
   (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t))
 
-(defun gemini-companion-look--drop-returns ()
-  "Replace each CR LF in the current buffer by a LF.
-Return non-nil if there was any."
-  (goto-char (point-min))
-  (let (found)
-    ;; In 10 MB without any, a search takes three times as long.
-    (while (progn (skip-chars-forward "^\r") (not (eobp)))
-      (skip-chars-forward "\r")
-      (when (eq ?\n (char-after))
-        (delete-char -1)
-        (setq found t)))
-    found))
-
 (defun gemini-companion-look--replace (regexp text)
   "Replace what matches REGEXP in the current buffer by TEXT.
 Return non-nil if there was any."
   (goto-char (point-min))
-  (let (found)
+  (let ((case-fold-search nil)
+        found)
     (while (re-search-forward regexp nil t)
       (setq found t)
       (replace-match text t t))

@@ -22,32 +22,58 @@
 
 ;; What is read from a file, or written to one, as the same text on both sides:
 ;; no format is decoded, no hook and no handler of file names of the person's
-;; has a say, and line ends stay.  To encode 10 MB takes Emacs 30 ms, so what is
-;; all ASCII is written without.
+;; has a say, and line ends stay.
+;;
+;; To decode 10 MB that are not all ASCII takes Emacs 30 ms, and so it does to
+;; encode them.  But in a buffer text is in UTF-8 already, and to take its
+;; bytes for characters, or the other way round, takes three.
 
 ;;; Code:
+
+(defconst gemini-companion-text--surrogate "\355[\240-\277]"
+  "Matches bytes that are not UTF-8 but would be a character of Emacs.")
 
 (defun gemini-companion-text-ascii-p (&optional string)
   "Return non-nil if STRING, or the current buffer, is all ASCII.
 That takes no time to tell."
   (if string
       (= (length string) (string-bytes string))
-    (save-restriction
-      (widen)
-      (= (point-max) (position-bytes (point-max))))))
+    (= (1+ (buffer-size)) (position-bytes (1+ (buffer-size))))))
+
+(defun gemini-companion-text-fill (file &optional coding)
+  "Make the text of FILE that of the current buffer, which is empty.
+It is in UTF-8, or in CODING.  Return its size in bytes."
+  (set-buffer-multibyte nil)
+  (let ((file-name-handler-alist nil))
+    (insert-file-contents-literally file))
+  (prog1 (buffer-size)
+    (gemini-companion-text--decode (or coding 'utf-8-unix))
+    (goto-char (point-min))))
+
+(defun gemini-companion-text--decode (coding)
+  "Make the bytes in the current buffer, in CODING, characters."
+  (if (let ((case-fold-search nil))
+        (re-search-forward gemini-companion-text--surrogate nil t))
+      (let ((bytes (buffer-string)))
+        (erase-buffer)
+        (set-buffer-multibyte t)
+        (insert (decode-coding-string bytes coding)))
+    (set-buffer-multibyte t)))
 
 (defun gemini-companion-text-insert (file &optional coding)
   "Insert the text of FILE, which is in UTF-8 or CODING, after point."
-  (let ((coding-system-for-read (or coding 'utf-8-unix))
-        (file-name-handler-alist nil)
-        (format-alist nil)
-        (after-insert-file-functions nil))
-    (insert-file-contents file)))
+  (let ((target (current-buffer)))
+    (with-temp-buffer
+      (gemini-companion-text-fill file coding)
+      (let ((source (current-buffer)))
+        (with-current-buffer target
+          (save-excursion
+            (insert-buffer-substring source)))))))
 
 (defun gemini-companion-text-read (file)
   "Return the text of FILE, which is in UTF-8, as a string."
   (with-temp-buffer
-    (gemini-companion-text-insert file)
+    (gemini-companion-text-fill file)
     (buffer-string)))
 
 (defun gemini-companion-text-write (file &optional text exclusive)
@@ -55,17 +81,43 @@ That takes no time to tell."
 What is not UTF-8 stays as `gemini-companion-text-insert' with the
 coding `utf-8-emacs-unix' reads it.  If EXCLUSIVE is non-nil, signal
 an error if there is such a file."
-  (let ((coding-system-for-write (if (gemini-companion-text-ascii-p text)
-                                     'no-conversion
-                                   'utf-8-emacs-unix))
-        (file-name-handler-alist nil)
-        (write-region-annotate-functions nil)
-        (write-region-post-annotation-function nil)
-        (buffer-file-format nil)
-        (selective-display nil)
-        (write-region-inhibit-fsync t)
-        (inhibit-message t))
-    (write-region text nil file nil 'silent nil (and exclusive 'excl))))
+  (if text
+      (with-temp-buffer
+        (insert text)
+        (gemini-companion-text-write file nil exclusive))
+    (gemini-companion-text-as-bytes
+     (lambda ()
+       (let ((coding-system-for-write 'no-conversion)
+             (file-name-handler-alist nil)
+             (inhibit-message t))
+         (write-region nil nil file nil 'silent nil
+                       (and exclusive 'excl)))))))
+
+(defun gemini-companion-text-as-bytes (function)
+  "Call FUNCTION, which writes from buffers, without encoding.
+The coding system that it uses for that must be `no-conversion'."
+  (let ((here (current-buffer)))
+    (with-temp-buffer
+      (let* ((bytes (current-buffer))
+             (write-region-inhibit-fsync t)
+             (write-region-post-annotation-function nil)
+             ;; What is written is the buffer that they leave current.
+             (write-region-annotate-functions
+              (list (lambda (start end)
+                      (gemini-companion-text--take-bytes bytes start end)))))
+        (with-current-buffer here
+          (funcall function))))))
+
+(defun gemini-companion-text--take-bytes (bytes start end)
+  "Make BYTES current, with the text from START to END in this buffer.
+All of this buffer if they are nil."
+  (let ((source (current-buffer)))
+    (set-buffer bytes)
+    (erase-buffer)
+    (set-buffer-multibyte t)
+    (insert-buffer-substring source start end)
+    (set-buffer-multibyte nil)
+    nil))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here
