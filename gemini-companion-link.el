@@ -90,7 +90,8 @@ Each of them becomes U+FFFD, as Python could not read it."
                 string)))
     (unless (multibyte-string-p text)
       (setq text (decode-coding-string text 'utf-8-unix t)))
-    (if (gemini-companion-text-ascii-p text)
+    ;; All ASCII, mostly.
+    (if (= (length text) (string-bytes text))
         text
       (gemini-companion-link--replace-bad text))))
 
@@ -270,6 +271,7 @@ needs to know of that, a string, or nil after
         ;; EPC's own name for the buffer lacks the space that hides it.
         (with-current-buffer (epc:connection-buffer connection)
           (rename-buffer " *gemini-companion wire*" t))
+        (gemini-companion-link--hurry (epc:connection-process connection))
         (setf (gemini-companion-link-manager link) manager)
         (pcase-dolist (`(,name . ,function)
                        (gemini-companion-link-methods link))
@@ -291,6 +293,16 @@ needs to know of that, a string, or nil after
       link (format "Port %d, which it named, cannot be used (%s)" port
                    (car (split-string (error-message-string problem)
                                       ", :name")))))))
+
+(defun gemini-companion-link--hurry (process)
+  "Have what comes from PROCESS dealt with at the next opportunity.
+EPC waits a millisecond before, which is most of the time that a
+message takes; the person's own setting for all deferred tasks
+stays as it is."
+  (add-function :around (process-filter process)
+                (lambda (filter &rest args)
+                  (let ((deferred:tick-time 0))
+                    (apply filter args)))))
 
 (defun gemini-companion-link--method (link name function)
   "Return FUNCTION, the method NAME, for use by EPC: texts (un)packed.

@@ -33,13 +33,6 @@
 (defconst gemini-companion-text--surrogate "\355[\240-\277]"
   "Matches bytes that are not UTF-8 but would be a character of Emacs.")
 
-(defun gemini-companion-text-ascii-p (&optional string)
-  "Return non-nil if STRING, or the current buffer, is all ASCII.
-That takes no time to tell."
-  (if string
-      (= (length string) (string-bytes string))
-    (= (1+ (buffer-size)) (position-bytes (1+ (buffer-size))))))
-
 (defun gemini-companion-text-fill (file &optional coding)
   "Make the text of FILE that of the current buffer, which is empty.
 It is in UTF-8, or in CODING.  Return its size in bytes."
@@ -81,17 +74,24 @@ It is in UTF-8, or in CODING.  Return its size in bytes."
 What is not UTF-8 stays as `gemini-companion-text-insert' with the
 coding `utf-8-emacs-unix' reads it.  If EXCLUSIVE is non-nil, signal
 an error if there is such a file."
-  (if text
-      (with-temp-buffer
-        (insert text)
-        (gemini-companion-text-write file nil exclusive))
-    (gemini-companion-text-as-bytes
-     (lambda ()
-       (let ((coding-system-for-write 'no-conversion)
-             (file-name-handler-alist nil)
-             (inhibit-message t))
-         (write-region nil nil file nil 'silent nil
-                       (and exclusive 'excl)))))))
+  (let ((source (current-buffer)))
+    (with-temp-buffer
+      (if text
+          (insert text)
+        (let ((target (current-buffer)))
+          (with-current-buffer source
+            (save-restriction
+              (widen)
+              (with-current-buffer target
+                (insert-buffer-substring source))))))
+      (set-buffer-multibyte nil)
+      (let ((coding-system-for-write 'no-conversion)
+            (file-name-handler-alist nil)
+            (write-region-annotate-functions nil)
+            (write-region-post-annotation-function nil)
+            (write-region-inhibit-fsync t)
+            (inhibit-message t))
+        (write-region nil nil file nil 'silent nil (and exclusive 'excl))))))
 
 (defun gemini-companion-text-as-bytes (function)
   "Call FUNCTION, which writes from buffers, without encoding.
@@ -109,8 +109,7 @@ The coding system that it uses for that must be `no-conversion'."
           (funcall function))))))
 
 (defun gemini-companion-text--take-bytes (bytes start end)
-  "Make BYTES current, with the text from START to END in this buffer.
-All of this buffer if they are nil."
+  "Make BYTES current, with the text from START to END in this buffer."
   (let ((source (current-buffer)))
     (set-buffer bytes)
     (erase-buffer)
