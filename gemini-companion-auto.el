@@ -31,7 +31,6 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'diff)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)

@@ -31,7 +31,6 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-events)
-(require 'rect)
 (require 'seq)
 (require 'subr-x)
 
@@ -239,6 +238,7 @@ The first character is 1; the count is in UTF-16 units."
 ;;;; Selection
 
 (declare-function evil-visual-range "ext:evil-states")
+(declare-function extract-rectangle-line "rect")
 
 (defun gemini-companion-context--selection ()
   "Return the selected text of the current buffer, or nil."
@@ -275,6 +275,7 @@ The first character is 1; the count is in UTF-16 units."
 (defun gemini-companion-context--rectangle-text (start end)
   "Return the text of the rectangle with the corners START and END.
 Stop when that is more than is told."
+  (require 'rect)
   (save-excursion
     (goto-char start)
     (if (< gemini-companion-context--widest (- start (line-beginning-position)))

@@ -26,9 +26,13 @@
 
 ;;; Code:
 
-(require 'outline)
 (require 'ring)
 (require 'seq)
+
+;; Loaded with the first buffer of events.
+(declare-function outline-hide-body "outline")
+(declare-function outline-toggle-children "outline")
+(defvar outline-regexp)
 
 (defconst gemini-companion-events--most 500
   "How many events are kept.")

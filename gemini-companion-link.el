@@ -1,4 +1,4 @@
-;;; gemini-companion-link.el --- One Python server and the EPC wire to it  -*- lexical-binding: t; -*-
+;;; gemini-companion-link.el --- One Python server and what is said to it  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,10 +20,9 @@
 
 ;;; Commentary:
 
-;; A link is one Python process and the EPC connection to it.  The only file
-;; that knows EPC: what it hands to others are plain strings, numbers and
-;; plists.  Which link is in use, and what follows when one ends, is the
-;; matter of gemini-companion-server.el.
+;; A link is one Python process and the wire to it: how the process is started
+;; and ended, and the texts that travel in files.  Which link is in use, and
+;; what follows when one ends, is the matter of gemini-companion-server.el.
 ;;
 ;; Nothing here waits for the process.  Every call is answered by a callback
 ;; or not at all.
@@ -31,12 +30,16 @@
 ;;; Code:
 
 (require 'cl-lib)
-(require 'epc)
-(require 'gemini-companion-events)
 (require 'gemini-companion-text)
-(require 'json)
 (require 'seq)
 (require 'subr-x)
+
+(declare-function json-encode "json")
+
+;; EPC is loaded when the process has named its port.
+(autoload 'gemini-companion-wire-open "gemini-companion-wire")
+(autoload 'gemini-companion-wire-close "gemini-companion-wire")
+(autoload 'gemini-companion-wire-call "gemini-companion-wire")
 
 ;;;; State
 
@@ -59,12 +62,12 @@ A message is at most 16 MB long, with a backslash before each quote.")
 (cl-defstruct (gemini-companion-link
                (:constructor gemini-companion-link--make)
                (:copier nil))
-  "One Python process and the EPC connection to it.
+  "One Python process and the wire to it.
 STATE is `starting', `ready', `stopping' or `ended'.  INFO is what
 the process said of itself, a plist.  COMMAND, METHODS, ON-READY
 and ON-END are those of `gemini-companion-link-open'."
   (state 'starting) command version methods on-ready on-end
-  process log manager secret info timer
+  process log wire secret info timer
   (output "" :documentation "What the process has printed so far.")
   (waiting nil :documentation "Alist of (METHOD VALUE), what to post next.")
   (unanswered nil :documentation "Methods whose last post has no answer."))
@@ -231,6 +234,7 @@ needs to know of that, a string, or nil after
 
 (defun gemini-companion-link--send-line (link plist)
   "Send the process of LINK the line that stands for PLIST."
+  (require 'json)
   (let ((line (concat (json-encode plist) "\n")))
     ;; A program that ends at once makes this fail; its sentinel tells more.
     (ignore-errors
@@ -251,7 +255,7 @@ needs to know of that, a string, or nil after
   (let ((output (concat (gemini-companion-link-output link) string)))
     (setf (gemini-companion-link-output link) output)
     (cond
-     ((gemini-companion-link-manager link))
+     ((gemini-companion-link-wire link))
      ((string-match "\\`\\([0-9]+\\)\r?\n" output)
       (gemini-companion-link--connect
        link (string-to-number (match-string 1 output))))
@@ -261,24 +265,17 @@ needs to know of that, a string, or nil after
                     (truncate-string-to-width (string-trim output) 200)))))))
 
 (defun gemini-companion-link--connect (link port)
-  "Open the EPC connection of LINK to PORT and say hello."
+  "Open the wire of LINK to PORT and say hello."
   (condition-case problem
-      (let* ((connection (epc:connect "127.0.0.1" port))
-             (manager (make-epc:manager
-                       :title "gemini-companion" :port port
-                       :commands (gemini-companion-link-command link)
-                       :connection connection)))
-        ;; EPC's own name for the buffer lacks the space that hides it.
-        (with-current-buffer (epc:connection-buffer connection)
-          (rename-buffer " *gemini-companion wire*" t))
-        (gemini-companion-link--hurry (epc:connection-process connection))
-        (setf (gemini-companion-link-manager link) manager)
-        (pcase-dolist (`(,name . ,function)
-                       (gemini-companion-link-methods link))
-          (epc:define-method manager name
-                             (gemini-companion-link--method
-                              link name function)))
-        (epc:init-epc-layer manager)
+      (progn
+        (setf (gemini-companion-link-wire link)
+              (gemini-companion-wire-open
+               port (gemini-companion-link-command link)
+               (mapcar (lambda (method)
+                         (cons (car method)
+                               (gemini-companion-link--method
+                                link (cdr method))))
+                       (gemini-companion-link-methods link))))
         (unless (gemini-companion-link--request
                  link 'hello (list (gemini-companion-link-secret link)
                                    (gemini-companion-link-version link))
@@ -286,37 +283,22 @@ needs to know of that, a string, or nil after
                  (lambda (message) (gemini-companion-link--fail link message)))
           (error "It closed the connection")))
     (error
-     ;; The buffer that EPC made before it could connect.
-     (when-let* ((buffer (get-buffer (format "*epc con %d*" epc:uid))))
-       (kill-buffer buffer))
      (gemini-companion-link--fail
       link (format "Port %d, which it named, cannot be used (%s)" port
                    (car (split-string (error-message-string problem)
                                       ", :name")))))))
 
-(defun gemini-companion-link--hurry (process)
-  "Have what comes from PROCESS dealt with at the next opportunity.
-EPC waits a millisecond before, which is most of the time that a
-message takes; the person's own setting for all deferred tasks
-stays as it is."
-  (add-function :around (process-filter process)
-                (lambda (filter &rest args)
-                  (let ((deferred:tick-time 0))
-                    (apply filter args)))))
-
-(defun gemini-companion-link--method (link name function)
-  "Return FUNCTION, the method NAME, for use by EPC: texts (un)packed.
+(defun gemini-companion-link--method (link function)
+  "Return FUNCTION for use by the wire: texts (un)packed.
 FUNCTION is called with LINK before its arguments.  One that is a
 large text is a function that fills the current, empty buffer
 with it, as long as the call lasts.  A string that is returned is
 packed for LINK."
   (lambda (&rest args)
-    (let ((value (progn
-                   (gemini-companion-events-note 'received name args)
-                   (unwind-protect
-                       (apply function link
-                              (mapcar #'gemini-companion-link--unpack args))
-                     (mapc #'gemini-companion-link--delete args)))))
+    (let ((value (unwind-protect
+                     (apply function link
+                            (mapcar #'gemini-companion-link--unpack args))
+                   (mapc #'gemini-companion-link--delete args))))
       (when (stringp value)
         (setq value (gemini-companion-link--pack link value)))
       (and (gemini-companion-link--fits-p link value) value))))
@@ -378,16 +360,15 @@ It rejects nothing and leaves the discovery file."
   (let* ((process (gemini-companion-link-process link))
          (log (gemini-companion-link-log link))
          (errors (get-buffer-process log))
-         (manager (gemini-companion-link-manager link)))
+         (wire (gemini-companion-link-wire link)))
     (setf (gemini-companion-link-state link) 'ended)
     (cancel-timer (gemini-companion-link-timer link))
     (set-process-sentinel process #'ignore)
     (delete-process process)
     (when (and problem errors)
       (gemini-companion-link--read-rest errors))
-    (when manager
-      (epc:live-connections-delete manager)
-      (epc:disconnect (epc:manager-connection manager)))
+    (when wire
+      (gemini-companion-wire-close wire))
     (when problem
       (gemini-companion-link--remove-folder link))
     (let ((report (and problem (gemini-companion-link--report link problem))))
@@ -430,32 +411,8 @@ A child of the process may go on writing."
   "Call METHOD of the process of LINK with ARGS.
 DONE is called with its value later, or FAILED with a message.
 Return nil if the call could not be sent."
-  ;; What hello carries is secret.
-  (gemini-companion-events-note 'sent method
-                                (unless (eq method 'hello) args))
-  (when-let* ((answer (gemini-companion-link--send link method args)))
-    (deferred:error
-     (deferred:nextc answer (or done #'ignore))
-     (lambda (problem)
-       (funcall (or failed #'ignore)
-                (gemini-companion-link--message problem))))
-    t))
-
-(defun gemini-companion-link--send (link method args)
-  "Send the call of METHOD with ARGS over LINK; return its deferred answer.
-Return nil if the process has died and its sentinel has not run."
-  (let ((print-escape-control-characters nil)
-        (print-escape-multibyte nil)
-        (print-circle nil)
-        (print-integers-as-characters nil))
-    (ignore-errors
-      (epc:call-deferred (gemini-companion-link-manager link) method args))))
-
-(defun gemini-companion-link--message (problem)
-  "Return PROBLEM, from EPC, as a sentence.
-What comes from the other end comes printed, with its quotes."
-  (string-trim (if (stringp problem) problem (error-message-string problem))
-               "\"" "\""))
+  (gemini-companion-wire-call (gemini-companion-link-wire link)
+                              method args done failed))
 
 (defun gemini-companion-link-call (link method &rest args)
   "Call METHOD over LINK with ARGS and do not wait for its answer.

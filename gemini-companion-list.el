@@ -27,14 +27,14 @@
 
 ;;; Code:
 
-(require 'diff)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-session)
-(require 'project)
 (require 'seq)
 (require 'tabulated-list)
+
+(declare-function project-root "project")
 
 ;;;; Keys
 

@@ -52,13 +52,17 @@
 
 (pcase-dolist (`(,file . ,commands)
                '(("gemini-companion" gemini-companion-install-server
-                  gemini-companion-mode gemini-companion-run)
+                  gemini-companion-mode gemini-companion-restart
+                  gemini-companion-run)
                  ("gemini-companion-auto" gemini-companion-auto-accept)
+                 ("gemini-companion-diff" gemini-companion-last-proposal)
                  ("gemini-companion-events" gemini-companion-events-buffer)
-                 ("gemini-companion-list" gemini-companion-list)
+                 ("gemini-companion-list" gemini-companion-list
+                  gemini-companion-review)
                  ("gemini-companion-send" gemini-companion-send-file
                   gemini-companion-send-region
                   gemini-companion-send-diagnostic-at-point)
+                 ("gemini-companion-sharing" gemini-companion-pause)
                  ("gemini-companion-status" gemini-companion-status)
                  ("gemini-companion-transient" gemini-companion-menu)))
   (dolist (command commands)
@@ -76,8 +80,8 @@
   (let ((map (make-sparse-keymap)))
     (dolist (group gemini-companion-menu-commands)
       (pcase-dolist (`(,key ,command ,_) (cdr group))
-        (define-key map (kbd key) command)))
-    (define-key map (kbd "h") 'gemini-companion-menu)
+        (define-key map key command)))
+    (define-key map "h" 'gemini-companion-menu)
     map)
   "Keys of the commands, to be bound to a prefix key of your choice.
 For example:

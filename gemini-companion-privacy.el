@@ -29,10 +29,11 @@
 
 ;;; Code:
 
-(require 'auth-source)
 (require 'gemini-companion-events)
 (require 'seq)
 (require 'subr-x)
+
+(defvar auth-sources)
 
 ;;;; Customization
 
@@ -198,6 +199,7 @@ slow disk; OLD-TOO means that an answer of an earlier turn will do."
 
 (defun gemini-companion-auth-source-p (file _buffer)
   "Return non-nil if FILE is one of `auth-sources'."
+  (require 'auth-source)
   (seq-some (lambda (source)
               (gemini-companion-privacy--true-name-p
                file (if (keywordp (car-safe source))

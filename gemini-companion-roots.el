@@ -26,8 +26,9 @@
 
 ;;; Code:
 
-(require 'project)
 (require 'seq)
+
+(declare-function project-root "project")
 
 (defcustom gemini-companion-roots-function #'identity
   "Function that has the last word on the roots of this Emacs.

@@ -28,13 +28,13 @@
 
 (require 'gemini-companion-install)
 (require 'gemini-companion-terminal)
-(require 'project)
 (require 'seq)
 (require 'subr-x)
 
 (declare-function eat-exec "ext:eat")
 (declare-function eat-mode "ext:eat")
 (declare-function evil-emacs-state "ext:evil-states")
+(declare-function project-root "project")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")

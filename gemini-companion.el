@@ -145,7 +145,10 @@ In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it
   :global t
   :package-version '(gemini-companion . "0.1.0")
   :lighter (:eval (gemini-companion-lighter))
-  :keymap (list (cons [menu-bar gemini] (cons "Gemini" gemini-companion-menu-map)))
+  :keymap (let ((map (make-sparse-keymap)))
+            (define-key map [menu-bar gemini]
+              (cons "Gemini" gemini-companion-menu-map))
+            map)
   (if gemini-companion-mode
       (gemini-companion--turn-on)
     (gemini-companion--turn-off 'rejected)))

@@ -31,15 +31,6 @@
 (ert-deftest gemini-companion-menu-test-keys-are-there-before-the-package ()
   (should (keymapp 'gemini-companion-command-map)))
 
-(ert-deftest gemini-companion-menu-test-the-mode-does-not-load-transient ()
-  (with-temp-buffer
-    (should (equal 0 (call-process
-                      (expand-file-name invocation-name invocation-directory)
-                      nil t nil "-Q" "--batch"
-                      "--eval" (format "(setq load-path '%S)" load-path)
-                      "-l" "gemini-companion"
-                      "--eval" "(kill-emacs (if (featurep 'transient) 1 0))")))))
-
 (ert-deftest gemini-companion-menu-test-lighter-tells-state-and-count ()
   (cl-letf* ((ready nil) (sessions nil) (diffs nil)
              ((symbol-function 'gemini-companion-server-ready-p)

@@ -482,4 +482,31 @@ Temporary files are in a folder of their own, `temporary'."
         (gemini-companion--desktop-restore nil))
       (should (= 1 turned)))))
 
+;;;; Loading
+
+(defun gemini-companion-test-fresh (&rest forms)
+  "Return what FORMS evaluate to in an Emacs that has loaded nothing.
+The mode is known as its autoload makes it, and the server is a
+program that does nothing."
+  (with-temp-buffer
+    (let ((status
+           (call-process
+            (expand-file-name invocation-name invocation-directory)
+            nil (list t nil) nil "-Q" "--batch"
+            "--eval" (format "(setq load-path '%S)" load-path)
+            "--eval" "(autoload 'gemini-companion-mode \"gemini-companion\" nil t)"
+            "--eval" "(setq gemini-companion-server-command '(\"cat\"))"
+            "--eval" (format "(print (progn %s))"
+                             (mapconcat #'prin1-to-string forms " ")))))
+      (should (equal 0 status))
+      (car (read-from-string (buffer-string))))))
+
+(ert-deftest gemini-companion-mode-loads-no-library-before-its-use ()
+  (should-not
+   (gemini-companion-test-fresh
+    '(gemini-companion-mode 1)
+    '(mapcan (lambda (feature) (and (featurep feature) (list feature)))
+             '(auth-source diff diff-mode ediff epc json
+               outline project rect transient)))))
+
 ;;; gemini-companion-test.el ends here
