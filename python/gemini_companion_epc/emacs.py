@@ -24,7 +24,7 @@ from .sexp import (
     roots_from,
     session_plist,
 )
-from .types import CloseReason, Diff, IdeContext, SessionFacts, clean
+from .types import CloseReason, Diff, IdeContext, SessionFacts, clean, encode
 from .wire import MOST_UNPROVEN, Handler, PeerListener, to_loop
 
 logger = logging.getLogger(__name__)
@@ -78,18 +78,17 @@ class _Text:
         self._folder = folder
 
     def __to_lisp_as__(self) -> Sexp:
-        text = clean(self._text)
-        if _is_large(text):
-            path = self._folder.write(text)
+        if _is_large(self._text):
+            path = self._folder.write(self._text)
             if path is not None:
                 return [Symbol(":file"), str(path)]
-        return text
+        return clean(self._text)
 
 
 def _is_large(text: str) -> bool:
     if len(text) > LONGEST_TEXT:
         return True
-    return 4 * len(text) > LONGEST_TEXT and len(text.encode()) > LONGEST_TEXT
+    return 4 * len(text) > LONGEST_TEXT and len(encode(text)) > LONGEST_TEXT
 
 
 class Emacs:

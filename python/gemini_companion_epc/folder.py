@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .exceptions import MalformedArgument
 from .processes import lives
+from .types import encode
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class PrivateFolder:
         try:
             if not _is_ours(self.path):
                 raise PermissionError(f"{self.path} belongs to another user")
-            _write_private(path, text.encode("utf-8"))
+            _write_private(path, encode(text))
         except OSError as error:
             logger.warning("A large text cannot be written: %s", error)
             with suppress(OSError):

@@ -25,12 +25,23 @@ def clean(text: str) -> str:
     return text if _is_unicode(text) else _SURROGATE.sub("\ufffd", text)
 
 
-def _is_unicode(text: str) -> bool:
-    # A search takes 20 ms for 10 MB, encoding 8 ms.
-    if text.isascii():
-        return True
+def encode(text: str) -> bytes:
+    """Return TEXT in UTF-8, with lone surrogates replaced by U+FFFD."""
     try:
-        text.encode()
+        return text.encode()
+    except UnicodeEncodeError:
+        return clean(text).encode()
+
+
+def _is_unicode(text: str) -> bool:
+    # A search takes 20 ms for 10 MB, UTF-8 8 ms, and Latin-1, which fails at the
+    # first other character, next to nothing.
+    return _has_encoding(text, "latin-1") or _has_encoding(text, "utf-8")
+
+
+def _has_encoding(text: str, encoding: str) -> bool:
+    try:
+        text.encode(encoding)
     except UnicodeEncodeError:
         return False
     return True
@@ -147,7 +158,7 @@ class Diff:
 
 @dataclass(frozen=True)
 class Accepted:
-    """The outcome of a review whose text is to be written by the CLI."""
+    """The outcome of a review whose text, a clean one, the CLI is to write."""
 
     path: str
     content: str = field(repr=False)
@@ -156,7 +167,7 @@ class Accepted:
         """Return the ide/diffAccepted that tells this outcome."""
         return _notification(
             "ide/diffAccepted",
-            {"filePath": self.path, "content": clean(self.content)},
+            {"filePath": self.path, "content": self.content},
         )
 
 

@@ -9,6 +9,7 @@ from gemini_companion_epc.types import (
     Rejected,
     clean,
     cut_utf16,
+    encode,
     fault,
 )
 
@@ -28,8 +29,19 @@ def test_a_cut_splits_no_pair(text: str, units: int, expected: str) -> None:
     assert cut_utf16(text, units) == expected
 
 
-def test_lone_surrogates_become_visible() -> None:
-    assert clean("a\ud800b\udfff\U0001f600") == "a\ufffdb\ufffd\U0001f600"
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\ud800b\udfff\U0001f600", "a\ufffdb\ufffd\U0001f600"),
+        ("\u00e9\ud800", "\u00e9\ufffd"),
+        ("\u00e9", "\u00e9"),
+        ("\u20ac", "\u20ac"),
+        ("", ""),
+    ],
+)
+def test_lone_surrogates_become_visible(text: str, expected: str) -> None:
+    assert clean(text) == expected
+    assert encode(text) == expected.encode()
 
 
 def test_a_context_is_told_in_the_protocol_s_spelling() -> None:
@@ -86,9 +98,9 @@ def test_a_selection_is_cut_to_what_the_client_takes() -> None:
     assert file.selected_text == "x" * 16384
 
 
-def test_outcomes_carry_the_path_as_received_and_clean_text() -> None:
-    accepted = Accepted("/a b/\u00e9", "x\ud800").notification()
-    assert accepted["params"] == {"filePath": "/a b/\u00e9", "content": "x\ufffd"}
+def test_outcomes_carry_path_and_text_as_received() -> None:
+    accepted = Accepted("/a b/\u00e9", "x\u20ac").notification()
+    assert accepted["params"] == {"filePath": "/a b/\u00e9", "content": "x\u20ac"}
     assert Rejected("/a").notification()["params"] == {"filePath": "/a"}
 
 
