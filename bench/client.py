@@ -105,7 +105,10 @@ class Input:
         return found
 
     def _read(self) -> None:
-        piece = self._connection.recv(PIECE)
+        try:
+            piece = self._connection.recv(PIECE)
+        except TimeoutError:
+            raise Broken("nothing more came in time") from None
         if not piece:
             raise Broken("the connection was closed")
         self._data += piece
@@ -154,10 +157,23 @@ class Client:
 
     def until(self, method: str) -> dict[str, Any]:
         """Return the parameters of the next notification of METHOD."""
-        while (event := self.events.event())["method"] != method:
-            pass
-        params: dict[str, Any] = event["params"]
-        return params
+        deadline = time.monotonic() + BOUND
+        while (left := deadline - time.monotonic()) > 0:
+            self.stream.settimeout(left)
+            event = self.events.event()
+            if event["method"] == method:
+                params: dict[str, Any] = event["params"]
+                return params
+        raise Broken(f"no {method} in time")
+
+    def cursor(self) -> dict[str, int]:
+        """Return where point is by the next context that tells it."""
+        while True:
+            state = self.until("ide/contextUpdate")["workspaceState"]
+            files = state["openFiles"]
+            if files and "cursor" in files[0]:
+                cursor: dict[str, int] = files[0]["cursor"]
+                return cursor
 
     def request(self, method: str, params: dict[str, Any] | None) -> bytes:
         """Return the bytes of a request; a notification if PARAMS is None."""

@@ -68,6 +68,7 @@ class Editor:
 
     def __init__(self, connection: socket.socket, scratch: Scratch) -> None:
         self.scratch = scratch
+        connection.settimeout(BOUND)
         self._file = connection.makefile("rw", encoding="utf-8", newline="\n")
         self._told: list[Any] = []
         self.pid = int(self.ask("(emacs-pid)"))
@@ -109,7 +110,10 @@ class Editor:
         )
 
     def _read(self) -> dict[str, Any]:
-        line = self._file.readline()
+        try:
+            line = self._file.readline()
+        except TimeoutError:
+            raise Broken("Emacs does not answer in time") from None
         if not line:
             raise Broken("Emacs has ended")
         found: dict[str, Any] = json.loads(line)
@@ -117,15 +121,15 @@ class Editor:
 
 
 @contextmanager
-def on_screen(tools: Tools, *files: Path, extra: str = "") -> Iterator[Editor]:
-    """An Emacs in a terminal, with the mode on, visiting FILES."""
+def on_screen(tools: Tools, *files: Path, room: str = "bench") -> Iterator[Editor]:
+    """An Emacs in a terminal, with the mode on and ROOM, visiting FILES."""
     scratch = Scratch(tools)
     tmux = Tmux(tools, scratch)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(BOUND)
     try:
         port = listener.getsockname()[1]
-        setup = f"{LARGE} (require 'bench) (bench-connect {port}) {extra}"
+        setup = f"{LARGE} (require '{room}) (bench-connect {port})"
         Emacs(tools, scratch, tmux, files, root=PACKAGE, extra=setup)
         yield Editor(listener.accept()[0], scratch)
     finally:
@@ -135,7 +139,7 @@ def on_screen(tools: Tools, *files: Path, extra: str = "") -> Iterator[Editor]:
 
 
 @contextmanager
-def in_background(tools: Tools, load: str = "") -> Iterator[Editor]:
+def in_background(tools: Tools, load: str) -> Iterator[Editor]:
     """An Emacs without a frame and without the mode, which has done LOAD."""
     scratch = Scratch(tools)
     configure(scratch)

@@ -83,8 +83,5 @@ def _limit(limit: Echo) -> list[float]:
 
 def _next(one: Client) -> tuple[int, float]:
     """Return the column of the next context that has one, and when it came."""
-    while True:
-        files = one.until("ide/contextUpdate")["workspaceState"]["openFiles"]
-        at = time.time()
-        if files and "cursor" in files[0]:
-            return files[0]["cursor"]["character"], at
+    column = one.cursor()["character"]
+    return column, time.time()
