@@ -3,7 +3,8 @@
 
 The same bytes go to ours, to the comparator and, as the limit, to an echo that
 sends as much back.  Each side must have got the whole text: ours has passed it
-on to the Emacs end, the comparator gives it back for closeDiff.
+on to the Emacs end, the comparator gives it back for closeDiff.  A tenth of its
+lines is not all ASCII.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from client import Broken, Client, result
 from rows import Goal, Row, alternate, row
 from servers import Echo, Ours, client, echo, sides
+from texts import of_size
 
 SIZES = {"500 B": (500, 40, 1.2), "10 MB": (10_000_000, 9, 1.0)}
 ANSWER = 150
@@ -51,8 +53,7 @@ class Calls:
     ) -> None:
         self._emacs = ours.emacs
         self._one, self._two, self._limit = one, two, limit
-        self._text = "a line of a proposal\n" * (size // 21 + 1)
-        self._text = self._text[:size]
+        self._text = of_size(size)
         self._numbers = count(1)
         self._emacs.wire.answers["close-diff"] = lambda *_: []
 

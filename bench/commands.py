@@ -1,43 +1,69 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What one command costs while point moves in a file and a CLI is connected.
 
-A loop moves point and runs the hooks that a command runs, with nothing in them
-but our functions (taken from the hooks as the mode left them), the habit of
-other companions, or an empty function.  All three loops run in one Emacs, one
-after the other.
+A loop moves point, at the end of the file, and runs the hooks that a command
+runs, with nothing in them but our functions (taken from the hooks as the mode
+left them), the habit of other companions, or an empty function.  The three take
+turns in one Emacs.  Commands come in quick succession, so that a timer waits
+since the first of them; or each after a pause, so that none waits.
+
+After each loop a timer must wait (but for the empty function), and at last the
+CLI must be told where our commands have led.  Of the bytes the most of all
+rounds counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+from client import Client, until
 from editor import Editor, on_screen
 from harness.tools import Tools
-from rows import Goal, Row, Samples, row
+from rows import Goal, Row, Samples, alternate, row
+from texts import lines
 
 ROUNDS = 15
 COUNT = 10_000
+SIDES = ("ours", "comparator", "limit")
 LINES = {"1k": 1_000, "1M": 1_000_000}
+# Whether there is a pause before each command, as Lisp.
+RHYTHMS = {"by command": "nil", "by command after a pause": "t"}
 
 
 def measure(folder: Path) -> Iterator[Row]:
-    for name, lines in LINES.items():
+    for name, count in LINES.items():
         file = folder / f"{name}.txt"
-        file.write_text("a line of forty characters, more or less\n" * lines)
-        with on_screen(Tools.find(), file) as emacs, closing(emacs.client()):
-            times, sizes = _sample(emacs)
-        what = f"by command, {name} lines"
-        yield row(f"{what}, µs", times, Goal(times=1 / 8), Goal(more=2, side="limit"))
-        yield row(f"{what}, bytes", sizes, Goal(most=0))
+        file.write_text("".join(lines(count)), encoding="utf-8")
+        editor = on_screen(Tools.find(), file, room="bench-commands")
+        with editor as emacs, closing(emacs.client()) as one:
+            for rhythm, pause in RHYTHMS.items():
+                yield from _rows(f"{rhythm}, {name} lines", pause, emacs)
+            _check(emacs, one)
 
 
-def _sample(emacs: Editor) -> tuple[Samples, Samples]:
-    times: Samples = {"ours": [], "comparator": [], "limit": []}
-    sizes: Samples = {"ours": [], "comparator": [], "limit": []}
-    for _ in range(ROUNDS):
-        for side, (time, size) in emacs.ask(f"(bench-commands {COUNT})").items():
-            times[side].append(time)
-            sizes[side].append(size)
-    return times, sizes
+def _rows(what: str, pause: str, emacs: Editor) -> Iterator[Row]:
+    sizes: Samples = {side: [] for side in SIDES}
+
+    def run(side: str) -> float:
+        form = f"(bench-commands-run '{side} {COUNT} {pause})"
+        time, size = map(float, emacs.ask(form))
+        sizes[side].append(size)
+        return time
+
+    times = alternate(ROUNDS, **{side: partial(run, side) for side in SIDES})
+    yield row(f"{what}, µs", times, Goal(times=1 / 8), Goal(more=2, side="limit"))
+    most = {side: [max(values)] for side, values in sizes.items()}
+    yield row(f"{what}, bytes", most, Goal(most=0))
+
+
+def _check(emacs: Editor, one: Client) -> None:
+    """Have a few commands done, and wait until ONE is told where point is."""
+    emacs.ask("(bench-commands-run 'ours 10 nil)")
+    line, character = emacs.ask("(bench-commands-place)")
+    until(
+        lambda: one.cursor() == {"line": line, "character": character},
+        "the CLI is told where point is",
+    )

@@ -2,8 +2,8 @@
 """The Python end of the EPC wire alone, which notes when things come and go.
 
 It is started by Emacs in place of the server, and uses the same modules.  Each
-line that it writes to the file BENCH_TIMES is the name of the text and a time:
-of a text that came (diff-accepted), or of one that was sent (open-diff) because
+line that it writes to the file BENCH_TIMES is a time and the digest of a text:
+of one that came (diff-accepted), or of one that was sent (open-diff) because
 Emacs asked for it by diff-rejected, with the size as the id.
 """
 
@@ -14,6 +14,8 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+
+from texts import digest, of_size
 
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import parse_start_line
@@ -33,21 +35,21 @@ class Owner:
         return {"version": __version__, "port": 1, "token": "t", "discovery": None}
 
     def diff_accepted(self, diff_id: int, text: str) -> None:
-        self._note(time.time(), len(text))
+        self._note(time.time(), text)
 
     def diff_rejected(self, diff_id: int) -> None:
         # Not while the answer to this call is on its way.
         asyncio.get_running_loop().call_later(0.02, self._send, diff_id)
 
     def _send(self, size: int) -> None:
-        diff = Diff(size, "s", "/x", "a line of a proposal" * (size // 20))
+        diff = Diff(size, "s", "/x", of_size(size))
         at = time.time()
         self.emacs.open_diff(diff, SessionFacts("s", None))
-        self._note(at, len(diff.proposal))
+        self._note(at, diff.proposal)
 
-    def _note(self, at: float, size: int) -> None:
+    def _note(self, at: float, text: str) -> None:
         with self._times.open("a") as times:
-            times.write(f"{at} {size}\n")
+            times.write(f"{at} {digest(text)}\n")
 
     def stop(self) -> None:
         self.stopped.set()

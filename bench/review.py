@@ -41,7 +41,7 @@ HUGE = 10_000_000 // LINE
 
 def measure(folder: Path) -> Iterator[Row]:
     with ExitStack() as stack:
-        emacs = stack.enter_context(on_screen(Tools.find()))
+        emacs = stack.enter_context(on_screen(Tools.find(), room="bench-review"))
         one = emacs.client()
         stack.callback(one.close)
         emacs.ask("(bench-review)")
