@@ -5,33 +5,83 @@
 ;;; Commentary:
 
 ;; Shows reviews at once and says when they are on the screen; and shows the same
-;; two texts by Ediff or diff alone.
+;; two texts by Ediff or diff alone.  When a clock has stopped, the windows must
+;; show the differences.
 
 ;;; Code:
 
 (require 'bench)
 (require 'ediff)
 (require 'gemini-companion)
+(require 'gemini-companion-unified)
+(require 'seq)
 
-(defun bench-review ()
+;;;; Screen
+
+(defun bench-review--buffers ()
+  "Return the buffers in the windows."
+  (mapcar #'window-buffer (window-list)))
+
+(defun bench-review--wait ()
+  "Wait until all that is to be on the screen has been made."
+  (let (process)
+    (while (setq process
+                 (seq-some (apply-partially #'buffer-local-value
+                                            'gemini-companion-unified--process)
+                           (bench-review--buffers)))
+      (accept-process-output process 0.01))))
+
+(defun bench-review--kind ()
+  "Return how the windows show differences: \"ediff\" or \"diff\".
+If they show none, return what is there instead."
+  (let ((buffers (bench-review--buffers)))
+    (cond ((seq-some #'bench-review--ediff-p buffers) "ediff")
+          ((seq-some #'bench-review--diff-p buffers) "diff")
+          (t (mapconcat #'buffer-name buffers ", ")))))
+
+(defun bench-review--ediff-p (buffer)
+  "Return non-nil if BUFFER is the panel of a session with differences.
+Both sides must be in windows."
+  (with-current-buffer buffer
+    (and (derived-mode-p 'ediff-mode)
+         (get-buffer-window ediff-buffer-A)
+         (get-buffer-window ediff-buffer-B)
+         (< 0 ediff-number-of-differences))))
+
+(defun bench-review--diff-p (buffer)
+  "Return non-nil if a hunk of a unified diff is in BUFFER."
+  (with-current-buffer buffer
+    (save-excursion
+      (goto-char (point-min))
+      (re-search-forward "^@@ .* @@$" nil t))))
+
+(defun bench-review--check (kind)
+  "Signal an error if the windows do not show differences as KIND."
+  (unless (equal kind (bench-review--kind))
+    (error "No %s is on the screen but: %s" kind (bench-review--kind))))
+
+;;;; Ours
+
+(defun bench-review-now ()
   "Show each review at once and tell when it is on the screen."
   (setq gemini-companion-review-arrival 'now)
-  (add-hook 'gemini-companion-diff-opened-functions #'bench--shown))
+  (add-hook 'gemini-companion-diff-opened-functions #'bench-review--shown))
 
-(defun bench--shown (_diff)
-  "Tell when a review is on the screen, all of it."
-  (let ((process (bound-and-true-p gemini-companion-unified--process)))
-    (while (process-live-p process)
-      (accept-process-output process 0.01)))
+(defun bench-review--shown (_diff)
+  "Tell when a review is on the screen, all of it, and of what kind."
+  (bench-review--wait)
   (redisplay t)
-  (bench-tell (list (float-time) (buffer-name))))
+  (let ((at (float-time)))
+    (bench-tell (list at (bench-review--kind)))))
 
-(defun bench-accept ()
+(defun bench-review-accept ()
   "Accept the review that is shown; return when that was pressed."
   (prog1 (float-time)
     (gemini-companion-diff-accept)))
 
-(defun bench--buffer (file)
+;;;; Comparators
+
+(defun bench-review--buffer (file)
   "Return a new buffer with the text of FILE."
   (with-current-buffer (generate-new-buffer (file-name-nondirectory file))
     (let ((coding-system-for-read 'utf-8-unix))
@@ -40,10 +90,10 @@
     (set-buffer-modified-p nil)
     (current-buffer)))
 
-(defun bench-ediff (one two)
+(defun bench-review-ediff (one two)
   "Return how long Ediff takes to show the files ONE and TWO."
   (let* ((windows (current-window-configuration))
-         (buffers (mapcar #'bench--buffer (list one two)))
+         (buffers (mapcar #'bench-review--buffer (list one two)))
          (ediff-window-setup-function #'ediff-setup-windows-plain)
          (began (progn (garbage-collect) (float-time)))
          panel took)
@@ -53,8 +103,7 @@
                            (ediff-next-difference))))
     (redisplay t)
     (setq took (- (float-time) began))
-    (unless (< 0 (buffer-local-value 'ediff-number-of-differences panel))
-      (error "Ediff found no difference"))
+    (bench-review--check "ediff")
     (let ((this-command 'ediff-quit))
       (with-current-buffer panel
         (ediff-really-quit nil)))
@@ -62,17 +111,17 @@
     (set-window-configuration windows)
     took))
 
-(defun bench-diff (one two)
+(defun bench-review-diff (one two)
   "Return how long diff takes to show the files ONE and TWO."
   (garbage-collect)
   (let ((began (float-time)))
     (save-window-excursion
       (switch-to-buffer (generate-new-buffer "diff"))
-      (unless (eql 1 (call-process "diff" nil t nil "-u" one two))
-        (error "Diff found no difference"))
+      (call-process "diff" nil t nil "-u" one two)
       (goto-char (point-min))
       (redisplay t)
       (prog1 (- (float-time) began)
+        (bench-review--check "diff")
         (set-buffer-modified-p nil)
         (kill-buffer)))))
 

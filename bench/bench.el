@@ -46,10 +46,12 @@
   (process-send-string process (concat (json-serialize plist) "\n")))
 
 (defun bench--plain (value)
-  "Return VALUE as JSON has it: a list is a vector, nil is null."
+  "Return VALUE as JSON has it: a list is a vector, nil is null.
+What is nothing for JSON becomes a string."
   (cond ((null value) :null)
-        ((consp value) (apply #'vector (mapcar #'bench--plain value)))
-        (t value)))
+        ((or (eq value t) (numberp value) (stringp value)) value)
+        ((proper-list-p value) (apply #'vector (mapcar #'bench--plain value)))
+        (t (format "%s" value))))
 
 ;;;; Moving
 

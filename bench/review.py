@@ -5,20 +5,23 @@ An Emacs in a terminal shows reviews at once; the clock starts before the first
 byte of openDiff is sent, and stops when Emacs has redisplayed.  In turn with
 that, the same Emacs shows the same two texts with `ediff-buffers` alone, which
 is the comparator and the limit at once; those of 10 MB, which come up as a
-unified diff, with `diff` and its output in a buffer.
+unified diff, with `diff` and its output in a buffer.  When a clock has stopped,
+the windows must show the differences.
 
 The review is then accepted, 1 KB to 10 MB; the clock runs from the call of the
 command until the client has parsed the notification, whose text must be the
 proposal's.  The comparator is told by a line in its file to send the same text;
 the limit is the same number of bytes over the loopback interface.
+
+A tenth of the lines of all these texts is not all ASCII.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 
 from client import Broken, Client, result
@@ -26,10 +29,10 @@ from editor import Editor, on_screen
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 from servers import Echo, Node, client, echo
+from texts import LINE, lines
 
 LINES = {"1k": (1_000, 9), "10k": (10_000, 9), "100k": (100_000, 7)}
 CHANGES = {"100 B": 100, "1 MB": 1_000_000}
-LINE = 36
 ACCEPTED = {
     "1 KB": (1_000 // LINE, 11),
     "1 MB": (1_000_000 // LINE, 9),
@@ -44,11 +47,11 @@ def measure(folder: Path) -> Iterator[Row]:
         emacs = stack.enter_context(on_screen(Tools.find(), room="bench-review"))
         one = emacs.client()
         stack.callback(one.close)
-        emacs.ask("(bench-review)")
-        for lines, (count, rounds) in LINES.items():
+        emacs.ask("(bench-review-now)")
+        for name, (count, rounds) in LINES.items():
             for change, size in CHANGES.items():
                 pair = Pair(folder, count, size)
-                yield _shown(f"{lines} lines, {change}", pair, emacs, one, rounds)
+                yield _shown(f"{name} lines, {change}", pair, emacs, one, rounds)
         for change, size in CHANGES.items():
             pair = Pair(folder, HUGE, size)
             yield _shown(f"10 MB unified, {change}", pair, emacs, one, 7)
@@ -78,8 +81,8 @@ def _shown(what: str, pair: Pair, emacs: Editor, one: Client, rounds: int) -> Ro
         return took
 
     def comparator() -> float:
-        command = "bench-diff" if pair.lines >= HUGE else "bench-ediff"
-        return 1000 * float(emacs.ask(f'({command} "{pair.old}" "{pair.new}")'))
+        form = f'(bench-review-{pair.kind} "{pair.old}" "{pair.new}")'
+        return 1000 * float(emacs.ask(form))
 
     ours(), comparator()
     samples = alternate(rounds, ours=ours, comparator=comparator)
@@ -94,31 +97,31 @@ def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
     request = one.call("openDiff", filePath=str(pair.old), newContent=text)
     began = time.time()
     answer = one.send(request)
-    shown, buffer = emacs.told()
+    shown, kind = emacs.told()
     result(*answer)
-    is_diff = "gemini diff" in buffer
-    if is_diff != (pair.lines >= HUGE):
-        raise Broken(f"the review came up as {buffer}")
+    if kind != pair.kind:
+        raise Broken(f"no {pair.kind} is on the screen but: {kind}")
     return 1000 * (float(shown) - began)
 
 
 class Pair:
     """A file, and another that holds what is proposed for it."""
 
-    _numbers = count(1)
+    _numbers = itertools.count(1)
 
-    def __init__(self, folder: Path, lines: int, size: int) -> None:
+    def __init__(self, folder: Path, count: int, size: int) -> None:
         number = next(self._numbers)
-        self.lines = lines
-        text = [f"line {place:07d} {'x' * 22}\n" for place in range(lines)]
+        self.lines = count
+        self.kind = "diff" if count >= HUGE else "ediff"
+        text = lines(count)
         self.old = folder / f"{number}.txt"
-        self.old.write_text("".join(text))
-        new = [f"new {place:07d} {'y' * 23}\n" for place in range(size // LINE)]
-        middle = lines // 2
-        text[middle : middle + 1] = new
+        self.old.write_text("".join(text), encoding="utf-8")
+        middle = count // 2
+        text[middle : middle + 1] = lines(size // LINE, "new")
         self.proposal = "".join(text)
         self.new = folder / f"{number}.new.txt"
-        self.new.write_text(self.proposal)
+        self.new.write_text(self.proposal, encoding="utf-8")
+        self.size = self.new.stat().st_size
 
 
 class Accept:
@@ -138,7 +141,7 @@ class Accept:
 
     def ours(self) -> float:
         open_diff(self._pair, self._emacs, self._one)
-        self._emacs.send("(bench-accept)")
+        self._emacs.send("(bench-review-accept)")
         at = self._accepted(self._one)
         return 1000 * (at - float(self._emacs.answer()))
 
@@ -151,7 +154,7 @@ class Accept:
         return 1000 * (self._accepted(self._two) - pressed)
 
     def limit(self) -> float:
-        return 1000 * self._limit.trip(100, len(self._pair.proposal))
+        return 1000 * self._limit.trip(100, self._pair.size)
 
     def _accepted(self, one: Client) -> float:
         """Return when ONE had parsed the notification."""
