@@ -105,7 +105,7 @@
 
 (defun soak--reject-emptied (diff)
   "Try to accept DIFF with an empty proposal, which must fail; reject it."
-  (unless (string-empty-p (gemini-companion-diff-proposal diff))
+  (unless (string-empty-p (gemini-companion-diff-proposed-text diff))
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
       (erase-buffer))
     (condition-case nil
