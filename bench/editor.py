@@ -31,7 +31,8 @@ COMPILE = """
   (package-initialize)
   (push default-directory load-path)
   (unless (seq-every-p #'byte-compile-file (directory-files "." t "\\\\.el\\\\'"))
-    (kill-emacs 1)))
+    (kill-emacs 1))
+  (package-generate-autoloads "gemini-companion" default-directory))
 """
 
 INIT = """
