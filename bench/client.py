@@ -134,10 +134,14 @@ class Client:
         if status != 202:
             raise Broken(f"initialized was answered {status}")
         self.open_stream()
+        self.check()
+        return self
+
+    def check(self) -> None:
+        """Make sure that the session lives."""
         names = [tool["name"] for tool in self.ask("tools/list", {})["tools"]]
         if sorted(names) != ["closeDiff", "openDiff"]:
             raise Broken(f"the tools are {names}")
-        return self
 
     def initialize(self) -> None:
         """Open the session."""

@@ -14,12 +14,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
-import psutil
 from client import Broken, Client
-from rows import Goal, Row, quantile, row
+from rows import Goal, Row, alternate, quantile, row
 from servers import Side, client, sides
+from usage import cpu
 
 SESSIONS = 50
 RATE = 20
@@ -30,16 +31,12 @@ ROUNDS = 5
 def measure(folder: Path) -> Iterator[Row]:
     with sides(folder) as (ours, node), ExitStack() as stack:
         loads = {"ours": Load(ours, stack), "comparator": Load(node, stack)}
-        figures = [one_round(loads, number) for number in range(ROUNDS)]
+        figures = alternate(ROUNDS, **{name: loads[name].run for name in loads})
     for place, what in enumerate(("latency p50", "latency p99", "CPU by message")):
-        samples = {name: [each[name][place] for each in figures] for name in loads}
+        samples = {
+            name: [each[place] for each in rounds] for name, rounds in figures.items()
+        }
         yield row(f"{SESSIONS} sessions, {RATE}/s: {what}, ms", samples, Goal(times=1))
-
-
-def one_round(loads: dict[str, Load], number: int) -> dict[str, list[float]]:
-    """Return what each of LOADS took: p50, p99 and CPU."""
-    names = list(loads) if number % 2 == 0 else list(reversed(loads))
-    return {name: loads[name].run(number) for name in names}
 
 
 class Load:
@@ -54,22 +51,23 @@ class Load:
             stack.callback(one.close)
             self._selector.register(one.stream, selectors.EVENT_READ, one)
         self._told: list[float] = []
-        self.run(-1)
+        self._firsts = count(1000, 1000)
+        self.run()
 
-    def run(self, number: int) -> list[float]:
-        """Send the contexts of round NUMBER; return p50, p99 and CPU in ms."""
+    def run(self) -> list[float]:
+        """Send the contexts of a round; return p50, p99 and CPU in ms."""
         self._told = []
-        first = 1000 * (number + 2)
-        before = _cpu(self._side.process)
+        first = next(self._firsts)
+        before = cpu(self._side.process)
         feeder = threading.Thread(target=self._feed, args=(first,))
         feeder.start()
         latencies = self._read(first)
         feeder.join()
-        cpu = _cpu(self._side.process) - before
+        used = cpu(self._side.process) - before
         return [
             quantile(latencies, 0.5),
             quantile(latencies, 0.99),
-            1000 * cpu / len(latencies),
+            1000 * used / len(latencies),
         ]
 
     def _feed(self, first: int) -> None:
@@ -103,8 +101,3 @@ def _stamps(one: Client) -> Iterator[tuple[int, float]]:
             yield files[0]["timestamp"], time.time()
         if not one.events.has_event:
             return
-
-
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)

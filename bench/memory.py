@@ -3,28 +3,29 @@
 
 A share of the shared ones (PSS) would tell how many other programs of the same
 kind run on the machine: each Gemini CLI is one more Node.  Both servers get the
-same clients, each with its event stream.  At last a thousand clients connect
-and leave, one after the other; "flat" compares the memory after a thousand with
-that after a hundred.
+same clients, each with its event stream; a process rests when it uses no
+processor.  After each look, every client must still be answered.
+
+At last a thousand clients connect and leave, one after the other.  "Flat"
+compares the memory after a thousand with that after a hundred; the largest step
+is between two of four looks on the way.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from itertools import pairwise
 from pathlib import Path
 
-import psutil
 from client import Client
-from rows import Goal, Row, row
+from rows import Goal, Row, Samples, row
 from servers import Side, client, sides
+from usage import memory_at_rest
 
 SESSIONS = (1, 10, 50)
-CONNECTS = 1000
-WARM = 100
+CONNECTS = (100, 400, 700, 1000)
 FLAT = 1.1
-SAMPLES = 5
 
 
 def measure(folder: Path) -> Iterator[Row]:
@@ -35,43 +36,51 @@ def measure(folder: Path) -> Iterator[Row]:
                 for side in (ours, node):
                     clients.append(client(side).connect())
                     stack.callback(clients[-1].close)
+            samples = {
+                "ours": [memory_at_rest(ours.process)],
+                "comparator": [memory_at_rest(node.process)],
+            }
+            for one in clients:
+                one.check()
             sessions = "session" if number == 1 else "sessions"
-            yield _row(f"memory at rest, {number} {sessions}, MB", ours, node)
+            what = f"memory at rest, {number} {sessions}, MB"
+            yield row(what, samples, Goal(times=1))
     with sides(folder / "connects") as (ours, node):
-        samples: dict[str, list[float]] = {}
-        for name, side in (("ours", ours), ("comparator", node)):
-            _connect(side, WARM)
-            samples["limit" if name == "ours" else "before"] = _memory(side)
-            _connect(side, CONNECTS - WARM)
-            samples[name] = _memory(side)
-        del samples["before"]
-        what = f"memory after {CONNECTS} connects (limit: after {WARM}), MB"
-        yield row(what, samples, Goal(times=1))
-        yield row("the same, flat, MB", samples, Goal(times=FLAT, side="limit"))
+        yield from _connects(_growth(ours), _growth(node))
 
 
-def _connect(side: Side, count: int) -> None:
-    for _ in range(count):
-        one = client(side)
+def _connects(ours: Sequence[float], node: Sequence[float]) -> Iterator[Row]:
+    """Yield the rows of the memory of both after each of CONNECTS."""
+    first, last = CONNECTS[0], CONNECTS[-1]
+    samples: Samples = {
+        "ours": [ours[-1]],
+        "comparator": [node[-1]],
+        "limit": [ours[0]],
+    }
+    what = f"memory after {last} connects (limit: after {first}), MB"
+    yield row(what, samples, Goal(times=1))
+    yield row("the same, flat, MB", samples, Goal(times=FLAT, side="limit"))
+    steps: Samples = {"ours": [_step(ours)], "comparator": [_step(node)]}
+    yield row("the same, largest step, MB", steps, Goal(times=1))
+
+
+def _growth(side: Side) -> list[float]:
+    """Return the memory of SIDE after each of CONNECTS."""
+    found = []
+    for early, late in pairwise((0, *CONNECTS)):
+        for _ in range(late - early):
+            _connect(side)
+        found.append(memory_at_rest(side.process))
+        with closing(client(side)) as one:
+            one.connect()
+    return found
+
+
+def _connect(side: Side) -> None:
+    with closing(client(side)) as one:
         one.initialize()
         one.open_stream()
-        one.close()
 
 
-def _row(what: str, ours: Side, node: Side) -> Row:
-    samples = {"ours": _memory(ours), "comparator": _memory(node)}
-    return row(what, samples, Goal(times=1))
-
-
-def _memory(side: Side) -> list[float]:
-    """Return some samples of the memory of SIDE in MB, once it rests."""
-    time.sleep(1)  # what is freed late is to be free
-    samples = []
-    for _ in range(SAMPLES):
-        samples.append(_rss(side.process))
-        time.sleep(0.1)  # samples of different moments
-    return samples
-
-
-def _rss(process: psutil.Process) -> float:
-    return float(process.memory_info().rss) / 1e6
+def _step(memory: Sequence[float]) -> float:
+    return max(late - early for early, late in pairwise(memory))

@@ -8,8 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median, quantiles
+from typing import TypeVar
+
+from client import Broken
 
 Samples = dict[str, list[float]]
+Figure = TypeVar("Figure")
+TIMES = (" ms", " µs")
 COLUMNS = ("what", "ours", "comparator", "limit", "ratio", "spread", "goal", "met")
 
 
@@ -27,9 +32,9 @@ class Row:
     met: bool
 
 
-def alternate(rounds: int, **sides: Callable[[], float]) -> Samples:
+def alternate(rounds: int, **sides: Callable[[], Figure]) -> dict[str, list[Figure]]:
     """Measure SIDES in turn, ROUNDS times; the order turns around each time."""
-    samples: Samples = {name: [] for name in sides}
+    samples: dict[str, list[Figure]] = {name: [] for name in sides}
     names = list(sides)
     for number in range(rounds):
         for name in names if number % 2 == 0 else reversed(names):
@@ -65,9 +70,11 @@ class Goal:
         return figures["ours"] <= bound
 
 
-def row(what: str, samples: Samples, *goals: Goal, at: float = 0.5) -> Row:
-    """Return the row of SAMPLES, the figures being their quantile AT."""
-    figures = {name: quantile(values, at) for name, values in samples.items()}
+def row(what: str, samples: Samples, *goals: Goal) -> Row:
+    """Return the row of SAMPLES, the figures being their medians."""
+    if what.endswith(TIMES) and min(map(min, samples.values())) <= 0:
+        raise Broken(f"{what}: something took no time")
+    figures = {name: median(values) for name, values in samples.items()}
     side = next((goal.side for goal in goals if goal.times is not None), "comparator")
     other = figures.get(side)
     return Row(
@@ -84,8 +91,6 @@ def row(what: str, samples: Samples, *goals: Goal, at: float = 0.5) -> Row:
 
 def quantile(values: Sequence[float], at: float) -> float:
     """Return the value below which the part AT of VALUES lies."""
-    if at == 0.5 or len(values) < 2:
-        return median(values)
     return quantiles(values, n=100, method="inclusive")[round(at * 100) - 1]
 
 

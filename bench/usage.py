@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a process uses; one that has ended is an error, not a figure."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+from client import BOUND, Broken
+
+# How long the processor is not used by what rests, but for this part.
+STILL = 0.5
+PART = 0.002
+
+
+def cpu(process: psutil.Process) -> float:
+    """Return the seconds that PROCESS was on a processor, all its threads.
+
+    Threads that have ended count too.
+    """
+    _check(process)
+    # As clock_getcpuclockid does in C.
+    return time.clock_gettime(~process.pid << 3 | 2)
+
+
+def wake_ups(process: psutil.Process) -> dict[int, int]:
+    """Return how often each thread of PROCESS went to sleep by its own will."""
+    _check(process)
+    return {
+        int(task.name): _slept(task)
+        for task in Path(f"/proc/{process.pid}/task").iterdir()
+    }
+
+
+def _slept(task: Path) -> int:
+    for line in (task / "status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "voluntary_ctxt_switches":
+            return int(value)
+    raise Broken("this system does not tell when a thread sleeps")
+
+
+def memory_at_rest(process: psutil.Process) -> float:
+    """Return the memory of PROCESS in MB (RSS), once it uses no processor."""
+    _wait_for_rest(process)
+    found = process.memory_info().rss
+    if not found:
+        raise Broken(f"process {process.pid} has no memory")
+    return float(found) / 1e6
+
+
+def _wait_for_rest(process: psutil.Process) -> None:
+    deadline = time.monotonic() + BOUND
+    used = cpu(process)
+    while time.monotonic() < deadline:
+        time.sleep(STILL)  # that nothing happens meanwhile is the question
+        before, used = used, cpu(process)
+        if used - before <= PART * STILL:
+            return
+    raise Broken(f"process {process.pid} does not rest")
+
+
+def _check(process: psutil.Process) -> None:
+    if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+        raise Broken(f"process {process.pid} has ended")
