@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -39,9 +40,11 @@ class Input:
         self._connection = connection
         self._data = bytearray()
         self._chunked = bytearray()
+        self._deadline = math.inf
 
     def head(self) -> tuple[int, dict[str, str]]:
-        """Return the status and the headers of an answer."""
+        """Return the status and the headers of an answer, which begins a wait."""
+        self._deadline = time.monotonic() + BOUND
         first, *lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
         headers = {}
         for line in lines:
@@ -65,8 +68,13 @@ class Input:
         self._until(b"\r\n")
         return piece
 
-    def event(self) -> dict[str, Any]:
-        """Return the next notification of an event stream."""
+    def event(self, deadline: float = 0) -> dict[str, Any]:
+        """Return the next notification of an event stream.
+
+        It must come until DEADLINE, by default in BOUND; comments and pings do not
+        make that later.
+        """
+        self._deadline = deadline or time.monotonic() + BOUND
         while True:
             end = self._chunked.find(b"\n")
             while end < 0:
@@ -105,6 +113,10 @@ class Input:
         return found
 
     def _read(self) -> None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise Broken("nothing more came in time")
+        self._connection.settimeout(min(left, BOUND))
         try:
             piece = self._connection.recv(PIECE)
         except TimeoutError:
@@ -162,13 +174,10 @@ class Client:
     def until(self, method: str) -> dict[str, Any]:
         """Return the parameters of the next notification of METHOD."""
         deadline = time.monotonic() + BOUND
-        while (left := deadline - time.monotonic()) > 0:
-            self.stream.settimeout(left)
-            event = self.events.event()
-            if event["method"] == method:
-                params: dict[str, Any] = event["params"]
-                return params
-        raise Broken(f"no {method} in time")
+        while (event := self.events.event(deadline))["method"] != method:
+            pass
+        params: dict[str, Any] = event["params"]
+        return params
 
     def cursor(self) -> dict[str, int]:
         """Return where point is by the next context that tells it."""
