@@ -46,6 +46,7 @@
 (package-initialize)
 (push default-directory load-path)
 (push (expand-file-name "test") load-path)
+(push (expand-file-name "bench") load-path)
 
 (defun batch--files ()
   "Take the file names off the command line."
