@@ -58,6 +58,7 @@ class Ide:
         self._config = config
         self._emacs = emacs
         self._find_process = find_process
+        self._one_search = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
@@ -104,7 +105,9 @@ class Ide:
         if former is not None:
             await asyncio.wait([former])
         if session.process is None:
-            session.process = await asyncio.to_thread(self._find_process, port)
+            # What each reads, a burst of connections is not to multiply.
+            async with self._one_search:
+                session.process = await asyncio.to_thread(self._find_process, port)
             if session.process is not None and session.stream is not None:
                 self._report_sessions()
 

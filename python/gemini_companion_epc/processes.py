@@ -21,19 +21,58 @@ _POLL_INTERVAL = 1.0
 def process_of(port: int, server_port: int) -> Process | None:
     """Return the process that is connected from PORT to SERVER_PORT, if known.
 
-    Reads the sockets of all processes: tens of milliseconds, so not in the
+    Reads what all processes have open: milliseconds at best, so not in the
     event loop.  Other users' processes stay unknown, and on some systems all.
     """
+    find = _find_by_inode if sys.platform == "linux" else _find_in_all
     with suppress(psutil.Error, OSError):
-        for connection in psutil.net_connections(kind="tcp4"):
-            if (
-                connection.pid is not None
-                and connection.laddr
-                and connection.raddr
-                and connection.laddr.port == port
-                and connection.raddr.port == server_port
-            ):
-                return _process(connection.pid)
+        pid = find(port, server_port)
+        return None if pid is None else _process(pid)
+    return None
+
+
+def _find_in_all(port: int, server_port: int) -> int | None:
+    for connection in psutil.net_connections(kind="tcp4"):
+        if (
+            connection.pid is not None
+            and connection.laddr
+            and connection.raddr
+            and connection.laddr.port == port
+            and connection.raddr.port == server_port
+        ):
+            return int(connection.pid)
+    return None
+
+
+def _find_by_inode(port: int, server_port: int) -> int | None:
+    """Do the same without an object for each socket of the machine.
+
+    Of those alone that wait for their end there may be thousands.
+    """
+    inode = _inode(port, server_port)
+    if inode is None:
+        return None
+    # What has just connected is mostly among the last that were started.
+    pids: list[int] = psutil.pids()
+    for pid in reversed(pids):
+        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+            for descriptor in descriptors:
+                # It may have been closed meanwhile.
+                with suppress(OSError):
+                    if os.readlink(descriptor.path) == f"socket:[{inode}]":
+                        return pid
+    return None
+
+
+def _inode(port: int, server_port: int) -> str | None:
+    """Return the number of the socket in the kernel's table, see proc(5)."""
+    local, remote = f":{port:04X}", f":{server_port:04X}"
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        for line in table:
+            if local in line and remote in line:
+                _, own, other, _, _, _, _, _, _, inode, *_ = line.split()
+                if own.endswith(local) and other.endswith(remote):
+                    return None if inode == "0" else inode
     return None
 
 

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE
@@ -43,13 +44,37 @@ def test_an_acp_client_is_known_by_its_option(command: str, expected: bool) -> N
     assert is_acp(command.split()) is expected
 
 
-def test_the_process_of_a_connection_is_found() -> None:
+@pytest.mark.parametrize("platform", [sys.platform, "other"])
+def test_the_process_of_a_connection_is_found(
+    monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port), BOUND) as client:
             own = client.getsockname()[1]
+            monkeypatch.setattr(sys, "platform", platform)
             assert process_of(own, port) == Process(os.getpid(), os.getcwd())
             assert process_of(own, port + 1) is None
+            assert process_of(port, own) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the table of Linux")
+def test_a_machine_full_of_closed_connections_costs_no_memory() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        for _ in range(1000):
+            with socket.create_connection(address, BOUND):
+                server.accept()[0].close()
+        with socket.create_connection(address, BOUND) as client:
+            own = client.getsockname()[1]
+            process_of(own, address[1])
+            tracemalloc.start()
+            try:
+                process_of(own, address[1])
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+    assert peak < 200_000
 
 
 def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +82,7 @@ def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None
         raise psutil.AccessDenied
 
     monkeypatch.setattr(psutil, "net_connections", refuse)
+    monkeypatch.setattr(sys, "platform", "other")
     assert process_of(1, 2) is None
 
 
