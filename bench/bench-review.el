@@ -37,7 +37,8 @@ If they show none, return what is there instead."
   (let ((buffers (bench-review--buffers)))
     (cond ((seq-some #'bench-review--ediff-p buffers) "ediff")
           ((seq-some #'bench-review--diff-p buffers) "diff")
-          (t (mapconcat #'buffer-name buffers ", ")))))
+          ;; In parentheses, so that no name of a buffer is one of these.
+          (t (format "%s" (mapcar #'buffer-name buffers))))))
 
 (defun bench-review--ediff-p (buffer)
   "Return non-nil if BUFFER is the panel of a session with differences.
