@@ -116,7 +116,7 @@
 ;;;; Test
 
 (defun batch--visit-no-more (locate &rest args)
-  "Call LOCATE with ARGS and kill the buffers that it leaves."
+  "Call LOCATE with ARGS, and kill each new buffer."
   (let ((buffers (buffer-list)))
     (prog1 (apply locate args)
       (mapc #'kill-buffer (seq-difference (buffer-list) buffers #'eq)))))
