@@ -52,13 +52,13 @@
 
 (pcase-dolist (`(,file . ,commands)
                '(("gemini-companion" gemini-companion-install-server
-                  gemini-companion-mode gemini-companion-restart
-                  gemini-companion-run)
+                  gemini-companion-restart gemini-companion-run)
                  ("gemini-companion-auto" gemini-companion-auto-accept)
                  ("gemini-companion-diff" gemini-companion-last-proposal)
                  ("gemini-companion-events" gemini-companion-events-buffer)
                  ("gemini-companion-list" gemini-companion-list
                   gemini-companion-review)
+                 ("gemini-companion-mode" gemini-companion-mode)
                  ("gemini-companion-send" gemini-companion-send-file
                   gemini-companion-send-region
                   gemini-companion-send-diagnostic-at-point)

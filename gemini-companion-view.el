@@ -101,6 +101,10 @@ of the proposal, whichever is larger."
 
 ;;;; State
 
+(defun gemini-companion-view-offered-p ()
+  "Return non-nil if a CLI that connects is offered reviews."
+  (and gemini-companion-review-view t))
+
 (defconst gemini-companion-view--kinds
   '((ediff . gemini-companion-ediff-open)
     (diff . gemini-companion-unified-open))

@@ -34,6 +34,7 @@
 ;; and type /ide enable there, once.
 ;;
 ;; This file wires the others together, and nothing else knows them all:
+;; -mode (the mode, which has this file loaded while its server starts),
 ;; -sharing (what the server is told of the person's work), -diff (proposals
 ;; and their outcome), -outcome (those not told yet), -list (reviews that
 ;; wait), -reason (why one was rejected), -auto (edits accepted unseen), -stale
@@ -50,7 +51,7 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-lighter)
 (require 'gemini-companion-list)
-(require 'gemini-companion-menu)
+(require 'gemini-companion-mode)
 (require 'gemini-companion-outcome)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-run)
@@ -63,41 +64,13 @@
 (require 'gemini-companion-windows)
 (require 'seq)
 
-(defgroup gemini-companion nil
-  "Emacs companion of Gemini CLI."
-  :group 'tools
-  :prefix "gemini-companion-")
-
 (defcustom gemini-companion-ready-hook nil
   "Hook run when the server is up and Gemini CLI can connect."
   :type 'hook
-  :package-version '(gemini-companion . "0.1.0"))
-
-;;;; State
-
-(defvar gemini-companion-last-problem nil
-  "Why the server did not start or ended last, a string, or nil.")
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
 
 ;;;; Wiring
-
-(setq gemini-companion-server-reviews-function
-      (lambda () gemini-companion-review-view)
-      gemini-companion-server-python-function
-      #'gemini-companion-install-python)
-
-(defun gemini-companion--methods ()
-  "Return what the server may call, an alist of (NAME . FUNCTION)."
-  `((open-diff . ,#'gemini-companion-diff-open)
-    (close-diff . ,#'gemini-companion-diff-close)
-    (sessions-update . ,#'gemini-companion--sessions-update)
-    (outcome-told . ,#'gemini-companion--outcome-told)
-    (warn . ,#'gemini-companion--warn)))
-
-(defun gemini-companion--former-methods ()
-  "Return what a server may call while another takes its place."
-  `((open-diff . ,#'gemini-companion-outcome-open-late)
-    (close-diff . ,#'gemini-companion-outcome-close-late)
-    (outcome-told . ,#'gemini-companion--outcome-told)))
 
 (defun gemini-companion--sessions-update (sessions)
   "Note that SESSIONS are connected now."
@@ -125,74 +98,10 @@
   (gemini-companion-outcome-told id)
   t)
 
-;;;; Mode
+;;;; Life
 
-;;;###autoload
-(define-minor-mode gemini-companion-mode
-  "Let Gemini CLI see what you work on and review its edits here.
-Run `gemini' in a project that is open in this Emacs, and type
-/ide enable there, once.  The mode line shows Gemini, and the
-number of CLIs that are connected; a click opens a menu.  If one
-does not connect, \\[gemini-companion-status] says why.
-
-Gemini CLI is told the files that you focused last, the place of
-point and the selected text.  Its edits wait until you pause, and
-then open for your review.
-
-\\<gemini-companion-review-mode-map>\
-In a review \\[gemini-companion-diff-accept] accepts the proposal as you left it, and
-\\[gemini-companion-diff-reject] rejects it."
-  :global t
-  :package-version '(gemini-companion . "0.1.0")
-  :lighter (:eval (gemini-companion-lighter))
-  :keymap (let ((map (make-sparse-keymap)))
-            (define-key map [menu-bar gemini]
-              (cons "Gemini" gemini-companion-menu-map))
-            map)
-  (if gemini-companion-mode
-      (gemini-companion--turn-on)
-    (gemini-companion--turn-off 'rejected)))
-
-(defvar gemini-companion--desktop-restored nil
-  "Non-nil once a desktop has turned the mode on, or tried to.")
-
-;; A desktop names the mode with each of its buffers.
-(add-to-list 'desktop-minor-mode-handlers
-             '(gemini-companion-mode . gemini-companion--desktop-restore))
-
-(defun gemini-companion--desktop-restore (_locals)
-  "Turn the mode on once, as it was in the desktop that is being read.
-Not if it had to ask: that is for a moment when somebody wants it."
-  (unless (or gemini-companion--desktop-restored
-              (and (gemini-companion-install-needed-p)
-                   (not (gemini-companion-install-agreed-p))))
-    (setq gemini-companion--desktop-restored t)
-    (with-demoted-errors "gemini-companion-mode: %S"
-      (gemini-companion-mode))))
-
-(defun gemini-companion--turn-on ()
-  "Start the server and all that serves it, unless that was done."
-  (unless (or (gemini-companion-server-running-p)
-              (gemini-companion-install-running-p))
-    (setq gemini-companion-last-problem nil)
-    (gemini-companion-sharing-set-directory default-directory)
-    (if (gemini-companion-install-needed-p)
-        (gemini-companion--offer-installation)
-      (gemini-companion--start))))
-
-(defun gemini-companion--start ()
-  "Start the server and all that serves it."
-  (condition-case problem
-      (gemini-companion-server-start
-       #'gemini-companion-sharing-roots
-       (gemini-companion--methods)
-       (gemini-companion--former-methods)
-       #'gemini-companion--ready
-       #'gemini-companion--ended)
-    (error
-     (setq gemini-companion-mode nil
-           gemini-companion-last-problem (error-message-string problem))
-     (signal (car problem) (cdr problem))))
+(defun gemini-companion--begin ()
+  "Have all rooms serve the server that the mode has started."
   (gemini-companion-diff-start #'gemini-companion-view-show
                                #'gemini-companion-outcome-tell
                                #'gemini-companion-auto-take)
@@ -210,7 +119,8 @@ An error must not keep Emacs from that."
   "Stop the server and undo what was done for it; diffs move to STATE.
 Their views go at once if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
-  (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
+  (remove-hook 'emacs-startup-hook #'gemini-companion-mode--turn-on)
+  (gemini-companion-mode-forget)
   (gemini-companion-install-cancel)
   (gemini-companion-run-give-up)
   (gemini-companion-hint-stop)
@@ -291,7 +201,7 @@ While Emacs starts, all that waits until it has started."
 M-x gemini-companion-install-server installs them; then turn on \
 `gemini-companion-mode' again."))
    ((null after-init-time)
-    (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
+    (add-hook 'emacs-startup-hook #'gemini-companion-mode--turn-on))
    ((or (gemini-companion-install-agreed-p)
         (gemini-companion--installation-wanted-p))
     (gemini-companion--install))
@@ -344,7 +254,7 @@ Go on with M-x gemini-companion-mode"))
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
          (condition-case problem
-             (gemini-companion--start)
+             (gemini-companion-mode-start)
            (error
             (gemini-companion--ended (error-message-string problem)))))))
 

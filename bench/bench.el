@@ -13,7 +13,7 @@
 
 ;;; Code:
 
-(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-mode "gemini-companion-mode")
 
 (defvar bench--input "" "What has come of the next line.")
 

@@ -12,7 +12,7 @@
 
 (require 'package)
 
-(declare-function gemini-companion-mode "gemini-companion")
+(declare-function gemini-companion-mode "gemini-companion-mode")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")

@@ -464,22 +464,22 @@ Temporary files are in a folder of their own, `temporary'."
                                  link (concat "a" (string #x3FFFE9) "b")))))))
 
 (ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
-  (let ((gemini-companion--desktop-restored nil)
+  (let ((gemini-companion-mode--desktop-restored nil)
         (turned 0))
     (cl-letf (((symbol-function 'gemini-companion-mode)
                (lambda (&rest _) (setq turned (1+ turned)))))
-      (should (eq #'gemini-companion--desktop-restore
+      (should (eq #'gemini-companion-mode--desktop-restore
                   (alist-get 'gemini-companion-mode
                              desktop-minor-mode-handlers)))
       ;; While packages are lacking it would have to ask.
       (let ((gemini-companion-server-command nil)
             (gemini-companion-install-directory "/no/such/folder/"))
         (cl-letf (((symbol-function 'gemini-companion-install-beside) #'ignore))
-          (gemini-companion--desktop-restore nil)))
+          (gemini-companion-mode--desktop-restore nil)))
       (should (= 0 turned))
       (let ((gemini-companion-server-command '("true")))
-        (gemini-companion--desktop-restore nil)
-        (gemini-companion--desktop-restore nil))
+        (gemini-companion-mode--desktop-restore nil)
+        (gemini-companion-mode--desktop-restore nil))
       (should (= 1 turned)))))
 
 ;;;; Loading
@@ -494,8 +494,8 @@ program that does nothing."
             (expand-file-name invocation-name invocation-directory)
             nil (list t nil) nil "-Q" "--batch"
             "--eval" (format "(setq load-path '%S)" load-path)
-            "--eval" "(autoload 'gemini-companion-mode \"gemini-companion\" nil t)"
-            "--eval" "(setq gemini-companion-server-command '(\"cat\"))"
+            "--eval" "(autoload 'gemini-companion-mode \"gemini-companion-mode\" nil t)"
+            "--eval" "(setq gemini-companion-server-command '(\"sleep\" \"9\"))"
             "--eval" (format "(print (progn %s))"
                              (mapconcat #'prin1-to-string forms " ")))))
       (should (equal 0 status))
@@ -507,6 +507,47 @@ program that does nothing."
     '(gemini-companion-mode 1)
     '(mapcan (lambda (feature) (and (featurep feature) (list feature)))
              '(auth-source diff diff-mode ediff epc json
-               outline project rect transient)))))
+               outline project rect transient
+               gemini-companion gemini-companion-diff
+               gemini-companion-sharing gemini-companion-wire)))))
+
+(ert-deftest gemini-companion-mode-loads-all-when-emacs-is-free ()
+  (should
+   (equal '(t t t t)
+          (gemini-companion-test-fresh
+           '(gemini-companion-mode 1)
+           '(let ((end (+ 5 (float-time))))
+              (while (and gemini-companion-mode--timer (< (float-time) end))
+                (accept-process-output nil 0.01)))
+           '(list (featurep 'gemini-companion)
+                  (featurep 'gemini-companion-wire)
+                  (boundp 'gemini-companion-review-view)
+                  (and (memq 'gemini-companion--leave kill-emacs-hook) t))))))
+
+(ert-deftest gemini-companion-mode-has-all-loaded-for-who-needs-it-at-once ()
+  (dolist (need '((setq after-init-time nil)
+                  (add-hook 'gemini-companion-mode-hook #'ignore)
+                  (require 'gemini-companion)))
+    (should
+     (equal '(t t)
+            (gemini-companion-test-fresh
+             need
+             '(gemini-companion-mode 1)
+             '(list (featurep 'gemini-companion)
+                    (and (memq 'gemini-companion--leave kill-emacs-hook)
+                         t)))))))
+
+(ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
+  (should-not
+   (gemini-companion-test-fresh
+    '(require 'seq)
+    '(gemini-companion-mode 1)
+    '(gemini-companion-mode -1)
+    '(accept-process-output nil 0.05)
+    '(or gemini-companion-mode--timer
+         (memq 'gemini-companion--leave kill-emacs-hook)
+         (seq-filter (lambda (function)
+                       (string-search "gemini-companion" (format "%S" function)))
+                     post-command-hook)))))
 
 ;;; gemini-companion-test.el ends here

@@ -16,6 +16,7 @@ from harness.world import World
 STATE = """
 (require 'ediff)
 (require 'nsm)
+(require 'project)
 (defun e2e-state ()
   "Return what a mode could leave behind, as strings."
   (let (state)
