@@ -17,6 +17,7 @@ from .types import encode
 logger = logging.getLogger(__name__)
 
 _PREFIX = "gemini-companion-"
+_PIECE = 256 * 1024
 _NAME = re.compile(rf"{_PREFIX}(\d+)-\w+", re.ASCII)
 
 
@@ -44,7 +45,7 @@ class PrivateFolder:
         try:
             if not _is_ours(self.path):
                 raise PermissionError(f"{self.path} belongs to another user")
-            _write_private(path, encode(text))
+            _write_private(path, text)
         except OSError as error:
             logger.warning("A large text cannot be written: %s", error)
             with suppress(OSError):
@@ -81,10 +82,12 @@ class PrivateFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-def _write_private(path: Path, content: bytes) -> None:
+def _write_private(path: Path, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
+        # To encode 10 MB at once would hold up the event loop for 8 ms.
+        for start in range(0, len(text), _PIECE):
+            file.write(encode(text[start : start + _PIECE]))
 
 
 def sweep() -> None:

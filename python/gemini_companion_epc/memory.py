@@ -14,7 +14,7 @@ from functools import cache
 
 MEGABYTE = 1024 * 1024
 LARGE = MEGABYTE
-MOST_KEPT = 64 * MEGABYTE
+MOST_KEPT = 256 * MEGABYTE
 # Larger ones are not kept; glibc takes no higher value.
 LARGEST_KEPT = 32 * MEGABYTE
 REST = 3.0
