@@ -119,10 +119,10 @@ Each of them becomes U+FFFD, as Python could not read it."
 
 (defun gemini-companion-link--pack (link text)
   "Return TEXT in the form for LINK: a string, or a file with it."
-  (let ((text (gemini-companion-link--clean text)))
-    (or (and (< gemini-companion-link--large-text (string-bytes text))
-             (gemini-companion-link--write link text))
-        text)))
+  (or (and (< gemini-companion-link--large-text (string-bytes text))
+           ;; Python itself replaces what it cannot read in a file.
+           (gemini-companion-link--write link text))
+      (gemini-companion-link--clean text)))
 
 (defun gemini-companion-link--fits-p (link value)
   "Return non-nil if VALUE, packed for LINK, can be sent; else say why not."

@@ -460,6 +460,11 @@ Temporary files are in a folder of their own, `temporary'."
       (delete-directory (plist-get (gemini-companion-server-info) :folder) t)
       (should (equal large (gemini-companion-test-unpacked
                             (gemini-companion-link--pack link large))))
+      (should (equal 300003 (string-bytes
+                             (gemini-companion-test-unpacked
+                              (gemini-companion-link--pack
+                               link (string-to-unibyte
+                                     (concat large "\342\202\254")))))))
       (should (equal "a\uFFFDb" (gemini-companion-link--pack
                                  link (concat "a" (string #x3FFFE9) "b")))))))
 

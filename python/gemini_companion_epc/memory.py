@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 
 MEGABYTE = 1024 * 1024
-LARGE = MEGABYTE
+LARGE = MEGABYTE // 4
 MOST_KEPT = 256 * MEGABYTE
 # Larger ones are not kept; glibc takes no higher value.
 LARGEST_KEPT = 32 * MEGABYTE
