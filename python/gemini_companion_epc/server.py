@@ -2,6 +2,7 @@
 """Start, serve and stop, in order; what wires the two ends together."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -288,9 +289,14 @@ class Server:
 
 
 def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
-    # Half a second of imports; until then clients wait in the listen queue.
-    from .http import serve
-
+    # Half a second of imports; until then clients wait in the listen queue.  Of
+    # what is imported nothing is garbage, and to look for it takes a tenth.
+    gc.disable()
+    try:
+        from .http import serve
+    finally:
+        gc.enable()
+    gc.freeze()
     return partial(serve, config, listener, ide)
 
 
