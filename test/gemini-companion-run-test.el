@@ -11,6 +11,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-test-helper)
+(require 'project)
 
 (defvar gemini-companion-run-test-started nil
   "What was started: lists of command, folder and port, the last first.")

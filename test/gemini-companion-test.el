@@ -12,6 +12,8 @@
 (require 'gemini-companion)
 (require 'gemini-companion-test-helper)
 
+(defvar epc:live-connections)
+
 (defun gemini-companion-test-command ()
   "Return the command of the server: with $GC_PYTHON if that is set."
   (when-let* ((python (getenv "GC_PYTHON")))

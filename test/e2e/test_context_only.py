@@ -16,6 +16,16 @@ def restart(emacs: Emacs) -> None:
     emacs.terminal.wait_for("was restarted")
 
 
+def wait_until_back(emacs: Emacs) -> None:
+    """Wait until the CLI has opened its event stream at the new server.
+
+    One that is disabled while it does so closes the next connection, too.
+    """
+    log = "(gemini-companion-link-log gemini-companion-server--link)"
+    search = '(goto-char (point-min)) (search-forward " GET" nil t)'
+    emacs.holds(f"(with-current-buffer {log} (save-excursion {search}))", "it is back")
+
+
 def offer_anew(emacs: Emacs, cli: Gemini) -> None:
     """Do what makes a connected CLI see that the option has changed."""
     cli.type("/ide disable")
@@ -67,6 +77,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     assert file.read_text() == "uno\n"
     assert reviews.paths() == []
 
+    wait_until_back(emacs)
     offer_anew(emacs, cli)
     cli.model.script(write_file(file, "due\n"), say("done again"))
     assert "Modify with external editor" in cli.ask()
