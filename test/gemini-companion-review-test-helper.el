@@ -28,7 +28,7 @@ at once."
            (gemini-companion-diff-stop 'dismissed 'now))))))
 
 (defun gemini-companion-test-open (file text &optional id session)
-  "Open the diff ID of SESSION that makes TEXT that of FILE; return it."
+  "Open the diff ID of SESSION, to change FILE to TEXT; return it."
   (gemini-companion-diff-open (or id 1) (or session '(:id "one"))
                               (expand-file-name file) text)
   (car (last (gemini-companion-diffs))))
