@@ -91,6 +91,7 @@ def test_mode_leaves_nothing_behind(world: World, scratch: Scratch) -> None:
 
     cli.wait_for("Rejected")
     eventually(lambda: not scratch.servers(), "the server is gone", 5)
+    emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
     assert scratch.temporary_files() == []
     # Emacs 28 tidies its own hooks after the next command.
     emacs.keys("C-a")
