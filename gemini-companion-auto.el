@@ -254,7 +254,7 @@ Those that wait are accepted too; one that is shown is not."
 
 (defun gemini-companion-auto--insert-diff (name former text)
   "Insert the diff between FORMER and TEXT, both of the file NAME."
-  (let ((files (mapcar #'gemini-companion-auto-temporary-file
+  (let ((files (mapcar #'gemini-companion-text-temporary-file
                        (list former text))))
     (unwind-protect
         (apply #'call-process diff-command nil t nil "--text" "-u"
@@ -262,13 +262,6 @@ Those that wait are accepted too; one that is shown is not."
                "--label" (concat name "\taccepted")
                files)
       (mapc #'delete-file files))))
-
-(defun gemini-companion-auto-temporary-file (text)
-  "Return the name of a new file with TEXT, which nobody else may read.
-TEXT that is not decoded is written as it is, other as UTF-8."
-  (let ((file (make-temp-file "gemini-companion")))
-    (gemini-companion-text-write file text)
-    file))
 
 (defun gemini-companion-auto--buffer (name text)
   "Return a new buffer NAME with TEXT."

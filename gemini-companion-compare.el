@@ -57,12 +57,10 @@ process and the file that it wrote, unless it was cancelled."
 
 (defun gemini-companion-compare--file (buffer)
   "Write the full text of BUFFER to a new private file, and return its name."
-  (let ((file (make-temp-file "gemini-companion-")))
-    (with-current-buffer buffer
-      (gemini-companion-text-write
-       file (and (gemini-companion-hunks-dropped)
-                 (gemini-companion-hunks-full-text buffer))))
-    file))
+  (with-current-buffer buffer
+    (gemini-companion-text-temporary-file
+     (and (gemini-companion-hunks-dropped)
+          (gemini-companion-hunks-full-text buffer)))))
 
 (defun gemini-companion-compare--command (old new out name)
   "Return the command that writes how the files OLD and NEW differ to OUT.

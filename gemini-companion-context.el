@@ -479,16 +479,6 @@ if none may be told; the default tells all local files."
         gemini-companion-context--order nil
         gemini-companion-context--place nil))
 
-(defmacro gemini-companion-context--guarded (&rest body)
-  "Run BODY, and note an error in the events in place of signalling it.
-A hook that fails would be dropped, or keep others from being run."
-  (declare (indent 0) (debug t))
-  (let ((problem (make-symbol "problem")))
-    `(condition-case ,problem
-         (progn ,@body)
-       (error (gemini-companion-events-note
-               'failed 'context (list (symbol-name (car ,problem))))))))
-
 (defsubst gemini-companion-context--active-mark ()
   "Return the position of the mark of the current buffer, if it is active."
   (and mark-active (marker-position (mark-marker))))
@@ -513,7 +503,7 @@ Lisp does without a command is seen too."
                      gemini-companion-context--shape)
                  (eq (buffer-chars-modified-tick)
                      gemini-companion-context--tick))
-      (gemini-companion-context--guarded
+      (gemini-companion-events-guarded 'context
         (gemini-companion-context--look buffer)))))
 
 (defun gemini-companion-context--notice-window (window)
@@ -587,14 +577,14 @@ Nothing is new when the person comes back to the active file."
   "Note that another buffer may be selected now."
   (unless (eq (window-buffer (selected-window))
               gemini-companion-context--buffer)
-    (gemini-companion-context--guarded
+    (gemini-companion-events-guarded 'context
       (gemini-companion-context--look (window-buffer (selected-window))))))
 
 (defun gemini-companion-context--notice-client (&rest _)
   "Note what a client of the Emacs server may have done.
 A daemon without frames never draws anything, and what `emacsclient
 --eval' does is no command; so no hook would tell."
-  (gemini-companion-context--guarded
+  (gemini-companion-events-guarded 'context
     (gemini-companion-context--look (window-buffer (selected-window)))))
 
 (defun gemini-companion-context--killed ()
@@ -628,7 +618,7 @@ A daemon without frames never draws anything, and what `emacsclient
                (1+ gemini-companion-context--waits))
          (gemini-companion-context--arm
           gemini-companion-context--again-seconds))
-        (t (gemini-companion-context--guarded
+        (t (gemini-companion-events-guarded 'context
              (funcall gemini-companion-context--changed-function)))))
 
 ;;;; Deleted files

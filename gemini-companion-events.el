@@ -65,6 +65,16 @@ for an error here."
                (list (current-time) direction method
                      (mapcar #'gemini-companion-events--short args))))
 
+(defmacro gemini-companion-events-guarded (name &rest body)
+  "Run BODY, and note an error in it under NAME in place of signalling it.
+A hook that fails would be dropped, or keep others from being run."
+  (declare (indent 1) (debug t))
+  (let ((problem (make-symbol "problem")))
+    `(condition-case ,problem
+         (progn ,@body)
+       (error (gemini-companion-events-note
+               'failed ,name (list (symbol-name (car ,problem))))))))
+
 (defun gemini-companion-events--short (value)
   "Return VALUE with the texts in it cut short."
   (cond ((stringp value)

@@ -31,6 +31,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-session)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'tabulated-list)
 
@@ -169,7 +170,7 @@ counted.")
      (if (eq former 'large) most-positive-fixnum (length text))
      (lambda ()
        (cons (and (stringp former)
-                  (gemini-companion-auto-temporary-file former))
+                  (gemini-companion-text-temporary-file former))
              text))
      'delete)))
 
@@ -193,7 +194,7 @@ that of the larger one.  DELETE the file then, if non-nil."
   "Count for KNOWN the lines that differ between FILE and TEXT.
 FILE nil is one without lines.  DELETE it then, if non-nil."
   ;; A pipe would have Emacs wait until the program has read all.
-  (let* ((other (gemini-companion-auto-temporary-file text))
+  (let* ((other (gemini-companion-text-temporary-file text))
          (process
           (make-process
            :name "gemini-companion-lines"

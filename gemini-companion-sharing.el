@@ -166,15 +166,11 @@ The mode line says so."
 (defun gemini-companion-sharing--note-file ()
   "Note that the file of the current buffer was opened, saved or reverted.
 An error must not keep other functions from being called then."
-  (condition-case problem
-      (progn
-        (gemini-companion-privacy-note)
-        (when buffer-file-name
-          (gemini-companion-roots-look-again (file-name-directory
-                                              buffer-file-name))))
-    (error
-     (gemini-companion-events-note 'failed 'sharing
-                                   (list (symbol-name (car problem)))))))
+  (gemini-companion-events-guarded 'sharing
+    (gemini-companion-privacy-note)
+    (when buffer-file-name
+      (gemini-companion-roots-look-again (file-name-directory
+                                          buffer-file-name)))))
 
 (defun gemini-companion-sharing-set-directory (directory)
   "Note that the mode is being turned on in DIRECTORY, which counts as root."

@@ -77,14 +77,13 @@ an error if there is such a file."
   (let ((source (current-buffer)))
     (with-temp-buffer
       (if text
-          (insert text)
-        (let ((target (current-buffer)))
+          (progn (insert text)
+                 (set-buffer-multibyte nil))
+        (let ((bytes (current-buffer)))
           (with-current-buffer source
             (save-restriction
               (widen)
-              (with-current-buffer target
-                (insert-buffer-substring source))))))
-      (set-buffer-multibyte nil)
+              (gemini-companion-text--take-bytes bytes nil nil)))))
       (let ((coding-system-for-write 'no-conversion)
             (file-name-handler-alist nil)
             (write-region-annotate-functions nil)
@@ -92,6 +91,13 @@ an error if there is such a file."
             (write-region-inhibit-fsync t)
             (inhibit-message t))
         (write-region nil nil file nil 'silent nil (and exclusive 'excl))))))
+
+(defun gemini-companion-text-temporary-file (&optional text)
+  "Return the name of a new file with TEXT, or the whole current buffer.
+Nobody else may read it."
+  (let ((file (make-temp-file "gemini-companion-")))
+    (gemini-companion-text-write file text)
+    file))
 
 (defun gemini-companion-text-as-bytes (function)
   "Call FUNCTION, which writes from buffers, without encoding.
@@ -109,7 +115,8 @@ The coding system that it uses for that must be `no-conversion'."
           (funcall function))))))
 
 (defun gemini-companion-text--take-bytes (bytes start end)
-  "Make BYTES current, with the text from START to END in this buffer."
+  "Make BYTES current, with the text from START to END in this buffer.
+All that is accessible here, if they are nil."
   (let ((source (current-buffer)))
     (set-buffer bytes)
     (erase-buffer)
