@@ -101,16 +101,18 @@ it is saved in Emacs, and when Gemini CLI connects."
   :group 'gemini-companion)
 
 ;;;###autoload
-(put 'gemini-companion-share 'safe-local-variable #'booleanp)
+(put 'gemini-companion-share 'safe-local-variable #'null)
 
 (defcustom gemini-companion-share t
   "Nil if nothing of a file or project is to be told to Gemini CLI.
 Meant to be set in the .dir-locals.el of a project:
   ((nil . ((gemini-companion-share . nil))))
 Gemini CLI then does not find this Emacs from there, either.  With
-a default of nil, only the projects that say t there are told."
+a default of nil, only the projects that say t there are shared.
+A project cannot say that for you: t in a .dir-locals.el counts once
+you have marked it as safe, with ! when Emacs asks about it."
   :type 'boolean
-  :safe #'booleanp
+  :safe #'null
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 

@@ -125,17 +125,23 @@
              (expand-file-name "sub/")))
     (gemini-companion-privacy-forget)))
 
-(ert-deftest gemini-companion-privacy-lets-only-some-projects-opt-in ()
-  (gemini-companion-test-with-folder '()
-    (make-directory "open")
-    (write-region "((nil . ((gemini-companion-share . t))))" nil
-                  "open/.dir-locals.el" nil 'silent)
-    (let ((former (default-value 'gemini-companion-share)))
-      (setq-default gemini-companion-share nil)
-      (unwind-protect
-          (should (equal '("closed/b") (gemini-companion-privacy-test-hidden
-                                        "open/a" "closed/b")))
-        (setq-default gemini-companion-share former)))))
+(ert-deftest gemini-companion-privacy-lets-the-user-opt-in-but-no-project ()
+  (pcase-dolist (`(,marked . ,hidden)
+                 '((nil . ("open/a" "open/said" "closed/b"))
+                   (((gemini-companion-share . t)) . ("closed/b"))))
+    (gemini-companion-test-with-folder '()
+      (make-directory "open")
+      (write-region "((nil . ((gemini-companion-share . t))))" nil
+                    "open/.dir-locals.el" nil 'silent)
+      (write-region ";; -*- gemini-companion-share: t -*-" nil
+                    "open/said" nil 'silent)
+      (let ((former (default-value 'gemini-companion-share))
+            (safe-local-variable-values marked))
+        (setq-default gemini-companion-share nil)
+        (unwind-protect
+            (should (equal hidden (gemini-companion-privacy-test-hidden
+                                   "open/a" "open/said" "closed/b")))
+          (setq-default gemini-companion-share former))))))
 
 (ert-deftest gemini-companion-privacy-hears-of-an-opt-out-that-is-saved ()
   (gemini-companion-test-with-folder '(("a" ""))
