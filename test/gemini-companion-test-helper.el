@@ -12,9 +12,9 @@
 (require 'ert)
 
 (defun gemini-companion-test-wait (predicate &optional seconds)
-  "Wait until PREDICATE is non-nil, SECONDS (default 5) at most.
+  "Wait until PREDICATE is non-nil, SECONDS (default 120) at most.
 Return what it returned last."
-  (let ((end (+ (float-time) (or seconds 5)))
+  (let ((end (+ (float-time) (or seconds 120)))
         value)
     (while (and (not (setq value (funcall predicate)))
                 (< (float-time) end))
@@ -22,7 +22,7 @@ Return what it returned last."
     value))
 
 (defmacro gemini-companion-test-eventually (&rest body)
-  "Assert that BODY is non-nil within five seconds."
+  "Assert that BODY is non-nil within two minutes."
   (declare (indent 0) (debug t))
   `(should (gemini-companion-test-wait (lambda () ,@body))))
 

@@ -13,9 +13,8 @@ from harness import gemini
 from harness.emacs import Reviews
 from harness.model import say, write_file
 from harness.scratch import Scratch
+from harness.wait import BOUND
 from harness.world import World
-
-BOUND = 20
 
 
 class AcpClient:

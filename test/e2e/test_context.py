@@ -64,7 +64,7 @@ def test_renamed_deleted_and_killed_files_are_told(
     assert cli.context()["activeFile"]["path"] == str(renamed)
 
     two.unlink()
-    eventually(lambda: "otherOpenFiles" not in cli.context(), "the file is gone", 20)
+    eventually(lambda: "otherOpenFiles" not in cli.context(), "the file is gone")
 
 
 def test_terminal_in_emacs_keeps_file_and_selection(

@@ -62,7 +62,7 @@ def test_a_cleaner_of_temporary_files_is_made_good(
     world.emacs(scratch.file("a.txt", "one\n"))
     shutil.rmtree(scratch.tmp / "gemini")
 
-    eventually(scratch.discovery_files, "the discovery file is back", 20)
+    eventually(scratch.discovery_files, "the discovery file is back")
     assert CONNECTED in world.gemini().ide_status()
 
 

@@ -76,4 +76,4 @@ def test_emacs_killed_meanwhile_does_not_spoil_the_next_time(
     turn_on(again, "y")
 
     again.holds("e2e-ready", "the server is ready", MINUTES)
-    again.holds(f"(not (file-exists-p {lisp(left[0])}))", "the half one is gone", 30)
+    again.holds(f"(not (file-exists-p {lisp(left[0])}))", "the half one is gone")

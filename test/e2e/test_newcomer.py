@@ -30,11 +30,11 @@ def test_newcomer_gets_from_nothing_to_a_connected_cli(
     person.give("gemini-companion-mode")
     person.see("Install the Python packages")
     person.press("y")
-    person.see_match(RUNS, 180)
+    person.see_match(RUNS)
     let_it_connect(person)
     person.give("gemini-companion-run")
 
-    person.see_match("[1-9] open file", 60)
+    person.see_match("[1-9] open file")
     person.type("/ide status")
     pause_before_enter()
     person.press("Enter")
@@ -46,10 +46,10 @@ def test_newcomer_gets_from_nothing_to_a_connected_cli(
 def install_package(person: Newcomer, tar: str) -> None:
     """Install TAR and what it needs."""
     person.give("package-refresh-contents")
-    person.see("Package refresh done", 60)
+    person.see("Package refresh done")
     # A long name would go over the end of the line.
     person.give("package-install-file", person.keep(tar))
-    person.see_match(r"Done|[1-9]\d* files? compiled", 180)
+    person.see_match(r"Done|[1-9]\d* files? compiled")
     person.press("C-x", "1")
 
 

@@ -38,7 +38,7 @@ def run(world: World, emacs: Emacs) -> Gemini:
     emacs.keys("Enter")
     cli = Gemini(TerminalBuffer(emacs, BUFFER), model)
     emacs.holds(f"(get-buffer {lisp(BUFFER)})")
-    cli.wait_for("Type your message", 30)
+    cli.wait_for("Type your message")
     return cli
 
 
@@ -70,10 +70,10 @@ def test_cli_that_has_ended_is_started_again_by_key(
 
     cli.type("/quit")
     emacs.terminal.wait_for("Gemini CLI: finished; g again")
-    emacs.holds("(null (gemini-companion-sessions))", "the session is gone", 30)
+    emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
     emacs.keys("g")
 
-    emacs.holds("(gemini-companion-sessions)", "connected again", 30)
+    emacs.holds("(gemini-companion-sessions)", "connected again")
     assert CONNECTED in Gemini(cli.terminal, cli.model).ide_status()
 
 
@@ -86,10 +86,10 @@ def test_cli_that_does_not_connect_gets_a_hint(world: World, scratch: Scratch) -
     settings.write_text(json.dumps(disabled), encoding="utf-8")
     cli = run(world, emacs)
 
-    emacs.terminal.wait_for("is not connected to Emacs: type /ide enable there", 30)
+    emacs.terminal.wait_for("is not connected to Emacs: type /ide enable there")
     cli.type("/ide enable")
 
-    emacs.holds("(gemini-companion-sessions)", "connected", 30)
+    emacs.holds("(gemini-companion-sessions)", "connected")
 
 
 def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> None:

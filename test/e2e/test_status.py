@@ -51,7 +51,7 @@ def test_status_tells_why_a_cli_is_not_connected(
         {**gemini.in_container(), "TMPDIR": str(elsewhere)},
         gemini.SIZE,
     )
-    terminal.wait_for("Type your message", 30)
+    terminal.wait_for("Type your message")
 
     shown = status(emacs)
 

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 settings.register_profile("tests", database=None, deadline=None, print_blob=True)
 settings.load_profile("tests")
 
-BOUND = 10.0
+BOUND = 120.0
 FUZZ_INPUTS = int(os.environ.get("GC_FUZZ") or 1000)
 FUZZ_SEED = int(os.environ.get("GC_FUZZ_SEED") or random.randrange(2**32))
 

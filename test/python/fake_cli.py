@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-BOUND = 10.0
+BOUND = 120.0
 VERSION = "2025-06-18"
 
 

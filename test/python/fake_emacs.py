@@ -20,7 +20,7 @@ from typing import Any
 import sexpdata
 from sexpdata import Symbol
 
-BOUND = 10.0
+BOUND = 120.0
 PYTHON_PATH = str(Path(__file__).parents[2] / "python")
 
 

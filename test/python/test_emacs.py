@@ -690,6 +690,6 @@ def test_nothing_heavy_is_imported_before_the_port_is_printed() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=10,
+        timeout=120,
     )
     assert found.stdout == "[]\n"

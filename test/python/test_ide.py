@@ -13,7 +13,7 @@ from gemini_companion_epc.ide import Ide
 from gemini_companion_epc.session import COMMENT, Session, Stream, encode_event
 from gemini_companion_epc.types import CloseReason, Diff, File, IdeContext, Notification
 
-BOUND = 5.0
+BOUND = 120.0
 
 
 class Room:

@@ -47,7 +47,7 @@ def test_nothing_is_printed_but_a_sentence_when_packages_are_missing() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=10,
+        timeout=120,
     )
     assert (found.returncode, found.stdout) == (3, "")
     assert found.stderr.startswith("Missing Python packages: epc, ")
@@ -76,7 +76,7 @@ def test_without_a_start_line_it_says_so(stdin: str) -> None:
         input={"empty line": b"\n", "garbage": b"\x00\n"}.get(stdin, b""),
         capture_output=True,
         check=False,
-        timeout=10,
+        timeout=120,
     )
     assert found.stdout == b""
     assert b"Traceback" not in found.stderr

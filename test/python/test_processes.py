@@ -18,7 +18,7 @@ from gemini_companion_epc import processes
 from gemini_companion_epc.processes import is_acp, process_of, watch_process
 from gemini_companion_epc.types import Process
 
-BOUND = 5.0
+BOUND = 120.0
 CLIENT = """
 import sys
 from fake_cli import FakeCli

@@ -155,9 +155,9 @@ class Emacs:
         printed = self.eval(f"(e2e-json {code})")
         return json.loads(base64.b64decode(printed.strip('"')))
 
-    def holds(self, code: str, what: str = "", seconds: float = BOUND) -> None:
+    def holds(self, code: str, what: str = "") -> None:
         """Wait until CODE is true in Emacs."""
-        eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code, seconds)
+        eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code)
 
     def keys(self, *keys: str) -> None:
         """Press KEYS, spelled as tmux spells them."""
@@ -169,7 +169,7 @@ class Emacs:
 
     def wait_until_ready(self) -> None:
         """Wait until the server is there."""
-        self.holds("e2e-ready", "the server is ready", 30)
+        self.holds("e2e-ready", "the server is ready")
 
     def quit(self) -> None:
         """Leave Emacs by Lisp, and wait until it has gone."""
@@ -206,7 +206,6 @@ class Emacs:
         eventually(
             lambda: self._client("(or e2e-up e2e-problem)").stdout.strip(),
             "Emacs answers",
-            30,
         )
         problem = self.value("e2e-problem")
         assert problem is None, problem

@@ -79,7 +79,7 @@ class Gemini:
 
     def wait_until_connected(self) -> None:
         """Wait for the context: the number of open files under the prompt."""
-        self.terminal.wait_for_match(r"\d+ open files?", 30)
+        self.terminal.wait_for_match(r"\d+ open files?")
 
     def type(self, text: str) -> None:
         """Type TEXT and press Enter."""
@@ -127,9 +127,9 @@ class Gemini:
         found = re.search(rf"(\d)\. [^\n]*{choice}", self.screen())
         return found[1] if found else ""
 
-    def wait_for(self, text: str, seconds: float = 15) -> str:
+    def wait_for(self, text: str) -> str:
         """Return the screen once TEXT is on it."""
-        return self.terminal.wait_for(text, seconds)
+        return self.terminal.wait_for(text)
 
     def is_free(self) -> None:
         """Check that the CLI is free: a new prompt is answered."""

@@ -67,13 +67,13 @@ class Newcomer:
         """Copy FILE into the home, and return its short name."""
         return f"~/{Path(shutil.copy(file, self._home)).name}"
 
-    def see(self, text: str, seconds: float = 30) -> str:
+    def see(self, text: str) -> str:
         """Return the screen once TEXT is on it."""
-        return self.emacs.wait_for(text, seconds)
+        return self.emacs.wait_for(text)
 
-    def see_match(self, pattern: str, seconds: float = 30) -> str:
+    def see_match(self, pattern: str) -> str:
         """Return the screen once PATTERN is on it."""
-        return self.emacs.wait_for_match(pattern, seconds)
+        return self.emacs.wait_for_match(pattern)
 
     def settings(self) -> str:
         """Return the person's settings of Gemini CLI."""

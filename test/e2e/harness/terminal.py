@@ -76,25 +76,24 @@ class Screen(ABC):
     def text(self, text: str) -> None:
         """Type TEXT literally."""
 
-    def wait_for(self, text: str, seconds: float = BOUND) -> str:
+    def wait_for(self, text: str) -> str:
         """Return the screen once TEXT is on it."""
-        return self.wait_for_match(re.escape(text), seconds)
+        return self.wait_for_match(re.escape(text))
 
-    def wait_for_match(self, pattern: str, seconds: float = BOUND) -> str:
+    def wait_for_match(self, pattern: str) -> str:
         """Return the screen once PATTERN is on it."""
 
         def matching() -> str:
             screen = self.screen()
             return screen if re.search(pattern, screen) else ""
 
-        return eventually(matching, f"{pattern!r} on {self.name}'s screen", seconds)
+        return eventually(matching, f"{pattern!r} on {self.name}'s screen")
 
-    def wait_until_gone(self, text: str, seconds: float = BOUND) -> None:
+    def wait_until_gone(self, text: str) -> None:
         """Wait until TEXT is no longer on the screen."""
         eventually(
             lambda: text not in self.screen(),
             f"{text!r} gone from {self.name}'s screen",
-            seconds,
         )
 
 
