@@ -68,7 +68,7 @@ def test_cli_is_free_after_emacs_left(
 
     emacs.wait_until_gone()
     cli.wait_for("Rejected")
-    eventually(lambda: not scratch.servers(), "the server is gone", 5)
+    eventually(lambda: not scratch.servers(), "the server is gone")
     assert scratch.discovery_files() == []
     assert file.read_text() == "one\n"
     # Ediff's own are there if nobody could remove them.
@@ -90,7 +90,7 @@ def test_mode_leaves_nothing_behind(world: World, scratch: Scratch) -> None:
     emacs.eval("(gemini-companion-mode -1)")
 
     cli.wait_for("Rejected")
-    eventually(lambda: not scratch.servers(), "the server is gone", 5)
+    eventually(lambda: not scratch.servers(), "the server is gone")
     emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
     assert scratch.temporary_files() == []
     # Emacs 28 tidies its own hooks after the next command.

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import base64
 import json
-import subprocess
+import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,26 @@ INIT = """
   "Return VALUE as JSON that survives any terminal."
   (require 'json)
   (base64-encode-string (encode-coding-string (json-encode value) 'utf-8) t))
+(defun e2e-answer (process text)
+  "Send PROCESS what the code prints that it has sent when TEXT ends it.
+C-g does not quit a filter, so it goes where the test wants it."
+  (let ((code (concat (process-get process 'code) text)))
+    (process-put process 'code code)
+    (when (string-suffix-p "\n" code)
+      (set-process-query-on-exit-flag process nil)
+      (process-send-string
+       process
+       (e2e-json
+        (condition-case problem
+            (list t (prin1-to-string
+                     (eval (car (read-from-string
+                                 (decode-coding-string
+                                  (base64-decode-string code) 'utf-8)))
+                           t)))
+          ((error quit) (list nil (error-message-string problem))))))
+      (delete-process process))))
+(make-network-process :name "e2e" :server t :noquery t :family 'local
+                      :service {socket} :filter #'e2e-answer)
 (require 'server)
 (setq server-name {name})
 (server-start)
@@ -107,9 +128,9 @@ class Emacs:
         extra: str = "",
         root: Path = ROOT,
     ) -> None:
-        self._tools = tools
-        self._scratch = scratch
         self.name = name
+        self._socket = scratch.run / f"{name}.lisp"
+        self._socket.unlink(missing_ok=True)
         init = scratch.root / f"{name}.el"
         init.write_text(
             INIT.format(
@@ -117,6 +138,7 @@ class Emacs:
                 root=lisp(root),
                 python=lisp(tools.python),
                 name=lisp(name),
+                socket=lisp(self._socket),
                 extra=extra,
                 files=" ".join(map(lisp, files)),
                 mode="(gemini-companion-mode 1)" if mode else "",
@@ -140,10 +162,13 @@ class Emacs:
 
     def eval(self, code: str) -> str:
         """Return what Emacs prints for CODE."""
-        done = self._client(code)
-        if done.returncode:
-            raise AssertionError(f"{code}\n{done.stdout}{done.stderr}")
-        return done.stdout.strip()
+        answer = self._ask(code)
+        if not answer:
+            raise AssertionError(f"{code}\nEmacs has left")
+        is_well, printed = json.loads(base64.b64decode(answer))
+        if not is_well:
+            raise AssertionError(f"{code}\n{printed}")
+        return str(printed)
 
     def tell(self, code: str) -> None:
         """Evaluate CODE in the selected window's buffer, and let it be told on."""
@@ -174,7 +199,7 @@ class Emacs:
     def quit(self) -> None:
         """Leave Emacs by Lisp, and wait until it has gone."""
         if self.terminal.is_open():
-            self._client("(kill-emacs)")
+            self._ask("(kill-emacs)")
         self.wait_until_gone()
 
     def wait_until_gone(self) -> None:
@@ -187,26 +212,24 @@ class Emacs:
             return f"{self.name} is not there"
         try:
             buffers = self.value(FAILURE_REPORT)
-        except (AssertionError, subprocess.TimeoutExpired) as problem:
+        except (AssertionError, OSError) as problem:
             return f"{self.name} does not answer: {problem}"
         return "\n".join(f"=== {name}\n{text}" for name, text in buffers.items())
 
-    def _client(self, code: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [self._tools.emacsclient, "-s", self.name, "--eval", code],
-            cwd=self._scratch.project,
-            env=self._scratch.environment,
-            capture_output=True,
-            check=False,
-            text=True,
-            timeout=BOUND,
-        )
+    def _ask(self, code: str) -> bytes:
+        """Have Emacs evaluate CODE; return the answer, or nothing if it leaves."""
+        answer = bytearray()
+        with socket.socket(socket.AF_UNIX) as connection, suppress(ConnectionError):
+            connection.settimeout(BOUND)
+            connection.connect(str(self._socket))
+            connection.sendall(base64.b64encode(code.encode()) + b"\n")
+            while data := connection.recv(65536):
+                answer += data
+        return bytes(answer)
 
     def _wait_until_up(self) -> None:
-        eventually(
-            lambda: self._client("(or e2e-up e2e-problem)").stdout.strip(),
-            "Emacs answers",
-        )
+        eventually(lambda: self._socket.exists() and self._ask("t"), "Emacs answers")
+        self.holds("(or e2e-up e2e-problem)", "Emacs is up")
         problem = self.value("e2e-problem")
         assert problem is None, problem
 
