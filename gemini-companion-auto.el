@@ -105,7 +105,8 @@ A file with unsaved text in a buffer is not touched so."
         (file (gemini-companion-diff-file-path diff)))
     (when grant
       (gemini-companion-auto--prolong grant)
-      (unless (gemini-companion-auto--unsaved-p file)
+      (unless (or (gemini-companion-text-problem file)
+                  (gemini-companion-auto--unsaved-p file))
         (let ((edit (gemini-companion-auto-edit--make
                      :session (gemini-companion-diff-session diff)
                      :file file :time (float-time)
@@ -123,14 +124,10 @@ A file with unsaved text in a buffer is not touched so."
 
 (defun gemini-companion-auto--former (file)
   "Return the present text of FILE, as in `gemini-companion-auto-edit'."
-  (let* ((file-name-handler-alist nil)
-         (size (file-attribute-size (file-attributes file))))
+  (let ((size (file-attribute-size (gemini-companion-text-attributes file))))
     (cond ((null size) 'new)
           ((< gemini-companion-auto--most-bytes size) 'large)
-          (t (with-temp-buffer
-               (set-buffer-multibyte nil)
-               (insert-file-contents-literally file)
-               (buffer-string))))))
+          (t (gemini-companion-text-bytes file)))))
 
 (defun gemini-companion-auto--keep (edit)
   "Keep EDIT, and say so; forget the oldest if there are too many."

@@ -34,6 +34,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-reconcile)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -198,7 +199,8 @@ hooks.  The proposal buffer must be live."
 
 (defun gemini-companion-diff-name (diff)
   "Return the name of the file of DIFF, without its folder."
-  (file-name-nondirectory (gemini-companion-diff-file-path diff)))
+  (let ((file-name-handler-alist nil))
+    (file-name-nondirectory (gemini-companion-diff-file-path diff))))
 
 (defun gemini-companion-diff--open-p (diff)
   "Return non-nil if DIFF awaits an answer."
@@ -309,11 +311,9 @@ It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
       (generate-new-buffer (format "*gemini proposal: %s*"
                                    (gemini-companion-diff-name diff)))
-    ;; The folder of a new file need not be there yet.
     (setq default-directory
-          (or (locate-dominating-file (gemini-companion-diff-file-path diff)
-                                      #'file-directory-p)
-              "/"))
+          (gemini-companion-diff-directory
+           (gemini-companion-diff-file-path diff)))
     (buffer-disable-undo)
     (gemini-companion-diff--insert proposal)
     (buffer-enable-undo)
@@ -323,6 +323,14 @@ It visits no file, so that nothing locks, saves or formats it."
               #'gemini-companion-diff--keep-unedited nil t)
     (gemini-companion-diff-adopt diff)
     (current-buffer)))
+
+(defun gemini-companion-diff-directory (file)
+  "Return the directory of FILE, or the nearest one above that exists."
+  (let ((directory (let ((file-name-handler-alist nil))
+                     (locate-dominating-file file #'file-directory-p))))
+    (if (or (null directory) (gemini-companion-text-remote-p directory))
+        "/"
+      directory)))
 
 (defun gemini-companion-diff--insert (proposal)
   "Insert PROPOSAL in the current buffer, or kill that if it cannot be read."
@@ -457,7 +465,9 @@ A command that reads keys, such as `query-replace', goes on."
 If that fails say why; the CLI's own prompt can still answer it."
   (condition-case problem
       (setf (gemini-companion-diff-hide diff)
-            (funcall gemini-companion-diff--show-function diff)
+            (progn
+              (gemini-companion-diff--check-file diff)
+              (funcall gemini-companion-diff--show-function diff))
             (gemini-companion-diff-state diff) 'shown
             (gemini-companion-diff-problem diff) nil)
     (error
@@ -469,6 +479,12 @@ If that fails say why; the CLI's own prompt can still answer it."
   (when (eq (gemini-companion-diff-state diff) 'shown)
     (gemini-companion-diff--unannounce)
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
+
+(defun gemini-companion-diff--check-file (diff)
+  "Signal an error if the file of DIFF is nothing to be reviewed."
+  (when-let* ((problem (gemini-companion-text-problem
+                        (gemini-companion-diff-file-path diff))))
+    (user-error "%s %s" (gemini-companion-diff-name diff) problem)))
 
 (defun gemini-companion-diff-view (diff)
   "Show DIFF, which awaits an answer, or select it if it is shown.

@@ -118,16 +118,22 @@ counted.")
 
 (defun gemini-companion-list--place (file)
   "Return a cons of the project of FILE and its name in there."
-  (let* ((directory (or (locate-dominating-file file #'file-directory-p) "/"))
-         ;; People add functions of their own to `project-find-functions'.
-         (root (condition-case nil
-                   (when-let* ((project (project-current nil directory)))
-                     (expand-file-name (project-root project)))
-                 (error nil))))
+  (let ((root (unless (gemini-companion-text-problem file)
+                (gemini-companion-list--root file))))
     (if (and root (file-in-directory-p file root))
         (cons (file-name-nondirectory (directory-file-name root))
               (file-relative-name file root))
-      (cons "" (abbreviate-file-name file)))))
+      (cons "" (let ((file-name-handler-alist nil))
+                 (abbreviate-file-name file))))))
+
+(defun gemini-companion-list--root (file)
+  "Return the root of the project of FILE, or nil."
+  ;; The functions in `project-find-functions' may fail.
+  (condition-case nil
+      (when-let* ((project (project-current
+                            nil (gemini-companion-diff-directory file))))
+        (expand-file-name (project-root project)))
+    (error nil)))
 
 (defun gemini-companion-list--one-line (text)
   "Return TEXT, a name, with its line ends as control characters look."
@@ -155,8 +161,11 @@ counted.")
         (proposal (gemini-companion-diff-proposal-buffer diff)))
     (gemini-companion-list--lines
      diff (buffer-chars-modified-tick proposal)
-     (max (buffer-size proposal)
-          (or (file-attribute-size (file-attributes file)) 0))
+     (if (gemini-companion-text-problem file)
+         most-positive-fixnum
+       (max (buffer-size proposal)
+            (or (file-attribute-size (gemini-companion-text-attributes file))
+                0)))
      (lambda ()
        (cons (and (file-exists-p file) file)
              (gemini-companion-diff-proposal-text diff))))))

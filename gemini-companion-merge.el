@@ -26,6 +26,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-text)
 (require 'subr-x)
 
 (declare-function smerge-start-session "smerge-mode")
@@ -50,7 +51,8 @@
   (let ((file buffer-file-name)
         (coding-system-for-read buffer-file-coding-system)
         (size (file-attribute-size (file-attributes buffer-file-name))))
-    (when (and size (< size gemini-companion-merge--largest))
+    (when (and size (< size gemini-companion-merge--largest)
+               (not (gemini-companion-text-problem file)))
       (with-temp-buffer
         (insert-file-contents file)
         (buffer-string)))))

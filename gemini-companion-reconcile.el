@@ -28,6 +28,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-merge)
+(require 'gemini-companion-text)
 (require 'seq)
 
 ;;;; Customization
@@ -181,19 +182,16 @@ Otherwise Emacs would ask whether to edit a file that has changed."
 (defun gemini-companion-reconcile-stamp (file)
   "Return the time, size and inode of FILE, or nil if it is not there.
 Those of what it links to, if it is a link."
-  (let* ((file-name-handler-alist nil)
-         (attributes (file-attributes (if (file-symlink-p file)
-                                          (file-truename file)
-                                        file))))
-    (and attributes
-         (list (file-attribute-modification-time attributes)
-               (file-attribute-size attributes)
-               (file-attribute-inode-number attributes)))))
+  (when-let* ((attributes (gemini-companion-text-attributes file)))
+    (list (file-attribute-modification-time attributes)
+          (file-attribute-size attributes)
+          (file-attribute-inode-number attributes))))
 
 (defun gemini-companion-reconcile--buffers (file)
   "Return the buffers that visit FILE."
-  (when-let* ((buffers (gemini-companion-reconcile--namesakes file)))
-    (let ((name (abbreviate-file-name (file-truename file))))
+  (when-let* ((buffers (gemini-companion-reconcile--namesakes file))
+              (true-name (gemini-companion-text-true-name file)))
+    (let ((name (abbreviate-file-name true-name)))
       (seq-filter (lambda (buffer)
                     (equal name (buffer-local-value 'buffer-file-truename
                                                     buffer)))
@@ -203,8 +201,9 @@ Those of what it links to, if it is a link."
   "Return the buffers that may visit FILE, by its name in its folder.
 To find its true name takes longer than all else before an outcome
 is told."
-  (let ((name (file-name-nondirectory file))
-        (any (file-symlink-p file)))
+  (pcase-let ((`(,name . ,any)
+               (let ((file-name-handler-alist nil))
+                 (cons (file-name-nondirectory file) (file-symlink-p file)))))
     (seq-filter (lambda (buffer)
                   (when-let* ((other (buffer-local-value 'buffer-file-truename
                                                          buffer)))
@@ -222,6 +221,7 @@ is told."
   "Bring BUFFER up to date if another program has written its file."
   (with-current-buffer buffer
     (cond ((verify-visited-file-modtime buffer))
+          ((gemini-companion-text-problem buffer-file-name))
           ((gemini-companion-reconcile--same-p buffer)
            (set-visited-file-modtime)
            (set-buffer-modified-p nil)

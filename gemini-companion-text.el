@@ -30,15 +30,71 @@
 
 ;;; Code:
 
+(require 'subr-x)
+
 (defconst gemini-companion-text--surrogate "\355[\240-\277]"
   "Matches bytes that are not UTF-8 but would be a character of Emacs.")
+
+(defun gemini-companion-text-true-name (file)
+  "Return the true name of the local FILE, or nil if its links are a loop."
+  (let ((file-name-handler-alist nil))
+    (condition-case nil
+        (file-truename file)
+      (error nil))))
+
+(defun gemini-companion-text-attributes (file)
+  "Return the attributes of the local FILE, or nil if it does not exist.
+Those of what it links to, if it is a link."
+  (let ((file-name-handler-alist nil))
+    (when-let* ((name (if (file-symlink-p file)
+                          (gemini-companion-text-true-name file)
+                        file)))
+      (file-attributes name))))
+
+(defun gemini-companion-text-remote-p (file)
+  "Return non-nil if FILE, an absolute name, is remote to Emacs.
+It is then an odd local name to Gemini CLI."
+  (condition-case nil
+      (file-remote-p file)
+    ;; Tramp may know no such method.
+    (error t)))
+
+(defun gemini-companion-text-problem (file)
+  "Return why the text of FILE cannot be read, or nil.
+Nil also if there is no such file.  To read a pipe, a terminal or
+a device may never end, nor to read a file of the kernel, in /proc.
+The value is the predicate of a sentence."
+  (if (gemini-companion-text-remote-p file)
+      "has a remote file name"
+    (let ((file-name-handler-alist nil))
+      (cond ((null (gemini-companion-text-true-name file))
+             "is a loop of symbolic links")
+            ((and (file-exists-p file)
+                  (not (gemini-companion-text--regular-p file)))
+             "is not a regular file")))))
+
+(defun gemini-companion-text--regular-p (file)
+  "Return non-nil if FILE is regular, and takes space on a disk if any.
+The file systems of the kernel have no size, nor have the files."
+  (and (file-regular-p file)
+       (not (and (eql 0 (file-attribute-size
+                         (gemini-companion-text-attributes file)))
+                 (eql 0 (car (file-system-info file)))))))
+
+(defun gemini-companion-text--insert-bytes (file)
+  "Insert the bytes of the regular FILE, no more of them than its size."
+  (let ((file-name-handler-alist nil)
+        (attributes (gemini-companion-text-attributes file)))
+    (unless (or (null attributes) (file-regular-p file))
+      (signal 'file-error (list "Not a regular file" file)))
+    (insert-file-contents-literally file nil 0
+                                    (file-attribute-size attributes))))
 
 (defun gemini-companion-text-fill (file &optional coding)
   "Make the text of FILE that of the current buffer, which is empty.
 It is in UTF-8, or in CODING.  Return its size in bytes."
   (set-buffer-multibyte nil)
-  (let ((file-name-handler-alist nil))
-    (insert-file-contents-literally file))
+  (gemini-companion-text--insert-bytes file)
   (prog1 (buffer-size)
     (gemini-companion-text--decode (or coding 'utf-8-unix))
     (goto-char (point-min))))
@@ -67,6 +123,13 @@ It is in UTF-8, or in CODING.  Return its size in bytes."
   "Return the text of FILE, which is in UTF-8, as a string."
   (with-temp-buffer
     (gemini-companion-text-fill file)
+    (buffer-string)))
+
+(defun gemini-companion-text-bytes (file)
+  "Return the bytes of FILE as a string."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (gemini-companion-text--insert-bytes file)
     (buffer-string)))
 
 (defun gemini-companion-text-write (file &optional text exclusive)

@@ -32,6 +32,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-look)
 (require 'gemini-companion-session)
+(require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
 
@@ -183,7 +184,8 @@ nil" (gemini-companion-diff-name diff)))
   "Return the size of the larger side of DIFF."
   (max (buffer-size (gemini-companion-diff-proposal-buffer diff))
        (or (file-attribute-size
-            (file-attributes (gemini-companion-diff-file-path diff)))
+            (gemini-companion-text-attributes
+             (gemini-companion-diff-file-path diff)))
            0)))
 
 (defun gemini-companion-view--frame (diff)

@@ -30,6 +30,27 @@
               (should (equal (concat "hidden\n" text) (buffer-string)))
               (should (= (point) (point-min))))))))))
 
+(ert-deftest gemini-companion-text-reads-no-pipe-and-no-device ()
+  (gemini-companion-test-with-folder '(("a" "text"))
+    (call-process "mkfifo" nil nil nil "pipe")
+    (make-symbolic-link "/dev/zero" "zero")
+    (make-symbolic-link "loop" "loop")
+    (make-symbolic-link "a" "link")
+    (make-symbolic-link "new" "dangling")
+    (dolist (file '("a" "link" "new" "dangling"))
+      (should-not (gemini-companion-text-problem (expand-file-name file))))
+    (should (equal "text" (gemini-companion-text-read "link")))
+    (dolist (file '("pipe" "zero" "loop" "." "/dev/tty" "/proc/kmsg"
+                    "/ssh:nowhere.invalid:/x"))
+      (should (stringp (gemini-companion-text-problem
+                        (expand-file-name file)))))
+    (dolist (file '("pipe" "zero" "loop" "." "/dev/tty" "new"))
+      (should-error (gemini-companion-text-read file) :type 'file-error))
+    ;; The superuser may open it; to read it does not end.
+    (should (equal "" (condition-case nil
+                          (gemini-companion-text-read "/proc/kmsg")
+                        (file-error ""))))))
+
 (defun gemini-companion-text-test-bytes ()
   "Return some bytes at random, many of them almost UTF-8."
   (mapconcat (lambda (_)

@@ -9,8 +9,10 @@
 ;;; Code:
 
 (require 'gemini-companion-ediff)
+(require 'gemini-companion-list)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-unified)
+(require 'tramp)
 
 (defconst gemini-companion-view-test-edits
   '(("one change" "a\nb\nc\n" "a\nB\nc\n")
@@ -393,6 +395,61 @@
                                 (gemini-companion-diff-problem diff)))
         (should (equal layout (gemini-companion-test-layout)))
         (should (equal "2\n" (gemini-companion-diff-close 1 'closed)))))))
+
+(ert-deftest gemini-companion-view-leaves-what-is-no-file-to-the-terminal ()
+  (gemini-companion-test-with-reviews '(("a" ""))
+    (call-process "mkfifo" nil nil nil "pipe")
+    (make-symbolic-link "/dev/zero" "zero")
+    (make-symbolic-link "loop" "loop")
+    (find-file-noselect (expand-file-name "a"))
+    (dolist (file '("pipe" "zero" "loop" "." "/proc/kmsg"))
+      (let ((diff (gemini-companion-test-open file "new\n")))
+        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+        (gemini-companion-diff-view diff)
+        (should (eq 'pending (gemini-companion-diff-state diff)))
+        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
+        (should-not (gemini-companion-diffs)))
+      (gemini-companion-diff-accept
+       (gemini-companion-test-open file "new\n"))
+      (should (equal '(1 accepted "new\n") (pop outcomes)))
+      (should-not (gemini-companion-diffs)))))
+
+(ert-deftest gemini-companion-view-connects-to-no-other-machine ()
+  (gemini-companion-test-with-reviews '()
+    (let* ((marker (expand-file-name "marker"))
+           (program (expand-file-name "program"))
+           (tramp-verbose 0)
+           (tramp-connection-timeout 5)
+           (tramp-methods
+            `(("mark" (tramp-login-program ,program)
+               (tramp-login-args (("%h")))
+               (tramp-remote-shell "/bin/sh")
+               (tramp-remote-shell-args ("-c")))))
+           (tramp-default-method "mark")
+           (tramp-default-method-alist nil)
+           (syntax tramp-syntax))
+      (write-region (format "#!/bin/sh\ntouch '%s'\n" marker) nil program
+                    nil 'silent)
+      (set-file-modes program #o700)
+      (unwind-protect
+          (dolist (style '(simplified separate default))
+            (tramp-change-syntax style)
+            (let* ((file (pcase style
+                           ('simplified "/host:/x")
+                           ('separate "/[mark/host]/x")
+                           (_ "/none:host:/x")))
+                   (diff (progn
+                           (gemini-companion-diff-open 1 '(:id "one") file
+                                                       "new\n")
+                           (car (gemini-companion-diffs)))))
+              (save-window-excursion
+                (gemini-companion-list)
+                (gemini-companion-test-eventually
+                  (gemini-companion-diff-problem diff)))
+              (gemini-companion-list-stop)
+              (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
+              (should-not (file-exists-p marker))))
+        (tramp-change-syntax syntax)))))
 
 (ert-deftest gemini-companion-view-shows-a-large-edit-as-unified-diff ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
