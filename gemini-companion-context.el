@@ -330,6 +330,10 @@ in UTF-16 units), and `:selected-text' if there is a selection."
 Its file need not be one that is told."
   gemini-companion-context--active)
 
+(defun gemini-companion-context-idle-p ()
+  "Return non-nil if no report of a change is scheduled."
+  (null gemini-companion-context--timer))
+
 (defun gemini-companion-context-note ()
   "Note that the next snapshot may differ, for a reason of the caller's."
   (when gemini-companion-context--changed-function

@@ -419,6 +419,12 @@ M-x gemini-companion-install-server")))))
   (and gemini-companion-server--link
        (gemini-companion-link-ready-p gemini-companion-server--link)))
 
+(defun gemini-companion-server-idle-p ()
+  "Return non-nil if the server has answered each post of a state."
+  (and (gemini-companion-server-ready-p)
+       (null (gemini-companion-link-unanswered
+              gemini-companion-server--link))))
+
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, maybe not ready yet."
   (and gemini-companion-server--client t))

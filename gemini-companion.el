@@ -186,6 +186,14 @@ After an update of this package, install what the new one needs first."
   (force-mode-line-update t)
   (display-warning 'gemini-companion reason :error))
 
+;;;; State
+
+(defun gemini-companion-idle-p ()
+  "Return non-nil if the server has the current state of Emacs.
+Nothing is scheduled to be sent, and all that was sent is answered."
+  (and (gemini-companion-context-idle-p)
+       (gemini-companion-server-idle-p)))
+
 ;;;; Installation
 
 (defun gemini-companion--offer-installation ()

@@ -68,11 +68,6 @@ at once."
   "Return all about the windows of the frame, as a string."
   (format "%S" (window-state-get (frame-root-window))))
 
-(defun gemini-companion-test-text (name)
-  "Return the text of the buffer NAME."
-  (with-current-buffer name
-    (buffer-substring-no-properties (point-min) (point-max))))
-
 (defun gemini-companion-test-file-text (file)
   "Return the text of FILE."
   (with-temp-buffer

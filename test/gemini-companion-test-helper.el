@@ -4,12 +4,15 @@
 
 ;;; Commentary:
 
-;; Waiting for a condition, and folders with files that are gone afterwards.
+;; Waiting for a condition, the timers and hooks of the package, and folders
+;; with files that are gone afterwards.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'ert)
+(require 'seq)
+(require 'timer)
 
 (defun gemini-companion-test-wait (predicate &optional seconds)
   "Wait until PREDICATE is non-nil, SECONDS (default 120) at most.
@@ -25,6 +28,47 @@ Return what it returned last."
   "Assert that BODY is non-nil within two minutes."
   (declare (indent 0) (debug t))
   `(should (gemini-companion-test-wait (lambda () ,@body))))
+
+;;;; Timers
+
+(defun gemini-companion-test-timers ()
+  "Return the timers of the package, which name one of its functions."
+  (seq-filter (lambda (timer)
+                (string-search "gemini-companion"
+                               (format "%S" (timer--function timer))))
+              (append timer-list timer-idle-list)))
+
+(defun gemini-companion-test-run-timers ()
+  "Run each timer of the package now, as if its time had come."
+  (mapc #'timer-event-handler (gemini-companion-test-timers)))
+
+;;;; Hooks
+
+(defun gemini-companion-test-hooks ()
+  "Return the hooks with functions of the package, (HOOK FUNCTION...) lists."
+  (let (found)
+    (mapatoms
+     (lambda (hook)
+       (when-let* (((string-match-p "-\\(hook\\|functions\\)\\'"
+                                    (symbol-name hook)))
+                   ;; This is a copy of another, made by each revert.
+                   ((not (eq hook 'revert-buffer-internal-hook)))
+                   ((boundp hook))
+                   ((listp (default-value hook)))
+                   (functions
+                    (seq-filter (lambda (function)
+                                  (string-search "gemini-companion"
+                                                 (format "%S" function)))
+                                (default-value hook))))
+         (push (cons hook functions) found))))
+    (sort found (lambda (a b) (string< (car a) (car b))))))
+
+;;;; Buffers and files
+
+(defun gemini-companion-test-text (name)
+  "Return the text of the buffer NAME."
+  (with-current-buffer name
+    (buffer-substring-no-properties (point-min) (point-max))))
 
 (defmacro gemini-companion-test-with-folder (files &rest body)
   "Run BODY in a new folder with FILES, a list of (NAME TEXT).

@@ -81,11 +81,6 @@ C-g does not quit a filter, so it goes where the test wants it."
   (error (setq e2e-problem (error-message-string problem))))
 """
 
-TOLD = """
-(not (or gemini-companion-context--timer
-         (gemini-companion-link-unanswered gemini-companion-server--link)))
-"""
-
 FAILURE_REPORT = """
 (mapcar (lambda (buffer)
           (with-current-buffer buffer
@@ -173,7 +168,7 @@ class Emacs:
     def tell(self, code: str) -> None:
         """Evaluate CODE in the selected window's buffer, and let it be told on."""
         self.eval(f"(with-current-buffer (window-buffer) {code} nil)")
-        self.holds(TOLD, "the server knows the context")
+        self.holds("(gemini-companion-idle-p)", "the server has the context")
 
     def value(self, code: str) -> Any:
         """Return the value of CODE, by way of JSON."""
