@@ -34,6 +34,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-reconcile)
+(require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -151,7 +152,7 @@ For what displays the diffs; it must not fail, nor take long.")
   "The diff that ended last, or nil.")
 
 (defvar gemini-companion-diff--last-proposal nil
-  "Cons of a file and the text that its review held when the CLI closed it.")
+  "Cons of a file and the last text that a review of it did not send.")
 
 (defvar-local gemini-companion-diff-here nil
   "The diff that this buffer belongs to, or nil.")
@@ -523,21 +524,33 @@ edits that the person made in its proposal."
   "Dismiss the diff ID and return the text that its proposal buffer held.
 If it was accepted at the same moment, return that text; nil if it
 has ended otherwise.  REASON is `closed' if the CLI closed it,
-`lost' if the CLI is gone, or the server leaves it."
+`exited' if the CLI's process has ended, `disconnected' if the CLI
+has not reconnected in time, `lost' if the server leaves it."
   (if-let* ((diff (seq-find (lambda (diff)
                               (eql (gemini-companion-diff-id diff) id))
                             gemini-companion-diff--open)))
       (let ((text (gemini-companion-diff-proposal-text diff)))
-        (if (eq reason 'lost)
-            (gemini-companion-diff-dismiss diff)
-          (gemini-companion-diff--keep diff)
-          (gemini-companion-reconcile-expect
-           (gemini-companion-diff-file-path diff))
-          (gemini-companion-diff--settle diff 'dismissed 'later))
+        (if (eq reason 'closed)
+            (progn
+              (gemini-companion-diff--keep diff)
+              (gemini-companion-reconcile-expect
+               (gemini-companion-diff-file-path diff))
+              (gemini-companion-diff--settle diff 'dismissed 'later))
+          (gemini-companion-diff-dismiss diff)
+          (unless (eq reason 'lost)
+            (gemini-companion-diff--report-gone diff reason)))
         text)
     (and gemini-companion-diff--ended
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
          (gemini-companion-diff-accepted-text gemini-companion-diff--ended))))
+
+(defun gemini-companion-diff--report-gone (diff reason)
+  "Say that DIFF was dismissed as its CLI is gone for REASON.
+That is `exited' or `disconnected'."
+  (message "Gemini CLI %s %s; review closed, %s not written"
+           (gemini-companion-session-name (gemini-companion-diff-session diff))
+           reason
+           (gemini-companion-diff-name diff)))
 
 (defun gemini-companion-diff-dismiss (diff)
   "End open DIFF, about which nobody asks any more; nothing is told.
@@ -550,13 +563,16 @@ What the person made of the proposal is kept."
   "Keep the text that the person made of the proposal of DIFF.
 The CLI is about to close DIFF and may write another text."
   (when (gemini-companion-diff--edited-p diff)
-    (setq gemini-companion-diff--last-proposal
-          (cons (gemini-companion-diff-file-path diff)
-                (gemini-companion-diff-proposal-text diff)))
+    (gemini-companion-diff-keep diff (gemini-companion-diff-proposal-text diff))
     (when (gemini-companion-diff--emptied-p diff)
       (message "You emptied the proposal for %s; if you answered yes, \
 Gemini CLI writes its own text"
                (gemini-companion-diff-name diff)))))
+
+(defun gemini-companion-diff-keep (diff text)
+  "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'."
+  (setq gemini-companion-diff--last-proposal
+        (cons (gemini-companion-diff-file-path diff) text)))
 
 (defun gemini-companion-diff--emptied-p (diff)
   "Return non-nil if the person has removed all text that DIFF proposed."
@@ -688,8 +704,10 @@ If DIFF ends meanwhile, so does the question; return nil then."
       (?r (gemini-companion-diff-reject diff)))))
 
 (defun gemini-companion-last-proposal ()
-  "Show the text of the last review that was answered in the terminal.
-Only a text that was edited in Emacs is kept."
+  "Show the last text of a review that Gemini CLI did not take.
+That is one that you accepted and that could not be delivered, or
+a proposal that you edited and that the CLI closed, as you answered
+in its terminal, or that ended with the CLI."
   (interactive)
   (pcase gemini-companion-diff--last-proposal
     (`(,file . ,text)
@@ -700,7 +718,7 @@ Only a text that was edited in Emacs is kept."
              (enable-local-variables nil))
          (delay-mode-hooks (set-auto-mode)))
        (pop-to-buffer (current-buffer))))
-    (_ (user-error "No review was edited and then answered in the terminal"))))
+    (_ (user-error "Nothing of a review was left undelivered"))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

@@ -71,13 +71,15 @@
     (close-diff . gemini-companion-diff-close)
     (sessions-update . gemini-companion--sessions-update)
     (outcome-told . gemini-companion--outcome-told)
+    (outcome-undelivered . gemini-companion-outcome-undelivered)
     (warn . gemini-companion--warn))
   "What the server may call, an alist of (NAME . FUNCTION).")
 
 (defconst gemini-companion-mode--former-methods
   '((open-diff . gemini-companion-outcome-open-late)
     (close-diff . gemini-companion-outcome-close-late)
-    (outcome-told . gemini-companion--outcome-told))
+    (outcome-told . gemini-companion--outcome-told)
+    (outcome-undelivered . gemini-companion-outcome-undelivered))
   "What a server may call while another takes its place.")
 
 ;;;; Mode

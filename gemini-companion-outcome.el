@@ -28,6 +28,7 @@
 
 (require 'gemini-companion-diff)
 (require 'gemini-companion-server)
+(require 'gemini-companion-session)
 (require 'seq)
 
 (defconst gemini-companion-outcome--most 50
@@ -83,6 +84,22 @@ Of one that has ended it needs that no more."
   (setq gemini-companion-outcome--untold
         (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
                     gemini-companion-outcome--untold)))
+
+(defun gemini-companion-outcome-undelivered (id)
+  "Report that the accepted text of the diff ID did not reach its CLI."
+  (when-let* ((diff (seq-find
+                     (lambda (diff) (eql id (gemini-companion-diff-id diff)))
+                     gemini-companion-outcome--untold)))
+    (gemini-companion-outcome-told id)
+    (gemini-companion-diff-keep diff (gemini-companion-diff-accepted-text diff))
+    (display-warning
+     'gemini-companion
+     (format
+      "%s was not written: Gemini CLI %s is not connected any more.  \
+M-x gemini-companion-last-proposal shows the text that you accepted"
+      (abbreviate-file-name (gemini-companion-diff-file-path diff))
+      (gemini-companion-session-name (gemini-companion-diff-session diff)))))
+  t)
 
 (defun gemini-companion-outcome-open-late (&rest args)
   "Open a diff with ARGS, and hand it to the new server."

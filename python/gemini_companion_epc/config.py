@@ -38,6 +38,8 @@ class Config:
     """An EPC connection that has not said hello by then is closed."""
     review_grace: float = 10
     """The diffs of a session whose event stream has closed live this long."""
+    return_limit: float = 2
+    """By then the clients of a former process have opened their streams."""
     session_grace: float = 120
     """A session without an event stream and without requests lives this long."""
     cancel_window: float = 2

@@ -303,6 +303,10 @@ class Emacs:
         """Tell that the outcome of the diff DIFF_ID has left for its client."""
         self._tell("outcome-told", [diff_id])
 
+    def outcome_undelivered(self, diff_id: int) -> None:
+        """Report that the accepted text of `diff_id` cannot reach its client."""
+        self._tell("outcome-undelivered", [diff_id])
+
     def warn(self, message: str) -> None:
         """Tell the person MESSAGE."""
         logger.warning("%s", message)

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
 
@@ -49,6 +50,9 @@ class Emacs(Protocol):
 
     def outcome_told(self, diff_id: int) -> None:
         """Tell that the outcome of the diff DIFF_ID has left for its client."""
+
+    def outcome_undelivered(self, diff_id: int) -> None:
+        """Report that the accepted text of `diff_id` cannot reach its client."""
 
 
 class Ide:
@@ -109,19 +113,23 @@ class Ide:
             async with self._one_search:
                 session.process = await asyncio.to_thread(self._find_process, port)
             if session.process is not None and session.stream is not None:
-                self._report_sessions()
+                self.report_sessions()
 
-    def end_session(self, session_id: str) -> bool:
+    def end_session(
+        self, session_id: str, reason: CloseReason = "disconnected"
+    ) -> bool:
         """Forget the session SESSION_ID; return whether there was one."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return False
+        logger.info("Session %s ended: %s", session.short_id, reason)
         _cancel(session.review_timer, session.session_timer)
-        self._dismiss_all(session)
+        session.end_watch()
+        self._abandon(session, reason)
         if session.stream is not None:
             session.stream.end()
             session.stream = None
-        self._report_sessions()
+        self.report_sessions()
         return True
 
     @contextmanager
@@ -141,9 +149,10 @@ class Ide:
         if former is not None:
             former.end()
         _cancel(session.review_timer, session.session_timer)
+        session.end_watch()
         if self._is_stopping or self._is_ending:
             session.stream.end()
-        self._report_sessions()
+        self.report_sessions()
         return session.stream
 
     def close_stream(self, session: Session, stream: Stream) -> None:
@@ -153,15 +162,17 @@ class Ide:
             return
         session.stream = None
         stream.end()
+        # Else one that was killed keeps its reviews for the grace time.
+        session.watch_process(partial(self.end_session, session.id, "exited"))
         self._start_review_timer(session)
         self._start_session_timer(session)
-        self._report_sessions()
+        self.report_sessions()
 
     def _start_review_timer(self, session: Session) -> None:
         _cancel(session.review_timer)
         loop = asyncio.get_running_loop()
         session.review_timer = loop.call_later(
-            self._config.review_grace, self._dismiss_all, session
+            self._config.review_grace, self._abandon, session, "disconnected"
         )
 
     def _start_session_timer(self, session: Session) -> None:
@@ -172,7 +183,8 @@ class Ide:
                 self._config.session_grace, self.end_session, session.id
             )
 
-    def _report_sessions(self) -> None:
+    def report_sessions(self) -> None:
+        """Tell Emacs which sessions are connected."""
         if self._is_ending:
             # Emacs would answer on a connection that is closed by then.
             return
@@ -336,10 +348,13 @@ class Ide:
         until = session.interrupted.pop(path, 0.0)
         return asyncio.get_running_loop().time() < until
 
-    def _dismiss_all(self, session: Session) -> None:
+    def _abandon(self, session: Session, reason: CloseReason) -> None:
+        """Dismiss what `session` has open, and what it would write too late."""
         for diff in list(session.diffs.values()):
             self._take_out(session, diff)
-            self._dismiss(diff, "lost")
+            self._dismiss(diff, reason)
+        for diff_id in session.withdraw_accepted():
+            self._emacs.outcome_undelivered(diff_id)
 
     def _dismiss(self, diff: Diff, reason: CloseReason) -> None:
         task = asyncio.get_running_loop().create_task(

@@ -100,35 +100,47 @@ def lives(pid: int) -> bool:
         return False
 
 
-def watch_process(pid: int, gone: Callable[[], None]) -> None:
-    """Have the running event loop call GONE when the process PID has ended.
+class ProcessWatch:
+    """Calls `gone` in the running event loop once the process `pid` has ended."""
 
-    One that is not there now belongs to another machine or container.
-    """
-    if not lives(pid):
-        logger.info("The process %d of Emacs cannot be seen from here", pid)
-        return
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            _watch_by_descriptor(os.pidfd_open(pid), gone)
-            return
-    _poll(psutil.Process(pid), gone)
+    def __init__(self, pid: int, gone: Callable[[], object]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._gone = gone
+        self._descriptor: int | None = None
+        self._timer: asyncio.Handle | None = None
+        if sys.platform == "linux":
+            with suppress(OSError, AttributeError):
+                self._descriptor = os.pidfd_open(pid)
+                self._loop.add_reader(self._descriptor, self._ended)
+                return
+        try:
+            self._poll(psutil.Process(pid))
+        except psutil.NoSuchProcess:
+            self._timer = self._loop.call_soon(self._ended)
+
+    def close(self) -> None:
+        """End the watch."""
+        if self._descriptor is not None:
+            self._loop.remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _poll(self, process: psutil.Process) -> None:
+        if _runs(process):
+            self._timer = self._loop.call_later(_POLL_INTERVAL, self._poll, process)
+        else:
+            self._ended()
+
+    def _ended(self) -> None:
+        self.close()
+        self._gone()
 
 
-def _watch_by_descriptor(descriptor: int, gone: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-
-    def ended() -> None:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-        gone()
-
-    loop.add_reader(descriptor, ended)
-
-
-def _poll(process: psutil.Process, gone: Callable[[], None]) -> None:
-    if process.is_running():
-        loop = asyncio.get_running_loop()
-        loop.call_later(_POLL_INTERVAL, _poll, process, gone)
-    else:
-        gone()
+def _runs(process: psutil.Process) -> bool:
+    try:
+        # Its parent may take its time to reap it.
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

@@ -21,7 +21,7 @@ from .discovery import Discovery
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import DiscoveryError, StartError
 from .ide import Ide
-from .processes import process_of, watch_process
+from .processes import ProcessWatch, lives, process_of
 from .session import next_tick
 from .types import Diff, IdeContext
 
@@ -86,7 +86,10 @@ class Server:
         _on_signals(self.interrupt)
         watch_stdin(self.stop)
         # Another process may have inherited stdin and hold it open.
-        watch_process(self._config.emacs_pid, self.stop)
+        if lives(self._config.emacs_pid):
+            ProcessWatch(self._config.emacs_pid, self.stop)
+        else:
+            logger.info("Emacs runs on another machine or in another container")
         self._emacs.listen()
         folder.sweep()
         discovery.sweep(self._tmpdir)
@@ -99,6 +102,10 @@ class Server:
             self._port,
             self._emacs.port,
         )
+        if self._config.port:
+            asyncio.get_running_loop().call_later(
+                self._config.return_limit, self._ide.report_sessions
+            )
         stop_http = asyncio.Event()
         serving = asyncio.create_task(self._serve(stop_http))
         stopping = asyncio.create_task(self._stop.wait())

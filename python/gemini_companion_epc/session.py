@@ -11,12 +11,22 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import NamedTuple
 
-from .types import Diff, Notification, Outcome, Process, SessionFacts, fault
+from .processes import ProcessWatch
+from .types import Accepted, Diff, Notification, Outcome, Process, SessionFacts, fault
 
 logger = logging.getLogger(__name__)
 
 COMMENT = b": \r\n\r\n"
+
+
+class QueuedOutcome(NamedTuple):
+    """An outcome that waits for a stream; the diff is 0 for one without a review."""
+
+    diff_id: int
+    is_accepted: bool
+    event: bytes
 
 
 class Session:
@@ -29,11 +39,12 @@ class Session:
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
+        self._watch: ProcessWatch | None = None
         self.diffs: dict[str, Diff] = {}
         self.interrupted: dict[str, float] = {}
         self.settled: dict[str, float] = {}
         self.context: bytes | None = None
-        self.outcomes: deque[tuple[int, bytes]] = deque()
+        self.outcomes: deque[QueuedOutcome] = deque()
         self.flushed = asyncio.Event()
         self.flushed.set()
         self.stream: Stream | None = None
@@ -57,6 +68,18 @@ class Session:
             await asyncio.wait([self.search], timeout=limit)
         return self.process
 
+    def watch_process(self, exited: Callable[[], object]) -> None:
+        """Call `exited` once the CLI's process, if it is known, has ended."""
+        self.end_watch()
+        if self.process is not None:
+            self._watch = ProcessWatch(self.process.pid, exited)
+
+    def end_watch(self) -> None:
+        """Stop watching the CLI's process."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
     def show(self, context: bytes) -> None:
         """Make CONTEXT, and no older one, what the client is to know."""
         self.context = context
@@ -66,22 +89,31 @@ class Session:
         """Queue OUTCOME, of the diff DIFF_ID, until it is written to a stream."""
         event = encode_event(outcome.notification())
         if event is not None:
-            self.outcomes.append((diff_id, event))
+            is_accepted = isinstance(outcome, Accepted)
+            self.outcomes.append(QueuedOutcome(diff_id, is_accepted, event))
             self.flushed.clear()
             self._wake()
 
     def withdraw(self, diff_id: int) -> None:
         """Tell no outcome of the diff DIFF_ID that has not been written by now."""
-        left = [outcome for outcome in self.outcomes if outcome[0] != diff_id]
-        self.outcomes = deque(left)
-        if not left:
+        self._keep([one for one in self.outcomes if one.diff_id != diff_id])
+
+    def withdraw_accepted(self) -> list[int]:
+        """Withdraw what was accepted and not written; return the diffs."""
+        accepted = [one.diff_id for one in self.outcomes if one.is_accepted]
+        self._keep([one for one in self.outcomes if not one.is_accepted])
+        return accepted
+
+    def _keep(self, outcomes: list[QueuedOutcome]) -> None:
+        self.outcomes = deque(outcomes)
+        if not outcomes:
             self.flushed.set()
 
     def left(self) -> None:
         """Forget the first outcome, which has left, and say so."""
-        diff_id, _ = self.outcomes.popleft()
-        if diff_id:
-            self._told(diff_id)
+        outcome = self.outcomes.popleft()
+        if outcome.diff_id:
+            self._told(outcome.diff_id)
         if not self.outcomes:
             self.flushed.set()
 
@@ -132,7 +164,7 @@ class Stream:
         session = self._session
         if session.stream is not self:
             return
-        if session.outcomes and session.outcomes[0][1] is event:
+        if session.outcomes and session.outcomes[0].event is event:
             session.left()
         elif event is not COMMENT:
             self._context = event
@@ -151,10 +183,10 @@ class Stream:
         if session.stream is not self:
             return None
         if session.outcomes and self._context is not None:
-            return session.outcomes[0][1]
+            return session.outcomes[0].event
         if session.context is not None and session.context != self._context:
             return session.context
-        return session.outcomes[0][1] if session.outcomes else None
+        return session.outcomes[0].event if session.outcomes else None
 
 
 def next_tick(now: float, interval: float) -> float:

@@ -96,6 +96,7 @@ class StubEmacs:
         self.closed: list[tuple[int, CloseReason]] = []
         self.sessions: list[list[str]] = []
         self.told: list[int] = []
+        self.undelivered: list[int] = []
         self.texts: dict[int, str | None] = {}
         self.is_gone = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
@@ -117,6 +118,9 @@ class StubEmacs:
 
     def outcome_told(self, diff_id: int) -> None:
         self._note(self.told, diff_id)
+
+    def outcome_undelivered(self, diff_id: int) -> None:
+        self._note(self.undelivered, diff_id)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
         """Wait until CONDITION holds."""

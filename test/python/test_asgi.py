@@ -399,7 +399,7 @@ def test_delete_ends_the_session(alone: Alone, cli_of: CliOf) -> None:
     cli.open_diff("/a", "x")
     assert cli.request("DELETE")[0] == 200
     assert events.end()
-    alone.emacs.until(lambda emacs: emacs.closed == [(1, "lost")])
+    alone.emacs.until(lambda emacs: emacs.closed == [(1, "disconnected")])
     assert cli.request("DELETE")[0] == 404
 
 
@@ -441,7 +441,7 @@ def test_a_dead_client_takes_its_diffs_along(
     events = cli.connect()
     cli.open_diff("/a", "x")
     events.close()
-    alone.emacs.until(lambda emacs: emacs.closed == [(1, "lost")])
+    alone.emacs.until(lambda emacs: emacs.closed == [(1, "disconnected")])
     assert alone.emacs.sessions[-1] == []
 
 

@@ -297,10 +297,42 @@ def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time() -> None:
         assert not room.emacs.closed
         room.ide.close_stream(session, again)
         await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(1, "lost")]
+        assert room.emacs.closed == [(1, "disconnected")]
         room.ide.accept(1, "late")
         last = room.ide.open_stream(session)
         assert await last.next(0.01) == COMMENT
+
+    _run(scene, review_grace=0.05)
+
+
+def test_what_is_accepted_after_the_grace_time_is_not_written_later() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        for path in ("/a", "/b"):
+            room.ide.open_diff(session, path, "x")
+        room.ide.close_stream(session, stream)
+        room.ide.accept(1, "edited")
+        room.ide.reject(2)
+        await _until(lambda: room.emacs.undelivered)
+        assert room.emacs.undelivered == [1]
+        again = room.ide.open_stream(session)
+        assert await _take(again) == _rejected("/b")
+        assert await again.next(0.01) == COMMENT
+        assert room.emacs.told == [2]
+
+    _run(scene, review_grace=0.05)
+
+
+def test_what_is_accepted_in_the_grace_time_is_delivered() -> None:
+    async def scene(room: Room) -> None:
+        session, stream = room.session()
+        room.ide.open_diff(session, "/a", "x")
+        room.ide.close_stream(session, stream)
+        room.ide.accept(1, "edited")
+        again = room.ide.open_stream(session)
+        assert await _take(again) == _accepted("/a", "edited")
+        await asyncio.sleep(0.1)
+        assert room.emacs.undelivered == []
 
     _run(scene, review_grace=0.05)
 
@@ -341,7 +373,7 @@ def test_an_adopted_diff_whose_session_stays_away_is_dismissed() -> None:
     async def scene(room: Room) -> None:
         room.ide.adopt(_adopted(7))
         await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(7, "lost")]
+        assert room.emacs.closed == [(7, "disconnected")]
 
     _run(scene, review_grace=0.01)
 

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from conftest import Alone
 from gemini_companion_epc import processes
-from gemini_companion_epc.processes import is_acp, process_of, watch_process
+from gemini_companion_epc.processes import ProcessWatch, is_acp, process_of
 from gemini_companion_epc.types import Process
 
 BOUND = 120.0
@@ -137,11 +138,62 @@ def test_the_end_of_a_process_is_noticed(
 
     async def scene() -> None:
         gone = asyncio.Event()
-        watch_process(living.pid, gone.set)
+        closed = asyncio.Event()
+        ProcessWatch(living.pid, gone.set)
+        ProcessWatch(living.pid, closed.set).close()
         await asyncio.sleep(0.05)
         assert not gone.is_set()
         living.kill()
         living.wait()
         await asyncio.wait_for(gone.wait(), BOUND)
+        ProcessWatch(living.pid, gone.clear)
+        await asyncio.sleep(0.05)
+        assert not gone.is_set()
+        assert not closed.is_set()
 
     asyncio.run(scene())
+
+
+CLIENT_THAT_PROPOSES = """
+import sys
+from fake_cli import FakeCli
+cli = FakeCli(int(sys.argv[1]), sys.argv[2])
+cli.connect()
+cli.ask("tools/list", {})
+cli.open_diff("/a", "x")
+print("proposed", flush=True)
+input()
+"""
+
+
+@pytest.mark.parametrize("has_descriptors", [True, False])
+def test_a_cli_that_is_killed_takes_its_reviews_along(
+    serve_alone: Callable[..., Alone],
+    monkeypatch: pytest.MonkeyPatch,
+    has_descriptors: bool,
+) -> None:
+    if not has_descriptors:
+        monkeypatch.delattr(os, "pidfd_open", raising=False)
+        monkeypatch.setattr(processes, "_POLL_INTERVAL", 0.01)
+    alone = serve_alone(finds_processes=True, review_grace=BOUND, list_limit=BOUND)
+    with subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            CLIENT_THAT_PROPOSES,
+            str(alone.port),
+            alone.token,
+            "/a",
+        ],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        stdin=PIPE,
+        stdout=PIPE,
+    ) as cli:
+        assert cli.stdout is not None
+        assert cli.stdout.readline() == b"proposed\n"
+        assert alone.emacs.facts.process is not None
+        killed = time.monotonic()
+        cli.kill()
+        # Its parent has not seen its end yet.
+        alone.emacs.until(lambda emacs: emacs.closed == [(1, "exited")])
+        assert time.monotonic() - killed < 2

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A CLI that goes away while its review is open."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.emacs import Emacs, Reviews
+from harness.gemini import Gemini
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+
+SHOWN = """
+(seq-find (lambda (diff) (eq 'shown (gemini-companion-diff-state diff)))
+          (gemini-companion-diffs))
+"""
+LAST_MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
+
+
+def pid_of_shown(emacs: Emacs) -> int:
+    """Return the process of the CLI whose review is shown."""
+    session = f"(gemini-companion-diff-session {SHOWN})"
+    return int(emacs.eval(f"(plist-get {session} :pid)"))
+
+
+def pair_inside(world: World, file: Path) -> tuple[Emacs, Reviews, Gemini]:
+    """Start an Emacs that visits FILE, and a CLI in it.
+
+    One that is stopped in tmux is continued by tmux.
+    """
+    emacs = world.emacs(file)
+    return emacs, Reviews(emacs), world.gemini_inside(emacs, "(term %s)", "*terminal*")
+
+
+@contextmanager
+def disconnected(emacs: Emacs) -> Iterator[None]:
+    """Stop the CLI whose review is shown, and have its event stream end."""
+    pid = pid_of_shown(emacs)
+    os.kill(pid, signal.SIGSTOP)
+    emacs.eval("(gemini-companion-restart)")
+    emacs.holds("(null (gemini-companion-sessions))", "no CLI is connected", 60)
+    yield
+    os.kill(pid, signal.SIGCONT)
+
+
+def test_review_of_a_killed_cli_makes_way_for_the_next_one(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, first = world.pair(file)
+    second = world.gemini("second")
+    reviews.proposed(first, file, write_file(file, "from the first\n"))
+    reviews.edit("from", "edited, from")
+    second.model.script(write_file(file, "from the second\n"), say("all done"))
+    pid = pid_of_shown(emacs)
+
+    killed = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    reviews.wait_until(0)
+    assert time.monotonic() - killed < 2
+    second.ask()
+    reviews.shown("a.txt")
+    assert reviews.proposal() == "from the second\n"
+    reviews.accept()
+    second.wait_for("all done", 60)
+
+    assert file.read_text() == "from the second\n"
+    told = f"Gemini CLI project ({pid}) exited; review closed, a.txt not written"
+    assert told in emacs.value(LAST_MESSAGES)
+    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
+    emacs.terminal.wait_for("edited, from the first", 60)
+
+
+def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = pair_inside(world, file)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+
+    with disconnected(emacs):
+        reviews.edit("uno", "edited")
+        reviews.accept()
+        emacs.terminal.wait_for("a.txt was not written", 60)
+    # Its question is still there, and Emacs has forgotten it.
+    cli.answer("Allow once")
+    cli.wait_for("all done", 60)
+
+    assert file.read_text() == "uno\n"
+    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
+    emacs.terminal.wait_for("edited", 60)
