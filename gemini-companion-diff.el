@@ -115,6 +115,7 @@ may edit.  STATE is `pending', `shown', `accepted', `rejected' or
   (main nil :documentation "The buffer of its view to go to, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
+  (remarks nil :documentation "What is unusual about its file, strings.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
   (offered nil :documentation "Non-nil once it was offered to be taken.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))

@@ -126,9 +126,7 @@ signal its error."
                          ediff-number-of-differences)))))
     (with-current-buffer original
       (setq header-line-format
-            (gemini-companion-look-header
-             (gemini-companion-look-subject gemini-companion-diff-here
-                                            gemini-companion-look-remarks))))
+            (gemini-companion-look-header gemini-companion-look-subject)))
     (with-current-buffer proposal
       (setq header-line-format
             (gemini-companion-look-header

@@ -32,10 +32,6 @@
 (require 'gemini-companion-text)
 (require 'seq)
 
-(defvar-local gemini-companion-look-remarks nil
-  "What a person should know of the original in this buffer, strings.")
-(put 'gemini-companion-look-remarks 'permanent-local t)
-
 (defvar-local gemini-companion-look-file nil
   "The file that holds the text of this buffer, to the byte, or nil.")
 (put 'gemini-companion-look-file 'permanent-local t)
@@ -56,7 +52,7 @@ it; of a new file it is empty."
       (setq default-directory directory)
       (buffer-disable-undo)
       (condition-case problem
-          (setq gemini-companion-look-remarks
+          (setf (gemini-companion-diff-remarks diff)
                 (if (file-exists-p file)
                     (gemini-companion-look--read file)
                   '("new file")))
@@ -146,10 +142,18 @@ A person of Evil has its keys there, too."
 ;;;; Header line
 
 (defun gemini-companion-look-header (&rest parts)
-  "Return a header line of PARTS, strings or nil, two blanks between them."
-  (list " " (replace-regexp-in-string "%" "%%"
-                                      (string-join (delq nil parts) "  ")
-                                      t t)))
+  "Return a header line of PARTS, two blanks before each.
+A part is a string, an `:eval' form, or nil."
+  (cons " " (cdr (seq-mapcat (lambda (part)
+                               (list "  " (if (stringp part)
+                                              (gemini-companion-look--verbatim
+                                               part)
+                                            part)))
+                             (delq nil parts)))))
+
+(defun gemini-companion-look--verbatim (text)
+  "Return TEXT with percent signs doubled, for a header line."
+  (replace-regexp-in-string "%" "%%" text t t))
 
 (defun gemini-companion-look-keys (&rest commands)
   "Return what the keys in the current buffer do, as a line of text.
@@ -168,16 +172,23 @@ TOTAL is a function that returns how many there are."
     (propertize (format "%d of %d hunks dropped" count (funcall total))
                 'face 'warning)))
 
-(defun gemini-companion-look-subject (diff remarks)
-  "Return what DIFF is about: its file, REMARKS, and which CLI proposes it."
-  (string-join
-   (append (list (propertize (gemini-companion-diff-name diff)
-                             'face 'bold))
-           (mapcar (lambda (remark) (propertize remark 'face 'warning))
-                   remarks)
-           (list (gemini-companion-session-name
-                  (gemini-companion-diff-session diff))))
-   ", "))
+(defconst gemini-companion-look-subject
+  '(:eval (gemini-companion-look--subject gemini-companion-diff-here))
+  "Part of a header line: what the review of its buffer is about.")
+
+(defun gemini-companion-look--subject (diff)
+  "Return what DIFF is about: its file, remarks, and which CLI proposes it."
+  (let ((session (gemini-companion-diff-session diff)))
+    (gemini-companion-look--verbatim
+     (string-join
+      (append (list (propertize (gemini-companion-diff-name diff) 'face 'bold))
+              (mapcar (lambda (remark) (propertize remark 'face 'warning))
+                      (append (gemini-companion-diff-remarks diff)
+                              (unless (gemini-companion-session-connected-p
+                                       session)
+                                '("not connected"))))
+              (list (gemini-companion-session-name session)))
+      ", "))))
 
 (provide 'gemini-companion-look)
 ;;; gemini-companion-look.el ends here

@@ -81,6 +81,12 @@ new one; it counts once."
               (equal (or (plist-get a :pid) (plist-get a :id))
                      (or (plist-get b :pid) (plist-get b :id))))))
 
+(defun gemini-companion-session-connected-p (session)
+  "Return non-nil if SESSION is connected at the moment."
+  (seq-find (lambda (other)
+              (gemini-companion-session--same-id-p other session))
+            gemini-companion-session--all))
+
 (defun gemini-companion-session-same-p (a b)
   "Return non-nil if A and B are sessions of one Gemini CLI."
   (or (equal (plist-get a :id) (plist-get b :id))

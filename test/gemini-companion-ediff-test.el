@@ -75,10 +75,8 @@
       (should (equal "one\ntwo\n" (gemini-companion-test-text
                                    "*gemini original: a*")))
       (should (string-match-p "unsaved changes here"
-                              (format "%s" (buffer-local-value
-                                            'header-line-format
-                                            (get-buffer
-                                             "*gemini original: a*")))))
+                              (gemini-companion-test-header
+                               "*gemini original: a*")))
       (should-not (overlays-in (point-min) (point-max))))))
 
 (ert-deftest gemini-companion-ediff-replaces-what-is-not-utf-8 ()
@@ -92,9 +90,11 @@
       (gemini-companion-test-show "a" "new\n")
       (with-current-buffer "*gemini original: a*"
         (should (equal text (buffer-string)))
-        (should (equal remark (car gemini-companion-look-remarks)))
+        (should (equal remark (car (gemini-companion-diff-remarks
+                                    gemini-companion-diff-here))))
         (when remark
-          (should (string-match-p remark (cadr header-line-format))))))))
+          (should (string-match-p remark (gemini-companion-test-header
+                                          (current-buffer)))))))))
 
 (ert-deftest gemini-companion-ediff-shows-a-new-file-and-creates-nothing ()
   (gemini-companion-test-with-reviews '()
@@ -264,9 +264,8 @@
                      (gemini-companion-diff-proposal-text diff)))
       (should (string-match-p
                "1 of 2 hunks dropped"
-               (format "%s" (buffer-local-value
-                             'header-line-format
-                             (gemini-companion-diff-main diff))))))))
+               (gemini-companion-test-header
+                (gemini-companion-diff-main diff)))))))
 
 (ert-deftest gemini-companion-ediff-of-what-is-no-file-leaves-nothing ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

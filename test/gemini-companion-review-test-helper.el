@@ -64,6 +64,13 @@ at once."
       (eq 'shown (gemini-companion-diff-state diff)))
     diff))
 
+(defun gemini-companion-test-header (buffer)
+  "Return the header line of BUFFER, a buffer or a name, as a text."
+  (with-current-buffer buffer
+    (mapconcat (lambda (part)
+                 (if (stringp part) part (eval (cadr part) t)))
+               header-line-format "")))
+
 (defun gemini-companion-test-layout ()
   "Return all about the windows of the frame, as a string."
   (format "%S" (window-state-get (frame-root-window))))

@@ -28,7 +28,8 @@
         (should (looking-at-p "@@"))
         (should buffer-read-only)
         (should (string-match-p "it's 100%% \u00fc"
-                                (cadr header-line-format)))))))
+                                (gemini-companion-test-header
+                                 (current-buffer))))))))
 
 (ert-deftest gemini-companion-unified-leaves-windows-and-buffers-as-they-were ()
   (gemini-companion-unified-test-with '(("a" "old\n") ("b" "b\n"))
@@ -211,7 +212,8 @@
       (should-not (directory-files temporary-file-directory nil "gemini"))
       (gemini-companion-test-show "a" "new\n")
       (with-current-buffer (window-buffer)
-        (should (string-match-p "comparing" (cadr header-line-format)))
+        (should (string-match-p "comparing" (gemini-companion-test-header
+                                             (current-buffer))))
         (write-region "go\n" nil (expand-file-name "go" folder) 'append 'silent)
         (gemini-companion-test-eventually
           (string-match-p "^\\+new" (buffer-string))))

@@ -52,10 +52,8 @@
 
 (defun gemini-companion-view-test-count ()
   "Return the count of dropped hunks in the current header line."
-  (let ((text (format "%s" (buffer-local-value
-                            'header-line-format
-                            (gemini-companion-diff-main
-                             (car (gemini-companion-diffs)))))))
+  (let ((text (gemini-companion-test-header
+               (gemini-companion-diff-main (car (gemini-companion-diffs))))))
     (and (string-match "[0-9]+ of [0-9]+ hunks dropped" text)
          (match-string 0 text))))
 
@@ -294,9 +292,8 @@
             (gemini-companion-test-with-reviews '(("a" "1\n"))
               (let* ((gemini-companion-review-view view)
                      (diff (gemini-companion-test-show "a" "2\n"))
-                     (header (cadr (buffer-local-value
-                                    'header-line-format
-                                    (gemini-companion-diff-main diff)))))
+                     (header (gemini-companion-test-header
+                              (gemini-companion-diff-main diff))))
                 (should (string-match-p "C-c C-c accept  <f8> reject"
                                         header))))))
       (define-key map (kbd "<f8>") nil)

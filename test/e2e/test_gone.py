@@ -75,6 +75,22 @@ def test_review_of_a_killed_cli_makes_way_for_the_next_one(
     emacs.terminal.wait_for("edited, from the first", 60)
 
 
+def test_review_of_a_cli_that_comes_back_says_that_it_was_away(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = pair_inside(world, file)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+
+    with disconnected(emacs):
+        emacs.terminal.wait_for("a.txt, not connected", 60)
+        reviews.accept()
+    cli.wait_for("all done", 60)
+
+    assert file.read_text() == "uno\n"
+    assert "not written" not in emacs.value(LAST_MESSAGES)
+
+
 def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
     world: World, scratch: Scratch
 ) -> None:
