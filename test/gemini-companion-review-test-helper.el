@@ -75,11 +75,5 @@ at once."
   "Return all about the windows of the frame, as a string."
   (format "%S" (window-state-get (frame-root-window))))
 
-(defun gemini-companion-test-file-text (file)
-  "Return the text of FILE."
-  (with-temp-buffer
-    (insert-file-contents file)
-    (buffer-string)))
-
 (provide 'gemini-companion-review-test-helper)
 ;;; gemini-companion-review-test-helper.el ends here

@@ -70,6 +70,12 @@ Return what it returned last."
   (with-current-buffer name
     (buffer-substring-no-properties (point-min) (point-max))))
 
+(defun gemini-companion-test-file-text (file)
+  "Return the text of FILE."
+  (with-temp-buffer
+    (insert-file-contents file)
+    (buffer-string)))
+
 (defmacro gemini-companion-test-with-folder (files &rest body)
   "Run BODY in a new folder with FILES, a list of (NAME TEXT).
 Kill the buffers that visit a file in it afterwards."

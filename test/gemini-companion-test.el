@@ -10,47 +10,9 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-test-helper)
+(require 'gemini-companion-server-test-helper)
 
 (defvar epc:live-connections)
-
-(defun gemini-companion-test-command ()
-  "Return the command of the server: with $GC_PYTHON if that is set."
-  (when-let* ((python (getenv "GC_PYTHON")))
-    (list (expand-file-name python) "-m" "gemini_companion_epc")))
-
-(defmacro gemini-companion-test-with-mode (files &rest body)
-  "Run BODY with the mode on and ready, in a folder with FILES.
-Temporary files are in a folder of their own, `temporary'."
-  (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
-     (let* ((temporary (file-name-as-directory
-                        (make-temp-file "gemini-companion-tmp" t)))
-            (process-environment (cons (concat "TMPDIR=" temporary)
-                                       process-environment))
-            (gemini-companion-server-command (gemini-companion-test-command)))
-       (unwind-protect
-           (progn
-             (gemini-companion-mode 1)
-             (gemini-companion-test-eventually
-               (gemini-companion-server-ready-p))
-             ,@body)
-         (gemini-companion-mode -1)
-         (gemini-companion-test-eventually
-           (not (gemini-companion-test-processes)))
-         (delete-directory temporary t)))))
-
-(defun gemini-companion-test-processes ()
-  "Return the processes of the mode."
-  (seq-filter (lambda (process)
-                (string-match-p "gemini-companion\\|epc" (process-name process)))
-              (process-list)))
-
-(defun gemini-companion-test-file-text (file)
-  "Return the text of FILE."
-  (with-temp-buffer
-    (insert-file-contents file)
-    (buffer-string)))
 
 (defun gemini-companion-test-discovery ()
   "Return the content of the discovery file, an alist."
@@ -142,7 +104,8 @@ Temporary files are in a folder of their own, `temporary'."
       (should (eq info (gemini-companion-server-info))))))
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing ()
-  (let ((gemini-companion-server-command (gemini-companion-test-command)))
+  (let ((gemini-companion-server-command
+         (list (gemini-companion-test-python) "-m" "gemini_companion_epc")))
     (gemini-companion-mode 1)
     (gemini-companion-mode -1)
     (gemini-companion-test-eventually (not (gemini-companion-test-processes)))
@@ -187,17 +150,8 @@ Temporary files are in a folder of their own, `temporary'."
   (let ((gemini-companion-server-version "0.0.0"))
     (should (string-match-p
              "0\\.0\\.0"
-             (apply #'gemini-companion-test-failure
-                    (or (gemini-companion-test-command)
-                        (list (gemini-companion-install-python)
-                              "-m" "gemini_companion_epc")))))))
-
-(defun gemini-companion-test-kill-server ()
-  "Kill the server and wait until Emacs knows."
-  (let ((link gemini-companion-server--link))
-    (signal-process (gemini-companion-link-process link) 'SIGKILL)
-    (gemini-companion-test-eventually
-      (not (eq link gemini-companion-server--link)))))
+             (gemini-companion-test-failure (gemini-companion-test-python)
+                                            "-m" "gemini_companion_epc")))))
 
 (ert-deftest gemini-companion-mode-starts-a-killed-server-again ()
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -213,13 +167,14 @@ Temporary files are in a folder of their own, `temporary'."
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (plist-get (gemini-companion-server-info) :discovery))
           told)
-      (setq gemini-companion-server--delays-left '(0)
-            gemini-companion-server-command
+      (setq gemini-companion-server-command
             '("sh" "-c" "echo gone for good >&2"))
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type message &rest _) (setq told message))))
         (gemini-companion-test-kill-server)
-        (gemini-companion-test-eventually told))
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          told))
       (should (string-match-p "gone for good" told))
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
@@ -229,40 +184,51 @@ Temporary files are in a folder of their own, `temporary'."
   (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
           (gemini-companion-shared)))
 
-(defun gemini-companion-test-context-sent-p ()
-  "Return non-nil if a context was sent in this session of the mode."
-  (assq 'context-update gemini-companion-sharing--told))
+(defun gemini-companion-test-events ()
+  "Return the events since Emacs and its server said hello, as text."
+  (gemini-companion-events-buffer)
+  (with-current-buffer "*gemini-companion events*"
+    (goto-char (point-max))
+    (search-backward " -> hello")
+    (prog1 (buffer-substring-no-properties (point) (point-max))
+      (kill-buffer))))
+
+(defun gemini-companion-test-help ()
+  "Return the help for the mouse over the mode line."
+  (let ((help (plist-get (cddr (gemini-companion-lighter)) 'help-echo)))
+    (if (functionp help) (funcall help) help)))
 
 (ert-deftest gemini-companion-context-is-told-to-connected-clis-only ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (save-window-excursion
       (find-file "a")
-      (gemini-companion-test-eventually
-        (not gemini-companion-context--timer))
-      (should-not (gemini-companion-test-context-sent-p))
-      (gemini-companion--sessions-update '((:id "x")))
-      (should (equal '("a") (gemini-companion-test-shared-names)))
-      (find-file "b")
-      (gemini-companion-test-eventually
-        (equal '("b" "a") (gemini-companion-test-shared-names)))
-      (gemini-companion--sessions-update nil)
+      (gemini-companion-test-eventually (gemini-companion-idle-p))
+      (should-not (string-search "context-update"
+                                 (gemini-companion-test-events)))
+      (let ((client (gemini-companion-test-connect)))
+        (should (equal '("a") (gemini-companion-test-shared-names)))
+        (find-file "b")
+        (gemini-companion-test-eventually
+          (equal '("b" "a") (gemini-companion-test-shared-names)))
+        (gemini-companion-test-disconnect client))
       (should-not (gemini-companion-shared))
-      (should-not (cdr (gemini-companion-test-context-sent-p))))))
+      (should (string-suffix-p " -> context-update\n  nil\n"
+                               (gemini-companion-test-events))))))
 
 (ert-deftest gemini-companion-pause-holds-until-it-is-ended ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (save-window-excursion
       (find-file "a")
-      (gemini-companion--sessions-update '((:id "x")))
+      (gemini-companion-test-connect)
       (let ((inhibit-message t))
         (gemini-companion-pause)
         (unwind-protect
             (progn
               (should-not (gemini-companion-shared))
               (insert "more")
-              (gemini-companion-context--changed)
-              (gemini-companion-test-eventually
-                (not gemini-companion-context--timer))
+              (run-hooks 'post-command-hook)
+              (should-not (gemini-companion-idle-p))
+              (gemini-companion-test-eventually (gemini-companion-idle-p))
               (should-not (gemini-companion-shared)))
           (gemini-companion-pause)))
       (should (equal '("a") (gemini-companion-test-shared-names))))))
@@ -272,15 +238,15 @@ Temporary files are in a folder of their own, `temporary'."
     (save-window-excursion
       (find-file "b")
       (find-file "a")
-      (gemini-companion--sessions-update '((:id "x")))
+      (gemini-companion-test-connect)
       (should-not (string-search "hidden" (gemini-companion-lighter-text)))
       (should (string-search "Shared: a, one open file"
-                             (gemini-companion-lighter--help)))
+                             (gemini-companion-test-help)))
       (find-file ".env")
       (gemini-companion-test-eventually
         (string-search "hidden" (gemini-companion-lighter-text)))
       (should (string-search "Shared: no active file, 2 open files"
-                             (gemini-companion-lighter--help)))
+                             (gemini-companion-test-help)))
       (with-current-buffer "a"
         (should-not (string-search "hidden" (gemini-companion-lighter-text)))))))
 
@@ -300,15 +266,14 @@ Temporary files are in a folder of their own, `temporary'."
     (save-window-excursion
       (find-file "b")
       (find-file "a")
-      (gemini-companion--sessions-update '((:id "x")))
-      (gemini-companion-test-eventually (not gemini-companion-context--timer))
+      (gemini-companion-test-connect)
+      (gemini-companion-test-eventually (gemini-companion-idle-p))
       (should (equal '("a" "b") (gemini-companion-test-shared-names)))
       (let ((gemini-companion-excluded '("/a\\'" prog-mode)))
         (gemini-companion-test-eventually
           (equal '("b") (gemini-companion-test-shared-names)))
         (find-file "b")
-        (gemini-companion-test-eventually
-          (not gemini-companion-context--timer))
+        (gemini-companion-test-eventually (gemini-companion-idle-p))
         (emacs-lisp-mode)
         (gemini-companion-test-eventually
           (not (gemini-companion-test-shared-names)))))
@@ -317,13 +282,16 @@ Temporary files are in a folder of their own, `temporary'."
 
 (ert-deftest gemini-companion-errors-of-ours-stop-no-other-function ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let* ((called nil)
-           (find-file-hook (append find-file-hook
-                                   (list (lambda () (setq called t))))))
-      (cl-letf (((symbol-function 'gemini-companion-privacy-note)
-                 (lambda () (error "Of ours"))))
-        (find-file-noselect "a"))
-      (should called))))
+    (with-current-buffer (find-file-noselect "a")
+      (let* ((called nil)
+             (find-file-hook
+              (append (alist-get 'find-file-hook (gemini-companion-test-hooks))
+                      (list (lambda () (setq called t)))))
+             ;; Any look at a name fails.
+             (file-name-handler-alist
+              (list (cons "" (lambda (&rest _) (error "Of ours"))))))
+        (run-hooks 'find-file-hook)
+        (should called)))))
 
 (ert-deftest gemini-companion-roots-follow-the-function-at-once ()
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -334,36 +302,31 @@ Temporary files are in a folder of their own, `temporary'."
     (should (gemini-companion-sharing-roots))))
 
 (ert-deftest gemini-companion-files-outside-all-roots-are-told-on-request ()
-  (gemini-companion-test-with-folder '(("notes" ""))
-    (make-directory "p")
-    (let ((process-environment (cons (concat "HOME=" folder)
-                                     process-environment))
-          (notes (find-file-noselect "notes"))
-          (a (find-file-noselect "p/a")))
-      (write-region "" nil "p/a" nil 'silent)
-      (unwind-protect
-          (progn
-            (gemini-companion-roots-forget)
-            (gemini-companion-sharing-roots)
-            (should (gemini-companion-sharing--name a))
-            (should-not (gemini-companion-sharing--name notes))
-            (let ((gemini-companion-share-outside-projects t))
-              (should (equal (expand-file-name "notes")
-                             (gemini-companion-sharing--name notes)))))
-        (gemini-companion-roots-forget)
-        (gemini-companion-privacy-forget)))))
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (save-window-excursion
+      (find-file "a")
+      (gemini-companion-test-connect)
+      (gemini-companion-test-with-folder '(("notes" ""))
+        (let ((process-environment (cons (concat "HOME=" folder)
+                                         process-environment)))
+          (find-file "notes")
+          (run-hooks 'post-command-hook)
+          (gemini-companion-test-eventually (gemini-companion-idle-p))
+          (should (equal '("a") (gemini-companion-test-shared-names)))
+          (let ((gemini-companion-share-outside-projects t))
+            (gemini-companion-test-eventually
+              (equal '("notes" "a") (gemini-companion-test-shared-names)))))))))
 
 (ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((info (gemini-companion-server-info))
-          (link gemini-companion-server--link)
+          (pid (gemini-companion-server-pid))
           (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
       (gemini-companion-restart)
       (should (gemini-companion-server-ready-p))
       (gemini-companion-test-eventually
-        (not (eq link gemini-companion-server--link)))
-      (gemini-companion-test-eventually
-        (eq 'ended (gemini-companion-link-state link)))
+        (not (equal pid (gemini-companion-server-pid))))
+      (gemini-companion-test-eventually (not (process-attributes pid)))
       (dolist (key '(:port :token :discovery))
         (should (equal (plist-get info key)
                        (plist-get (gemini-companion-server-info) key))))
@@ -373,20 +336,22 @@ Temporary files are in a folder of their own, `temporary'."
 (ert-deftest gemini-companion-text-that-no-message-can-hold-is-not-sent ()
   "The connection would be lost, and with it all reviews."
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((info (gemini-companion-server-info))
-          told answered)
-      (plist-put info :folder "/dev/null/none")
+    (let ((private (plist-get (gemini-companion-server-info) :folder))
+          told)
+      (delete-directory private t)
+      (write-region "" nil private nil 'silent)
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type message &rest _) (setq told message))))
         (should-not (gemini-companion-server-call
                      'diff-accepted 1 (make-string 9000000 ?x)))
-        (should (string-match-p "9 MB.*/dev/null/none.*terminal" told))
+        (should (string-match-p (concat "9 MB.*" (regexp-quote private)
+                                        ".*terminal")
+                                told))
         (should (gemini-companion-server-call
                  'diff-accepted 1 (make-string 7900000 ?x))))
-      (gemini-companion-link--request
-       gemini-companion-server--link 'roots-update (list nil)
-       (lambda (_) (setq answered t)))
-      (gemini-companion-test-eventually answered))))
+      (gemini-companion-server-post 'roots-update nil)
+      (should-not (gemini-companion-server-idle-p))
+      (gemini-companion-test-eventually (gemini-companion-server-idle-p)))))
 
 (ert-deftest gemini-companion-log-file-has-events-but-no-token ()
   (gemini-companion-test-with-folder '()
@@ -413,81 +378,81 @@ Temporary files are in a folder of their own, `temporary'."
     (gemini-companion-test-kill-server)
     (should-not (gemini-companion-server-ready-p))
     (gemini-companion-diff-accept (car (gemini-companion-diffs)))
-    (let (sent)
-      (cl-letf* ((send (symbol-function 'gemini-companion-link-call))
-                 ((symbol-function 'gemini-companion-link-call)
-                  (lambda (link method &rest args)
-                    (push (cons method args) sent)
-                    (apply send link method args))))
-        (gemini-companion-test-eventually (gemini-companion-server-ready-p)))
-      (should (equal '(adopt-diff 1 "one") (seq-take (assq 'adopt-diff sent) 3)))
-      (should (equal '(diff-accepted 1 "new") (assq 'diff-accepted sent))))))
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (let ((events (gemini-companion-test-events)))
+      (should (string-search " -> adopt-diff 1\n  1\n  \"one\"\n" events))
+      (should (string-search " -> diff-accepted 1\n  1\n  \"new\"\n" events)))))
 
 (ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((link gemini-companion-server--link)
+    (let ((pid (gemini-companion-server-pid))
           (gemini-companion-server-command '("sh" "-c" "exit 1"))
           told)
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type message &rest _) (setq told message))))
         (gemini-companion-restart)
         (gemini-companion-test-eventually told))
-      (should (eq link gemini-companion-server--link))
-      (should (gemini-companion-server-ready-p)))))
-
-(defun gemini-companion-test-unpacked (packed)
-  "Return the text that PACKED, of the wire, stands for."
-  (let ((text (gemini-companion-link--unpack packed)))
-    (prog1 (if (stringp text)
-               text
-             (with-temp-buffer
-               (funcall text)
-               (buffer-string)))
-      (gemini-companion-link--delete packed))))
+      (should (equal pid (gemini-companion-server-pid))))))
 
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
-  (gemini-companion-test-with-mode '()
-    (let ((link gemini-companion-server--link)
-          (large (make-string 300000 ?x)))
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let* ((gemini-companion-review-arrival 'notify)
+           (inhibit-message t)
+           (client (gemini-companion-test-connect))
+           (private (plist-get (gemini-companion-server-info) :folder))
+           (large (make-string 300000 ?x))
+           (file (expand-file-name "a")))
       (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"
                           (make-string 300000 ?é)
                           (concat "\uFEFFa\r\nb\r" large)
                           (concat "Content-Type: text/enriched\n\n<bold>b</bold>"
                                   large)))
-        (should (equal text (gemini-companion-test-unpacked
-                             (gemini-companion-link--pack link text)))))
-      (should-not (directory-files
-                   (plist-get (gemini-companion-server-info) :folder)
-                   nil "emacs-"))
-      (delete-directory (plist-get (gemini-companion-server-info) :folder) t)
-      (should (equal large (gemini-companion-test-unpacked
-                            (gemini-companion-link--pack link large))))
-      (should (equal 300003 (string-bytes
-                             (gemini-companion-test-unpacked
-                              (gemini-companion-link--pack
-                               link (string-to-unibyte
-                                     (concat large "\342\202\254")))))))
-      (should (equal "a\uFFFDb" (gemini-companion-link--pack
-                                 link (concat "a" (string #x3FFFE9) "b")))))))
+        (should (equal text (gemini-companion-test-through client file text)))
+        (should (equal text (gemini-companion-test-through client file "" text))))
+      (should-not (directory-files private nil "emacs-\\|python-"))
+      (delete-directory private t)
+      (should (equal large (gemini-companion-test-through client file "" large)))
+      (dolist (text (list "" large))
+        (should (equal (concat text "a\uFFFDb")
+                       (gemini-companion-test-through
+                        client file ""
+                        (concat text "a" (string #x3FFFE9) "b"))))))))
+
+(defun gemini-companion-test-through (client file text &optional edited)
+  "Have CLIENT propose TEXT for FILE, and return the proposal it gets back.
+Before that make EDITED, if non-nil, the text of the proposal."
+  (gemini-companion-test-ask client "openDiff" :filePath file :newContent text)
+  (gemini-companion-test-eventually (gemini-companion-diffs))
+  (with-current-buffer (gemini-companion-diff-proposal-buffer
+                        (car (gemini-companion-diffs)))
+    (should (equal text (buffer-string)))
+    (when edited
+      (erase-buffer)
+      (insert edited)))
+  (let* ((answer (gemini-companion-test-ask client "closeDiff" :filePath file))
+         (content (alist-get 'content (alist-get 'result answer))))
+    (alist-get 'content (json-read-from-string
+                         (alist-get 'text (aref content 0))))))
 
 (ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
-  (let ((gemini-companion-mode--desktop-restored nil)
-        (turned 0))
-    (cl-letf (((symbol-function 'gemini-companion-mode)
-               (lambda (&rest _) (setq turned (1+ turned)))))
-      (should (eq #'gemini-companion-mode--desktop-restore
-                  (alist-get 'gemini-companion-mode
-                             desktop-minor-mode-handlers)))
-      ;; While packages are lacking it would have to ask.
-      (let ((gemini-companion-server-command nil)
-            (gemini-companion-install-directory "/no/such/folder/"))
-        (cl-letf (((symbol-function 'gemini-companion-install-beside) #'ignore))
-          (gemini-companion-mode--desktop-restore nil)))
-      (should (= 0 turned))
-      (let ((gemini-companion-server-command '("true")))
-        (gemini-companion-mode--desktop-restore nil)
-        (gemini-companion-mode--desktop-restore nil))
-      (should (= 1 turned)))))
+  (should
+   (equal '(nil t nil)
+          (gemini-companion-test-fresh
+           '(require 'gemini-companion)
+           '(require 'desktop)
+           '(defun restore ()
+              (funcall (alist-get 'gemini-companion-mode
+                                  desktop-minor-mode-handlers)
+                       nil)
+              (prog1 gemini-companion-mode
+                (gemini-companion-mode -1)))
+           ;; While packages are lacking it would have to ask.
+           '(setq gemini-companion-install-directory "/no/such/folder/")
+           '(list (let ((gemini-companion-server-directory "/no/such/folder/")
+                        (gemini-companion-server-command nil))
+                    (restore))
+                  (restore)
+                  (restore))))))
 
 ;;;; Loading
 
@@ -502,7 +467,11 @@ program that does nothing."
             nil (list t nil) nil "-Q" "--batch"
             "--eval" (format "(setq load-path '%S)" load-path)
             "--eval" "(autoload 'gemini-companion-mode \"gemini-companion-mode\" nil t)"
-            "--eval" "(setq gemini-companion-server-command '(\"sleep\" \"9\"))"
+            "--eval" "(setq gemini-companion-server-command
+ '(\"sh\" \"-c\" \"cat >/dev/null\"))"
+            ;; Is Emacs not to end without the mode being turned off?
+            "--eval" "(defun served () (and (string-search \"gemini-companion\"
+ (format \"%S\" kill-emacs-hook)) t))"
             "--eval" (format "(print (progn %s))"
                              (mapconcat #'prin1-to-string forms " ")))))
       (should (equal 0 status))
@@ -524,12 +493,12 @@ program that does nothing."
           (gemini-companion-test-fresh
            '(gemini-companion-mode 1)
            '(let ((end (+ 120 (float-time))))
-              (while (and gemini-companion-mode--timer (< (float-time) end))
+              (while (and (not (served)) (< (float-time) end))
                 (accept-process-output nil 0.01)))
            '(list (featurep 'gemini-companion)
                   (featurep 'gemini-companion-wire)
                   (boundp 'gemini-companion-review-view)
-                  (and (memq 'gemini-companion--leave kill-emacs-hook) t))))))
+                  (served))))))
 
 (ert-deftest gemini-companion-mode-has-all-loaded-for-who-needs-it-at-once ()
   (dolist (need '((setq after-init-time nil)
@@ -540,9 +509,7 @@ program that does nothing."
             (gemini-companion-test-fresh
              need
              '(gemini-companion-mode 1)
-             '(list (featurep 'gemini-companion)
-                    (and (memq 'gemini-companion--leave kill-emacs-hook)
-                         t)))))))
+             '(list (featurep 'gemini-companion) (served)))))))
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
   (should-not
@@ -550,11 +517,13 @@ program that does nothing."
     '(require 'seq)
     '(gemini-companion-mode 1)
     '(gemini-companion-mode -1)
-    '(accept-process-output nil 0.05)
-    '(or gemini-companion-mode--timer
-         (memq 'gemini-companion--leave kill-emacs-hook)
-         (seq-filter (lambda (function)
-                       (string-search "gemini-companion" (format "%S" function)))
-                     post-command-hook)))))
+    '(let ((end (+ 120 (float-time))))
+       (while (and (process-list) (< (float-time) end))
+         (accept-process-output nil 0.01)))
+    '(or (served)
+         (process-list)
+         (seq-filter (lambda (what)
+                       (string-search "gemini-companion" (format "%S" what)))
+                     (append timer-list post-command-hook))))))
 
 ;;; gemini-companion-test.el ends here

@@ -1,0 +1,123 @@
+;;; gemini-companion-server-test-helper.el --- The mode in tests  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The mode with its real server, and a client of that: test/python/fake_cli.py,
+;; which speaks to it as Gemini CLI does.
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-test-helper)
+(require 'json)
+
+;;;; Server
+
+(defun gemini-companion-test-python ()
+  "Return a Python that has the packages of the server."
+  (expand-file-name (or (getenv "GC_PYTHON") ".venv/bin/python")
+                    gemini-companion-server-directory))
+
+(defmacro gemini-companion-test-with-mode (files &rest body)
+  "Run BODY with the mode on and ready, in a folder with FILES.
+Temporary files are in a folder of their own, `temporary'."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder ,files
+     (let* ((temporary (file-name-as-directory
+                        (make-temp-file "gemini-companion-tmp" t)))
+            (process-environment (cons (concat "TMPDIR=" temporary)
+                                       process-environment))
+            (gemini-companion-server-command
+             (list (gemini-companion-test-python)
+                   "-m" "gemini_companion_epc")))
+       (unwind-protect
+           (progn
+             (gemini-companion-mode 1)
+             (gemini-companion-test-eventually
+               (gemini-companion-server-ready-p))
+             ,@body)
+         (gemini-companion-mode -1)
+         (gemini-companion-test-eventually
+           (not (gemini-companion-test-processes)))
+         (delete-directory temporary t)))))
+
+(defun gemini-companion-test-processes ()
+  "Return the processes of the mode."
+  (seq-filter (lambda (process)
+                (string-match-p "gemini-companion\\|epc" (process-name process)))
+              (process-list)))
+
+(defun gemini-companion-test-kill-server ()
+  "Kill the server and wait until Emacs knows."
+  (let ((pid (gemini-companion-server-pid)))
+    (signal-process pid 'SIGKILL)
+    (gemini-companion-test-eventually
+      (not (equal pid (gemini-companion-server-pid))))))
+
+;;;; Client
+
+(defconst gemini-companion-test-cli-program "
+import json, sys
+from fake_cli import FakeCli
+cli = FakeCli(int(sys.argv[1]), sys.argv[2])
+events = cli.connect()
+print('true', flush=True)
+for line in sys.stdin:
+    tool, arguments = json.loads(line)
+    answer = events.next() if tool == 'next' else cli.tool(tool, **arguments)
+    print(json.dumps(answer), flush=True)
+"
+  "Program that connects, and then calls a tool for each line of input.")
+
+(defun gemini-companion-test-connect ()
+  "Connect a client to the server; return its process when Emacs knows it."
+  (let* ((info (gemini-companion-server-info))
+         (sessions (length (gemini-companion-sessions)))
+         (process-environment
+          (cons (concat "PYTHONPATH="
+                        (expand-file-name "test/python"
+                                          gemini-companion-server-directory))
+                process-environment))
+         (client (make-process
+                  :name "client" :noquery t :connection-type 'pipe
+                  :buffer (generate-new-buffer " *client*") :coding 'utf-8-unix
+                  :command (list (gemini-companion-test-python) "-c"
+                                 gemini-companion-test-cli-program
+                                 (number-to-string (plist-get info :port))
+                                 (plist-get info :token)))))
+    (gemini-companion-test-answer client)
+    (gemini-companion-test-eventually
+      (< sessions (length (gemini-companion-sessions))))
+    client))
+
+(defun gemini-companion-test-answer (client)
+  "Return the next answer of CLIENT, read as JSON."
+  (with-current-buffer (process-buffer client)
+    (gemini-companion-test-eventually
+      (goto-char (point-min))
+      (search-forward "\n" nil t))
+    (goto-char (point-min))
+    (prog1 (json-read)
+      (forward-line)
+      (delete-region (point-min) (point)))))
+
+(defun gemini-companion-test-ask (client tool &rest arguments)
+  "Have CLIENT call TOOL with ARGUMENTS, a plist, and return the answer.
+With the TOOL \"next\" return the next notification instead."
+  (process-send-string
+   client (concat (json-encode (list tool (or arguments #s(hash-table))))
+                  "\n"))
+  (gemini-companion-test-answer client))
+
+(defun gemini-companion-test-disconnect (client)
+  "Kill CLIENT and wait until Emacs knows."
+  (let ((sessions (length (gemini-companion-sessions))))
+    (delete-process client)
+    (kill-buffer (process-buffer client))
+    (gemini-companion-test-eventually
+      (< (length (gemini-companion-sessions)) sessions))))
+
+(provide 'gemini-companion-server-test-helper)
+;;; gemini-companion-server-test-helper.el ends here
