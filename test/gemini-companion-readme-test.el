@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; Whoever adds an option, a file or a command adds its row to the README.
+;; Whoever adds an option or a command adds its row to the README.
 
 ;;; Code:
 
@@ -37,11 +37,6 @@
 (ert-deftest gemini-companion-readme-has-every-option ()
   (should-not (gemini-companion-readme-test-missing
                (gemini-companion-readme-test-options))))
-
-(ert-deftest gemini-companion-readme-has-every-file ()
-  (should-not (gemini-companion-readme-test-missing
-               (directory-files gemini-companion-readme-test-root nil
-                                "\\`gemini-companion[^.]*\\.el\\'"))))
 
 (ert-deftest gemini-companion-readme-has-every-command-of-the-menu ()
   (should-not
