@@ -126,7 +126,8 @@ signal its error."
                          ediff-number-of-differences)))))
     (with-current-buffer original
       (setq header-line-format
-            (gemini-companion-look-header gemini-companion-look-subject)))
+            (gemini-companion-look-header
+             (gemini-companion-look-subject gemini-companion-diff-here))))
     (with-current-buffer proposal
       (setq header-line-format
             (gemini-companion-look-header

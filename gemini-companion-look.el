@@ -172,16 +172,18 @@ TOTAL is a function that returns how many there are."
     (propertize (format "%d of %d hunks dropped" count (funcall total))
                 'face 'warning)))
 
-(defconst gemini-companion-look-subject
-  '(:eval (gemini-companion-look--subject gemini-companion-diff-here))
-  "Part of a header line: what the review of its buffer is about.")
+(defun gemini-companion-look-subject (diff)
+  "Return what DIFF is about, as a part of a header line.
+That is its file, remarks that follow what happens, and the CLI."
+  (let ((name (propertize (gemini-companion-diff-name diff) 'face 'bold)))
+    `(:eval (gemini-companion-look--subject ,name ',diff))))
 
-(defun gemini-companion-look--subject (diff)
-  "Return what DIFF is about: its file, remarks, and which CLI proposes it."
+(defun gemini-companion-look--subject (name diff)
+  "Return what DIFF is about, beginning with NAME, for a header line."
   (let ((session (gemini-companion-diff-session diff)))
     (gemini-companion-look--verbatim
      (string-join
-      (append (list (propertize (gemini-companion-diff-name diff) 'face 'bold))
+      (append (list name)
               (mapcar (lambda (remark) (propertize remark 'face 'warning))
                       (append (gemini-companion-diff-remarks diff)
                               (unless (gemini-companion-session-connected-p

@@ -318,7 +318,7 @@ Its diff is made anew soon, or when the person comes back to it."
            (gemini-companion-look-dropped
             (gemini-companion-unified--dropped-count)
             #'gemini-companion-blocks-count))
-         gemini-companion-look-subject
+         (gemini-companion-look-subject gemini-companion-diff-here)
          (gemini-companion-look-keys
           'gemini-companion-review-toggle-hunk "drop hunk"
           'gemini-companion-review-edit "edit"
@@ -493,7 +493,7 @@ that were dropped."
    (gemini-companion-look-keys 'gemini-companion-diff-accept "accept"
                                'gemini-companion-diff-reject "reject"
                                'gemini-companion-review-edit "back to the diff")
-   gemini-companion-look-subject))
+   (gemini-companion-look-subject gemini-companion-diff-here)))
 
 (defun gemini-companion-unified--place (proposal)
   "Return where in PROPOSAL the line at point is."
