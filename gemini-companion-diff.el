@@ -117,6 +117,8 @@ may edit.  STATE is `pending', `shown', `accepted', `rejected' or
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (remarks nil :documentation "What is unusual about its file, strings.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
+  (replaces-edited nil :documentation "Non-nil if the user had edited the \
+previous proposal.")
   (offered nil :documentation "Non-nil once it was offered to be taken.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
 
@@ -264,11 +266,15 @@ end, else when the person is between two commands."
   "Take the proposal to make PROPOSAL the text of FILE-PATH.
 PROPOSAL is a string, or a function that fills a buffer.  ID is an
 integer that names the diff; SESSION a plist with the `:id' of the
-CLI that asks.  An open diff of that CLI for that file is replaced."
-  (when-let* ((former (gemini-companion-diff--find session file-path)))
-    (gemini-companion-diff--settle former 'dismissed))
-  (let ((diff (gemini-companion-diff--make
-               :id id :session session :file-path file-path)))
+CLI that asks.  An open diff of that CLI for that file is replaced;
+what the user made of it is kept."
+  (let* ((former (gemini-companion-diff--find session file-path))
+         (diff (gemini-companion-diff--make
+                :id id :session session :file-path file-path
+                :replaces-edited
+                (and former (gemini-companion-diff--edited-p former)))))
+    (when former
+      (gemini-companion-diff-dismiss former))
     (setf (gemini-companion-diff-proposal-buffer diff)
           (gemini-companion-diff--proposal-buffer diff proposal)
           (gemini-companion-diff-tick diff)
@@ -451,8 +457,11 @@ A command that reads keys, such as `query-replace', goes on."
   (unless (active-minibuffer-window)
     (setq gemini-companion-diff--announced
           (message (substitute-command-keys
-                    "Gemini CLI proposes an edit of %s; \
-\\[gemini-companion-review] shows it")
+                    (concat "Gemini CLI proposes an edit of %s; \
+\\[gemini-companion-review] shows it"
+                            (when (gemini-companion-diff-replaces-edited diff)
+                              "; \
+\\[gemini-companion-last-proposal] shows your edits of the previous one")))
                    (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff--unannounce ()
@@ -480,6 +489,10 @@ If that fails say why; the CLI's own prompt can still answer it."
   (gemini-companion-diff--changed)
   (when (eq (gemini-companion-diff-state diff) 'shown)
     (gemini-companion-diff--unannounce)
+    (when (gemini-companion-diff-replaces-edited diff)
+      (message (substitute-command-keys
+                "Proposed again; \\[gemini-companion-last-proposal] shows \
+your edits of the previous proposal")))
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
 
 (defun gemini-companion-diff--check-file (diff)

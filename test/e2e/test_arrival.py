@@ -156,3 +156,30 @@ def test_nothing_asks_while_a_review_appears(world: World, scratch: Scratch) -> 
     assert emacs.eval("(active-minibuffer-window)") == "nil"
     assert emacs.eval("(boundp 'e2e-bad)") == "nil"
     assert "changed by another" in emacs.screen()
+
+
+def test_proposal_that_replaces_an_edited_one_keeps_the_edits(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = started(world, scratch)
+    reviews = Reviews(emacs)
+    file = scratch.project / "a.txt"
+    propose(emacs, file, "uno\n")
+    reviews.shown("a.txt")
+    reviews.edit("uno", "what I made of it")
+    emacs.keys("C-x")
+    emacs.holds("(equal [?\\C-x] (this-command-keys-vector))")
+
+    propose(emacs, file, "due\n")
+    left_alone(emacs)
+    assert reviews.states() == ["pending"]
+    emacs.terminal.wait_for("*gemini diff: a.txt*")
+
+    emacs.keys("C-g")
+    reviews.shown("a.txt")
+    assert reviews.proposal() == "due\n"
+    emacs.terminal.wait_for("gemini-companion-last-proposal shows your edits")
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-last-proposal")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("what I made of it")
