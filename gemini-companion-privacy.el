@@ -29,6 +29,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-events)
 (require 'seq)
 (require 'subr-x)
@@ -92,10 +93,13 @@ away.  Takes effect with the next change of what is told."
   :group 'gemini-companion)
 
 (defcustom gemini-companion-respect-geminiignore t
-  "Non-nil means to tell nothing of files that a .geminiignore names.
-That is the nearest file of this name in the folder of a file or
-above it; it has the syntax of a .gitignore.  It is read again when
-it is saved in Emacs, and when Gemini CLI connects."
+  "Non-nil means not to share files that a .geminiignore names.
+The one in the directory of a file and those above it count, with
+the syntax and the precedence of .gitignore files.  (Gemini CLI
+itself reads only the one in the directory where it was started.)
+They are read again when they are saved in Emacs, and when Gemini
+CLI connects.  A file is not shared either if matching it against
+them would take too long."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
@@ -126,7 +130,7 @@ you have marked it as safe, with ! when Emacs asks about it."
   "What was answered last for each folder: (TURN QUESTION . HIDDEN).")
 
 (defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
-  "What is ignored in each folder, as (FOLDER . RULES) or nil.")
+  "What `gemini-companion-privacy--ignore-files' found for each directory.")
 
 (defvar gemini-companion-privacy--problem nil
   "The options with which an answer failed last, and why, or nil.
@@ -316,114 +320,276 @@ OLD-TOO means that an earlier look at the disk will do."
 
 ;;;; Ignored files
 
-(defun gemini-companion-privacy--ignored-p (file)
-  "Return non-nil if the nearest .geminiignore names FILE."
-  (pcase (gemini-companion-privacy--ignore (file-name-directory file))
-    (`(,folder . ,rules)
-     (gemini-companion-privacy--matched-p
-      rules (file-relative-name file folder)))))
+(define-error 'gemini-companion-geminiignore-too-complex
+  "Too much work to match a .geminiignore")
 
-(defun gemini-companion-privacy--ignore (folder)
-  "Return what is ignored in FOLDER, a cons of a folder and its rules, or nil.
-The rules are in the .geminiignore of that folder, which is FOLDER
-or above it."
-  (let ((known (gethash folder gemini-companion-privacy--ignores 'none)))
+(defconst gemini-companion-privacy--most-steps 150000
+  "Steps in which a file must be matched, or it is hidden.
+They take some 20 ms.  A repository must not be able to stop Emacs.")
+
+(defvar gemini-companion-privacy--steps 0
+  "Steps that are left for the file in question.")
+
+(defsubst gemini-companion-privacy--spend (count)
+  "Count down by COUNT what is left to do; signal an error at its end."
+  (when (< (cl-decf gemini-companion-privacy--steps count) 0)
+    (signal 'gemini-companion-geminiignore-too-complex nil)))
+
+(defun gemini-companion-privacy--ignored-p (file)
+  "Return non-nil if a .geminiignore names FILE.
+What is in an ignored directory cannot be restored."
+  (let ((files (gemini-companion-privacy--ignore-files
+                (file-name-directory file)))
+        (parts (gemini-companion-privacy--parts file)))
+    (and files
+         (cl-loop for depth from 1 to (length parts)
+                  thereis (gemini-companion-privacy--ignored-at-p
+                           files parts depth)))))
+
+(defun gemini-companion-privacy--parts (name)
+  "Return a vector of the parts of the absolute file NAME."
+  (vconcat (split-string name "/" t)))
+
+(defun gemini-companion-privacy--ignored-at-p (files parts depth)
+  "Return non-nil if FILES, .geminiignore, name the first DEPTH of PARTS.
+The last rule that matches decides, and one in an inner directory
+before those further out."
+  (cl-loop for (above . rules) in files
+           for rule = (and (< above depth)
+                           (gemini-companion-privacy--matching-rule
+                            rules (substring parts above depth)
+                            (< depth (length parts))))
+           when rule return (not (nth 2 rule))))
+
+(defun gemini-companion-privacy--matching-rule (rules name directory)
+  "Return the first of RULES that matches NAME, a vector of parts, or nil.
+DIRECTORY is non-nil if NAME is that of a directory."
+  (seq-find (lambda (rule)
+              (and (or directory (not (nth 1 rule)))
+                   (gemini-companion-privacy--match-p (car rule) name)))
+            rules))
+
+(defun gemini-companion-privacy--ignore-files (directory)
+  "Return what the .geminiignore files in DIRECTORY and above say.
+The value is a list of (DEPTH . RULES), the innermost file first.
+They add up as .gitignore files do.  Gemini CLI itself reads only
+the one in the directory in which it was started."
+  (let ((known (gethash directory gemini-companion-privacy--ignores 'none)))
     (if (not (eq known 'none))
         known
-      (puthash folder
-               (when-let* ((place (locate-dominating-file folder
-                                                          ".geminiignore"))
-                           (place (expand-file-name place)))
-                 (cons place (gemini-companion-privacy--rules
-                              (expand-file-name ".geminiignore" place))))
+      (puthash directory
+               (when-let* ((place (locate-dominating-file
+                                   directory
+                                   (lambda (place)
+                                     (file-regular-p
+                                      (expand-file-name ".geminiignore"
+                                                        place)))))
+                           (place (expand-file-name place))
+                           (outside (file-name-directory
+                                     (directory-file-name place))))
+                 (cons (cons (length (gemini-companion-privacy--parts place))
+                             (gemini-companion-privacy--rules
+                              (expand-file-name ".geminiignore" place)))
+                       (unless (equal outside place)
+                         (gemini-companion-privacy--ignore-files outside))))
                gemini-companion-privacy--ignores))))
 
+;;;; Patterns
+
+(defconst gemini-companion-privacy--classes
+  '(("alnum" (?0 . ?9) (?A . ?Z) (?a . ?z))
+    ("alpha" (?A . ?Z) (?a . ?z))
+    ("blank" (?\t . ?\t) (?\s . ?\s))
+    ("cntrl" (0 . 31) (127 . 127))
+    ("digit" (?0 . ?9))
+    ("graph" (33 . 126))
+    ("lower" (?a . ?z))
+    ("print" (32 . 126))
+    ("punct" (33 . 47) (58 . 64) (91 . 96) (123 . 126))
+    ("space" (9 . 13) (?\s . ?\s))
+    ("upper" (?A . ?Z))
+    ("xdigit" (?0 . ?9) (?A . ?F) (?a . ?f)))
+  "The named classes of characters and their ranges, as git has them.")
+
+;; A pattern is a list of pieces, with gaps between them that match anything: in
+;; a name, pieces of characters between "*"; in a path, vectors of names between
+;; "**".  Each piece is matched where it is found first, and nowhere else, so
+;; there is no backtracking as in a regexp.
+
+(defun gemini-companion-privacy--match-p (pieces text)
+  "Return non-nil if PIECES match TEXT, a name or a vector of names."
+  (let* ((piece (pop pieces))
+         (start (length piece))
+         (end (- (length text) (length (car (last pieces))))))
+    (and (<= start end)
+         (gemini-companion-privacy--piece-at-p piece text 0)
+         (if (null pieces)
+             (= start end)
+           (and (gemini-companion-privacy--piece-at-p (car (last pieces))
+                                                      text end)
+                (progn
+                  (while (and start (cdr pieces))
+                    (setq start (gemini-companion-privacy--piece-end
+                                 (pop pieces) text start end)))
+                  start))))))
+
+(defun gemini-companion-privacy--piece-end (piece text start end)
+  "Return where PIECE ends that is first in TEXT from START to END, or nil."
+  (let ((last (- end (length piece))))
+    (if (stringp piece)
+        (let ((found (string-search piece text start)))
+          (gemini-companion-privacy--spend
+           (1+ (/ (- (or found (length text)) start) 64)))
+          (and found (<= found last) (+ found (length piece))))
+      (while (and (<= start last)
+                  (not (gemini-companion-privacy--piece-at-p piece text start)))
+        (cl-incf start))
+      (and (<= start last) (+ start (length piece))))))
+
+(defun gemini-companion-privacy--piece-at-p (piece text start)
+  "Return non-nil if PIECE matches at START of TEXT."
+  (gemini-companion-privacy--spend 1)
+  (if (stringp piece)
+      (eq t (compare-strings piece nil nil text start (+ start (length piece))))
+    (cl-loop for part across piece
+             for index from start
+             always (gemini-companion-privacy--part-p part (aref text index)))))
+
+(defun gemini-companion-privacy--part-p (part thing)
+  "Return non-nil if PART of a piece matches THING, a character or a name."
+  (gemini-companion-privacy--spend 1)
+  (cond ((stringp thing) (gemini-companion-privacy--match-p part thing))
+        ((integerp part) (eq part thing))
+        (t (not (eq (car part)
+                    (cl-loop for (first . last) in (cdr part)
+                             thereis (<= first thing last)))))))
+
 (defun gemini-companion-privacy--rules (file)
-  "Return the rules in FILE."
+  "Return the rules in FILE, a .geminiignore, the last one first.
+Each is a list of pieces, whether it is for directories only, and
+whether it restores what a rule before it ignores."
+  (gemini-companion-privacy--spend
+   (file-attribute-size (file-attributes (file-truename file))))
   (with-temp-buffer
     (insert-file-contents file)
-    (gemini-companion-privacy--parse (buffer-string))))
+    (let (rules)
+      (while (not (eobp))
+        (gemini-companion-privacy--spend 10)
+        (when-let* ((rule (catch 'invalid (gemini-companion-privacy--rule))))
+          (push rule rules))
+        (forward-line))
+      rules)))
 
-(defun gemini-companion-privacy--parse (text)
-  "Return the rules in TEXT, which has the syntax of a .gitignore.
-Each is a list of a regexp, whether it is for folders only, and
-whether it takes back what a rule before it has ignored."
-  (delq nil (mapcar #'gemini-companion-privacy--rule
-                    (split-string text "\r?\n"))))
+(defun gemini-companion-privacy--rule ()
+  "Return the rule on the line at point, or nil."
+  (unless (eq (char-after) ?#)
+    (gemini-companion-privacy--trim)
+    (let* ((negated (when (eq (char-after) ?!) (forward-char) t))
+           (anchored (looking-at-p ".*/."))
+           (names (list (gemini-companion-privacy--name)))
+           directory)
+      (while (eq (char-after) ?/)
+        (forward-char)
+        (push (gemini-companion-privacy--name) names))
+      (when (and (cdr names) (equal (car names) '("")))
+        (pop names)
+        (setq directory t))
+      ;; At the end ** stands for something, elsewhere for nothing too.
+      (when (eq (car names) '**)
+        (push '("" "") names))
+      (setq names (nreverse names))
+      (cond ((not anchored) (push '** names))
+            ((equal (car names) '("")) (pop names)))
+      (unless (equal (car (last names)) '(""))
+        (list (gemini-companion-privacy--path-pieces names)
+              directory negated)))))
 
-(defun gemini-companion-privacy--rule (line)
-  "Return the rule that LINE of a .gitignore is, or nil."
-  (let* ((line (replace-regexp-in-string "\\(\\\\ \\)? *\\'" "\\1" line))
-         (negated (string-prefix-p "!" line))
-         (pattern (if negated (substring line 1) line))
-         (folder (string-suffix-p "/" pattern))
-         (pattern (if folder (substring pattern 0 -1) pattern))
-         (anchored (string-match-p "/" pattern))
-         (pattern (string-remove-prefix "/" pattern)))
-    (unless (or (string-empty-p pattern)
-                (string-prefix-p "#" line))
-      (list (concat "\\`" (unless anchored "\\(?:.*/\\)?")
-                    (gemini-companion-privacy--regexp pattern) "\\'")
-            folder negated))))
+(defun gemini-companion-privacy--trim ()
+  "Delete the space at the end of the line, unless it is escaped."
+  (save-excursion
+    (end-of-line)
+    (skip-chars-backward "\r" (1- (point)))
+    (skip-chars-backward " ")
+    (when (and (eq (char-after) ?\s)
+               (cl-oddp (save-excursion (skip-chars-backward "\\\\"))))
+      (forward-char))
+    (delete-region (point) (line-end-position))))
 
-(defconst gemini-companion-privacy--tokens
-  '(("\\*\\*+/" . "\\(?:.*/\\)?")
-    ("\\*\\*+\\'" . ".*")
-    ("\\*+" . "[^/]*")
-    ("\\?" . "[^/]"))
-  "What the parts of a pattern become in a regexp, as an alist.
-The first two do so only where a name between slashes begins.")
+(defun gemini-companion-privacy--path-pieces (names)
+  "Return the pieces into which `**' divides NAMES."
+  (let ((pieces (list nil)))
+    (dolist (name names)
+      (if (eq name '**)
+          (push nil pieces)
+        (push name (car pieces))))
+    (nreverse (mapcar (lambda (piece) (vconcat (nreverse piece))) pieces))))
 
-(defconst gemini-companion-privacy--class
-  "\\[\\([!^]?\\)\\(\\]?\\(?:\\[:[a-z]+:\\]\\|[^]]\\)*\\)\\]"
-  "Regexp for a class of characters in a pattern.")
+(defun gemini-companion-privacy--name ()
+  "Move over a name in a pattern, and return its pieces, or `**' for that."
+  (if (looking-at-p "\\*\\*+\\(?:/\\|$\\)")
+      (progn (skip-chars-forward "*") '**)
+    (let ((pieces (list (gemini-companion-privacy--piece))))
+      (while (eq (char-after) ?*)
+        (skip-chars-forward "*")
+        (push (gemini-companion-privacy--piece) pieces))
+      (nreverse pieces))))
 
-(defun gemini-companion-privacy--regexp (pattern)
-  "Return a regexp for PATTERN of a .gitignore."
-  (let ((index 0) (regexp ""))
-    (while (< index (length pattern))
-      (pcase-let ((`(,part . ,end)
-                   (gemini-companion-privacy--part pattern index)))
-        (setq regexp (concat regexp part)
-              index end)))
-    regexp))
+(defun gemini-companion-privacy--piece ()
+  "Move over a piece of characters in a pattern, and return it.
+It is a string, or a vector if it has classes."
+  (let ((beginning (point)))
+    (skip-chars-forward "^*?[\\\\/\n")
+    (let ((piece (buffer-substring beginning (point))))
+      (if (memq (char-after) '(?* ?/ ?\n nil))
+          piece
+        (let ((parts (nreverse (append piece nil))))
+          (while (not (memq (char-after) '(?* ?/ ?\n nil)))
+            (push (gemini-companion-privacy--part) parts))
+          (setq parts (nreverse parts))
+          (if (seq-every-p #'integerp parts)
+              (concat parts)
+            (vconcat parts)))))))
 
-(defun gemini-companion-privacy--part (pattern index)
-  "Return a regexp for the part of PATTERN at INDEX, and where that ends."
-  (let* ((begins (or (= index 0) (eq (aref pattern (1- index)) ?/)))
-         (token (seq-find
-                 (lambda (token)
-                   (eql index (string-match (car token) pattern index)))
-                 (if begins
-                     gemini-companion-privacy--tokens
-                   (nthcdr 2 gemini-companion-privacy--tokens)))))
-    (cond
-     (token
-      (string-match (car token) pattern index)
-      (cons (cdr token) (match-end 0)))
-     ((eql index (string-match gemini-companion-privacy--class pattern index))
-      (cons (concat "[" (unless (string-empty-p (match-string 1 pattern)) "^/")
-                    (match-string 2 pattern) "]")
-            (match-end 0)))
-     ((and (eq (aref pattern index) ?\\)
-           (< (1+ index) (length pattern)))
-      (cons (regexp-quote (string (aref pattern (1+ index)))) (+ index 2)))
-     (t (cons (regexp-quote (string (aref pattern index))) (1+ index))))))
+(defun gemini-companion-privacy--part ()
+  "Move over a character or class, and return it.
+A class is a cons of whether it is negated, and a list of ranges."
+  (pcase (char-after)
+    (?? (forward-char) '(t))
+    (?\[ (forward-char) (gemini-companion-privacy--class))
+    (_ (gemini-companion-privacy--character))))
 
-(defun gemini-companion-privacy--matched-p (rules name)
-  "Return non-nil if RULES ignore NAME, relative to where they are.
-What is in an ignored folder cannot be taken back."
-  (let ((case-fold-search nil)
-        (parts (split-string name "/"))
-        (prefix nil)
-        (ignored nil))
-    (while (and parts (not ignored))
-      (setq prefix (if prefix (concat prefix "/" (pop parts)) (pop parts)))
-      (pcase-dolist (`(,regexp ,folder ,negated) rules)
-        (when (and (or parts (not folder))
-                   (string-match-p regexp prefix))
-          (setq ignored (not negated)))))
-    ignored))
+(defun gemini-companion-privacy--character ()
+  "Move over a character, escaped or not, and return it."
+  (when (eq (char-after) ?\\)
+    (forward-char))
+  (when (eolp)
+    (throw 'invalid nil))
+  (prog1 (char-after) (forward-char)))
+
+(defun gemini-companion-privacy--class ()
+  "Move over a class of characters, from behind its bracket, and return it."
+  (let ((negated (when (memq (char-after) '(?! ?^)) (forward-char) t))
+        (beginning (point))
+        ranges)
+    (while (or (= (point) beginning) (not (eq (char-after) ?\])))
+      (setq ranges (nconc (gemini-companion-privacy--ranges) ranges)))
+    (forward-char)
+    (cons negated ranges)))
+
+(defun gemini-companion-privacy--ranges ()
+  "Move over a part of a class, and return a new list of its ranges."
+  (if (looking-at "\\[:\\([a-z]*\\):\\]")
+      (progn
+        (goto-char (match-end 0))
+        (or (copy-sequence
+             (cdr (assoc (match-string 1) gemini-companion-privacy--classes)))
+            (throw 'invalid nil)))
+    (let ((first (gemini-companion-privacy--character)))
+      (list (cons first
+                  (if (looking-at-p "-[^]\n]")
+                      (progn (forward-char)
+                             (gemini-companion-privacy--character))
+                    first))))))
 
 ;;;; Files
 
@@ -456,7 +622,8 @@ earlier look at the disk will do."
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   "Return non-nil if the local FILE, visited by BUFFER, may not be told."
-  (let ((names (gemini-companion-privacy--names file)))
+  (let ((names (gemini-companion-privacy--names file))
+        (gemini-companion-privacy--steps gemini-companion-privacy--most-steps))
     (or (gemini-companion-privacy--excluded-p names buffer)
         (seq-some (lambda (name)
                     (or (gemini-companion-privacy-folder-hidden-p

@@ -171,6 +171,117 @@
     (let ((gemini-companion-respect-geminiignore nil))
       (should-not (gemini-companion-privacy-test-hidden "a.log")))))
 
+(ert-deftest gemini-companion-privacy-adds-nested-geminiignore-to-outer ()
+  (gemini-companion-test-with-folder '((".geminiignore" "*.log\n/top\n"))
+    (make-directory "sub")
+    (write-region "*.tmp\n!keep.log\n" nil "sub/.geminiignore" nil 'silent)
+    (should (equal '("a.log" "top" "sub/a.log" "sub/b/a.tmp")
+                   (gemini-companion-privacy-test-hidden
+                    "a.tmp" "a.log" "top" "sub/a.log" "sub/b/a.tmp"
+                    "sub/top" "sub/keep.log" "sub/b/keep.log")))))
+
+(ert-deftest gemini-companion-privacy-reads-only-regular-geminiignore ()
+  (gemini-companion-test-with-folder '()
+    (make-symbolic-link "/dev/zero" (expand-file-name ".geminiignore"))
+    (should-not (gemini-companion-privacy-test-hidden "a"))))
+
+(ert-deftest gemini-companion-privacy-hides-what-a-huge-geminiignore-may-name ()
+  (gemini-companion-test-with-folder '(("a" ""))
+    (with-temp-file ".geminiignore"
+      (insert-char ?b (* 10 1024 1024)))
+    (let ((buffer (find-file-noselect "a")))
+      (gemini-companion-privacy-forget)
+      (should (gemini-companion-privacy-hidden-p buffer))
+      (should (eq 'gemini-companion-geminiignore-too-complex
+                  (gemini-companion-privacy-problem)))
+      (delete-file ".geminiignore")
+      (gemini-companion-privacy-forget)
+      (should-not (gemini-companion-privacy-hidden-p buffer)))))
+
+;;;; Hostile patterns
+
+(defconst gemini-companion-privacy-test-hostile
+  (let ((times (lambda (pattern count)
+                 (apply #'concat (make-list count pattern)))))
+    (list (funcall times "*a" 18)
+          (concat (funcall times "*a" 18) "b")
+          (concat (funcall times "*ab" 18) "*")
+          (concat (funcall times "*?b" 18) "*")
+          (concat (funcall times "*[!b]" 18) "b*")
+          (concat (funcall times "*[[:alpha:]a-c]" 18) "*b*")
+          (concat (funcall times "**/a/" 18) "b")
+          (concat (funcall times "**/*a*a/" 18) "**/b/**")
+          (funcall times "**/" 60)
+          (funcall times "a/" 60)))
+  "Patterns with which others take for ever.")
+
+(defconst gemini-companion-privacy-test-hostile-names
+  (list (make-string 4000 ?a)
+        (concat (make-string 3999 ?a) "é")
+        (mapconcat #'identity (make-list 16 (make-string 249 ?a)) "/"))
+  "Names that the patterns are matched against.")
+
+(defun gemini-companion-privacy-test-seconds (patterns names)
+  "Return the seconds it takes to match NAMES against PATTERNS.
+A list of those of each of NAMES for each of PATTERNS, which a
+.geminiignore has a thousand times, when the library is compiled."
+  (let* ((library (locate-library "gemini-companion-privacy.el"))
+         (form
+          `(progn
+             (push ,(file-name-directory library) load-path)
+             (push 'no-byte-compile ignored-local-variables)
+             (setq byte-compile-dest-file-function
+                   (lambda (_) (expand-file-name "compiled.elc")))
+             (byte-compile-file ,library)
+             (load (expand-file-name "compiled.elc") nil t)
+             (setq gc-cons-threshold most-positive-fixnum)
+             (defun measure (name)
+               (gemini-companion-privacy-forget)
+               (garbage-collect)
+               (with-temp-buffer
+                 (setq buffer-file-name (expand-file-name name))
+                 (let ((begin (float-time (get-internal-run-time))))
+                   (gemini-companion-privacy-hidden-p (current-buffer))
+                   (setq buffer-file-name nil)
+                   (- (float-time (get-internal-run-time)) begin))))
+             (defun least (name)
+               (apply #'min (mapcar #'measure (make-list 3 name))))
+             (setq base (let ((gemini-companion-respect-geminiignore nil))
+                          (mapcar #'least ',names)))
+             (dolist (pattern ',patterns)
+               (with-temp-file ".geminiignore"
+                 (dotimes (_ 1000)
+                   (insert pattern "\n")))
+               (print (cl-mapcar #'- (mapcar #'least ',names) base)))))
+         (buffer (generate-new-buffer " *seconds*"))
+         (process (make-process
+                   :name "seconds" :buffer buffer :noquery t
+                   :connection-type 'pipe
+                   :stderr (get-buffer-create " *seconds errors*")
+                   :sentinel #'ignore
+                   :command (list (expand-file-name invocation-name
+                                                    invocation-directory)
+                                  "-Q" "--batch" "--eval"
+                                  (prin1-to-string form)))))
+    (unwind-protect
+        (progn
+          (gemini-companion-test-wait
+           (lambda () (not (process-live-p process))) 120)
+          (with-current-buffer buffer
+            (car (read-from-string (concat "(" (buffer-string) ")")))))
+      (delete-process process)
+      (kill-buffer buffer)
+      (kill-buffer " *seconds errors*"))))
+
+(ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
+  (gemini-companion-test-with-folder '()
+    (let ((seconds (gemini-companion-privacy-test-seconds
+                    gemini-companion-privacy-test-hostile
+                    gemini-companion-privacy-test-hostile-names)))
+      (should (length= seconds (length gemini-companion-privacy-test-hostile)))
+      (dolist (measured seconds)
+        (should (seq-every-p (lambda (time) (< time 0.05)) measured))))))
+
 ;;;; Git as the judge
 
 (defun gemini-companion-privacy-test-pick (list)
@@ -179,59 +290,78 @@
 
 (defun gemini-companion-privacy-test-pattern ()
   "Return a random pattern of a .gitignore.
-Not one with //, *** or a**, which nobody writes."
+Not one with // or a**, which git takes now for this, now for that."
   (gemini-companion-privacy-test-plain
-   (concat (gemini-companion-privacy-test-pick '("" "" "" "!" "/" "#" "\\!"))
-           (mapconcat
-            (lambda (_)
-              (gemini-companion-privacy-test-pick
-               '("a" "b" "ab" "*" "?" "**" "/" "/" "/**/" "[ab]" "[!a]" "[]a]"
-                 "[[:alpha:]]" "\\*" "\\ " " " "." "a*" "*b" "!")))
-            (number-sequence 0 (random 4)) "")
-           (gemini-companion-privacy-test-pick '("" "" "/" "/**" " ")))))
+   (concat
+    (gemini-companion-privacy-test-pick '("" "" "" "!" "/" "#" "\\!" "**/"))
+    (mapconcat
+     (lambda (_)
+       (gemini-companion-privacy-test-pick
+        '("a" "b" "ab" "d" "*" "?" "**" "***" "/" "/" "/**/" "[ab]" "[!a]"
+          "[]a]" "[a-c]" "[^b-]" "[\\]b]" "[[:alpha:]]" "[[:nope:]]" "["
+          "\\*" "\\ " "\\\\" " " "." "a*" "*b" "!" "e/")))
+     (number-sequence 0 (random 4)) "")
+    (gemini-companion-privacy-test-pick '("" "" "/" "/**" " " "\\" "\r")))))
 
 (defun gemini-companion-privacy-test-plain (pattern)
   "Return PATTERN with fewer slashes and stars in a row."
   (replace-regexp-in-string
    "\\([^/]\\)\\*\\*+" "\\1*" (replace-regexp-in-string "//+" "/" pattern t t) t))
 
+(defun gemini-companion-privacy-test-patterns ()
+  "Return the text of a random .gitignore."
+  (mapconcat (lambda (_) (gemini-companion-privacy-test-pattern))
+             (number-sequence 0 (random 4)) "\n"))
+
 (defun gemini-companion-privacy-test-name ()
   "Return a random relative file name."
-  (mapconcat (lambda (_)
-               (gemini-companion-privacy-test-pick
-                '("a" "b" "ab" "ba" "a.b" "!a" "#a" "*" "a b" "aab" "]")))
-             (number-sequence 0 (random 3)) "/"))
+  (concat (gemini-companion-privacy-test-pick '("" "" "d/" "d/e/"))
+          (mapconcat (lambda (_)
+                       (gemini-companion-privacy-test-pick
+                        '("a" "b" "ab" "ba" "a.b" "!a" "#a" "*" "a b" "aab" "]"
+                          "-" "c" "\\")))
+                     (number-sequence 0 (random 3)) "/")))
 
-(defun gemini-companion-privacy-test-git (folder names)
-  "Return those of NAMES that are ignored by git in FOLDER."
+(defun gemini-companion-privacy-test-git (names)
+  "Return those of NAMES that git would ignore."
   (with-temp-buffer
     (insert (string-join names "\0"))
-    (let ((default-directory folder))
-      (call-process-region nil nil "git" t t nil
-                           "check-ignore" "--no-index" "--stdin" "-z"))
+    (call-process-region nil nil "git" t t nil
+                         "check-ignore" "--no-index" "--stdin" "-z")
     (split-string (buffer-string) "\0" t)))
+
+(defun gemini-companion-privacy-test-ignored (names)
+  "Return those of NAMES that are hidden; none of them is visited."
+  (gemini-companion-privacy-forget)
+  (seq-filter (lambda (name)
+                (with-temp-buffer
+                  (setq buffer-file-name (expand-file-name name))
+                  (prog1 (gemini-companion-privacy-hidden-p (current-buffer))
+                    (setq buffer-file-name nil))))
+              names))
 
 (ert-deftest gemini-companion-privacy-ignores-what-git-would ()
   (unless (executable-find "git")
     (ert-skip "No git"))
-  (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000)))))
+  (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000))))
+        (gemini-companion-excluded nil))
     (random seed)
     (gemini-companion-test-with-folder '()
       (call-process "git" nil nil nil "init" "-q")
-      (dotimes (_ 60)
-        (let* ((text (mapconcat
-                      (lambda (_) (gemini-companion-privacy-test-pattern))
-                      (number-sequence 0 (random 4)) "\n"))
-               (names (cl-loop repeat 40
-                               collect (gemini-companion-privacy-test-name)))
-               (rules (gemini-companion-privacy--parse text)))
-          (write-region text nil ".gitignore" nil 'silent)
-          (ert-info ((format "GC_SEED=%s %S" seed text))
-            (should
-             (equal (gemini-companion-privacy-test-git folder names)
-                    (seq-filter
-                     (lambda (name)
-                       (gemini-companion-privacy--matched-p rules name))
-                     names)))))))))
+      (make-directory "d/e" t)
+      (dotimes (_ 30)
+        (let ((texts (mapcar (lambda (place)
+                               (let ((text
+                                      (gemini-companion-privacy-test-patterns)))
+                                 (dolist (name '(".gitignore" ".geminiignore"))
+                                   (write-region text nil (concat place name)
+                                                 nil 'silent))
+                                 text))
+                             '("" "d/" "d/e/")))
+              (names (cl-loop repeat 40
+                              collect (gemini-companion-privacy-test-name))))
+          (ert-info ((format "GC_SEED=%s %S" seed texts))
+            (should (equal (gemini-companion-privacy-test-git names)
+                           (gemini-companion-privacy-test-ignored names)))))))))
 
 ;;; gemini-companion-privacy-test.el ends here
