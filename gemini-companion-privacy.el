@@ -41,11 +41,15 @@
 (defcustom gemini-companion-excluded
   '("/\\.authinfo[^/]*\\'" "/[._]netrc[^/]*\\'" "/\\.pgpass\\'" "/\\.my\\.cnf\\'"
     "/\\.git-credentials\\'" "/\\.npmrc\\'" "/\\.pypirc\\'" "/\\.htpasswd\\'"
+    "/\\.?\\(?:credentials\\|secrets\\)\\(?:\\.[^/]*\\)?\\'"
+    "/\\.\\(?:dockercfg\\|vault-token\\|s3cfg\\|boto\\|terraformrc\\)\\'"
+    "[/.]kubeconfig[^/]*\\'" "\\.tf\\(?:state\\|vars\\)\\(?:\\.[^/]*\\)?\\'"
     "\\.\\(?:gpg\\|pgp\\|asc\\|age\\)\\'"
     "/\\.env[^/]*\\'" "\\.env\\'"
     "/id_\\(?:rsa\\|dsa\\|ecdsa\\|ed25519\\)[^/]*\\'"
     "\\.\\(?:pem\\|key\\|ppk\\|p12\\|pfx\\|jks\\|keystore\\|kdbx?\\)\\'"
-    "/\\.\\(?:ssh\\|gnupg\\|password-store\\|aws\\|kube\\|docker\\)/"
+    "/\\.\\(?:ssh\\|gnupg\\|password-store\\|aws\\|azure\\|kube\\|docker\\)/"
+    "/\\.config/gcloud/"
     "/pass\\.[[:alnum:]]\\{13\\}/"
     gemini-companion-auth-source-p gemini-companion-password-store-p
     authinfo-mode pass-view-mode)

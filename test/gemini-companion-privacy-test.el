@@ -28,12 +28,17 @@
     (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local"
                     ".ENV" "prod.env" "id_rsa" "id_ed25519" "server.pem"
                     "tls.key" "keys.kdbx" ".ssh/config" ".npmrc"
-                    ".pgpass" "pass.asc"
+                    ".pgpass" "pass.asc" ".pypirc" "credentials"
+                    "credentials.json" "sub/secrets.yml" "kubeconfig"
+                    "prod.kubeconfig" "terraform.tfstate"
+                    "terraform.tfstate.backup" "prod.tfvars" ".vault-token"
+                    ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt")))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "environment.el" "keyboard.py" "envelope"
-                            "src/id.c" "asc.txt" secret))))))
+                            "src/id.c" "asc.txt" "main.tf" "secretary.py"
+                            "credentials-form.js" secret))))))
 
 (ert-deftest gemini-companion-privacy-hides-backups-of-secrets ()
   (gemini-companion-test-with-folder '()
