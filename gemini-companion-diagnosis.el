@@ -52,7 +52,7 @@ MARK is `good', `bad', `note' or `wait'.  CURE is a sentence or nil.
 ACTIONS is a list of (LABEL . FUNCTION), what Emacs can do about it."
   mark text cure actions)
 
-(defconst gemini-companion-diagnosis--checks
+(defconst gemini-companion-diagnosis-checks
   '(("Package" . gemini-companion-diagnosis--package)
     ("Server" . gemini-companion-diagnosis--server)
     ("Python" . gemini-companion-diagnosis--python)
@@ -85,7 +85,7 @@ of its exit status and output, or nil as long as that is not known."
                             'note
                             (format "This could not be looked at: %s"
                                     (error-message-string problem))))))))
-          gemini-companion-diagnosis--checks))
+          gemini-companion-diagnosis-checks))
 
 ;;;; Emacs and its server
 

@@ -6,6 +6,7 @@
 
 (require 'ert)
 (require 'gemini-companion-diagnosis)
+(require 'gemini-companion-server-test-helper)
 
 (defmacro gemini-companion-diagnosis-test--with-folder (folder &rest body)
   "Run BODY with FOLDER bound to a scratch folder, in which all files are.
@@ -29,23 +30,26 @@ It is HOME and TMPDIR, too."
   (make-directory (file-name-directory file) t)
   (write-region content nil file nil 'silent))
 
-(defun gemini-companion-diagnosis-test--mark (finding)
-  "Return the mark of FINDING."
-  (gemini-companion-finding-mark finding))
+(defun gemini-companion-diagnosis-test--find (title &optional directory ask)
+  "Return what the check TITLE finds for DIRECTORY; programs are asked by ASK."
+  (let ((gemini-companion-diagnosis-checks
+         (list (assoc title gemini-companion-diagnosis-checks))))
+    (cdar (gemini-companion-diagnosis (or directory "/") (or ask #'ignore)))))
 
-(defun gemini-companion-diagnosis-test--silent (&rest _)
-  "Say nothing, as a program that has not answered yet."
-  nil)
+(defun gemini-companion-diagnosis-test--marks (title &optional directory ask)
+  "Return the marks of what the check TITLE finds in DIRECTORY by ASK."
+  (mapcar #'gemini-companion-finding-mark
+          (gemini-companion-diagnosis-test--find title directory ask)))
 
 (ert-deftest gemini-companion-diagnosis-names-options-that-fail ()
   (unwind-protect
       (let ((gemini-companion-excluded '("["))
             (gemini-companion-roots-function #'car))
-        (should (eq 'good (gemini-companion-finding-mark
-                           (gemini-companion-diagnosis--options "/" #'ignore))))
+        (should (equal '(good)
+                       (gemini-companion-diagnosis-test--marks "Options")))
         (should (gemini-companion-privacy-folder-hidden-p temporary-file-directory))
         (should-not (gemini-companion-roots temporary-file-directory))
-        (let ((found (gemini-companion-diagnosis--options "/" #'ignore)))
+        (let ((found (gemini-companion-diagnosis-test--find "Options")))
           (should (equal '(bad bad)
                          (mapcar #'gemini-companion-finding-mark found)))
           (should (string-match-p "excluded" (gemini-companion-finding-cure
@@ -54,7 +58,7 @@ It is HOME and TMPDIR, too."
     (gemini-companion-roots-forget)))
 
 (ert-deftest gemini-companion-diagnosis-test-a-check-that-fails-is-alone ()
-  (let ((gemini-companion-diagnosis--checks
+  (let ((gemini-companion-diagnosis-checks
          `(("One" . ,(lambda (&rest _) (error "Broken")))
            ("Two" . ,(lambda (&rest _) (gemini-companion-finding 'good "fine"))))))
     (pcase (gemini-companion-diagnosis "/" #'ignore)
@@ -67,9 +71,8 @@ It is HOME and TMPDIR, too."
   (gemini-companion-diagnosis-test--with-folder folder
     (cl-letf (((default-value 'exec-path) nil))
       (let* ((exec-path nil)
-             (found (gemini-companion-diagnosis
-                     folder #'gemini-companion-diagnosis-test--silent)))
-        (should (equal (mapcar #'car gemini-companion-diagnosis--checks)
+             (found (gemini-companion-diagnosis folder #'ignore)))
+        (should (equal (mapcar #'car gemini-companion-diagnosis-checks)
                        (mapcar #'car found)))
         (should (string-search
                  "npm install"
@@ -77,65 +80,85 @@ It is HOME and TMPDIR, too."
                   (cadr (assoc "Gemini CLI" found)))))))))
 
 (ert-deftest gemini-companion-diagnosis-test-sees-a-server-before-an-update ()
-  (pcase-dolist (`(,version . ,mark) `((,gemini-companion-server-version . good)
-                                       ("0.0.1" . bad)))
-    (cl-letf (((symbol-function 'gemini-companion-server-info)
-               (lambda () (list :version version))))
-      (should (eq mark (gemini-companion-diagnosis-test--mark
-                        (gemini-companion-diagnosis--server "/" #'ignore)))))))
+  (gemini-companion-test-with-mode '()
+    (should (equal '(good) (gemini-companion-diagnosis-test--marks "Server")))
+    (let ((gemini-companion-server-version "0.0.1"))
+      (should (equal '(bad) (gemini-companion-diagnosis-test--marks "Server"))))))
 
 (ert-deftest gemini-companion-diagnosis-test-judges-the-version ()
   (pcase-dolist (`(,output . ,mark) '(("0.61.0\n" . good) ("0.31.0" . good)
                                       ("0.30.9\n" . bad) ("v1.2.3-x" . good)
                                       ("hello" . note)))
     (ert-info (output)
-      (should (eq mark (gemini-companion-diagnosis-test--mark
-                        (gemini-companion-diagnosis--judge "g" output)))))))
+      (should (equal (list mark)
+                     (let ((gemini-companion-gemini-command "sh"))
+                       (gemini-companion-diagnosis-test--marks
+                        "Gemini CLI" "/" (lambda (&rest _) (cons 0 output)))))))))
 
 (ert-deftest gemini-companion-diagnosis-test-judges-the-packages ()
   (pcase-dolist (`(,output . ,mark) '(("Python 3.11.2\nmcp 2.3.0\n" . good)
                                       ("Python 3.9.2\nmcp 2.3.0\n" . bad)
                                       ("Python 3.11.2\nmcp MISSING\n" . bad)))
     (ert-info (output)
-      (should (eq mark (gemini-companion-diagnosis-test--mark
-                        (gemini-companion-diagnosis--packages "p" output)))))))
+      (should (equal (list mark)
+                     (let ((gemini-companion-server-command
+                            '("p" "-m" "gemini_companion_epc")))
+                       (gemini-companion-diagnosis-test--marks
+                        "Python" "/" (lambda (&rest _) (cons 0 output)))))))))
 
 (ert-deftest gemini-companion-diagnosis-test-sees-what-is-wrong-with-the-file ()
-  (gemini-companion-diagnosis-test--with-folder folder
-    (let* ((file (expand-file-name "gemini-ide-server-1-2.json" folder))
-           (info (list :port 2 :token "t" :discovery file))
-           (fault (lambda (content &optional mode)
-                    (gemini-companion-diagnosis-test--write file content)
-                    (set-file-modes file (or mode #o600))
-                    (gemini-companion-diagnosis--file-fault file info))))
-      (should (string-search
-               "gone" (gemini-companion-diagnosis--file-fault file info)))
-      (pcase-dolist
-          (`(,content . ,word)
-           '(("{" . "valid JSON") ("[]" . "valid JSON")
-             ("{\"port\": 3, \"authToken\": \"t\"}" . "another port")
-             ("{\"port\": 2, \"authToken\": \"u\"}" . "another port")
-             ("{\"port\": 2, \"authToken\": \"t\", \"workspacePath\": null}"
-              . "folders")))
-        (ert-info (content)
-          (should (string-search word (funcall fault content)))))
-      (let ((content "{\"port\": 2, \"authToken\": \"t\", \
-\"workspacePath\": \"/a:/b\"}"))
-        (should-not (funcall fault content))
-        (should (equal '("/a" "/b")
-                       (gemini-companion-diagnosis-folders file)))
-        (should (string-search "read by others"
-                               (funcall fault content #o644)))))))
+  (gemini-companion-test-with-mode '()
+    (let* ((info (gemini-companion-server-info))
+           (file (plist-get info :discovery))
+           (content (lambda (&rest more)
+                      (json-encode
+                       (append more
+                               (list :port (plist-get info :port)
+                                     :authToken (plist-get info :token)
+                                     :workspacePath "/a:/b")))))
+           (finding (lambda (content &optional mode)
+                      (gemini-companion-diagnosis-test--write file content)
+                      (set-file-modes file (or mode #o600))
+                      (gemini-companion-finding-text
+                       (car (gemini-companion-diagnosis-test--find
+                             "Discovery file"))))))
+      ;; It would repair the file.
+      (signal-process (gemini-companion-server-pid) 'SIGSTOP)
+      (unwind-protect
+          (progn
+            (pcase-dolist
+                (`(,content . ,word)
+                 `(("{" . "valid JSON") ("[]" . "valid JSON")
+                   (,(funcall content :port 3) . "another port")
+                   (,(funcall content :authToken "u") . "another port")
+                   (,(funcall content :workspacePath nil) . "folders")))
+              (ert-info (content)
+                (should (string-search word (funcall finding content)))))
+            (should (equal file (funcall finding (funcall content))))
+            (should (equal '("/a" "/b")
+                           (gemini-companion-diagnosis-folders file)))
+            (should (string-search "read by others"
+                                   (funcall finding (funcall content) #o644)))
+            (delete-file file)
+            (should (string-search
+                     "gone" (gemini-companion-finding-text
+                             (car (gemini-companion-diagnosis-test--find
+                                   "Discovery file"))))))
+        (signal-process (gemini-companion-server-pid) 'SIGCONT)
+        (gemini-companion-test-eventually
+          (not (memq 'stop (mapcar #'process-status
+                                   (gemini-companion-test-processes)))))))))
 
 (ert-deftest gemini-companion-diagnosis-test-knows-the-folder-of-node ()
   (pcase-dolist (`(,environment . ,expected)
                  '((() . "/tmp") (("TMPDIR=/a/" "TMP=/b") . "/a")
                    (("TMPDIR=" "TMP=/b") . "/b") (("TEMP=/c") . "/c")))
-    (should (equal expected
-                   (gemini-companion-diagnosis--tmpdir
-                    (lambda (name)
-                      (let ((process-environment environment))
-                        (getenv-internal name))))))))
+    (cl-letf (((default-value 'process-environment) environment))
+      (should (string-prefix-p
+               (concat expected "; ")
+               (gemini-companion-finding-text
+                (car (gemini-companion-diagnosis-test--find
+                      "Temporary folder"))))))))
 
 (ert-deftest gemini-companion-diagnosis-test-tells-files-of-others ()
   (gemini-companion-diagnosis-test--with-folder folder
@@ -151,15 +174,11 @@ It is HOME and TMPDIR, too."
                     (json-encode `(:port 1 :workspacePath ,path
                                    :ideInfo (:displayName "Other"))))))
           (marks (lambda ()
-                   (mapcar #'gemini-companion-diagnosis-test--mark
-                           (ensure-list (gemini-companion-diagnosis--others
-                                         folder nil))))))
-      (should (equal '(good) (mapcar #'gemini-companion-diagnosis-test--mark
-                                     (list (gemini-companion-diagnosis--others
-                                            folder nil)))))
+                   (gemini-companion-diagnosis-test--marks "Other editors"
+                                                           folder))))
+      (should (equal '(good) (funcall marks)))
       (funcall write (emacs-pid) "/nowhere")
-      (should (gemini-companion-finding-p
-               (gemini-companion-diagnosis--others folder nil)))
+      (should (equal '(good) (funcall marks)))
       (funcall write (emacs-pid) folder)
       (should (equal '(note) (funcall marks)))
       (funcall write (emacs-pid) nil)
@@ -175,8 +194,8 @@ It is HOME and TMPDIR, too."
             (cons (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH=" folder "system.json")
                   process-environment))
            (marks (lambda ()
-                    (mapcar #'gemini-companion-diagnosis-test--mark
-                            (gemini-companion-diagnosis--settings project nil)))))
+                    (gemini-companion-diagnosis-test--marks "Its settings"
+                                                            project))))
       (make-directory project)
       (should (equal '(bad) (funcall marks)))
       (gemini-companion-diagnosis-test--write
@@ -217,12 +236,17 @@ It is HOME and TMPDIR, too."
                    ("emacs gemini" . nil) ("bash -c gemini" . nil)
                    ("vi gemini.js" . nil)))
     (ert-info (command)
-      (should (eq expected
-                  (and (string-match-p gemini-companion-diagnosis--command
-                                       command)
-                       (string-match-p gemini-companion-diagnosis--script
-                                       command)
-                       t))))))
+      (cl-letf (((symbol-function 'list-system-processes) (lambda () '(7)))
+                ((symbol-function 'process-attributes)
+                 (lambda (_)
+                   (list (cons 'euid (user-uid)) (cons 'args command)))))
+        (should (eq expected
+                    (and (string-match-p
+                          "process 7"
+                          (gemini-companion-finding-text
+                           (car (gemini-companion-diagnosis-test--find
+                                 "Running CLIs"))))
+                         t)))))))
 
 (provide 'gemini-companion-diagnosis-test)
 ;;; gemini-companion-diagnosis-test.el ends here

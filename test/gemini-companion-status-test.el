@@ -12,7 +12,7 @@
 (defmacro gemini-companion-status-test--with-status (table &rest body)
   "Show the status with TABLE, what to look at, and run BODY there."
   (declare (indent 1))
-  `(let ((gemini-companion-diagnosis--checks ,table))
+  `(let ((gemini-companion-diagnosis-checks ,table))
      (unwind-protect
          (save-window-excursion
            (gemini-companion-status)
@@ -21,10 +21,10 @@
 
 (ert-deftest gemini-companion-status-test-says-that-all-is-off ()
   (gemini-companion-status-test--with-status
-      gemini-companion-diagnosis--checks
+      gemini-companion-diagnosis-checks
     (goto-char (point-min))
     (should (looking-at "gemini-companion is off"))
-    (dolist (check gemini-companion-diagnosis--checks)
+    (dolist (check gemini-companion-diagnosis-checks)
       (unless (equal "Project" (car check))
         (goto-char (point-min))
         (should (search-forward (concat " " (car check) ": ") nil t))))))
@@ -101,7 +101,7 @@
     (with-temp-buffer
       (setq default-directory "/far:/folder/")
       (gemini-companion-status-test--with-status
-          gemini-companion-diagnosis--checks
+          gemini-companion-diagnosis-checks
         (should (equal "/far:/folder/" default-directory))
         (should-not asked)))))
 
