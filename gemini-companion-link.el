@@ -324,7 +324,8 @@ discovery file; all that takes is the end of its input."
   (gemini-companion-link--end link)
   (let ((process (gemini-companion-link-process link)))
     (when (process-live-p process)
-      (ignore-error file-error
+      ;; Nothing can be sent to one that is suspended.
+      (ignore-errors
         (process-send-eof process)))))
 
 (defun gemini-companion-link-retire (link)
