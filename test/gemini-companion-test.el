@@ -113,6 +113,17 @@
                  (expand-file-name (format "gemini/ide/*-server-%d-*" (emacs-pid))
                                    temporary-file-directory)))))
 
+(ert-deftest gemini-companion-mode-off-ends-a-server-that-is-suspended ()
+  (gemini-companion-test-with-mode '()
+    (signal-process (gemini-companion-server-pid) 'SIGSTOP)
+    (gemini-companion-test-eventually
+      (memq 'stop (mapcar #'process-status (gemini-companion-test-processes))))
+    (gemini-companion-mode -1)
+    (should-not gemini-companion-mode)
+    (gemini-companion-test-run-timers)
+    (gemini-companion-test-eventually
+      (not (gemini-companion-test-processes)))))
+
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
   (let ((gemini-companion-server-command '("/no/such/python")))
     (should-error (gemini-companion-mode 1) :type 'user-error)
@@ -212,8 +223,9 @@
           (equal '("b" "a") (gemini-companion-test-shared-names)))
         (gemini-companion-test-disconnect client))
       (should-not (gemini-companion-shared))
-      (should (string-suffix-p " -> context-update\n  nil\n"
-                               (gemini-companion-test-events))))))
+      (gemini-companion-test-eventually
+        (string-suffix-p " -> context-update\n  nil\n"
+                         (gemini-companion-test-events))))))
 
 (ert-deftest gemini-companion-pause-holds-until-it-is-ended ()
   (gemini-companion-test-with-mode '(("a" "text"))
