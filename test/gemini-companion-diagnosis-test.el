@@ -31,13 +31,13 @@ It is HOME and TMPDIR, too."
   (write-region content nil file nil 'silent))
 
 (defun gemini-companion-diagnosis-test--find (title &optional directory ask)
-  "Return what the check TITLE finds for DIRECTORY; programs are asked by ASK."
+  "Return the findings of the check TITLE for DIRECTORY, with ASK for programs."
   (let ((gemini-companion-diagnosis-checks
          (list (assoc title gemini-companion-diagnosis-checks))))
     (cdar (gemini-companion-diagnosis (or directory "/") (or ask #'ignore)))))
 
 (defun gemini-companion-diagnosis-test--marks (title &optional directory ask)
-  "Return the marks of what the check TITLE finds in DIRECTORY by ASK."
+  "Return the mark of each such finding of TITLE, DIRECTORY and ASK."
   (mapcar #'gemini-companion-finding-mark
           (gemini-companion-diagnosis-test--find title directory ask)))
 
