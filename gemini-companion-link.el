@@ -47,7 +47,12 @@
   "How long the process may take from its start to its first answer.")
 
 (defconst gemini-companion-link--stop-seconds 8
-  "How long the process may take to stop before it is killed.")
+  "Seconds that the process may take to stop before it is killed.")
+
+(defconst gemini-companion-link--retire-seconds 320
+  "Seconds that the process may take to retire before it is killed.
+For up to five minutes it waits for the request of a busy CLI that
+connected before.")
 
 (defconst gemini-companion-link--log-size 32768
   "How many characters of the log of the process are kept.")
@@ -321,7 +326,7 @@ packed for LINK."
   "Have the process of LINK stop, without waiting for that.
 It rejects what is pending, ends its streams and removes its
 discovery file; all that takes is the end of its input."
-  (gemini-companion-link--end link)
+  (gemini-companion-link--end link gemini-companion-link--stop-seconds)
   (let ((process (gemini-companion-link-process link)))
     (when (process-live-p process)
       ;; Nothing can be sent to one that is suspended.
@@ -332,14 +337,14 @@ discovery file; all that takes is the end of its input."
   "Have the process of LINK end, as another takes its place.
 It rejects nothing and leaves the discovery file."
   (gemini-companion-link-call link 'retire)
-  (gemini-companion-link--end link))
+  (gemini-companion-link--end link gemini-companion-link--retire-seconds))
 
-(defun gemini-companion-link--end (link)
-  "Expect the process of LINK to end soon, else kill it."
+(defun gemini-companion-link--end (link seconds)
+  "Expect the process of LINK to end within SECONDS, else kill it."
   (cancel-timer (gemini-companion-link-timer link))
   (setf (gemini-companion-link-state link) 'stopping
         (gemini-companion-link-timer link)
-        (run-at-time gemini-companion-link--stop-seconds nil
+        (run-at-time seconds nil
                      #'delete-process (gemini-companion-link-process link))))
 
 (defun gemini-companion-link--fail (link reason)

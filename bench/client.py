@@ -127,15 +127,15 @@ class Input:
 
 
 class Client:
-    """One CLI: a kept connection for requests, one for the event stream."""
+    """One CLI: a connection for requests, kept if the server keeps it, and a stream."""
 
     def __init__(self, port: int, token: str) -> None:
         self._port = port
         self._token = token
         self._ids = itertools.count(1)
         self.session_id = ""
-        self._posts = self._connect()
-        self._answers = Input(self._posts)
+        self._posts: socket.socket | None = None
+        self._answers: Input
         self.stream: socket.socket
         self.events: Input
 
@@ -202,15 +202,12 @@ class Client:
 
     def send(self, request: bytes) -> tuple[int, bytes]:
         """Send REQUEST; return the status and the body of its answer."""
-        self._posts.sendall(request)
-        status, headers = self._answers.head()
-        return status, self._answers.body(headers)
+        status, _, body = self._post(request)
+        return status, body
 
     def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a request."""
-        self._posts.sendall(self.request(method, params))
-        status, headers = self._answers.head()
-        body = self._answers.body(headers)
+        status, headers, body = self._post(self.request(method, params))
         self.session_id = headers.get("mcp-session-id", self.session_id)
         return result(status, body)
 
@@ -222,9 +219,25 @@ class Client:
 
     def close(self) -> None:
         """Leave."""
-        self._posts.close()
+        self._drop()
         if hasattr(self, "stream"):
             self.stream.close()
+
+    def _post(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
+        if self._posts is None:
+            self._posts = self._connect()
+            self._answers = Input(self._posts)
+        self._posts.sendall(request)
+        status, headers = self._answers.head()
+        body = self._answers.body(headers)
+        if headers.get("connection") == "close":
+            self._drop()
+        return status, headers, body
+
+    def _drop(self) -> None:
+        if self._posts is not None:
+            self._posts.close()
+            self._posts = None
 
     def _connect(self) -> socket.socket:
         connection = socket.create_connection(("127.0.0.1", self._port), BOUND)

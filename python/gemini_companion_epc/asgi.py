@@ -36,10 +36,6 @@ INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
 
 SESSION_HEADER = b"mcp-session-id"
 
-LEAVE = (b"connection", b"close")
-# Node lets go one second earlier, before it asks for the next stream.
-KEEP = (b"keep-alive", b"timeout=2")
-
 logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
@@ -90,8 +86,7 @@ class Asgi:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            if scope["method"] == "POST":
-                send = self._moving(send)
+            send = _closing(send)
             try:
                 self._admit(scope)
                 await self._route(scope, receive, send)
@@ -100,21 +95,6 @@ class Asgi:
                 await _refuse(refusal, receive, send)
             except _Disconnected:
                 return
-
-    def _moving(self, send: Send) -> Send:
-        """Return SEND, which has the client keep the connection but shortly.
-
-        Not at all if there is a successor, which takes the next one.
-        """
-
-        async def tell(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                kept = LEAVE if self._listener.is_ended else KEEP
-                message = {**message, "headers": [*message["headers"], kept]}
-            await send(message)
-            heap.used(len(message.get("body", b"")))
-
-        return tell
 
     def _admit(self, scope: Scope) -> None:
         # Hypercorn's own limit is for headers that come in several parts.
@@ -127,7 +107,7 @@ class Asgi:
         authorization = _header(scope, b"authorization") or b""
         if not hmac.compare_digest(authorization, self._authorization):
             raise Refusal(401, "Unauthorized")
-        self._listener.prove(tuple(scope["client"]))
+        self._listener.authenticate(tuple(scope["client"]))
         if scope["path"] != PATH:
             raise Refusal(404, "Not Found")
         if scope["method"] not in METHODS:
@@ -206,16 +186,12 @@ class Asgi:
             (b"content-type", b"text/event-stream"),
             (b"cache-control", b"no-cache, no-transform"),
             (SESSION_HEADER, session.id.encode("ascii")),
-            # Else the client may ask for the next stream on this connection,
-            # of a server that makes way for another.
-            LEAVE,
         ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await _send_body(COMMENT, True, send)
         while (event := await stream.next(self._config.comment_interval)) is not None:
             await _send_body(event, True, send)
             stream.written(event)
-            heap.used(len(event))
             if event is not COMMENT:
                 self._log_event(session, event)
         logger.info("HTTP out: %s end of the stream", session.short_id)
@@ -231,6 +207,23 @@ class Asgi:
         while (await receive())["type"] != "http.disconnect":
             pass
         self._ide.close_stream(session, stream)
+
+
+def _closing(send: Send) -> Send:
+    """Return ``send`` with a header that closes the connection after the answer.
+
+    A client that is busy does not notice that an idle connection was closed, and
+    fails when it writes its next request to it.
+    """
+
+    async def closing(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = [*message["headers"], (b"connection", b"close")]
+            message = {**message, "headers": headers}
+        await send(message)
+        heap.used(len(message.get("body", b"")))
+
+    return closing
 
 
 async def _live(receive: Receive, send: Send) -> None:

@@ -54,10 +54,11 @@ class Config:
     """Seconds between looks for the files while the person works."""
     idle_check: float = 15
     """The same while nothing happens."""
-    keep_alive: float = 10
-    """An idle connection lives this long.
+    headers_time: float = 300
+    """How long a client may take from connecting to sending its request.
 
-    Node keeps one for 4 s, and must never meet one that we close.
+    Gemini CLI connects, then lays out a long line for more than 30 s, and fails
+    if it finds the connection closed.
     """
     comment_interval: float = 30
     """An event stream is never silent for longer.
@@ -74,13 +75,8 @@ class Config:
     """How long the outcomes may take to leave when the server stops."""
     retire_limit: float = 0.3
     """The same when a successor takes over."""
-    kept_limit: float = 2.5
-    """How long clients may go on to use the connections that they have kept.
-
-    A request on one that is closed at that moment would disconnect its client.
-    """
     request_time: float = 0.05
-    """By then a client that has connected has sent its request."""
+    """Within this time after connecting, most clients have sent their request."""
     done_limit: float = 0.5
     """How long Emacs may take to do what it was asked when the server ends."""
     end_limit: float = 0.5

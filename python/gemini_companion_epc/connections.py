@@ -28,7 +28,6 @@ class Listener(socket.socket):
         # Without IPPROTO_TCP asyncio leaves Nagle on, 40 ms for each answer.
         super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._unproven: dict[Address, socket.socket] = {}
-        self._proven: list[socket.socket] = []
         self._late: deque[tuple[socket.socket, Address]] = deque()
         self._is_ended = False
         try:
@@ -61,24 +60,14 @@ class Listener(socket.socket):
             self._shed()
         return connection, address
 
-    @property
-    def is_ended(self) -> bool:
-        """Whether a successor takes the connections."""
-        return self._is_ended
-
-    def prove(self, address: Address) -> None:
-        """Keep the connection of ADDRESS, which has shown the bearer."""
-        connection = self._unproven.pop(address, None)
-        if connection is not None:
-            self._proven = [*self._open(), connection]
+    def authenticate(self, address: Address) -> None:
+        """Never shed the connection from ``address``, which sent the token."""
+        self._unproven.pop(address, None)
 
     @property
-    def is_used(self) -> bool:
-        """Whether a client keeps a connection, on which it may ask again."""
-        return bool(self._open())
-
-    def _open(self) -> list[socket.socket]:
-        return [one for one in self._proven if one.fileno() >= 0]
+    def is_awaited(self) -> bool:
+        """Whether a connection is open on which no request has arrived."""
+        return any(one.fileno() >= 0 for one in self._unproven.values())
 
     def end(self) -> None:
         """Leave all further connections to the successor, and reset none.

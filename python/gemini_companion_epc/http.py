@@ -62,7 +62,7 @@ def _settings(config: Config, listener: Listener) -> HypercornConfig:
     settings = Bound()
     settings.errorlog = logging.getLogger("hypercorn")
     settings.graceful_timeout = config.exit_limit
-    settings.keep_alive_timeout = config.keep_alive
+    settings.keep_alive_timeout = config.headers_time
     settings.include_server_header = False
     return settings
 

@@ -350,6 +350,9 @@ class Ide:
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
         """Dismiss what `session` has open, and what it would write too late."""
+        if self._is_ending:
+            # The successor has the diffs.
+            return
         for diff in list(session.diffs.values()):
             self._take_out(session, diff)
             self._dismiss(diff, reason)

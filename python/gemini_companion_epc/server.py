@@ -113,13 +113,15 @@ class Server:
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         keeping.cancel()
-        if serving.done():
-            self._stop.set()
-            await self._leave()
-            await serving
-        else:
-            await self._leave()
-            await self._end_http(serving, stop_http)
+        self._stop.set()
+        await self._leave()
+        stop_http.set()
+        # Hypercorn waits for a stalled client, maybe for ever.
+        await asyncio.wait([serving], timeout=self._config.end_limit)
+        await self._emacs.close()
+        if not serving.done():
+            _abandon()
+        await serving
 
     def _open_log(self) -> None:
         config = self._config
@@ -143,10 +145,9 @@ class Server:
     # Stop
 
     def stop(self) -> None:
-        """Begin to stop; a second time, wait for no client any more."""
-        if self._stop.is_set():
-            self._hurry.set()
-        else:
+        """Begin to stop; a server that retires waits for no client any longer."""
+        self._hurry.set()
+        if not self._stop.is_set():
             logger.info("Stopping")
             self._stop.set()
 
@@ -166,8 +167,8 @@ class Server:
             self._stop.set()
 
     async def _leave(self) -> None:
-        kept_limit = self._config.kept_limit if self._is_retiring else 0
-        _abandon_after(self._config.exit_limit + kept_limit)
+        waiting_limit = self._config.headers_time if self._is_retiring else 0
+        _abandon_after(self._config.exit_limit + waiting_limit)
         if self._is_retiring:
             # What the listen queue holds can be answered only then.
             await self._serves.wait()
@@ -182,33 +183,15 @@ class Server:
         await self._ide.finish_closing()
         self._emacs.give_up()
         await self._ide.flush(flush_limit)
-        if not self._is_retiring:
-            await self._emacs.close()
         await self._ide.end_streams()
         if self._is_retiring:
-            await self._until_unused()
+            await self._answer_late_requests()
 
-    async def _until_unused(self) -> None:
-        loop = asyncio.get_running_loop()
-        end = loop.time() + self._config.kept_limit
-        while self._listener.is_used and loop.time() < end:
+    async def _answer_late_requests(self) -> None:
+        """Serve the clients that have connected, but are busy at the moment."""
+        while self._listener.is_awaited and not self._hurry.is_set():
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), 0.05)
-                return
-
-    async def _end_http(
-        self, serving: "asyncio.Task[None]", stop_http: asyncio.Event
-    ) -> None:
-        """End hypercorn, which waits for a stalled client, maybe for ever."""
-        stop_http.set()
-        await asyncio.wait([serving], timeout=self._config.end_limit)
-        if self._is_retiring:
-            # Until now a request on a kept connection could still ask it.
-            await self._emacs.close()
-        if not serving.done():
-            _abandon()
-        if (error := serving.exception()) is not None:
-            logger.error("The HTTP server ended badly", exc_info=error)
+                await asyncio.wait_for(self._hurry.wait(), self._config.request_time)
 
     def _remove_discovery(self) -> None:
         if self._discovery_path is not None:

@@ -48,6 +48,34 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
     assert "Connected to Emacs" in cli.ide_status()
 
 
+def test_restart_while_the_cli_is_busy_loses_no_review(
+    world: World, scratch: Scratch
+) -> None:
+    # Gemini CLI lays it out for more than 10 s before it sends openDiff.
+    file = scratch.file("big.txt", "a" * 1_500_000 + "\n")
+    emacs, reviews, cli = world.pair(scratch.file("small.txt"))
+    (server,) = scratch.servers()
+    cli.model.script(write_file(file, "b" * 1_500_000 + "\n"), say("first done"))
+    cli.prompt()
+    eventually(lambda: cli.model.requests, "the model is asked")
+
+    emacs.eval("(gemini-companion-restart)")
+    reviews.shown("big.txt")
+    has_followed(server, scratch)
+    (server,) = scratch.servers()
+    emacs.eval("(gemini-companion-restart)")
+    has_followed(server, scratch)
+    reviews.accept()
+
+    cli.wait_for("first done")
+    assert file.read_text() == "b" * 1_500_000 + "\n"
+    small = scratch.file("small.txt", "one\n")
+    reviews.proposed(cli, small, write_file(small, "uno\n"), say("second done"))
+    reviews.accept()
+    cli.wait_for("second done")
+    assert small.read_text() == "uno\n"
+
+
 WARNED = """
 (and (get-buffer "*Warnings*")
      (with-current-buffer "*Warnings*" (buffer-string)))

@@ -2,7 +2,7 @@
 """A proposal is reviewed in Emacs or in the terminal, and the CLI writes it."""
 
 from harness.emacs import Reviews
-from harness.gemini import QUESTION
+from harness.gemini import CONNECTED, QUESTION
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
@@ -256,10 +256,13 @@ def test_names_and_text_beyond_ascii_survive(world: World, scratch: Scratch) -> 
     assert file.read_text() == "größer 中文 𝄞 👩‍💻 e\u0301 \u2028 x\n"
 
 
-def test_megabyte_in_one_line_survives(world: World, scratch: Scratch) -> None:
-    file = scratch.file("big.txt", "a" * 1_000_000 + "\n")
+def test_long_line_that_keeps_the_cli_busy_is_reviewed(
+    world: World, scratch: Scratch
+) -> None:
+    # Gemini CLI lays it out for more than 10 s before it sends openDiff.
+    file = scratch.file("big.txt", "a" * 1_500_000 + "\n")
     _, reviews, cli = world.pair(scratch.file("small.txt"))
-    cli.model.script(write_file(file, "b" * 1_000_000 + "\n"), say("all done"))
+    cli.model.script(write_file(file, "b" * 1_500_000 + "\n"), say("all done"))
     cli.prompt()
     reviews.shown("big.txt")
 
@@ -267,7 +270,8 @@ def test_megabyte_in_one_line_survives(world: World, scratch: Scratch) -> None:
     reviews.accept()
 
     cli.wait_for("all done")
-    assert file.read_text() == "ccc" + "b" * 999_997 + "\n"
+    assert file.read_text() == "ccc" + "b" * 1_499_997 + "\n"
+    assert CONNECTED in cli.ide_status()
 
 
 def test_clean_buffer_of_the_file_follows(world: World, scratch: Scratch) -> None:

@@ -110,9 +110,11 @@ class FakeCli:
         body: bytes | str | None = None,
         headers: dict[str, str] | None = None,
         path: str = "/mcp",
+        peer: socket.socket | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
-        """Return status, headers and body of one request."""
+        """Return status, headers and body of one request, sent to PEER if given."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, BOUND)
+        connection.sock = peer
         try:
             connection.request(
                 method,
@@ -126,10 +128,14 @@ class FakeCli:
         finally:
             connection.close()
 
-    def post(self, message: Any) -> tuple[int, dict[str, str], bytes]:
-        return self.request("POST", json.dumps(message).encode())
+    def post(
+        self, message: Any, peer: socket.socket | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        return self.request("POST", json.dumps(message).encode(), peer=peer)
 
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def ask(
+        self, method: str, params: dict[str, Any], peer: socket.socket | None = None
+    ) -> dict[str, Any]:
         """Return the JSON-RPC answer to a request."""
         status, headers, body = self.post(
             {
@@ -137,7 +143,8 @@ class FakeCli:
                 "id": next(self._ids),
                 "method": method,
                 "params": params,
-            }
+            },
+            peer,
         )
         assert status == 200, (status, body)
         self.session_id = headers.get("mcp-session-id", self.session_id)
@@ -172,8 +179,12 @@ class FakeCli:
         """Return the whole answer to tools/call."""
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
-    def open_diff(self, path: str, text: str) -> None:
-        answer = self.tool("openDiff", filePath=path, newContent=text)
+    def open_diff(
+        self, path: str, text: str, peer: socket.socket | None = None
+    ) -> None:
+        arguments = {"filePath": path, "newContent": text}
+        params = {"name": "openDiff", "arguments": arguments}
+        answer = self.ask("tools/call", params, peer)
         assert answer["result"]["content"] == [], answer
         assert not answer["result"].get("isError"), answer
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
+import http.client
 import json
 import socket
 import time
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Alone, until
+from conftest import BOUND, Alone, until
 from fake_cli import VERSION, FakeCli
 from gemini_companion_epc.asgi import without_lone_surrogates
 from gemini_companion_epc.connections import MOST_UNPROVEN
@@ -116,10 +117,19 @@ def test_a_flood_of_connections_keeps_nobody_out(alone: Alone, cli_of: CliOf) ->
     assert _paths(events.next()) == ["/a"]
 
 
+def test_a_connection_without_a_request_is_closed_in_time(
+    serve_alone: Callable[..., Alone],
+) -> None:
+    alone = serve_alone(headers_time=0.05)
+    with socket.create_connection(("127.0.0.1", alone.port), BOUND) as peer:
+        peer.sendall(b"POST /mcp HTTP/1.1\r\n")
+        assert peer.recv(1) == b""
+
+
 def test_a_connection_that_the_client_has_closed_goes_at_once(
     serve_alone: Callable[..., Alone], cli_of: CliOf
 ) -> None:
-    alone = serve_alone(keep_alive=1000)
+    alone = serve_alone(headers_time=1000)
     cli = cli_of(alone)
     cli.initialize()
     process = psutil.Process()
@@ -203,6 +213,36 @@ def test_an_id_that_cannot_be_answered_is_bad(
     body = json.dumps(message).encode()
     status, _, answer = cli.request("POST", body, cli.headers("some"))
     assert (status, answer) == (400, b"id must be a string or an integer")
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "headers", "status"),
+    [
+        ("POST", PING, {}, 200),
+        ("POST", {"jsonrpc": "2.0", "method": "notifications/initialized"}, {}, 202),
+        ("POST", [], {}, 400),
+        ("POST", PING, {"Authorization": "Bearer wrong"}, 401),
+        ("DELETE", PING, {}, 404),
+    ],
+)
+def test_every_answer_closes_its_connection(
+    alone: Alone,
+    cli_of: CliOf,
+    method: str,
+    message: Any,
+    headers: dict[str, str],
+    status: int,
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", alone.port, timeout=BOUND)
+    headers = {**cli_of(alone).headers("some"), **headers}
+    connection.request(method, "/mcp", json.dumps(message), headers)
+    peer = connection.sock
+    assert peer is not None
+    with peer, peer.makefile("rb") as raw:
+        # The end comes although the client does not close its side.
+        head, _, _ = raw.read().partition(b"\r\n\r\n")
+    assert f" {status} ".encode() in head
+    assert b"connection: close" in head.lower().split(b"\r\n")
 
 
 def test_deep_nesting_is_bad(alone: Alone, cli_of: CliOf) -> None:

@@ -148,12 +148,12 @@ def target_with(
     cli_of: CliOf,
     caplog: pytest.LogCaptureFixture,
 ) -> Callable[[float], Target]:
-    """A function that serves what lets go of idle connections after a time."""
+    """A function that serves what waits for the headers of a request so long."""
 
-    def target_with(keep_alive: float) -> Target:
+    def target_with(headers_time: float) -> Target:
         caplog.set_level(logging.INFO)
         alone = serve_alone(
-            keep_alive=keep_alive,
+            headers_time=headers_time,
             comment_interval=0.05,
             review_grace=0.05,
             session_grace=0.2,

@@ -2,7 +2,6 @@
 """The whole process, between an Emacs and CLIs that are real but small."""
 
 import asyncio
-import http.client
 import json
 import os
 import shutil
@@ -393,28 +392,23 @@ def test_a_busy_emacs_hears_all_that_a_retiring_server_says(
     assert not any("cannot be shown" in line for line in emacs.log)
 
 
-def test_a_kept_connection_may_still_ask_a_retiring_server(
+def _connected(server: FakeEmacs) -> socket.socket:
+    """Return a connection to SERVER on which nothing was sent."""
+    return socket.create_connection(("127.0.0.1", server.port), BOUND)
+
+
+def test_a_retiring_server_answers_a_client_that_had_connected(
     start: Start, cli_of: CliOf
 ) -> None:
     emacs = start()
     cli = cli_of(emacs)
     events = cli.connect()
-    kept = http.client.HTTPConnection("127.0.0.1", emacs.port, BOUND)
-    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-
-    def ping() -> dict[str, str]:
-        kept.request("POST", "/mcp", body, cli.headers(cli.session_id))
-        kept.auto_open = 0
-        answer = kept.getresponse()
-        assert answer.read()
-        return {name.lower(): value for name, value in answer.getheaders()}
-
-    assert ping()["keep-alive"] == "timeout=2"
-    emacs.call("retire")
-    assert events.end()
-    time.sleep(0.5)  # it is kept for a second
-    assert ping()["connection"] == "close"
-    assert emacs.wait() == 0
+    with _connected(emacs) as peer:
+        emacs.call("retire")
+        assert events.end()
+        cli.open_diff("/late", "x", peer)
+        assert emacs.expect("open-diff")[2] == "/late"
+        assert emacs.wait() == 0
 
 
 @pytest.mark.parametrize("leave", [_by_end_of_stdin, _by_leaving])
@@ -423,17 +417,10 @@ def test_a_retiring_server_does_not_outlive_its_emacs(
 ) -> None:
     emacs = start()
     cli_of(emacs).connect()
-    with socket.create_connection(("127.0.0.1", emacs.port)) as kept:
-        kept.sendall(
-            f"DELETE /mcp HTTP/1.1\r\nHost: 127.0.0.1:{emacs.port}\r\n"
-            f"Authorization: Bearer {emacs.token}\r\n\r\n".encode()
-        )
-        assert kept.recv(12) == b"HTTP/1.1 400"
-        began = time.monotonic()
+    with _connected(emacs):
         emacs.call("retire")
         leave(emacs)
         assert emacs.wait() == 0
-    assert time.monotonic() - began < Config.kept_limit
 
 
 def test_a_server_may_retire_before_it_serves(start: Start, cli_of: CliOf) -> None:

@@ -314,7 +314,6 @@ class Cli:
             except (Lost, Wrong) as error:
                 if not self.log.is_excused():
                     self.log.problem(f"{self.name} cannot connect: {error!r}")
-                self.peer.abort()
                 await asyncio.sleep(0.5)
         raise Wrong(f"{self.name} is not connected within 30 s")
 
@@ -384,7 +383,6 @@ class Cli:
             if not session.is_lost and not self.log.is_excused():
                 self.log.problem(f"{self.name}: {error!r}")
             session.lose("server killed")
-            self.peer.abort()
         except Wrong as error:
             if not session.is_lost:
                 self.log.problem(f"{self.name}: {error}")
@@ -479,7 +477,6 @@ class Cli:
                     await self.open_diff(session, diff, text)
         if kind == "cut":
             session.lose("cut")
-            self.peer.abort()
         elif kind == "leave":
             await self.leave()
         else:
@@ -498,7 +495,6 @@ class Cli:
                 await self._ended(session, diff)
         session.is_leaving = True
         session.lose("left")
-        self.peer.abort()
 
     async def run(self) -> None:
         """Review until enough was reviewed."""

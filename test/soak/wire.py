@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP as the CLI speaks it: a kept connection for POSTs, one for each GET."""
+"""HTTP as the CLI speaks it: one connection for each request."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
 BOUND = 60.0
 VERSION = "2025-06-18"
-# How long Node keeps an idle connection; how much less than it is told.
-KEPT = 4.0
-EARLIER = 1.0
 LINE = 1 << 20
 
 
@@ -34,7 +30,6 @@ class Connection:
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self.expiry: asyncio.TimerHandle | None = None
 
     @classmethod
     async def open(cls, port: int) -> Connection:
@@ -42,11 +37,6 @@ class Connection:
             return cls(*await asyncio.open_connection("127.0.0.1", port, limit=LINE))
         except OSError as error:
             raise Lost(f"no connection: {error}") from None
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether Node would use it again."""
-        return not self._reader.at_eof()
 
     async def request(
         self, method: str, headers: dict[str, str], body: bytes
@@ -110,13 +100,12 @@ class Peer:
     def __init__(self, port: int, token: str) -> None:
         self._port = port
         self._token = token
-        self._kept: list[Connection] = []
 
     async def post(
         self, message: dict[str, Any], session_id: str = ""
     ) -> tuple[int, dict[str, str], bytes]:
         """Return status, headers and body of the answer to MESSAGE."""
-        connection = await self._connection()
+        connection = await Connection.open(self._port)
         try:
             status, headers = await connection.request(
                 "POST", self._headers(session_id), json.dumps(message).encode()
@@ -125,23 +114,8 @@ class Peer:
         except BaseException:
             connection.abort()
             raise
-        if headers.get("connection", "").lower() == "close":
-            connection.close()
-        else:
-            self._keep(connection, headers.get("keep-alive", ""))
+        connection.close()
         return status, headers, body
-
-    def _keep(self, connection: Connection, hint: str) -> None:
-        found = re.search(r"timeout=(\d+)", hint)
-        seconds = int(found[1]) - EARLIER if found else KEPT
-        loop = asyncio.get_running_loop()
-        connection.expiry = loop.call_later(seconds, self._expire, connection)
-        self._kept.append(connection)
-
-    def _expire(self, connection: Connection) -> None:
-        if connection in self._kept:
-            self._kept.remove(connection)
-            connection.close()
 
     async def get(self, session_id: str) -> Connection:
         """Return the connection of a new event stream."""
@@ -151,22 +125,6 @@ class Peer:
             connection.abort()
             raise Wrong(f"GET was answered {status}")
         return connection
-
-    def abort(self) -> None:
-        """End the kept connections as a process that dies does."""
-        for connection in self._kept:
-            connection.abort()
-        self._kept.clear()
-
-    async def _connection(self) -> Connection:
-        while self._kept:
-            connection = self._kept.pop()
-            if connection.expiry is not None:
-                connection.expiry.cancel()
-            if connection.is_fresh:
-                return connection
-            connection.close()
-        return await Connection.open(self._port)
 
     def _headers(self, session_id: str) -> dict[str, str]:
         headers = {
