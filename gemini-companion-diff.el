@@ -33,6 +33,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-name)
 (require 'gemini-companion-reconcile)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
@@ -201,10 +202,12 @@ hooks.  The proposal buffer must be live."
        (not (equal (gemini-companion-diff-unedited diff)
                    (gemini-companion-diff-proposal-text diff)))))
 
-(defun gemini-companion-diff-name (diff)
-  "Return the name of the file of DIFF, without its folder."
-  (let ((file-name-handler-alist nil))
-    (file-name-nondirectory (gemini-companion-diff-file-path diff))))
+(defun gemini-companion-diff-name (diff &optional plain)
+  "Return the name of the file of DIFF for the user.
+With PLAIN non-nil, without warnings; see `gemini-companion-name'."
+  (gemini-companion-name (gemini-companion-diff-file-path diff)
+                         (gemini-companion-diff-session diff)
+                         plain))
 
 (defun gemini-companion-diff--open-p (diff)
   "Return non-nil if DIFF awaits an answer."
@@ -318,7 +321,7 @@ what the user made of it is kept."
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
       (generate-new-buffer (format "*gemini proposal: %s*"
-                                   (gemini-companion-diff-name diff)))
+                                   (gemini-companion-diff-name diff 'plain)))
     (setq default-directory
           (gemini-companion-diff-directory
            (gemini-companion-diff-file-path diff)))

@@ -29,13 +29,12 @@
 
 (require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-name)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'tabulated-list)
-
-(declare-function project-root "project")
 
 ;;;; Keys
 
@@ -106,38 +105,20 @@ counted.")
 
 (defun gemini-companion-list--entry (id file session time lines state)
   "Return the line of ID, with FILE, SESSION, the age by TIME, LINES and STATE."
-  (pcase-let ((`(,project . ,name) (gemini-companion-list--place file)))
-    (list id
-          (vector (gemini-companion-list--one-line name)
-                  (gemini-companion-list--one-line project)
-                  (gemini-companion-list--one-line
-                   (gemini-companion-session-name session))
-                  (gemini-companion-list--age (- (float-time) time))
-                  lines
-                  state))))
+  (list id
+        (vector (gemini-companion-name file session 'plain)
+                (gemini-companion-list--project file session)
+                (gemini-companion-session-name session)
+                (gemini-companion-list--age (- (float-time) time))
+                lines
+                state)))
 
-(defun gemini-companion-list--place (file)
-  "Return a cons of the project of FILE and its name in there."
-  (let ((root (unless (gemini-companion-text-problem file)
-                (gemini-companion-list--root file))))
-    (if (and root (file-in-directory-p file root))
-        (cons (file-name-nondirectory (directory-file-name root))
-              (file-relative-name file root))
-      (cons "" (let ((file-name-handler-alist nil))
-                 (abbreviate-file-name file))))))
-
-(defun gemini-companion-list--root (file)
-  "Return the root of the project of FILE, or nil."
-  ;; The functions in `project-find-functions' may fail.
-  (condition-case nil
-      (when-let* ((project (project-current
-                            nil (gemini-companion-diff-directory file))))
-        (expand-file-name (project-root project)))
-    (error nil)))
-
-(defun gemini-companion-list--one-line (text)
-  "Return TEXT, a name, with its line ends as control characters look."
-  (string-replace "\n" "^J" text))
+(defun gemini-companion-list--project (file session)
+  "Return a cell with the project of FILE, which SESSION would change."
+  (if-let* ((root (nth 1 (gemini-companion-name-place file session))))
+      (gemini-companion-name-escaped
+       (file-name-nondirectory (directory-file-name root)))
+    '("OUTSIDE" face error help-echo "This file is outside your projects")))
 
 (defun gemini-companion-list--age (seconds)
   "Return a short text for SECONDS."
@@ -460,8 +441,9 @@ list them."
   (interactive nil gemini-companion-list-mode)
   (let ((edit (gemini-companion-list--edit)))
     (when (y-or-n-p (format "Take back the edit of %s? "
-                            (file-name-nondirectory
-                             (gemini-companion-auto-edit-file edit))))
+                            (gemini-companion-name
+                             (gemini-companion-auto-edit-file edit)
+                             (gemini-companion-auto-edit-session edit))))
       (gemini-companion-auto-revert edit))))
 
 (provide 'gemini-companion-list)

@@ -48,7 +48,7 @@ it; of a new file it is empty."
         (file (gemini-companion-diff-file-path diff)))
     (with-current-buffer
         (generate-new-buffer (format "*gemini original: %s*"
-                                     (gemini-companion-diff-name diff)))
+                                     (gemini-companion-diff-name diff 'plain)))
       (setq default-directory directory)
       (buffer-disable-undo)
       (condition-case problem
@@ -175,7 +175,8 @@ TOTAL is a function that returns how many there are."
 (defun gemini-companion-look-subject (diff)
   "Return what DIFF is about, as a part of a header line.
 That is its file, remarks that follow what happens, and the CLI."
-  (let ((name (propertize (gemini-companion-diff-name diff) 'face 'bold)))
+  (let ((name (copy-sequence (gemini-companion-diff-name diff))))
+    (add-face-text-property 0 (length name) 'bold 'append name)
     `(:eval (gemini-companion-look--subject ,name ',diff))))
 
 (defun gemini-companion-look--subject (name diff)

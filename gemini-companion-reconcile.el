@@ -28,6 +28,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-merge)
+(require 'gemini-companion-name)
 (require 'gemini-companion-text)
 (require 'seq)
 
@@ -234,7 +235,7 @@ is told."
            (message (substitute-command-keys
                      "Gemini CLI wrote %s, which has unsaved changes here; \
 \\[gemini-companion-merge] merges them")
-                    (file-name-nondirectory buffer-file-name))))))
+                    (gemini-companion-name buffer-file-name))))))
 
 (defun gemini-companion-reconcile--same-p (buffer)
   "Return non-nil if BUFFER's text is what a visit of its file would show."

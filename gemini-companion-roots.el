@@ -134,6 +134,21 @@ A shell that changes its directory runs no hook."
   "Return the roots that were computed last."
   gemini-companion-roots--last)
 
+(defun gemini-companion-roots-of (directory)
+  "Return the roots for a CLI in the local DIRECTORY.
+Those that were computed last and have DIRECTORY in them, else that
+of its project: a root may go while the CLI is connected."
+  (unless (file-remote-p directory)
+    (or (seq-filter (lambda (root)
+                      (gemini-companion-roots-in-p
+                       (file-name-as-directory directory) root))
+                    gemini-companion-roots--last)
+        (delq nil (list (cddr (gemini-companion-roots--entry directory)))))))
+
+(defun gemini-companion-roots-in-p (name root)
+  "Return non-nil if the file NAME, or directory NAME/, is in ROOT."
+  (string-prefix-p (file-name-as-directory root) name))
+
 (defun gemini-companion-roots--entry (directory)
   "Return the entry of DIRECTORY, looked up once."
   (or (assoc directory gemini-companion-roots--known)
@@ -251,8 +266,7 @@ FILE is in none of the roots that were computed last."
 (defun gemini-companion-roots--inside (name)
   "Return NAME if it is in one of the roots computed last, else nil."
   (and name
-       (seq-some (lambda (root)
-                   (string-prefix-p (file-name-as-directory root) name))
+       (seq-some (lambda (root) (gemini-companion-roots-in-p name root))
                  gemini-companion-roots--last)
        name))
 

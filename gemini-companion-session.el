@@ -28,6 +28,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-name)
 (require 'gemini-companion-terminal)
 (require 'seq)
 (require 'subr-x)
@@ -100,7 +101,8 @@ Without a known process, the beginning of its `:id'."
         (pid (plist-get session :pid)))
     (cond ((and directory pid)
            (format "%s (%d)"
-                   (file-name-nondirectory (directory-file-name directory))
+                   (gemini-companion-name-escaped
+                    (file-name-nondirectory (directory-file-name directory)))
                    pid))
           (pid (format "process %d" pid))
           (t (format "session %s"

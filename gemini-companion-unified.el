@@ -153,7 +153,7 @@ The value is a plist; see `gemini-companion-view--kinds'."
   "Return a new buffer for the unified diff of DIFF, an edit of ORIGINAL."
   (with-current-buffer
       (generate-new-buffer (format "*gemini diff: %s*"
-                                   (gemini-companion-diff-name diff)))
+                                   (gemini-companion-diff-name diff 'plain)))
     (let ((diff-default-read-only t)
           (diff-update-on-the-fly nil))
       ;; A hook of the person's may fail; that is no reason to show no review.
@@ -310,6 +310,7 @@ Its diff is made anew soon, or when the person comes back to it."
   "Say in the header line of the current buffer what a person may do."
   (setq header-line-format
         (gemini-companion-look-header
+         (gemini-companion-look-subject gemini-companion-diff-here)
          (gemini-companion-look-keys
           'gemini-companion-diff-accept "accept"
           'gemini-companion-diff-reject "reject")
@@ -318,7 +319,6 @@ Its diff is made anew soon, or when the person comes back to it."
            (gemini-companion-look-dropped
             (gemini-companion-unified--dropped-count)
             #'gemini-companion-blocks-count))
-         (gemini-companion-look-subject gemini-companion-diff-here)
          (gemini-companion-look-keys
           'gemini-companion-review-toggle-hunk "drop hunk"
           'gemini-companion-review-edit "edit"

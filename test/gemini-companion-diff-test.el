@@ -31,7 +31,7 @@ diffs that have a view now."
 
 (defun gemini-companion-diff-test-open (id file text &optional session)
   "Open a diff ID of SESSION for FILE with TEXT; return it."
-  (gemini-companion-test-open file text id (list :id (or session "one"))))
+  (gemini-companion-test-open file text id (gemini-companion-test-session (or session "one"))))
 
 (ert-deftest gemini-companion-diff-is-listed-with-its-proposal-at-once ()
   (gemini-companion-diff-test-with '(("a" "old\n"))

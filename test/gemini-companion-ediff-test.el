@@ -101,7 +101,7 @@
     (dotimes (_ 2)
       (gemini-companion-test-show "new/a.py" "def f(): pass\n")
       (should (equal "" (gemini-companion-test-text
-                         "*gemini original: a.py*")))
+                         "*gemini original: new/a.py*")))
       (gemini-companion-diff-reject)
       (should-not (file-exists-p (expand-file-name "new" folder))))))
 
@@ -199,7 +199,8 @@
       (with-current-buffer buffer
         (goto-char (point-max))
         (insert "(mine)\n"))
-      (gemini-companion-diff-open 2 '(:id "two") (expand-file-name "b" folder)
+      (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
+                                  (expand-file-name "b" folder)
                                   "B\n")
       (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
       (should (equal '(pending shown)
@@ -229,7 +230,8 @@
       (should (eq 'shown (gemini-companion-diff-state diff)))
       (with-current-buffer (gemini-companion-diff-main diff)
         (gemini-companion-review-switch-view))
-      (gemini-companion-diff-open 2 '(:id "two") (expand-file-name "b" folder)
+      (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
+                                  (expand-file-name "b" folder)
                                   "B\n")
       (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
       (should (eq 'pending (gemini-companion-diff-state diff)))

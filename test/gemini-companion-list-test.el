@@ -32,8 +32,8 @@
 (defun gemini-companion-list-test-open (id session file text)
   "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."
   (gemini-companion-test-open file text id
-                              (list :id (format "s%d" session) :pid session
-                                    :directory "/some/where")))
+                              (gemini-companion-test-session
+                               (format "s%d" session) session)))
 
 (defun gemini-companion-list-test-cells ()
   "Return the list's cells, a list of lists."
@@ -52,16 +52,14 @@
 
 (ert-deftest gemini-companion-list-tells-file-cli-age-lines-and-state ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
-    (make-directory (expand-file-name ".git" folder))
-    (let ((diff (gemini-companion-list-test-open 1 77 "sub/a" "x\n")))
+    (let ((diff (gemini-companion-list-test-open 1 77 "sub/a" "x\n"))
+          (project (file-name-nondirectory (directory-file-name folder))))
       (setf (gemini-companion-diff-opened diff) (- (float-time) 125))
       (save-window-excursion
         (gemini-companion-list)
         (gemini-companion-test-eventually
-          (equal (list (list "sub/a"
-                             (file-name-nondirectory
-                              (directory-file-name folder))
-                             "where (77)" "2min" "+1 -0" "pending"))
+          (equal (list (list "sub/a" project (format "%s (77)" project)
+                             "2min" "+1 -0" "pending"))
                  (gemini-companion-list-test-cells)))
         (gemini-companion-diff-view diff)
         (gemini-companion-test-eventually
@@ -176,7 +174,7 @@
 
 (ert-deftest gemini-companion-list-tells-what-was-accepted-unseen ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
-    (let ((session '(:id "s1" :pid 1 :directory "/some/where"))
+    (let ((session (gemini-companion-test-session "s1" 1))
           (temporary-file-directory folder)
           (gemini-companion-diff--take-function #'gemini-companion-auto-take))
       (unwind-protect

@@ -27,9 +27,15 @@ at once."
                ,stop)
            (gemini-companion-diff-stop 'dismissed 'now))))))
 
+(defun gemini-companion-test-session (id &optional pid)
+  "Return the session ID of a CLI, the process PID, in this directory."
+  (append (list :id id :directory (directory-file-name default-directory))
+          (and pid (list :pid pid))))
+
 (defun gemini-companion-test-open (file text &optional id session)
   "Open the diff ID of SESSION, to change FILE to TEXT; return it."
-  (gemini-companion-diff-open (or id 1) (or session '(:id "one"))
+  (gemini-companion-diff-open (or id 1)
+                              (or session (gemini-companion-test-session "one"))
                               (expand-file-name file) text)
   (car (last (gemini-companion-diffs))))
 

@@ -1,0 +1,152 @@
+;;; gemini-companion-name-test.el --- Tests of file names as they are shown  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; No name of a file hides where it is, nor what it is.
+
+;;; Code:
+
+(require 'gemini-companion-list)
+(require 'gemini-companion-name)
+(require 'gemini-companion-review-test-helper)
+
+(defmacro gemini-companion-name-test-with (files &rest body)
+  "Run BODY in a new folder \"project\" of a CLI with FILES, beside \"home\".
+`session' is that of the CLI, and `folder' has both folders."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-folder '()
+     (mapc #'make-directory '("home" "project" "project/.git" "project/src"))
+     (let* ((process-environment
+             (cons (concat "HOME=" folder "home") process-environment))
+            (abbreviated-home-dir nil)
+            (default-directory (concat folder "project/"))
+            (session (gemini-companion-test-session "one" 1)))
+       (dolist (file ,files)
+         (write-region "old\n" nil (expand-file-name file) nil 'silent))
+       (unwind-protect
+           (progn ,@body)
+         (setq abbreviated-home-dir nil)))))
+
+(ert-deftest gemini-companion-name-is-relative-to-the-project-of-the-cli ()
+  (gemini-companion-name-test-with '("a" "src/b")
+    (pcase-dolist (`(,file ,name)
+                   '(("a" "a") ("src/b" "src/b") ("src/../src/b" "src/b")
+                     ("new/c" "new/c")))
+      (should (equal-including-properties
+               name (gemini-companion-name (concat default-directory file)
+                                           session))))
+    ;; It runs below the root of its project.
+    (should (equal "src/b"
+                   (gemini-companion-name
+                    (expand-file-name "src/b")
+                    (list :directory (expand-file-name "src")))))))
+
+(ert-deftest gemini-companion-name-warns-of-a-file-outside-all-projects ()
+  (gemini-companion-name-test-with '("../home/.bashrc" "a")
+    (make-symbolic-link "../../home/.bashrc" "src/innocent.txt")
+    (make-symbolic-link "a" "b")
+    (make-symbolic-link "loop" "loop")
+    (pcase-dolist (`(,file ,name ,face)
+                   '(("../home/.bashrc"
+                      "a file outside your projects: ~/.bashrc" error)
+                     ("src/innocent.txt"
+                      "a file outside your projects: ~/.bashrc (by the \
+symbolic link src/innocent.txt)" error)
+                     ("b" "a (by the symbolic link b)" warning)
+                     ("loop" "loop" nil)
+                     ("/etc/passwd"
+                      "a file outside your projects: /etc/passwd" error)
+                     ("/ssh:nowhere.invalid:/x"
+                      "a file outside your projects: /ssh:nowhere.invalid:/x"
+                      error)))
+      (let ((shown (gemini-companion-name
+                    (if (string-prefix-p "/" file)
+                        file
+                      (concat default-directory file))
+                    session)))
+        (should (equal name shown))
+        (should (eq face (get-text-property 0 'face shown)))))
+    ;; What leads to the project is no matter.
+    (make-symbolic-link "project" "../alias")
+    (should (equal-including-properties
+             "a" (gemini-companion-name (concat folder "alias/a") session)))))
+
+(ert-deftest gemini-companion-name-of-another-project-is-absolute ()
+  (gemini-companion-name-test-with '("a")
+    (make-directory "../home/web")
+    (unwind-protect
+        (progn
+          (gemini-companion-roots (expand-file-name "../home/web/"))
+          (should (equal-including-properties
+                   "~/web/a" (gemini-companion-name
+                              (expand-file-name "../home/web/a") session)))
+          (should (equal "a" (gemini-companion-name
+                              (expand-file-name "../home/web/a")))))
+      (gemini-companion-roots-forget))))
+
+(ert-deftest gemini-companion-name-hides-no-character ()
+  (gemini-companion-name-test-with '()
+    (pcase-dolist (`(,name ,shown)
+                   '(("gr\u00FC\u00DF \u65E5\u672C.txt" "gr\u00FC\u00DF \u65E5\u672C.txt")
+                     ("a\u202Etxt.exe" "a\\u202Etxt.exe")
+                     ("a\u200B\u2066b" "a\\u200B\\u2066b")
+                     ("a\nb\tc" "a\\u000Ab\\u0009c")
+                     ("\uFEFFa\u00A0b\u2028" "\\uFEFFa\\u00A0b\\u2028")
+                     ("a\u3164\uFE0Fb" "a\\u3164\\uFE0Fb")
+                     ("a\U000E0041b" "a\\uE0041b")))
+      (should (equal shown (gemini-companion-name (expand-file-name name)
+                                                  session))))
+    (should (equal "a\\xFFb" (gemini-companion-name-escaped
+                              (string ?a #x3FFFFF ?b))))))
+
+(ert-deftest gemini-companion-name-is-shortened-in-the-middle ()
+  (gemini-companion-name-test-with '()
+    (let ((shown (gemini-companion-name
+                  (expand-file-name (concat "first/" (make-string 200 ?x)
+                                            "/sub/last.txt"))
+                  session)))
+      (should (= 60 (string-width shown)))
+      (should (string-match-p "\\`first/x+\\.\\.\\.x+/sub/last\\.txt\\'"
+                              shown)))))
+
+(ert-deftest gemini-companion-name-is-in-all-that-tells-of-a-proposal ()
+  (gemini-companion-name-test-with '("../home/.bashrc")
+    (make-symbolic-link "../home/.bashrc" "innocent.txt")
+    (cl-letf (((symbol-function 'gemini-companion-diff--frame-p) #'always))
+      (unwind-protect
+          (let* ((inhibit-message t)
+                 (gemini-companion-review-arrival 'notify)
+                 (warning "a file outside your projects: ~/.bashrc")
+                 (diff (progn
+                         (gemini-companion-diff-start
+                          #'gemini-companion-view-show #'ignore)
+                         (gemini-companion-test-open "innocent.txt" "x\n" 1
+                                                     session))))
+            (gemini-companion-test-eventually
+              (with-current-buffer (messages-buffer)
+                (save-excursion
+                  (goto-char (point-min))
+                  (search-forward (concat "edit of " warning) nil t))))
+            (save-window-excursion
+              (gemini-companion-list)
+              (goto-char (point-min))
+              (should (re-search-forward "~/\\.bashrc +OUTSIDE" nil t))
+              (dolist (gemini-companion-review-view '(ediff diff))
+                (gemini-companion-diff-view diff)
+                (should
+                 (seq-some
+                  (lambda (window)
+                    (string-search
+                     warning
+                     (format "%s" (buffer-local-value 'header-line-format
+                                                      (window-buffer window)))))
+                  (window-list)))
+                (gemini-companion-diff-reject diff)
+                (setq diff (gemini-companion-test-open "innocent.txt" "x\n" 2
+                                                       session)))))
+        (gemini-companion-list-stop)
+        (gemini-companion-diff-stop 'dismissed 'now)))))
+
+;;; gemini-companion-name-test.el ends here
