@@ -4,41 +4,37 @@
 
 ;;; Commentary:
 
-;; Shows reviews at once and says when they are on the screen; and shows the same
-;; two texts by Ediff or diff alone.  When a clock has stopped, the windows must
-;; show the differences.
+;; Shows reviews at once and reports when they are on the screen; and shows the
+;; same two texts by Ediff or diff alone.  When a clock has stopped, the windows
+;; must show the differences, all of them.
 
 ;;; Code:
 
 (require 'bench)
+(require 'diff)
+(require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion)
-(require 'gemini-companion-unified)
 (require 'seq)
+
+(defconst bench-review--bound 30
+  "Seconds after which a review that is not displayed is an error.")
+
+(defvar bench-review--last ""
+  "Last line of the change, which a whole unified diff contains.")
+
+(defvar bench-review--hide nil
+  "Function that ends what `bench-review-compare' displays, or nil.")
 
 ;;;; Screen
 
-(defun bench-review--buffers ()
-  "Return the buffers in the windows."
-  (mapcar #'window-buffer (window-list)))
-
-(defun bench-review--wait ()
-  "Wait until all that is to be on the screen has been made."
-  (let (process)
-    (while (setq process
-                 (seq-some (apply-partially #'buffer-local-value
-                                            'gemini-companion-unified--process)
-                           (bench-review--buffers)))
-      (accept-process-output process 0.01))))
-
 (defun bench-review--kind ()
-  "Return how the windows show differences: \"ediff\" or \"diff\".
-If they show none, return what is there instead."
-  (let ((buffers (bench-review--buffers)))
-    (cond ((seq-some #'bench-review--ediff-p buffers) "ediff")
-          ((seq-some #'bench-review--diff-p buffers) "diff")
-          ;; In parentheses, so that no name of a buffer is one of these.
-          (t (format "%s" (mapcar #'buffer-name buffers))))))
+  "Return how the windows show differences: \"ediff\", \"diff\" or nil."
+  (cond ((seq-some #'bench-review--ediff-p (buffer-list)) "ediff")
+        ((seq-some (lambda (window)
+                     (bench-review--diff-p (window-buffer window)))
+                   (window-list))
+         "diff")))
 
 (defun bench-review--ediff-p (buffer)
   "Return non-nil if BUFFER is the panel of a session with differences.
@@ -50,30 +46,40 @@ Both sides must be in windows."
          (< 0 ediff-number-of-differences))))
 
 (defun bench-review--diff-p (buffer)
-  "Return non-nil if a hunk of a unified diff is in BUFFER."
+  "Return non-nil if BUFFER holds a unified diff with the last line."
   (with-current-buffer buffer
     (save-excursion
-      (goto-char (point-min))
-      (re-search-forward "^@@ .* @@$" nil t))))
+      (goto-char (point-max))
+      (and (search-backward (concat "\n+" bench-review--last) nil t)
+           (re-search-backward "^@@ .* @@$" nil t)))))
 
-(defun bench-review--check (kind)
-  "Signal an error if the windows do not show differences as KIND."
-  (unless (equal kind (bench-review--kind))
-    (error "No %s is on the screen but: %s" kind (bench-review--kind))))
+(defun bench-review--displayed ()
+  "Wait until differences are on the screen; return when, and their kind."
+  (let ((end (+ (float-time) bench-review--bound))
+        kind)
+    (while (not (setq kind (bench-review--kind)))
+      (when (< end (float-time))
+        (error "No difference is on the screen but: %s"
+               (mapcar #'window-buffer (window-list))))
+      (accept-process-output nil 0.01))
+    (redisplay t)
+    (list (float-time) kind)))
+
+(defun bench-review-expect (line)
+  "Take only a diff with LINE, the last that is new, for a whole one."
+  (setq bench-review--last line))
 
 ;;;; Ours
 
-(defun bench-review-now ()
-  "Show each review at once and tell when it is on the screen."
-  (setq gemini-companion-review-arrival 'now)
+(defun bench-review-report (arrival)
+  "Report when a review is on the screen; show it as ARRIVAL says.
+That is a value of `gemini-companion-review-arrival'."
+  (setq gemini-companion-review-arrival arrival)
   (add-hook 'gemini-companion-diff-opened-functions #'bench-review--shown))
 
 (defun bench-review--shown (_diff)
-  "Tell when a review is on the screen, all of it, and of what kind."
-  (bench-review--wait)
-  (redisplay t)
-  (let ((at (float-time)))
-    (bench-tell (list at (bench-review--kind)))))
+  "Report when a review is on the screen, all of it, and of what kind."
+  (bench-tell (bench-review--displayed)))
 
 (defun bench-review-accept ()
   "Accept the review that is shown; return when that was pressed."
@@ -81,6 +87,51 @@ Both sides must be in windows."
     (gemini-companion-diff-accept)))
 
 ;;;; Comparators
+
+(defun bench-review-compare (old new)
+  "Display the file OLD and its proposal NEW; report when that was done.
+By Ediff or, if they are large, by diff, and with nothing else."
+  (bench-review--compare old new)
+  (bench-tell (bench-review--displayed)))
+
+(defun bench-review-alone (old new)
+  "Return how many seconds it takes to display the files OLD and NEW."
+  (garbage-collect)
+  (let ((began (float-time)))
+    (bench-review--compare old new)
+    (prog1 (- (car (bench-review--displayed)) began)
+      (bench-review-hide))))
+
+(defun bench-review-hide ()
+  "End what `bench-review-compare' displays."
+  (funcall bench-review--hide)
+  (setq bench-review--hide nil))
+
+(defun bench-review--compare (old new)
+  "Display the files OLD and NEW, and set what ends that."
+  (let ((windows (current-window-configuration))
+        (end (if (< gemini-companion-ediff-limit
+                    (file-attribute-size (file-attributes new)))
+                 (bench-review--diff old new)
+               (bench-review--ediff old new))))
+    (setq bench-review--hide (lambda ()
+                               (funcall end)
+                               (set-window-configuration windows)))))
+
+(defun bench-review--ediff (old new)
+  "Start Ediff on the files OLD and NEW; return what ends it."
+  (let ((buffers (mapcar #'bench-review--buffer (list old new)))
+        (ediff-window-setup-function #'ediff-setup-windows-plain)
+        panel)
+    (ediff-buffers (car buffers) (cadr buffers)
+                   (list (lambda ()
+                           (setq panel (current-buffer))
+                           (ediff-next-difference))))
+    (lambda ()
+      (let ((this-command 'ediff-quit))
+        (with-current-buffer panel
+          (ediff-really-quit nil)))
+      (mapc #'kill-buffer buffers))))
 
 (defun bench-review--buffer (file)
   "Return a new buffer with the text of FILE."
@@ -91,40 +142,20 @@ Both sides must be in windows."
     (set-buffer-modified-p nil)
     (current-buffer)))
 
-(defun bench-review-ediff (one two)
-  "Return how long Ediff takes to show the files ONE and TWO."
-  (let* ((windows (current-window-configuration))
-         (buffers (mapcar #'bench-review--buffer (list one two)))
-         (ediff-window-setup-function #'ediff-setup-windows-plain)
-         (began (progn (garbage-collect) (float-time)))
-         panel took)
-    (ediff-buffers (car buffers) (cadr buffers)
-                   (list (lambda ()
-                           (setq panel (current-buffer))
-                           (ediff-next-difference))))
-    (redisplay t)
-    (setq took (- (float-time) began))
-    (bench-review--check "ediff")
-    (let ((this-command 'ediff-quit))
-      (with-current-buffer panel
-        (ediff-really-quit nil)))
-    (mapc #'kill-buffer buffers)
-    (set-window-configuration windows)
-    took))
-
-(defun bench-review-diff (one two)
-  "Return how long diff takes to show the files ONE and TWO."
-  (garbage-collect)
-  (let ((began (float-time)))
-    (save-window-excursion
-      (switch-to-buffer (generate-new-buffer "diff"))
-      (call-process "diff" nil t nil "-u" one two)
-      (goto-char (point-min))
-      (redisplay t)
-      (prog1 (- (float-time) began)
-        (bench-review--check "diff")
-        (set-buffer-modified-p nil)
-        (kill-buffer)))))
+(defun bench-review--diff (old new)
+  "Display how the files OLD and NEW differ; return what ends that.
+As by \\[diff], but without the colours of the file's own mode,
+for which Emacs would read the file once more, and without marking
+changed words, which takes minutes in a change of 1 MB."
+  (let* ((diff-font-lock-syntax nil)
+         (diff-refine nil)
+         (buffer (diff-no-select old new "-u" 'no-async
+                                 (generate-new-buffer "diff"))))
+    (with-current-buffer buffer
+      (setq-local diff-font-lock-syntax nil
+                  diff-refine nil))
+    (switch-to-buffer buffer)
+    (lambda () (kill-buffer buffer))))
 
 (provide 'bench-review)
 ;;; bench-review.el ends here

@@ -15,18 +15,25 @@
 
 (declare-function gemini-companion-mode "gemini-companion-mode")
 
-(defvar bench--input "" "What has come of the next line.")
-
 (defun bench-connect (port)
   "Connect to the bench, which listens on PORT."
   (make-network-process :name "bench" :host "127.0.0.1" :service port
                         :coding 'utf-8-unix :noquery t
                         :filter #'bench--take))
 
+(defun bench-listen ()
+  "Listen for forms of others than the bench; return the port."
+  (process-contact
+   (make-network-process :name "bench others" :server t :host "127.0.0.1"
+                         :service t :family 'ipv4 :coding 'utf-8-unix
+                         :noquery t :filter #'bench--take)
+   :service))
+
 (defun bench--take (process string)
   "Evaluate the lines that STRING, from PROCESS, completes."
-  (let ((lines (split-string (concat bench--input string) "\n")))
-    (setq bench--input (car (last lines)))
+  (let ((lines (split-string (concat (process-get process :input) string)
+                             "\n")))
+    (process-put process :input (car (last lines)))
     (dolist (line (butlast lines))
       ;; Not in here, where nobody can quit.
       (run-at-time 0 nil #'bench--answer process (car (read-from-string line))))))
@@ -62,7 +69,7 @@ What is nothing for JSON becomes a string."
   (push (list (1+ (current-column)) (float-time)) bench--moves))
 
 (defun bench-move ()
-  "Have the person press the key of `forward-char'."
+  "Press the key of `forward-char' as the user does."
   (add-hook 'post-command-hook #'bench--note-move -90)
   (setq unread-command-events (append unread-command-events (list ?\C-f)))
   nil)

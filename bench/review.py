@@ -4,9 +4,14 @@
 An Emacs in a terminal shows reviews at once; the clock starts before the first
 byte of openDiff is sent, and stops when Emacs has redisplayed.  In turn with
 that, the same Emacs shows the same two texts with `ediff-buffers` alone, which
-is the comparator and the limit at once; those of 10 MB, which come up as a
-unified diff, with `diff` and its output in a buffer.  When a clock has stopped,
-the windows must show the differences.
+is the comparator and the limit at once.
+
+A review of 10 MB comes up as a unified diff.  Its comparator does the same work:
+the server of Node receives openDiff, writes the text to a file, and has the same
+Emacs run `diff` on the two files and display the output.  The limit is `diff`
+alone, with both files there.
+
+When a clock has stopped, the windows must show the differences.
 
 The review is then accepted, 1 KB to 10 MB; the clock runs from the call of the
 command until the client has parsed the notification, whose text must be the
@@ -22,10 +27,12 @@ import itertools
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from client import Broken, Client, result
 from editor import Editor, on_screen
+from harness.emacs import lisp
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 from servers import Echo, Node, client, echo
@@ -47,14 +54,18 @@ def measure(folder: Path) -> Iterator[Row]:
         emacs = stack.enter_context(on_screen(Tools.find(), room="bench-review"))
         one = emacs.client()
         stack.callback(one.close)
-        emacs.ask("(bench-review-now)")
+        emacs.ask("(bench-review-report 'now)")
         for name, (count, rounds) in LINES.items():
             for change, size in CHANGES.items():
                 pair = Pair(folder, count, size)
                 yield _shown(f"{name} lines, {change}", pair, emacs, one, rounds)
+        display = Node(folder / "display", int(emacs.ask("(bench-listen)")))
+        stack.callback(display.close)
+        other = client(display).connect()
+        stack.callback(other.close)
         for change, size in CHANGES.items():
             pair = Pair(folder, HUGE, size)
-            yield _shown(f"10 MB unified, {change}", pair, emacs, one, 7)
+            yield _same_work(f"10 MB unified, {change}", pair, emacs, one, other)
         node = Node(folder / "node")
         stack.callback(node.close)
         two = client(node).connect()
@@ -73,17 +84,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _shown(what: str, pair: Pair, emacs: Editor, one: Client, rounds: int) -> Row:
-    def ours() -> float:
-        emacs.ask("(garbage-collect)")
-        took = open_diff(pair, emacs, one)
-        emacs.ask("(gemini-companion-diff-reject)")
-        one.until("ide/diffRejected")
-        return took
-
-    def comparator() -> float:
-        form = f'(bench-review-{pair.kind} "{pair.old}" "{pair.new}")'
-        return 1000 * float(emacs.ask(form))
-
+    ours, comparator = partial(_ours, pair, emacs, one), partial(_alone, pair, emacs)
     ours(), comparator()
     samples = alternate(rounds, ours=ours, comparator=comparator)
     samples["limit"] = samples["comparator"]
@@ -91,9 +92,43 @@ def _shown(what: str, pair: Pair, emacs: Editor, one: Client, rounds: int) -> Ro
     return row(f"review, {what}, ms", samples, goal)
 
 
+def _same_work(
+    what: str, pair: Pair, emacs: Editor, one: Client, other: Client
+) -> Row:
+    def comparator() -> float:
+        took = open_diff(pair, emacs, other)
+        emacs.ask("(bench-review-hide)")
+        if other.close_diff(str(pair.old)) != pair.proposal:
+            raise Broken("the comparator lost some of the text")
+        return took
+
+    calls = {
+        "ours": partial(_ours, pair, emacs, one),
+        "comparator": comparator,
+        "limit": partial(_alone, pair, emacs),
+    }
+    alternate(1, **calls)
+    return row(f"review, {what}, ms", alternate(9, **calls), Goal(times=1.5))
+
+
+def _ours(pair: Pair, emacs: Editor, one: Client) -> float:
+    took = open_diff(pair, emacs, one)
+    emacs.ask("(gemini-companion-diff-reject)")
+    one.until("ide/diffRejected")
+    return took
+
+
+def _alone(pair: Pair, emacs: Editor) -> float:
+    emacs.ask(f"(bench-review-expect {lisp(pair.last)})")
+    form = f"(bench-review-alone {lisp(pair.old)} {lisp(pair.new)})"
+    return 1000 * float(emacs.ask(form))
+
+
 def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
     """Return how long it takes in ms until the review of PAIR is on the screen."""
     text = pair.proposal
+    emacs.ask(f"(bench-review-expect {lisp(pair.last)})")
+    emacs.ask("(garbage-collect)")
     request = one.call("openDiff", filePath=str(pair.old), newContent=text)
     began = time.time()
     answer = one.send(request)
@@ -117,7 +152,9 @@ class Pair:
         self.old = folder / f"{number}.txt"
         self.old.write_text("".join(text), encoding="utf-8")
         middle = count // 2
-        text[middle : middle + 1] = lines(size // LINE, "new")
+        new = lines(size // LINE, "new")
+        self.last = new[-1].rstrip()
+        text[middle : middle + 1] = new
         self.proposal = "".join(text)
         self.new = folder / f"{number}.new.txt"
         self.new.write_text(self.proposal, encoding="utf-8")

@@ -94,15 +94,15 @@ def plist_of(path: str, number: int) -> Any:
 
 
 class Node:
-    """The comparator, fed by a file of events."""
+    """The comparator, fed by a file of events; it displays in Emacs, or nowhere."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, emacs_port: int | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._events = (folder / "events").open("a", encoding="utf-8")
         self.token = secrets.token_urlsafe(32)
         self.started = time.time()
         self._process = subprocess.Popen(
-            ["node", "server.mjs", self.token, folder / "events"],
+            ["node", "server.mjs", self.token, folder / "events", *_words(emacs_port)],
             cwd=NODE,
             stdout=subprocess.PIPE,
         )
@@ -127,6 +127,10 @@ class Node:
         self._process.kill()
         self._process.wait()
         self._events.close()
+
+
+def _words(port: int | None) -> list[str]:
+    return [] if port is None else [str(port)]
 
 
 def file_of(path: str, number: int) -> dict[str, Any]:
