@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Python end of the EPC wire alone, which notes when things come and go.
+"""The Python end of EPC alone, which reports when things come and go.
 
-It is started by Emacs in place of the server, and uses the same modules.  Each
-line that it writes to the file BENCH_TIMES is a time and the digest of a text:
-of one that came (diff-accepted), or of one that was sent (open-diff) because
-Emacs asked for it by diff-rejected, with the size as the id.
+It is started by Emacs in place of the server, and uses the same modules.  The
+bench listens on BENCH_PORT: for each size that it sends, a text of that size is
+proposed.  It gets one line for each text that was sent (open-diff) or has come
+(diff-accepted): a time and the digest of the text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from pathlib import Path
+from itertools import count
 from typing import Any
 
 from texts import digest, of_size
@@ -29,30 +29,33 @@ class Owner:
     def __init__(self) -> None:
         self.emacs: Emacs
         self.stopped = asyncio.Event()
-        self._times = Path(os.environ["BENCH_TIMES"])
+        self._bench: asyncio.StreamWriter
+        self._ids = count(1)
 
     def hello(self) -> dict[str, object]:
         return {"version": __version__, "port": 1, "token": "t", "discovery": None}
 
     def diff_accepted(self, diff_id: int, text: str) -> None:
-        self._note(time.time(), text)
-
-    def diff_rejected(self, diff_id: int) -> None:
-        # Not while the answer to this call is on its way.
-        asyncio.get_running_loop().call_later(0.02, self._send, diff_id)
-
-    def _send(self, size: int) -> None:
-        diff = Diff(size, "s", "/x", of_size(size))
-        at = time.time()
-        self.emacs.open_diff(diff, SessionFacts("s", None))
-        self._note(at, diff.proposal)
-
-    def _note(self, at: float, text: str) -> None:
-        with self._times.open("a") as times:
-            times.write(f"{at} {digest(text)}\n")
+        self._report(time.time(), text)
 
     def stop(self) -> None:
         self.stopped.set()
+
+    async def follow(self) -> None:
+        """Propose a text of each size that the bench sends."""
+        port = int(os.environ["BENCH_PORT"])
+        sizes, self._bench = await asyncio.open_connection("127.0.0.1", port)
+        while line := await sizes.readline():
+            self._propose(int(line))
+
+    def _propose(self, size: int) -> None:
+        diff = Diff(next(self._ids), "s", "/x", of_size(size))
+        at = time.time()
+        self.emacs.open_diff(diff, SessionFacts("s", None))
+        self._report(at, diff.proposal)
+
+    def _report(self, at: float, text: str) -> None:
+        self._bench.write(f"{at} {digest(text)}\n".encode())
 
     def __getattr__(self, name: str) -> Any:
         return lambda *_: None
@@ -63,7 +66,9 @@ async def main() -> None:
     owner.emacs = Emacs(parse_start_line(read_start_line()), owner)
     owner.emacs.listen()
     print(owner.emacs.port, flush=True)
+    following = asyncio.create_task(owner.follow())
     await owner.stopped.wait()
+    following.cancel()
     await owner.emacs.close()
 
 
