@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; A loop moves point and calls what commands call, in one of two rhythms: in
+;; A loop moves point and runs the hooks of a command, in one of two rhythms: in
 ;; quick succession, where the timer of the first command waits all the time; or
 ;; each after a pause, where none waits and each command makes its own.
 
@@ -14,8 +14,6 @@
 (require 'cl-lib)
 (require 'gemini-companion)
 (require 'seq)
-
-(defvar gemini-companion-context--timer)
 
 (defconst bench-commands--hooks
   '(pre-command-hook post-command-hook pre-redisplay-functions)
@@ -51,66 +49,96 @@
               (append (default-value hook)
                       (and (local-variable-p hook) (symbol-value hook)))))
 
-(defun bench-commands--forget ()
-  "Have no timer of either side wait, as when all is done."
-  (setq timer-list (delq gemini-companion-context--timer
-                         (delq bench-commands--timer timer-list))
-        gemini-companion-context--timer nil
-        bench-commands--timer nil))
+;;;; In quick succession
 
-(defun bench-commands--loop (count pause)
-  "Move point and run the hooks of a command, COUNT times.
-If PAUSE is non-nil, no timer waits before each of them; what that
-takes is as much for all sides, and nearly nothing."
-  (let ((start (- (point-max) bench-commands--places)))
-    (dotimes (place count)
-      (when pause
-        (bench-commands--forget))
-      (goto-char (+ start (% place bench-commands--places)))
-      (run-hooks 'pre-command-hook)
-      (run-hooks 'post-command-hook)
-      (run-hook-with-args 'pre-redisplay-functions (selected-window)))))
+(defun bench-commands-run (side count)
+  "Return the µs and the bytes of one of COUNT commands with SIDE's hooks.
+SIDE is `ours', `comparator' or `limit'.  A timer waits all the time,
+that of the first command."
+  (cl-progv bench-commands--hooks (bench-commands--of side)
+    (let ((timers (copy-sequence timer-list)))
+      (dotimes (place 10)
+        (bench-commands--command place))
+      (bench-commands--check side timers)
+      (garbage-collect)
+      (let* ((began (float-time))
+             (before (memory-use-counts))
+             (memory (memory-use-counts)))
+        (dotimes (place count)
+          (bench-commands--command place))
+        (let ((after (memory-use-counts))
+              (took (- (float-time) began)))
+          (bench-commands--finish timers)
+          (list (/ (* 1e6 took) count)
+                (/ (bench-commands--bytes before memory after)
+                   (float count))))))))
 
-(defun bench-commands--bytes (counts)
-  "Return the bytes that COUNTS, of `memory-use-counts', stand for."
-  (cl-loop for count in counts
-           for size in '(16 8 8 48 1 56 32)
-           sum (* count size)))
+;;;; After a pause
 
-(defun bench-commands--cost (count pause)
-  "Return the µs and the bytes of one of COUNT commands.
-PAUSE is that of `bench-commands--loop'."
-  (bench-commands--loop 10 pause)
-  (garbage-collect)
-  (let* ((began (float-time))
-         (before (memory-use-counts))
-         (memory (memory-use-counts)))
-    (bench-commands--loop count pause)
-    (let ((after (memory-use-counts))
-          (took (- (float-time) began)))
+(defun bench-commands-run-paused (side count)
+  "Return the µs and the bytes of one of COUNT commands with SIDE's hooks.
+SIDE is that of `bench-commands-run'.  Before each command no timer
+waits, as all have run.  Sharing should be paused, so that those of
+ours send nothing."
+  (cl-progv bench-commands--hooks (bench-commands--of side)
+    (let ((gc-cons-threshold most-positive-fixnum)
+          (took 0)
+          (bytes 0))
+      (dotimes (place count)
+        (let* ((timers (copy-sequence timer-list))
+               (before (memory-use-counts))
+               (memory (memory-use-counts))
+               (began (float-time)))
+          (bench-commands--command place)
+          (let ((ended (float-time))
+                (after (memory-use-counts)))
+            (setq took (+ took (- ended began))
+                  bytes (+ bytes
+                           (bench-commands--bytes before memory after)
+                           ;; The two times.
+                           -16)))
+          (bench-commands--check side timers)
+          (bench-commands--finish timers)))
       (list (/ (* 1e6 took) count)
-            ;; The counts are made of conses themselves.
-            (/ (bench-commands--bytes
-                (cl-mapcar (lambda (x y z) (- x y (- y z)))
-                           after memory before))
-               (float count))))))
+            (/ bytes (float count))))))
 
-(defun bench-commands--check (side)
-  "Signal an error if the commands of SIDE have not had a timer made."
-  (unless (pcase side
-            ('ours (memq gemini-companion-context--timer timer-list))
-            ('comparator (memq bench-commands--timer timer-list))
-            ('limit t))
+;;;; Parts
+
+(defun bench-commands--command (place)
+  "Move point to PLACE and run the hooks of a command."
+  (goto-char (+ (- (point-max) bench-commands--places)
+                (% place bench-commands--places)))
+  (run-hooks 'pre-command-hook)
+  (run-hooks 'post-command-hook)
+  (run-hook-with-args 'pre-redisplay-functions (selected-window)))
+
+(defun bench-commands--bytes (before memory after)
+  "Return the bytes from MEMORY to AFTER, values of `memory-use-counts'.
+MEMORY was asked for right after BEFORE: that takes some too."
+  (cl-loop for x in after for y in memory for z in before
+           for size in '(16 8 8 48 1 56 32)
+           sum (* size (- x y (- y z)))))
+
+(defun bench-commands--check (side before)
+  "Signal an error if the commands of SIDE have not had a timer made.
+BEFORE is `timer-list' as it was before them."
+  (unless (or (eq side 'limit)
+              (bench-commands--new before))
     (error "No timer waits after a command")))
 
-(defun bench-commands-run (side count pause)
-  "Return the µs and the bytes of one of COUNT commands with SIDE's hooks.
-SIDE is `ours', `comparator' or `limit'; PAUSE is that of
-`bench-commands--loop'."
-  (bench-commands--forget)
-  (cl-progv bench-commands--hooks (bench-commands--of side)
-    (prog1 (bench-commands--cost count pause)
-      (bench-commands--check side))))
+(defun bench-commands--new (before)
+  "Return the timers that are not in BEFORE, a `timer-list'."
+  (seq-remove (lambda (timer) (memq timer before)) timer-list))
+
+(defun bench-commands--finish (before)
+  "Run the timers that are not in BEFORE until none is left.
+BEFORE is `timer-list' as it was before a command."
+  (let ((attempts 0)
+        timers)
+    (while (setq timers (bench-commands--new before))
+      (when (< 1000 (cl-incf attempts))
+        (error "Timers make timers for ever: %s" timers))
+      (mapc #'timer-event-handler timers))))
 
 (defun bench-commands-place ()
   "Return line and character of point, as Gemini CLI is told."

@@ -6,11 +6,12 @@ runs, with nothing in them but our functions (taken from the hooks as the mode
 left them), the habit of other companions, or an empty function.  The three take
 turns in one Emacs.  Commands come in quick succession, so that a timer waits
 since the first of them; or each after a pause, so that none waits and one is
-made, which is to cost no more than the habit does each time.
+made, which is to cost no more than the habit does each time.  What the timer
+does is not measured, but it is done before the next command.
 
-After each loop a timer must wait (but for the empty function), and at last the
-CLI must be told where our commands have led.  Of the bytes the most of all
-rounds counts.
+Commands must make a timer (but for the empty function), and at last the context
+that is sent to the CLI must be where our commands have led.  Of the bytes the
+most of all rounds counts.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from rows import Goal, Row, Samples, alternate, row
 from texts import lines
 
 ROUNDS = 15
-COUNT = 10_000
+# How many commands a round has, by the function that runs them.
+COUNTS = {"run": 10_000, "run-paused": 3_000}
 SIDES = ("ours", "comparator", "limit")
 LINES = {"1k": 1_000, "1M": 1_000_000}
 
@@ -38,25 +40,27 @@ def measure(folder: Path) -> Iterator[Row]:
         file.write_text("".join(lines(count)), encoding="utf-8")
         editor = on_screen(Tools.find(), file, room="bench-commands")
         with editor as emacs, closing(emacs.client()) as one:
-            times, sizes = _samples(emacs, "nil")
+            times, sizes = _samples(emacs, "run")
             what = f"by command, {name} lines"
             yield row(
                 f"{what}, µs", times, Goal(times=1 / 8), Goal(more=2, side="limit")
             )
             yield row(f"{what}, bytes", sizes, Goal(most=0))
-            times, sizes = _samples(emacs, "t")
+            emacs.ask("(gemini-companion-pause)")
+            times, sizes = _samples(emacs, "run-paused")
+            emacs.ask("(gemini-companion-pause)")
             what = f"by command after a pause, {name} lines"
             yield row(f"{what}, µs", times, Goal(times=1.25))
             yield row(f"{what}, bytes", sizes, Goal(times=1))
             _check(emacs, one)
 
 
-def _samples(emacs: Editor, pause: str) -> tuple[Samples, Samples]:
-    """Return the times, and the most bytes, with a PAUSE, Lisp, before each command."""
+def _samples(emacs: Editor, how: str) -> tuple[Samples, Samples]:
+    """Return the times, and the most bytes, of commands that are run HOW."""
     sizes: Samples = {side: [] for side in SIDES}
 
     def run(side: str) -> float:
-        form = f"(bench-commands-run '{side} {COUNT} {pause})"
+        form = f"(bench-commands-{how} '{side} {COUNTS[how]})"
         time, size = map(float, emacs.ask(form))
         sizes[side].append(size)
         return time
@@ -67,7 +71,7 @@ def _samples(emacs: Editor, pause: str) -> tuple[Samples, Samples]:
 
 def _check(emacs: Editor, one: Client) -> None:
     """Have a few commands done, and wait until ONE is told where point is."""
-    emacs.ask("(bench-commands-run 'ours 10 nil)")
+    emacs.ask("(bench-commands-run 'ours 10)")
     line, character = emacs.ask("(bench-commands-place)")
     until(
         lambda: one.cursor() == {"line": line, "character": character},

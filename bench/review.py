@@ -92,9 +92,7 @@ def _shown(what: str, pair: Pair, emacs: Editor, one: Client, rounds: int) -> Ro
     return row(f"review, {what}, ms", samples, goal)
 
 
-def _same_work(
-    what: str, pair: Pair, emacs: Editor, one: Client, other: Client
-) -> Row:
+def _same_work(what: str, pair: Pair, emacs: Editor, one: Client, other: Client) -> Row:
     def comparator() -> float:
         took = open_diff(pair, emacs, other)
         emacs.ask("(bench-review-hide)")
