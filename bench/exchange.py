@@ -19,11 +19,12 @@ from pathlib import Path
 
 from client import BOUND, Broken, until
 from editor import PACKAGE, Editor, in_background
-from gemini_companion_epc import __version__
 from harness.emacs import lisp
 from harness.tools import Tools
 from rows import Goal, Row, alternate, row
 from texts import digest, of_size
+
+from gemini_companion_epc import __version__
 
 HERE = Path(__file__).resolve().parent
 SIZES = {

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,7 @@ def _same_work(what: str, pair: Pair, emacs: Editor, one: Client, other: Client)
             raise Broken("the comparator lost some of the text")
         return took
 
-    calls = {
+    calls: dict[str, Callable[[], float]] = {
         "ours": partial(_ours, pair, emacs, one),
         "comparator": comparator,
         "limit": partial(_alone, pair, emacs),
