@@ -15,8 +15,11 @@
 
 (declare-function gemini-companion-mode "gemini-companion-mode")
 
+(defvar bench-ready nil "Non-nil once Gemini CLI could connect.")
+
 (defun bench-connect (port)
   "Connect to the bench, which listens on PORT."
+  (add-hook 'gemini-companion-ready-hook (lambda () (setq bench-ready t)))
   (make-network-process :name "bench" :host "127.0.0.1" :service port
                         :coding 'utf-8-unix :noquery t
                         :filter #'bench--take))

@@ -104,11 +104,8 @@ class Editor:
         return Client(found["port"], found["authToken"]).connect()
 
     def wait_until_ready(self) -> None:
-        """Wait until Emacs can call its server."""
-        until(
-            lambda: self.ask("(gemini-companion-server-ready-p)"),
-            "the server of Emacs is ready",
-        )
+        """Wait until Gemini CLI can connect."""
+        until(lambda: self.ask("bench-ready"), "the server of Emacs is ready")
 
     def _read(self) -> dict[str, Any]:
         try:
