@@ -32,6 +32,7 @@ GROUPS = {
     "commands": 8,
     "latency": 2,
     "review": 11,
+    "cli": 3,
     "exchange": 6,
     "calls": 2,
     "mode": 4,

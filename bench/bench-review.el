@@ -46,7 +46,7 @@ Both sides must be in windows."
          (< 0 ediff-number-of-differences))))
 
 (defun bench-review--diff-p (buffer)
-  "Return non-nil if BUFFER holds a unified diff with the last line."
+  "Return non-nil if a unified diff with the last line is in BUFFER."
   (with-current-buffer buffer
     (save-excursion
       (goto-char (point-max))
@@ -72,7 +72,7 @@ Both sides must be in windows."
 ;;;; Ours
 
 (defun bench-review-report (arrival)
-  "Report when a review is on the screen; show it as ARRIVAL says.
+  "Report when a review is on the screen; ARRIVAL is how it arrives.
 That is a value of `gemini-companion-review-arrival'."
   (setq gemini-companion-review-arrival arrival)
   (add-hook 'gemini-companion-diff-opened-functions #'bench-review--shown))

@@ -69,6 +69,7 @@ class Editor:
 
     def __init__(self, connection: socket.socket, scratch: Scratch) -> None:
         self.scratch = scratch
+        self.tmux: Tmux
         connection.settimeout(BOUND)
         self._file = connection.makefile("rw", encoding="utf-8", newline="\n")
         self._told: list[Any] = []
@@ -129,7 +130,9 @@ def on_screen(tools: Tools, *files: Path, room: str = "bench") -> Iterator[Edito
         port = listener.getsockname()[1]
         setup = f"{LARGE} (require '{room}) (bench-connect {port})"
         Emacs(tools, scratch, tmux, files, root=PACKAGE, extra=setup)
-        yield Editor(listener.accept()[0], scratch)
+        editor = Editor(listener.accept()[0], scratch)
+        editor.tmux = tmux
+        yield editor
     finally:
         listener.close()
         tmux.close()
