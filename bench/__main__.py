@@ -3,7 +3,8 @@
 
 Writes bench/results.json; exits 1 if a row does not meet its goal, 2 if a row
 could not be measured.  --only GROUP measures the rows of that group alone, which
-are written if --output says where.
+are written if --output says where.  --repeat N measures them N times and prints
+how each row varies, which is how its goal is chosen; nothing is written.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
@@ -22,7 +24,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "test" / "python"))
 from client import Broken
 from editor import build
 from harness.tools import Tools
-from rows import Row, table, write
+from rows import Row, table, variation, write
 from servers import install_node
 
 HERE = Path(__file__).resolve().parent
@@ -48,19 +50,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--only", action="append", choices=GROUPS)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--repeat", type=int, default=1)
     arguments = parser.parse_args()
     install_node()
     build(Tools.find())
-    rows: list[Row] = []
-    broken = []
-    for group in arguments.only or GROUPS:
-        began = time.monotonic()
-        try:
-            rows += rows_of(group)
-        except Exception:
-            traceback.print_exc()
-            broken.append(group)
-        print(f"{group}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    groups = list(arguments.only or GROUPS) * arguments.repeat
+    rows, broken = measured(groups)
+    if arguments.repeat > 1:
+        print(variation(rows))
+        return 2 if broken else 0
     print(table(rows))
     if output := arguments.output or (None if arguments.only else RESULTS):
         write(rows, output)
@@ -68,6 +66,21 @@ def main() -> int:
         print(f"Not measured: {', '.join(broken)}")
         return 2
     return 0 if all(row.met for row in rows) else 1
+
+
+def measured(groups: Sequence[str]) -> tuple[list[Row], list[str]]:
+    """Return the rows of GROUPS, and the groups that could not be measured."""
+    rows: list[Row] = []
+    broken = []
+    for group in groups:
+        began = time.monotonic()
+        try:
+            rows += rows_of(group)
+        except Exception:
+            traceback.print_exc()
+            broken.append(group)
+        print(f"{group}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return rows, broken
 
 
 def rows_of(group: str) -> list[Row]:

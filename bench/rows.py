@@ -116,13 +116,32 @@ def _maybe(value: float | None) -> float | None:
 
 def table(rows: Sequence[Row]) -> str:
     """Return ROWS as a table that Org reads."""
-    lines = [[_cell(getattr(row, name)) for name in COLUMNS] for row in rows]
+    return _table(COLUMNS, [[getattr(row, name) for name in COLUMNS] for row in rows])
+
+
+def variation(rows: Sequence[Row]) -> str:
+    """Return how the ROWS of the same name vary, as a table that Org reads.
+
+    That is of their ratios, or of our figures where there is none.
+    """
+    lines: list[list[object]] = []
+    for what in dict.fromkeys(row.what for row in rows):
+        same = [row for row in rows if row.what == what]
+        values = [row.ours if row.ratio is None else row.ratio for row in same]
+        met = f"{sum(row.met for row in same)} of {len(same)}"
+        middle = _short(median(values))
+        lines.append([what, min(values), middle, max(values), same[0].goal, met])
+    return _table(("what", "least", "median", "most", "goal", "met"), lines)
+
+
+def _table(names: Sequence[str], values: Sequence[Sequence[object]]) -> str:
+    lines = [[_cell(value) for value in line] for line in values]
     widths = [
-        max(len(line[place]) for line in [list(COLUMNS), *lines])
-        for place in range(len(COLUMNS))
+        max(len(line[place]) for line in [list(names), *lines])
+        for place in range(len(names))
     ]
     rule = "|-" + "-+-".join("-" * width for width in widths) + "-|"
-    return "\n".join([_line(COLUMNS, widths), rule, *(_line(x, widths) for x in lines)])
+    return "\n".join([_line(names, widths), rule, *(_line(x, widths) for x in lines)])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
