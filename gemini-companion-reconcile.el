@@ -81,6 +81,10 @@ look, DONE the one when its buffer was brought up to date."
 
 ;;;; Watching
 
+(defun gemini-companion-reconcile-idle-p ()
+  "Return non-nil if no file is expected to be written."
+  (null gemini-companion-reconcile--watches))
+
 (defun gemini-companion-reconcile-expect (file)
   "Bring the buffer of FILE up to date when FILE is written soon."
   (gemini-companion-reconcile--cancel

@@ -36,9 +36,9 @@ APPEND non-nil means after what it holds."
           (should-not (buffer-modified-p))
           (should (verify-visited-file-modtime (current-buffer)))
           (gemini-companion-test-eventually
-            (not gemini-companion-reconcile--watches))
-          (should-not (memq #'gemini-companion-reconcile--before-command
-                            pre-command-hook)))))))
+            (gemini-companion-reconcile-idle-p))
+          (should-not (assq 'pre-command-hook
+                            (gemini-companion-test-hooks))))))))
 
 (ert-deftest gemini-companion-reconcile-knows-a-buffer-that-is-equal ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
@@ -97,7 +97,7 @@ APPEND non-nil means after what it holds."
         (gemini-companion-reconcile-expect file)
         (gemini-companion-reconcile-test-write file "theirs\n")
         (gemini-companion-test-eventually
-          (not gemini-companion-reconcile--watches))
+          (gemini-companion-reconcile-idle-p))
         (should (equal "mine\none\n" (buffer-string)))
         (should (buffer-modified-p))))))
 
@@ -142,7 +142,7 @@ APPEND non-nil means after what it holds."
         (make-directory file)
         (ignore-errors (gemini-companion-reconcile-expect file))
         (gemini-companion-reconcile-stop)
-        (should-not gemini-companion-reconcile--watches)))))
+        (should (gemini-companion-reconcile-idle-p))))))
 
 (ert-deftest gemini-companion-reconcile-stop-ends-the-watch ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
@@ -150,7 +150,7 @@ APPEND non-nil means after what it holds."
       (gemini-companion-reconcile-expect (expand-file-name "a" folder))
       (gemini-companion-reconcile-expect (expand-file-name "b" folder))
       (gemini-companion-reconcile-stop)
-      (should-not gemini-companion-reconcile--watches)
+      (should (gemini-companion-reconcile-idle-p))
       (should (equal timers (length timer-list))))))
 
 (defun gemini-companion-reconcile-test-highlighted (old new)
@@ -176,7 +176,7 @@ APPEND non-nil means after what it holds."
                               (< (overlay-start a) (overlay-start b))))))
           (gemini-companion-reconcile-stop)
           (should-not (overlays-in (point-min) (point-max)))
-          (should-not gemini-companion-reconcile--pulses))))))
+          (should-not (gemini-companion-test-timers)))))))
 
 (ert-deftest gemini-companion-reconcile-highlights-what-changed ()
   (pcase-dolist (`(,new . ,expected)
@@ -216,7 +216,7 @@ The value is a list of the text, and whether it is to be saved."
         (gemini-companion-reconcile-expect file)
         (gemini-companion-reconcile-test-write file theirs)
         (gemini-companion-test-eventually
-          (not gemini-companion-reconcile--watches))
+          (gemini-companion-reconcile-idle-p))
         (should (equal mine (buffer-string)))
         (gemini-companion-merge)
         (should (verify-visited-file-modtime))
