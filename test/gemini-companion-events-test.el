@@ -12,13 +12,12 @@
 (require 'gemini-companion-test-helper)
 
 (defmacro gemini-companion-events-test-with (&rest body)
-  "Evaluate BODY with no events yet, and kill their buffer afterwards."
+  "Evaluate BODY, and kill the buffer of events afterwards."
   (declare (indent 0) (debug t))
-  `(let ((gemini-companion-events--ring (make-ring 3)))
-     (save-window-excursion
-       (unwind-protect (progn ,@body)
-         (when (get-buffer "*gemini-companion events*")
-           (kill-buffer "*gemini-companion events*"))))))
+  `(save-window-excursion
+     (unwind-protect (progn ,@body)
+       (when (get-buffer "*gemini-companion events*")
+         (kill-buffer "*gemini-companion events*")))))
 
 (defun gemini-companion-events-test-lines ()
   "Show the events, select their buffer, and return its visible lines."
@@ -35,21 +34,23 @@
 
 (ert-deftest gemini-companion-events-are-a-line-each ()
   (gemini-companion-events-test-with
+    (gemini-companion-events-note 'sent 'before)
     (gemini-companion-events-note 'received 'open-diff '(7 (:id "x") "/a" "b"))
     (gemini-companion-events-note 'sent 'diff-rejected '(7))
-    (let ((lines (gemini-companion-events-test-lines)))
-      (should (equal 2 (length lines)))
+    (let ((lines (last (gemini-companion-events-test-lines) 3)))
+      (should (string-match-p " -> before\\'" (pop lines)))
       (should (string-match-p "\\`[0-9:.]+ <- open-diff 7\\'" (nth 0 lines)))
       (should (string-match-p " -> diff-rejected 7\\'" (nth 1 lines)))
       (should (string-match-p "\"/a\"" (buffer-string))))))
 
 (ert-deftest gemini-companion-events-are-bounded ()
   (gemini-companion-events-test-with
-    (dotimes (n 5)
-      (gemini-companion-events-note 'sent 'diff-accepted
-                                    (list n (make-string 10000 ?x))))
-    (should (equal 3 (length (gemini-companion-events-test-lines))))
-    (should (< (buffer-size) 2000))
+    (let ((text (make-string 10000 ?x)))
+      (dotimes (n 1000)
+        (gemini-companion-events-note 'sent 'diff-accepted (list n text))))
+    (should (< (length (gemini-companion-events-test-lines)) 1000))
+    (should (< (buffer-size) 500000))
+    (should (string-match-p " -> diff-accepted 999\n" (buffer-string)))
     (should (string-match-p "10000 characters" (buffer-string)))))
 
 ;;; gemini-companion-events-test.el ends here
