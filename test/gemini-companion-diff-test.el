@@ -73,7 +73,7 @@ diffs that have a view now."
         (should-error (gemini-companion-diff-accept diff) :type 'user-error)
         (insert "new\n"))
       (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
-      (should-not gemini-companion-diff--last-proposal))))
+      (should-not (gemini-companion-test-last-proposal)))))
 
 (ert-deftest gemini-companion-diff-keeps-an-edit-that-no-hook-tells ()
   (dolist (edit (list (lambda (buffer)
@@ -90,8 +90,7 @@ diffs that have a view now."
         (funcall edit (gemini-companion-diff-proposal-buffer diff))
         (should-not (gemini-companion-diff-proposed-text diff))
         (should (equal "mine new\n" (gemini-companion-diff-close 1 'closed)))
-        (should (equal "mine new\n"
-                       (cdr gemini-companion-diff--last-proposal)))))))
+        (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))))
 
 (ert-deftest gemini-companion-diff-is-left-as-it-is-by-a-hook-that-edits-it ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -114,9 +113,10 @@ diffs that have a view now."
   (dolist (files '((("a" "old\n")) ()))
     (gemini-companion-diff-test-with files
       (let* ((file (expand-file-name "a"))
-             (diff (gemini-companion-diff-test-open 1 "a" "new text\n"))
-             (gemini-companion-diff--outcome-function
-              (lambda (_) (write-region "new text\n" nil file nil 'silent))))
+             (diff (gemini-companion-diff-test-open 1 "a" "new text\n")))
+        (gemini-companion-diff-start
+         #'ignore
+         (lambda (_) (write-region "new text\n" nil file nil 'silent)))
         (with-current-buffer (find-file-noselect file)
           (gemini-companion-diff-accept diff)
           (gemini-companion-test-eventually
@@ -126,9 +126,10 @@ diffs that have a view now."
   (gemini-companion-diff-test-with '(("a" "1\n2\n3\n4\n5\n6\n"))
     (let* ((file (expand-file-name "a"))
            (text "1\ntheirs\n3\n4\n5\n6\n")
-           (diff (gemini-companion-diff-test-open 1 "a" text))
-           (gemini-companion-diff--outcome-function
-            (lambda (_) (write-region text nil file nil 'silent))))
+           (diff (gemini-companion-diff-test-open 1 "a" text)))
+      (gemini-companion-diff-start
+       #'ignore
+       (lambda (_) (write-region text nil file nil 'silent)))
       (with-current-buffer (find-file-noselect file)
         (goto-char (point-max))
         (insert "mine\n")
@@ -200,7 +201,7 @@ diffs that have a view now."
       (should (eq 'dismissed (gemini-companion-diff-state diff)))
       (gemini-companion-test-eventually (not views))
       (should-not outcomes)
-      (should (equal "mine new\n" (cdr gemini-companion-diff--last-proposal))))))
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-diff-shows-one-and-lets-others-wait ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -227,8 +228,7 @@ diffs that have a view now."
 
 (ert-deftest gemini-companion-diff-that-cannot-be-shown-can-be-answered ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (setq gemini-companion-diff--show-function
-          (lambda (_) (error "No window")))
+    (gemini-companion-diff-start (lambda (_) (error "No window")) #'ignore)
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
       (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
       (should (equal (list diff) (gemini-companion-diffs)))
@@ -236,13 +236,15 @@ diffs that have a view now."
 
 (ert-deftest gemini-companion-diff-that-cannot-be-shown-outlives-a-frame ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (setq gemini-companion-diff--show-function
-          (lambda (diff)
-            (setf (gemini-companion-diff-frame diff) (selected-frame))
-            (error "Too large")))
+    (gemini-companion-diff-start
+     (lambda (diff)
+       (setf (gemini-companion-diff-frame diff) (selected-frame))
+       (error "Too large"))
+     (lambda (diff)
+       (push (gemini-companion-test-outcome diff) outcomes)))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
       (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-      (gemini-companion-diff--frame-deleted (selected-frame))
+      (run-hook-with-args 'delete-frame-functions (selected-frame))
       (should (equal (list diff) (gemini-companion-diffs)))
       (should-not outcomes))))
 
@@ -261,21 +263,15 @@ diffs that have a view now."
 
 (ert-deftest gemini-companion-diff-stays-open-if-its-outcome-cannot-be-told ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let* ((works gemini-companion-diff--outcome-function)
-           (diff (gemini-companion-diff-test-open 1 "a" "new\n"))
-           (gemini-companion-diff--outcome-function
-            (lambda (_) (error "No way"))))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (gemini-companion-diff-start #'ignore (lambda (_) (error "No way")))
       (should-error (gemini-companion-diff-accept diff))
       (should (equal (list diff) (gemini-companion-diffs)))
-      (setq gemini-companion-diff--outcome-function works)
+      (gemini-companion-diff-start
+       #'ignore
+       (lambda (diff) (push (gemini-companion-test-outcome diff) outcomes)))
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
-
-(ert-deftest gemini-companion-diff-waits-while-a-macro-is-recorded ()
-  (gemini-companion-diff-test-with '(("a" "old\n"))
-    (let ((gemini-companion-review-arrival 'when-idle)
-          (defining-kbd-macro t))
-      (should-not (gemini-companion-diff--free-p)))))
 
 (ert-deftest gemini-companion-diff-stop-settles-everything ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -316,11 +312,12 @@ diffs that have a view now."
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
           second)
       (gemini-companion-test-eventually (equal (list first) views))
-      (cl-letf (((symbol-function 'gemini-companion-diff--between-commands-p)
-                 #'ignore))
+      ;; A command is going on.
+      (let ((real-this-command 'query-replace))
         (gemini-companion-diff-close 1 'closed)
         (setq second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
-        (gemini-companion-test-wait #'ignore 0.3)
+        (dotimes (_ 3)
+          (gemini-companion-test-run-timers))
         (should (equal (list first) views)))
       (gemini-companion-test-eventually (equal (list second) views)))))
 
@@ -335,7 +332,8 @@ diffs that have a view now."
         (gemini-companion-diff-close 1 'closed)
         (gemini-companion-diff-view second)
         (should (equal (list second) views))
-        (gemini-companion-test-wait #'ignore 0.1)
+        (dotimes (_ 3)
+          (gemini-companion-test-run-timers))
         (should (equal (list second) views))
         (should (equal (list first) closed))))))
 

@@ -37,7 +37,7 @@
 
 (defun gemini-companion-list-test-cells ()
   "Return the list's cells, a list of lists."
-  (with-current-buffer gemini-companion-list--buffer
+  (with-current-buffer "*gemini reviews*"
     (mapcar (lambda (entry)
               (mapcar (lambda (cell) (if (consp cell) (car cell) cell))
                       (cadr entry)))
@@ -45,10 +45,21 @@
 
 (defun gemini-companion-list-test-lines (file text)
   "Return the cell with the lines changed if FILE gets TEXT."
-  (let ((diff (gemini-companion-list-test-open 1 1 file text)))
-    (gemini-companion-test-eventually
-      (string-match-p "[?0-9]" (gemini-companion-list--diff-lines diff)))
-    (gemini-companion-list--diff-lines diff)))
+  (let ((diff (gemini-companion-list-test-open 1 1 file text))
+        cell)
+    (save-window-excursion
+      (gemini-companion-list)
+      (gemini-companion-test-eventually
+        (string-match-p "[?0-9]"
+                        (setq cell (nth 4 (car (gemini-companion-list-test-cells)))))))
+    (gemini-companion-diff-reject diff)
+    cell))
+
+(defun gemini-companion-list-test-go-to (diff)
+  "Move point to the line of DIFF in the list."
+  (goto-char (point-min))
+  (while (not (eq diff (tabulated-list-get-id)))
+    (should (zerop (forward-line)))))
 
 (ert-deftest gemini-companion-list-tells-file-cli-age-lines-and-state ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
@@ -91,7 +102,7 @@
       (let ((second (gemini-companion-list-test-open 2 2 "b" "y\n")))
         (gemini-companion-test-eventually
           (= 2 (length (gemini-companion-list-test-cells))))
-        (gemini-companion-list--go-to second)
+        (gemini-companion-list-test-go-to second)
         (gemini-companion-list-reject)
         (should (equal '((2 . rejected)) outcomes))
         (gemini-companion-test-eventually
@@ -106,7 +117,7 @@
             (second (gemini-companion-list-test-open 2 2 "b" "y\n")))
         (gemini-companion-list)
         (should (eq first (tabulated-list-get-id)))
-        (gemini-companion-list--go-to second)
+        (gemini-companion-list-test-go-to second)
         (gemini-companion-diff-reject first)
         (gemini-companion-test-eventually
           (= 1 (length (gemini-companion-list-test-cells))))
@@ -119,7 +130,7 @@
                              (gemini-companion-list-test-open n n "a" "x\n"))
                            '(1 2 3 4))))
         (gemini-companion-list)
-        (gemini-companion-list--go-to (nth 1 diffs))
+        (gemini-companion-list-test-go-to (nth 1 diffs))
         (pcase-dolist (`(,left ,next) '((3 2) (2 3) (1 0)))
           (gemini-companion-list-accept)
           (gemini-companion-test-eventually
@@ -140,7 +151,7 @@
         (gemini-companion-list-test-open 2 2 "b" "y\n")
         (gemini-companion-list-test-open 3 1 "b" "z\n")
         (gemini-companion-list)
-        (gemini-companion-list--go-to first)
+        (gemini-companion-list-test-go-to first)
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (gemini-companion-list-accept-session))
         (should (equal '((3 . accepted) (1 . accepted)) outcomes))
@@ -175,8 +186,8 @@
 (ert-deftest gemini-companion-list-tells-what-was-accepted-unseen ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
     (let ((session (gemini-companion-test-session "s1" 1))
-          (temporary-file-directory folder)
-          (gemini-companion-diff--take-function #'gemini-companion-auto-take))
+          (temporary-file-directory folder))
+      (gemini-companion-diff-start #'ignore #'ignore #'gemini-companion-auto-take)
       (unwind-protect
           (save-window-excursion
             (gemini-companion-list)
@@ -199,9 +210,9 @@
       (gemini-companion-list-test-open 1 1 "a" "x\n")
       (gemini-companion-list)
       (gemini-companion-list-stop)
-      (should-not (get-buffer gemini-companion-list--buffer))
+      (should-not (get-buffer "*gemini reviews*"))
       (should-not gemini-companion-diff-changed-hook)
-      (should-not gemini-companion-list--timer)
-      (should-not gemini-companion-list--clock))))
+      (gemini-companion-test-eventually
+        (not (gemini-companion-test-timers))))))
 
 ;;; gemini-companion-list-test.el ends here

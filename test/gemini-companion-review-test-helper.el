@@ -19,8 +19,8 @@ at once."
   (declare (indent 3) (debug t))
   `(gemini-companion-test-with-folder ,files
      (let ((gemini-companion-review-arrival 'now))
-       (cl-letf (((symbol-function 'gemini-companion-diff--frame-p)
-                  #'always))
+       ;; That of batch Emacs is one that nobody sees.
+       (cl-letf (((symbol-function 'terminal-name) (lambda (&rest _) "tty")))
          (unwind-protect
              (unwind-protect
                  (progn ,start ,@body)
@@ -44,6 +44,16 @@ at once."
   (list (gemini-companion-diff-id diff)
         (gemini-companion-diff-state diff)
         (gemini-companion-diff-accepted-text diff)))
+
+(defun gemini-companion-test-last-proposal ()
+  "Return the text of `gemini-companion-last-proposal', or nil if there is none."
+  (condition-case nil
+      (save-window-excursion
+        (gemini-companion-last-proposal)
+        (with-current-buffer "*gemini last proposal*"
+          (prog1 (buffer-string)
+            (kill-buffer))))
+    (user-error nil)))
 
 (defmacro gemini-companion-test-with-reviews (files &rest body)
   "Show proposals while BODY is run in a folder with FILES.

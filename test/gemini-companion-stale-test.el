@@ -15,8 +15,7 @@
   "Watch the files of proposals while BODY is run in a folder with FILES.
 `outcomes' holds what was told, `views' how many views there are."
   (declare (indent 1) (debug t))
-  `(let ((gemini-companion-stale--seconds 0.05)
-         (inhibit-message t)
+  `(let ((inhibit-message t)
          (views 0)
          outcomes)
      (gemini-companion-test-with-diffs ,files
@@ -50,10 +49,12 @@
       (let ((diff (gemini-companion-stale-test-open "a" proposal)))
         (gemini-companion-test-eventually (= 1 views))
         (gemini-companion-stale-test-write "a" written)
-        (gemini-companion-test-eventually (zerop views))
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          (zerop views))
         (should (eq 'dismissed (gemini-companion-diff-state diff)))
         (should-not outcomes)
-        (should-not gemini-companion-stale--timer)))))
+        (should-not (gemini-companion-test-timers))))))
 
 (ert-deftest gemini-companion-stale-leaves-other-changes-to-the-person ()
   (gemini-companion-stale-test-with '(("a" "old\n") ("same" "same\n"))
@@ -61,13 +62,14 @@
                        (gemini-companion-stale-test-open "same" "same\n")
                        (gemini-companion-stale-test-open "none" "n\n"))))
       (gemini-companion-stale-test-write "a" "newer\n")
-      (gemini-companion-test-eventually
-        (equal (cdr (assq (car diffs) gemini-companion-stale--stamps))
-               (gemini-companion-stale--stamp (car diffs))))
+      (gemini-companion-test-run-timers)
       (delete-file "a")
-      (gemini-companion-test-eventually
-        (not (cdr (assq (car diffs) gemini-companion-stale--stamps))))
-      (should (equal diffs (gemini-companion-diffs))))))
+      (gemini-companion-test-run-timers)
+      (should (equal diffs (gemini-companion-diffs)))
+      ;; That is what it waits for.
+      (gemini-companion-stale-test-write "a" "new\n")
+      (gemini-companion-test-run-timers)
+      (should (equal (cdr diffs) (gemini-companion-diffs))))))
 
 (ert-deftest gemini-companion-stale-keeps-what-the-person-wrote ()
   (gemini-companion-stale-test-with '(("a" "old\n"))
@@ -75,25 +77,27 @@
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (insert "mine "))
       (gemini-companion-stale-test-write "a" "new\n")
-      (gemini-companion-test-eventually (not (gemini-companion-diffs)))
-      (should (equal "mine new\n"
-                     (cdr gemini-companion-diff--last-proposal))))))
+      (gemini-companion-test-run-timers)
+      (should-not (gemini-companion-diffs))
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-stale-brings-the-buffer-up-to-date ()
   (gemini-companion-stale-test-with '(("a" "old\n"))
     (with-current-buffer (find-file-noselect (expand-file-name "a"))
       (gemini-companion-stale-test-open "a" "new\n")
       (gemini-companion-stale-test-write "a" "new\n")
+      (gemini-companion-test-run-timers)
       (gemini-companion-test-eventually (equal "new\n" (buffer-string)))
       (should (verify-visited-file-modtime)))))
 
 (ert-deftest gemini-companion-stale-watches-only-while-something-waits ()
   (gemini-companion-stale-test-with '(("a" "old\n"))
-    (should-not gemini-companion-stale--timer)
+    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
     (let ((diff (gemini-companion-stale-test-open "a" "new\n")))
-      (should gemini-companion-stale--timer)
+      (gemini-companion-test-eventually (= 1 views))
+      (should (equal 1 (length (gemini-companion-test-timers))))
       (gemini-companion-diff-reject diff)
-      (should-not gemini-companion-stale--timer)
-      (should-not gemini-companion-stale--stamps))))
+      (gemini-companion-test-eventually
+        (not (gemini-companion-test-timers))))))
 
 ;;; gemini-companion-stale-test.el ends here

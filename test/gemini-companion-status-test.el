@@ -44,7 +44,7 @@
       (string-search "Program: (3 . \"said\n\")" (buffer-string)))
     (should (string-match-p "None: ([1-9].*/no/program\\|No such file"
                             (buffer-string)))
-    (should-not gemini-companion-status--timer)))
+    (should-not (gemini-companion-test-timers))))
 
 (ert-deftest gemini-companion-status-test-button-acts-and-looks-again ()
   (let ((mended nil))

@@ -160,7 +160,7 @@
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (insert "mine\n"))
       (with-current-buffer (window-buffer)
-        (should (timerp gemini-companion-unified--stale))
+        (should (gemini-companion-test-timers))
         (should-error (gemini-companion-review-toggle-hunk) :type 'user-error)
         (should (string-match-p "^\\+mine" (buffer-string)))
         (should (equal "mine\nnew\n"
@@ -202,8 +202,7 @@
 (ert-deftest gemini-companion-unified-leaves-no-file-and-no-process ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (let ((temporary-file-directory (expand-file-name "tmp/" folder))
-          (diff-command (gemini-companion-unified-test-slow-diff folder))
-          (gemini-companion-unified--wait 0))
+          (diff-command (gemini-companion-unified-test-slow-diff folder)))
       (make-directory temporary-file-directory)
       (gemini-companion-test-show "a" "new\n")
       (should (get-process "gemini-companion-diff"))

@@ -542,7 +542,10 @@
     (cl-letf* ((other (make-symbol "other"))
                ((symbol-function 'frame-list)
                 (lambda () (list (selected-frame) other)))
-               ((symbol-function 'gemini-companion-windows--seen-p) #'always)
+               ((symbol-function 'frame-visible-p) #'always)
+               ((symbol-function 'frame-terminal) #'identity)
+               ((symbol-function 'terminal-name) (lambda (&rest _) "tty"))
+               ((symbol-function 'display-graphic-p) #'always)
                ((symbol-function 'frame-parameter)
                 (lambda (frame name)
                   (and (eq frame (selected-frame))
@@ -553,7 +556,7 @@
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((layout (gemini-companion-test-layout))
            (diff (gemini-companion-test-show "a" "2\n")))
-      (dolist (function '(gemini-companion-unified--make
+      (dolist (function '(make-process
                           ediff-unselect-and-select-difference))
         (with-current-buffer (gemini-companion-diff-main diff)
           (cl-letf* ((first t)
