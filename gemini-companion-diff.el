@@ -47,7 +47,10 @@
 `when-idle' waits until nothing was typed for a moment and no
 prompt, macro or search is going on; `now' shows it at once;
 `notify' only says that it is there, and \\[gemini-companion-review]
-shows it."
+shows it.
+
+The window in use stays selected and visible; the same command
+selects the review."
   :type '(choice (const :tag "When nobody types" when-idle)
                  (const :tag "At once" now)
                  (const :tag "On request" notify))
@@ -114,6 +117,7 @@ may edit.  STATE is `pending', `shown', `accepted', `rejected' or
   (unedited nil :documentation "The text before the first edit, or nil.")
   (frame nil :documentation "The frame that shows it, or nil.")
   (main nil :documentation "The buffer of its view to go to, or nil.")
+  (select nil :documentation "Function that selects its view, or nil.")
   (hide nil :documentation "Function that takes the view away, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (remarks nil :documentation "What is unusual about its file, strings.")
@@ -236,7 +240,8 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 
 (defun gemini-companion-diff-start (show outcome &optional take)
   "Take proposals: show them by SHOW and tell each outcome by OUTCOME.
-SHOW is called with a diff and returns a function that hides it.
+SHOW is called with a diff, and non-nil if the user has asked for
+it and it is to be selected; it returns a function that hides it.
 OUTCOME is called with each diff that was accepted or rejected.
 TAKE, if non-nil, is called with each new diff and may settle it;
 then it is not shown."
@@ -417,12 +422,12 @@ If it has to wait and ANNOUNCE is non-nil, say so."
                gemini-companion-diff--leaving
                (eq gemini-companion-review-arrival 'notify)
                (not (gemini-companion-diff--frame-p)))
-           (when announce (gemini-companion-diff--announce diff)))
+           (when announce (gemini-companion-diff--announce diff "shows")))
           ((or (eq gemini-companion-review-arrival 'now)
                (gemini-companion-diff--free-p))
            (gemini-companion-diff--show diff))
           (t
-           (when announce (gemini-companion-diff--announce diff))
+           (when announce (gemini-companion-diff--announce diff "shows"))
            (setq gemini-companion-diff--timer
                  (run-at-time 0.2 nil #'gemini-companion-diff--arrive))))))
 
@@ -455,33 +460,34 @@ A command that reads keys, such as `query-replace', goes on."
        (null prefix-arg)
        (zerop (length (this-command-keys-vector)))))
 
-(defun gemini-companion-diff--announce (diff)
-  "Say that DIFF waits, unless the person is in the echo area."
+(defun gemini-companion-diff--announce (diff does)
+  "Announce DIFF, unless the user is in the echo area.
+DOES is a verb: what the command to look at it does."
   (unless (active-minibuffer-window)
     (setq gemini-companion-diff--announced
           (message (substitute-command-keys
                     (concat "Gemini CLI proposes an edit of %s; \
-\\[gemini-companion-review] shows it"
+\\[gemini-companion-review] %s it"
                             (when (gemini-companion-diff-replaces-edited diff)
                               "; \
 \\[gemini-companion-last-proposal] shows your edits of the previous one")))
-                   (gemini-companion-diff-name diff)))))
+                   (gemini-companion-diff-name diff) does))))
 
 (defun gemini-companion-diff--unannounce ()
-  "Clear the echo area if a diff that waits is still announced."
+  "Clear the echo area if a diff is still announced."
   (when (and gemini-companion-diff--announced
              (equal (current-message) gemini-companion-diff--announced))
     (message nil))
   (setq gemini-companion-diff--announced nil))
 
-(defun gemini-companion-diff--show (diff)
-  "Show DIFF.
+(defun gemini-companion-diff--show (diff &optional select)
+  "Show DIFF, and select it if SELECT is non-nil.
 If that fails say why; the CLI's own prompt can still answer it."
   (condition-case problem
       (setf (gemini-companion-diff-hide diff)
             (progn
               (gemini-companion-diff--check-file diff)
-              (funcall gemini-companion-diff--show-function diff))
+              (funcall gemini-companion-diff--show-function diff select))
             (gemini-companion-diff-state diff) 'shown
             (gemini-companion-diff-problem diff) nil)
     (error
@@ -492,10 +498,8 @@ If that fails say why; the CLI's own prompt can still answer it."
   (gemini-companion-diff--changed)
   (when (eq (gemini-companion-diff-state diff) 'shown)
     (gemini-companion-diff--unannounce)
-    (when (gemini-companion-diff-replaces-edited diff)
-      (message (substitute-command-keys
-                "Proposed again; \\[gemini-companion-last-proposal] shows \
-your edits of the previous proposal")))
+    (unless select
+      (gemini-companion-diff--announce diff "selects"))
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
 
 (defun gemini-companion-diff--check-file (diff)
@@ -510,8 +514,7 @@ Another one that is shown is put back: it waits again, with the
 edits that the person made in its proposal."
   (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
-         (pop-to-buffer (or (gemini-companion-diff-main diff)
-                            (gemini-companion-diff-proposal-buffer diff))))
+         (funcall (gemini-companion-diff-select diff)))
         ((not (gemini-companion-diff--frame-p))
          (user-error "There is no frame to show a review in"))
         (t
@@ -519,7 +522,7 @@ edits that the person made in its proposal."
                (copy-sequence gemini-companion-diff--leaving))
          (when-let* ((shown (gemini-companion-diff--shown)))
            (gemini-companion-diff--put-back shown))
-         (gemini-companion-diff--show diff))))
+         (gemini-companion-diff--show diff 'select))))
 
 (defun gemini-companion-diff--put-back (diff)
   "Take the view of DIFF, which is shown, away; it is pending again."
@@ -641,6 +644,7 @@ is waited for, as its keys would go to another buffer."
   "Take away all that is left of DIFF, which has ended, and show the next."
   (setq gemini-companion-diff--leaving
         (delq diff gemini-companion-diff--leaving))
+  (gemini-companion-diff--unannounce)
   (when-let* ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-hide diff) nil)
     (funcall hide))

@@ -39,18 +39,27 @@
 (declare-function gemini-companion-review-toggle-hunk "gemini-companion-view")
 (declare-function gemini-companion-review-edit "gemini-companion-view")
 
+(defconst gemini-companion-ediff--least-lines 15
+  "Least height of an Ediff session.
+With less, a unified diff shows more.")
+
+(defconst gemini-companion-ediff--good-lines 24
+  "Height below which a session that is selected gets the whole frame.")
+
 ;;;; View
 
-(defun gemini-companion-ediff-open (diff original frame)
+(defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
-The value is a plist; see `gemini-companion-view--kinds'."
+If KEEP is non-nil, the window in use there stays visible.  The
+value is a plist; see `gemini-companion-view--kinds'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
     (setf (gemini-companion-diff-frame diff) frame)
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
         (gemini-companion-look-colour (gemini-companion-diff-file-path diff))
         (gemini-companion-diff-adopt diff)))
-    (let ((panel (gemini-companion-ediff--start diff original proposal frame)))
+    (let ((panel (gemini-companion-ediff--start diff original proposal
+                                                frame keep)))
       (gemini-companion-ediff--set-headers panel)
       (with-current-buffer proposal
         (setq gemini-companion-hunks-edited-function
@@ -60,27 +69,31 @@ The value is a plist; see `gemini-companion-view--kinds'."
             :hunk (lambda () (gemini-companion-ediff--toggle panel))
             :move (lambda (count) (gemini-companion-ediff--move panel count))
             :edit (lambda () (gemini-companion-ediff--edit panel))
+            :select (lambda () (gemini-companion-ediff--select panel))
+            :display (lambda () (gemini-companion-ediff--display panel))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
-(defun gemini-companion-ediff--start (diff original proposal frame)
+(defun gemini-companion-ediff--start (diff original proposal frame keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
-Return its control panel.  If Ediff fails, kill what it left and
-signal its error."
+If KEEP is non-nil, the window in use there stays visible.  Return
+the control panel.  If Ediff fails, kill what it left and signal
+its error."
   (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
+        (ediff-before-setup-windows-hook
+         (cons #'gemini-companion-ediff--lay-out
+               ediff-before-setup-windows-hook))
         (ediff-make-buffers-readonly-at-startup nil)
-        (switch-to-buffer-obey-display-actions nil)
-        ;; Side windows and dedicated ones make room too.
-        (ignore-window-parameters t)
         ;; A null character would make them binary; and the hunks are those
         ;; of the unified diff, also where lines occur twice.
         (ediff-actual-diff-options (concat "--text --horizon-lines=3 "
                                            ediff-actual-diff-options))
+        (buffers (buffer-list))
         panel)
     (condition-case problem
         (gemini-companion-windows-in-frame
          frame
          (lambda ()
-           (gemini-companion-windows-make-room original)
+           (select-window (gemini-companion-ediff--make-room original keep))
            ;; What is dropped is among the differences too.
            (gemini-companion-hunks-with-full-text proposal
              (gemini-companion-text-as-bytes
@@ -92,23 +105,36 @@ signal its error."
                                          (gemini-companion-ediff--set-up
                                           diff))))))))))
       ((error quit)
-       (if panel
-           ;; A hook of the person's failed, for instance.
-           (gemini-companion-ediff--close panel)
-         (mapc #'gemini-companion-diff-discard
-               (seq-mapcat #'gemini-companion-ediff--session-buffers
-                           (buffer-local-value
-                            'ediff-this-buffer-ediff-sessions proposal))))
+       (when panel
+         (gemini-companion-ediff--close panel))
+       (gemini-companion-ediff--clean (list original proposal) buffers)
        (signal (car problem) (cdr problem))))
     ;; Windows take what is on top of the list of buffers.
     (bury-buffer ediff-registry-buffer)
     panel))
+
+(defun gemini-companion-ediff--clean (sides buffers)
+  "Remove what an Ediff session that failed has left.
+SIDES are those it was to compare, BUFFERS all from before it.  A
+hook of the user's may fail at any time."
+  (dolist (buffer (seq-difference (buffer-list) buffers #'eq))
+    (when (string-match-p "\\`\\*[Ee]diff" (buffer-name buffer))
+      (gemini-companion-diff-discard buffer)))
+  (dolist (side sides)
+    (with-current-buffer side
+      (kill-local-variable 'mode-line-format)
+      (dolist (overlay (overlays-in (point-min) (point-max)))
+        (when (or (overlay-get overlay 'ediff)
+                  (overlay-get overlay 'ediff-diff-num))
+          (delete-overlay overlay))))))
 
 (defun gemini-companion-ediff--set-up (diff)
   "Make the control panel, which is current, one of the review of DIFF."
   (gemini-companion-diff-adopt diff)
   (setq-local ediff-grab-mouse nil
               ediff-actual-diff-options ediff-actual-diff-options)
+  (add-hook 'ediff-before-setup-windows-hook
+            #'gemini-companion-ediff--lay-out nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff--buffer-killed nil t)
   (local-set-key "q" #'gemini-companion-diff-quit)
   (local-set-key "x" #'gemini-companion-review-toggle-hunk)
@@ -116,6 +142,95 @@ signal its error."
   (local-set-key "!" #'gemini-companion-ediff--compare-anew)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
+
+;;;; Windows
+
+(defun gemini-companion-ediff--make-room (buffer &optional keep)
+  "Show BUFFER in a window with room for Ediff, and return the window.
+If KEEP is non-nil, the window in use stays visible."
+  (or (gemini-companion-windows-make-room
+       buffer gemini-companion-ediff--least-lines keep)
+      (user-error "No room for Ediff in this frame")))
+
+(defun gemini-companion-ediff--lay-out ()
+  "Lay out the session of the control panel, which is current.
+It takes the place of its windows that are left, or else the whole
+frame, as Ediff itself always does.  If all are there, do nothing."
+  (unless (ediff-keep-window-config (current-buffer))
+    (let* ((panel (current-buffer))
+           (ignore-window-parameters t)
+           (window-min-height 1)
+           (switch-to-buffer-obey-display-actions nil)
+           (there (gemini-companion-ediff--place))
+           (bottom (split-window there -3 'below))
+           (here (gemini-companion-ediff--split there)))
+      (set-window-buffer there ediff-buffer-A)
+      (set-window-buffer here ediff-buffer-B)
+      (setq ediff-window-A there
+            ediff-window-B here)
+      (select-window bottom)
+      (ediff-setup-control-buffer panel))))
+
+(defun gemini-companion-ediff--place ()
+  "Return one window in place of those of the control panel's session.
+The control panel is current."
+  (save-current-buffer
+    (let ((windows (gemini-companion-ediff--windows)))
+      (mapc #'delete-window (cdr windows))
+      (if (null windows)
+          (gemini-companion-ediff--make-room ediff-buffer-A)
+        ;; Ediff dedicates that of the panel.
+        (set-window-dedicated-p (car windows) nil)
+        (car windows)))))
+
+(defun gemini-companion-ediff--windows ()
+  "Return the windows of the control panel's session on this frame.
+The control panel is current."
+  (seq-mapcat (lambda (buffer)
+                (get-buffer-window-list buffer nil (selected-frame)))
+              (list ediff-buffer-A ediff-buffer-B (current-buffer))))
+
+(defun gemini-companion-ediff--split (window)
+  "Split WINDOW as the user likes it in Ediff, and return the new one.
+The control panel is current."
+  (let ((function ediff-split-window-function))
+    (save-current-buffer
+      (select-window window)
+      (funcall function)
+      (when (eq window (selected-window))
+        (select-window (next-window nil 'no-minibuffer)))
+      (selected-window))))
+
+(defun gemini-companion-ediff--select (panel)
+  "Select the window of PANEL if the session is laid out, with room.
+Return non-nil if it is."
+  (with-current-buffer panel
+    (let ((windows (gemini-companion-ediff--windows)))
+      (when (and (= 3 (length windows))
+                 (seq-every-p (lambda (window) (memq window windows))
+                              (list ediff-window-A ediff-window-B
+                                    ediff-control-window))
+                 (gemini-companion-ediff--roomy-p windows))
+        (select-window ediff-control-window)))))
+
+(defun gemini-companion-ediff--roomy-p (windows)
+  "Return non-nil if WINDOWS are high enough, or as high as their frame."
+  (let ((lines (- (apply #'max (mapcar (lambda (window)
+                                         (+ (window-top-line window)
+                                            (window-total-height window)))
+                                       windows))
+                  (apply #'min (mapcar #'window-top-line windows)))))
+    (<= (min gemini-companion-ediff--good-lines
+             (window-total-height (frame-root-window)))
+        lines)))
+
+(defun gemini-companion-ediff--display (panel)
+  "Give the session of PANEL the selected frame."
+  (select-window (gemini-companion-ediff--make-room panel))
+  (with-current-buffer panel
+    (ediff-recenter)))
+
+;;;; Header lines
 
 (defun gemini-companion-ediff--set-headers (panel)
   "Say in the header lines of PANEL's session what a person may do."

@@ -354,8 +354,8 @@ The first LINE has the names of the columns."
 
 (defun gemini-companion-review (&optional list)
   "Show the next proposal that waits, or select the one that is shown.
-With prefix argument LIST, or if several wait and none is shown,
-list them."
+Its windows are laid out again if that is needed.  With prefix
+argument LIST, or if several wait and none is shown, list them."
   (interactive "P")
   (let* ((diffs (gemini-companion-diffs))
          (shown (seq-find (lambda (diff)

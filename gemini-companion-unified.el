@@ -120,9 +120,10 @@ It is the timer that makes it anew, or t.")
 
 ;;;; View
 
-(defun gemini-companion-unified-open (diff original frame)
+(defun gemini-companion-unified-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as a unified diff on FRAME.
-The value is a plist; see `gemini-companion-view--kinds'."
+If KEEP is non-nil, the window in use there stays visible.  The
+value is a plist; see `gemini-companion-view--kinds'."
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
          (buffer (gemini-companion-unified--buffer diff original)))
     (condition-case problem
@@ -133,7 +134,7 @@ The value is a plist; see `gemini-companion-view--kinds'."
            (lambda ()
              (setf (gemini-companion-diff-frame diff)
                    (window-frame (gemini-companion-unified--display
-                                  buffer diff))))))
+                                  buffer diff keep))))))
       ((error quit)
        (gemini-companion-unified--close buffer proposal)
        (signal (car problem) (cdr problem))))
@@ -146,6 +147,11 @@ The value is a plist; see `gemini-companion-view--kinds'."
           :hunk #'gemini-companion-unified--toggle
           :move (lambda (count) (gemini-companion-unified--move buffer count))
           :edit (lambda () (gemini-companion-unified--edit buffer proposal))
+          :select (lambda ()
+                    (when-let* ((window (or (get-buffer-window buffer)
+                                            (get-buffer-window proposal))))
+                      (select-window window)))
+          :display (lambda () (gemini-companion-unified--display buffer diff))
           :close (lambda ()
                    (gemini-companion-unified--close buffer proposal)))))
 
@@ -165,37 +171,52 @@ The value is a plist; see `gemini-companion-view--kinds'."
     (gemini-companion-diff-adopt diff)
     (current-buffer)))
 
-(defun gemini-companion-unified--display (buffer diff)
+(defun gemini-companion-unified--display (buffer diff &optional keep)
   "Show and select BUFFER, the view of DIFF, and return its window.
-A person's `display-buffer-alist' comes first."
+If KEEP is non-nil, the window in use stays visible.  A user's
+`display-buffer-alist' comes first."
   (select-window
-   (display-buffer buffer
-                   (list (list #'display-buffer-reuse-window
-                               (lambda (buffer _)
-                                 (gemini-companion-unified--use-window
-                                  buffer diff))
-                               (lambda (buffer _)
-                                 (gemini-companion-windows-make-room buffer)))
-                         '(inhibit-switch-frame . t)))))
+   (or (display-buffer
+        buffer
+        (list (list #'display-buffer-reuse-window
+                    (lambda (buffer _)
+                      (gemini-companion-unified--use-window buffer diff keep))
+                    (lambda (buffer _)
+                      (gemini-companion-windows-make-room
+                       buffer
+                       (if keep gemini-companion-unified--least-lines 1)
+                       keep))
+                    ;; Emacs would go on with a new frame.
+                    (lambda (&rest _) 'fail))
+              '(inhibit-switch-frame . t)
+              (cons 'inhibit-same-window keep)))
+       (user-error "No window for the review of %s"
+                   (gemini-companion-diff-name diff)))))
 
-(defun gemini-companion-unified--use-window (buffer diff)
+(defun gemini-companion-unified--use-window (buffer diff keep)
   "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
 It is the one of the file, the selected one, or the largest; nil
-if each of them is small or there for something else."
+if each of them is small or there for something else.  If KEEP is
+non-nil, that in use is."
   (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
+         (used (and keep (gemini-companion-windows-in-use)))
          (windows (list (and file (get-buffer-window file))
                         (selected-window)
-                        (get-largest-window))))
-    (when-let* ((window (seq-find #'gemini-companion-unified--roomy-p
-                                  (delq nil windows))))
+                        (get-largest-window nil nil keep))))
+    (when-let* ((window (seq-find
+                         (lambda (window)
+                           (gemini-companion-unified--roomy-p window keep))
+                         (delq used (delq nil windows)))))
       (set-window-buffer window buffer)
       window)))
 
-(defun gemini-companion-unified--roomy-p (window)
-  "Return non-nil if a diff can be read in WINDOW."
+(defun gemini-companion-unified--roomy-p (window wide)
+  "Return non-nil if a diff can be read in WINDOW.
+If WIDE is non-nil, it has enough columns, too."
   (not (or (window-dedicated-p window)
            (window-minibuffer-p window)
            (window-parameter window 'window-side)
+           (and wide (not (gemini-companion-windows-fits-p window 1)))
            (< (window-body-height window)
               gemini-companion-unified--least-lines))))
 

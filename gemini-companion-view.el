@@ -110,14 +110,17 @@ of the proposal, whichever is larger."
   '((ediff . gemini-companion-ediff-open)
     (diff . gemini-companion-unified-open))
   "Alist of a kind of view and the function that opens it.
-It is called with a diff, the buffer of the original and a frame,
-and returns a plist: `:buffers' with those in the windows, `:main'
-with the one to go to, `:hunk' with a function that drops the hunk
-at point, and returns non-nil, or takes it back, `:move' with one
-that goes its argument, a number, of hunks on, `:edit' with one
-that goes to the proposal or back, and `:close' with one that ends
-the view but leaves windows, original and proposal alone.  Its
-error is shown.")
+It is called with a diff, the buffer of the original, a frame, and
+non-nil if the window in use stays visible and selected there.  It
+returns a plist: `:buffers' with those in the windows, `:main' with
+the one to go to, `:hunk' with a function that drops the hunk at
+point, and returns non-nil, or takes it back, `:move' with one that
+goes its argument, a number, of hunks on, `:edit' with one that
+goes to the proposal or back, `:select' with one that selects the
+view if it is on the selected frame as a whole, and returns
+non-nil, `:display' with one that lays it out there and selects
+it, and `:close' with one that ends the view but leaves windows,
+original and proposal alone.  Its error is shown.")
 
 (cl-defstruct (gemini-companion-view
                (:constructor gemini-companion-view--make)
@@ -140,10 +143,11 @@ plist that its function returned, WINDOWS those of its buffers."
 
 ;;;; Showing
 
-(defun gemini-companion-view-show (diff)
+(defun gemini-companion-view-show (diff &optional select)
   "Show DIFF; return a function that takes its view away.
 That leaves the proposal buffer alive if its argument is non-nil.
-Signal an error if there is nothing to show, or too much."
+Unless SELECT is non-nil, the window in use stays visible and
+selected.  Signal an error if there is nothing to show, or too much."
   (let* ((kind (gemini-companion-view--kind diff))
          (original (gemini-companion-look-original diff))
          (view (gemini-companion-view--make
@@ -153,11 +157,13 @@ Signal an error if there is nothing to show, or too much."
     (condition-case problem
         (progn
           (gemini-companion-view--check-change diff original)
-          (gemini-companion-view--open view kind))
+          (gemini-companion-view--open-first view kind (not select)))
       ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
     (push view gemini-companion-view--all)
+    (setf (gemini-companion-diff-select diff)
+          (lambda () (gemini-companion-view--select view)))
     (lambda (&optional keep)
       (gemini-companion-view--hide view keep))))
 
@@ -196,23 +202,64 @@ nil" (gemini-companion-diff-name diff)))
                    (find-buffer-visiting
                     (gemini-companion-diff-file-path diff))))))
 
-(defun gemini-companion-view--open (view kind)
-  "Open VIEW as one of KIND; if that fails its windows are as before."
+(defun gemini-companion-view--open-first (view kind keep)
+  "Open VIEW as one of KIND, or as unified diff if that is no Ediff now.
+If KEEP is non-nil, the window in use stays visible and selected."
+  (condition-case problem
+      (gemini-companion-view--open view kind keep)
+    (error
+     (unless (eq kind 'ediff)
+       (signal (car problem) (cdr problem)))
+     (message "%s; showing a unified diff" (error-message-string problem))
+     (gemini-companion-view--open view 'diff keep))))
+
+(defun gemini-companion-view--open (view kind &optional keep)
+  "Open VIEW as one of KIND; if that fails its windows are as before.
+If KEEP is non-nil, the window in use stays visible and selected."
   (let* ((layout (gemini-companion-view-layout view))
          (diff (gemini-companion-view-diff view))
          (frame (gemini-companion-windows-layout-frame layout))
+         (selected (frame-selected-window frame))
          (open (condition-case problem
                    (funcall (alist-get kind gemini-companion-view--kinds)
-                            diff (gemini-companion-view-original view) frame)
+                            diff (gemini-companion-view-original view)
+                            frame keep)
                  ((error quit)
                   (gemini-companion-windows-restore layout)
                   (signal (car problem) (cdr problem))))))
+    (when (and keep (window-live-p selected))
+      (set-frame-selected-window frame selected 'norecord))
     (setf (gemini-companion-diff-main diff) (plist-get open :main)
           (gemini-companion-view-kind view) kind
-          (gemini-companion-view-open view) open
-          (gemini-companion-view-windows view)
-          (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
-                      (plist-get open :buffers)))))
+          (gemini-companion-view-open view) open)
+    (gemini-companion-view--note-windows view)))
+
+(defun gemini-companion-view--note-windows (view)
+  "Note which windows VIEW has."
+  (setf (gemini-companion-view-windows view)
+        (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
+                    (plist-get (gemini-companion-view-open view) :buffers))))
+
+(defun gemini-companion-view--select (view)
+  "Select VIEW where it is, if that can be seen on this terminal.
+Else, and if the user has changed its windows, lay it out again."
+  (let* ((open (gemini-companion-view-open view))
+         (diff (gemini-companion-view-diff view))
+         (frame (gemini-companion-diff-frame diff)))
+    (cond ((eq frame (selected-frame)))
+          ((and (frame-live-p frame)
+                (eq (frame-terminal frame) (frame-terminal)))
+           (select-frame-set-input-focus frame))
+          (t (setq frame (selected-frame))))
+    (unless (funcall (plist-get open :select))
+      (gemini-companion-windows-leave (gemini-companion-view-layout view)
+                                      (plist-get open :buffers)
+                                      (gemini-companion-view-windows view))
+      (setf (gemini-companion-view-layout view)
+            (gemini-companion-windows-layout frame)
+            (gemini-companion-diff-frame diff) frame)
+      (funcall (plist-get open :display))
+      (gemini-companion-view--note-windows view))))
 
 ;;;; Leaving
 
@@ -252,7 +299,10 @@ What you have edited stays, and so do the hunks that you dropped."
          (former (gemini-companion-view-kind view))
          (kind (if (eq former 'ediff) 'diff 'ediff)))
     (gemini-companion-view--check-switch view kind)
-    (gemini-companion-windows-restore layout)
+    (gemini-companion-windows-restore layout (plist-get open :buffers))
+    (setf (gemini-companion-view-layout view)
+          (gemini-companion-windows-layout
+           (gemini-companion-windows-layout-frame layout)))
     (funcall (plist-get open :close))
     (condition-case problem
         (gemini-companion-view--open view kind)

@@ -72,13 +72,89 @@ room for a review."
     (with-selected-frame frame
       (funcall function))))
 
-(defun gemini-companion-windows-make-room (buffer)
-  "Show BUFFER in a window that can become the only one, and select it.
-Return that window.  Another file never gets the focus meanwhile."
-  (let ((window (frame-first-window (window-main-window))))
-    (set-window-dedicated-p window nil)
-    (set-window-buffer window buffer)
-    (select-window window)))
+(defconst gemini-companion-windows--side-columns 160
+  "Number of columns from which a review gets the right half of a frame.")
+
+(defconst gemini-companion-windows--least-columns 60
+  "Least width of a part of a frame that is used for a review.")
+
+(defconst gemini-companion-windows--kept-lines 4
+  "Least height of the window in use while a review is shown.")
+
+(defun gemini-companion-windows-make-room (buffer lines &optional keep)
+  "Show BUFFER in a window of the selected frame, and return that window.
+The window becomes the only one and is selected.  If KEEP is
+non-nil, the window in use stays visible and selected.  Return nil
+if there is no room for a window of LINES."
+  (let* ((ignore-window-parameters t)
+         (window-min-height 1)
+         (window (if keep
+                     (gemini-companion-windows--beside
+                      (gemini-companion-windows-in-use) lines)
+                   (and (<= lines (window-total-height (frame-root-window)))
+                        (frame-first-window (window-main-window))))))
+    (when window
+      (set-window-dedicated-p window nil)
+      (set-window-buffer window buffer)
+      (unless keep
+        ;; Another file never gets the focus meanwhile.
+        (select-window window)
+        (delete-other-windows))
+      window)))
+
+(defun gemini-companion-windows-in-use ()
+  "Return the selected window, or the one selected before the minibuffer."
+  (cond ((not (window-minibuffer-p)) (selected-window))
+        ((minibuffer-selected-window))
+        (t (frame-first-window (window-main-window)))))
+
+(defun gemini-companion-windows--beside (window lines)
+  "Return a window of LINES or more beside WINDOW, or nil.
+It takes the largest part of the frame that does not contain
+WINDOW, or if none is large enough, most of the frame."
+  (let ((part (gemini-companion-windows--largest-part window lines))
+        (height (window-total-height (frame-root-window)))
+        (width (window-total-width (frame-root-window))))
+    (cond (part
+           (gemini-companion-windows--merge part))
+          ((and (<= lines height)
+                (<= gemini-companion-windows--side-columns width))
+           (delete-other-windows window)
+           (split-window window nil 'right))
+          ((<= (+ lines gemini-companion-windows--kept-lines) height)
+           (delete-other-windows window)
+           (split-window window (- (max lines (/ (* 2 height) 3)))
+                         'below)))))
+
+(defun gemini-companion-windows--largest-part (window lines)
+  "Return the largest part of the frame without WINDOW, or nil.
+It has room for LINES."
+  (let (parts)
+    (while (window-parent window)
+      (let ((part (window-child (window-parent window))))
+        (while part
+          (when (and (not (eq part window))
+                     (gemini-companion-windows-fits-p part lines))
+            (push part parts))
+          (setq part (window-next-sibling part))))
+      (setq window (window-parent window)))
+    (car (seq-sort-by (lambda (part)
+                        (* (window-total-height part)
+                           (window-total-width part)))
+                      #'> parts))))
+
+(defun gemini-companion-windows-fits-p (part lines)
+  "Return non-nil if PART of a frame has LINES and enough columns."
+  (and (<= lines (window-total-height part))
+       (<= gemini-companion-windows--least-columns
+           (window-total-width part))))
+
+(defun gemini-companion-windows--merge (part)
+  "Delete all windows but one in PART of a frame, and return that one."
+  (let (windows)
+    (walk-window-subtree (lambda (window) (push window windows)) part)
+    (mapc #'delete-window (cdr windows))
+    (car windows)))
 
 ;;;; Layout
 
@@ -109,54 +185,105 @@ Return that window.  Another file never gets the focus meanwhile."
          (= (window-point window)
             (with-current-buffer buffer (point))))))
 
-(defun gemini-companion-windows-restore (layout)
+(defun gemini-companion-windows-restore (layout &optional buffers)
   "Lay the frame of LAYOUT out as it was.
-A terminal has written on meanwhile, and its windows follow it."
+A terminal has written on meanwhile, and its windows follow it.
+If BUFFERS, those of a review, are given, a window that shows
+another one keeps that, its point, and the selection: the user
+may have worked there meanwhile."
   (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
                 layout)
                (frame (window-configuration-frame configuration)))
     (when (frame-live-p frame)
-      (set-window-configuration configuration
-                                (not (eq frame (selected-frame))))
-      (when (and (window-live-p selected)
-                 (eq (marker-buffer point) (window-buffer selected)))
-        (set-window-point selected point))
-      (pcase-dolist (`(,window ,previous ,next) histories)
-        (when (window-live-p window)
-          (set-window-prev-buffers window previous)
-          (set-window-next-buffers window next)))
-      (dolist (window (seq-filter #'window-live-p following))
-        (set-window-point window
-                          (with-current-buffer (window-buffer window)
-                            (point)))))))
+      (let ((kept (and buffers
+                       (gemini-companion-windows--kept frame buffers)))
+            (last (frame-selected-window frame)))
+        (set-window-configuration configuration
+                                  (not (eq frame (selected-frame))))
+        (when (and (window-live-p selected)
+                   (eq (marker-buffer point) (window-buffer selected)))
+          (set-window-point selected point))
+        (pcase-dolist (`(,window ,previous ,next) histories)
+          (when (and (window-live-p window) (not (assq window kept)))
+            (set-window-prev-buffers window previous)
+            (set-window-next-buffers window next)))
+        (dolist (window (seq-filter #'window-live-p following))
+          (set-window-point window
+                            (with-current-buffer (window-buffer window)
+                              (point))))
+        (pcase-dolist (`(,window . ,place) kept)
+          (when (window-live-p window)
+            (apply #'gemini-companion-windows--put-back window place)))
+        (when (and (assq last kept) (window-live-p last))
+          (set-frame-selected-window frame last 'norecord))))))
+
+(defun gemini-companion-windows--kept (frame buffers)
+  "Return the windows of FRAME that show none of BUFFERS.
+The value is a list of (WINDOW BUFFER START POINT)."
+  (mapcar (lambda (window)
+            (list window (window-buffer window)
+                  (window-start window) (window-point window)))
+          (seq-remove (lambda (window)
+                        (memq (window-buffer window) buffers))
+                      (window-list frame 'no-minibuffer))))
+
+(defun gemini-companion-windows--put-back (window buffer start point)
+  "Show BUFFER in WINDOW from START on, with point at POINT.
+If WINDOW shows BUFFER already, leave its start."
+  (unless (eq buffer (window-buffer window))
+    (set-window-buffer window buffer)
+    (set-window-start window start))
+  (set-window-start window (window-start window) 'noforce)
+  (set-window-point window point))
 
 ;;;; Leaving
 
 (defun gemini-companion-windows-shown-p (layout buffers windows)
   "Return non-nil if one of BUFFERS is where LAYOUT was taken.
-That is on its frame, and on the tab with WINDOWS, or with those
-of LAYOUT; other tabs have other windows."
+That is on its frame, and if that has tabs, on the one with
+WINDOWS, or with those of LAYOUT; other tabs have other windows."
   (let ((frame (gemini-companion-windows-layout-frame layout)))
     (and (frame-live-p frame)
-         (seq-some #'window-live-p
-                   (append windows (mapcar #'car (nth 2 layout))))
+         (or (not (gemini-companion-windows--tabs-p frame))
+             (seq-some #'window-live-p
+                       (append windows (mapcar #'car (nth 2 layout)))))
          (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                    buffers))))
 
+(defun gemini-companion-windows--tabs-p (frame)
+  "Return non-nil if FRAME has several tabs."
+  (cdr (frame-parameter frame 'tabs)))
+
 (defun gemini-companion-windows-leave (layout buffers windows)
   "Restore LAYOUT now if one of BUFFERS is where it was taken.
-If none is, the person may have moved to another tab; then do it
+If none is, the user may have moved to another tab; then do it
 when one of WINDOWS, where they were, is on the frame again.
 Elsewhere only the windows that were made for BUFFERS go."
   (cond ((gemini-companion-windows-shown-p layout buffers windows)
-         (gemini-companion-windows-restore layout))
+         (gemini-companion-windows--restore-around layout buffers))
         ((let ((frame (gemini-companion-windows-layout-frame layout)))
-           (and (frame-live-p frame) (cdr (frame-parameter frame 'tabs))))
+           (and (frame-live-p frame) (gemini-companion-windows--tabs-p frame)))
          (gemini-companion-windows--restore-later layout windows)))
   ;; None of them takes the place of another.
   (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
   (dolist (buffer buffers)
     (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))
+
+(defun gemini-companion-windows--restore-around (layout buffers)
+  "Restore LAYOUT from a review in BUFFERS.
+If the user is in a window that LAYOUT does not have, its buffer
+stays selected, too."
+  (let* ((frame (gemini-companion-windows-layout-frame layout))
+         (window (frame-selected-window frame))
+         (buffer (window-buffer window))
+         (point (window-point window)))
+    (gemini-companion-windows-restore layout buffers)
+    (unless (or (window-live-p window) (memq buffer buffers))
+      (with-selected-frame frame
+        (setq window (display-buffer buffer '(nil (inhibit-switch-frame . t)))))
+      (when window
+        (set-window-point window point)
+        (set-frame-selected-window frame window)))))
 
 (defun gemini-companion-windows--restore-later (layout windows)
   "Restore LAYOUT when one of WINDOWS is live again."

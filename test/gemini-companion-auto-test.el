@@ -28,7 +28,7 @@ accepted is written at once."
             (list gemini-companion-auto-test-one
                   gemini-companion-auto-test-two))
            (gemini-companion-diff-start
-            (lambda (_) #'ignore)
+            (lambda (&rest _) #'ignore)
             (lambda (diff)
               (push (cons (gemini-companion-diff-id diff)
                           (gemini-companion-diff-state diff))

@@ -20,7 +20,7 @@ diffs that have a view now."
   `(let (outcomes views)
      (gemini-companion-test-with-diffs ,files
          (gemini-companion-diff-start
-          (lambda (diff)
+          (lambda (diff &rest _)
             (push diff views)
             (lambda (&optional _keep)
               (setq views (delq diff views))))

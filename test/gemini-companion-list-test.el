@@ -21,7 +21,7 @@
          (progn
            (setq gemini-companion-review-arrival 'notify)
            (gemini-companion-diff-start
-            (lambda (_) #'ignore)
+            (lambda (&rest _) #'ignore)
             (lambda (diff)
               (push (cons (gemini-companion-diff-id diff)
                           (gemini-companion-diff-state diff))

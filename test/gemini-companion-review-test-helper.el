@@ -73,7 +73,7 @@ at once."
          nil
        ,@body)))
 
-(defun gemini-companion-test-show (file text)
+(defun gemini-companion-test-arrive (file text)
   "Propose TEXT for FILE and return the diff when it is shown."
   (let ((diff (gemini-companion-test-open file text)))
     (gemini-companion-test-eventually
@@ -86,6 +86,12 @@ at once."
     (mapconcat (lambda (part)
                  (if (stringp part) part (eval (cadr part) t)))
                header-line-format "")))
+
+(defun gemini-companion-test-show (file text)
+  "Propose TEXT for FILE, and return the diff when its review is selected."
+  (let ((diff (gemini-companion-test-arrive file text)))
+    (gemini-companion-diff-view diff)
+    diff))
 
 (defun gemini-companion-test-layout ()
   "Return all about the windows of the frame, as a string."

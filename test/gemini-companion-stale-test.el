@@ -21,7 +21,7 @@
      (gemini-companion-test-with-diffs ,files
          (progn
            (gemini-companion-diff-start
-            (lambda (_)
+            (lambda (&rest _)
               (cl-incf views)
               (lambda (&rest _) (cl-decf views)))
             (lambda (diff) (push diff outcomes)))

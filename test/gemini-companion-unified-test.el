@@ -65,12 +65,12 @@
       (delete-window)
       (set-window-dedicated-p nil nil))))
 
-(ert-deftest gemini-companion-unified-opens-in-a-dedicated-window ()
+(ert-deftest gemini-companion-unified-opens-beside-a-dedicated-window ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (find-file (expand-file-name "a" folder))
     (set-window-dedicated-p nil t)
     (gemini-companion-test-show "a" "new\n")
-    (should (equal '("*gemini diff: a*")
+    (should (equal '("*gemini diff: a*" "a")
                    (mapcar (lambda (window)
                              (buffer-name (window-buffer window)))
                            (window-list))))
@@ -78,6 +78,19 @@
     (should (equal "a" (buffer-name (window-buffer))))
     (should (eq t (window-dedicated-p)))
     (set-window-dedicated-p nil nil)))
+
+(ert-deftest gemini-companion-unified-without-a-window-says-so ()
+  (gemini-companion-unified-test-with '(("a" "old\n"))
+    (let ((buffers (buffer-list))
+          (display-buffer-alist
+           '(("gemini diff" display-buffer-no-window
+              (allow-no-window . t))))
+          (diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+      (should (string-match-p "No window" (gemini-companion-diff-problem diff)))
+      (should (equal (list (gemini-companion-diff-proposal-buffer diff))
+                     (seq-difference (buffer-list) buffers)))
+      (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
 
 (ert-deftest gemini-companion-unified-compares-what-gemini-reads ()
   (gemini-companion-unified-test-with '(("a" "\uFEFF1\r\n2\r\n"))

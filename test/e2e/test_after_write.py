@@ -23,6 +23,7 @@ def test_changed_lines_are_highlighted_for_a_moment(
     emacs, reviews, cli = world.pair(file, extra=extra)
     reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
 
+    reviews.select()
     emacs.keys("C-c", "C-c")
 
     emacs.holds(HIGHLIGHTED)
@@ -39,6 +40,7 @@ def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> No
     reviews.proposed(cli, file, replace(file, "9", "nine"), say("all done"))
     assert "unsaved changes here" in emacs.screen()
 
+    reviews.select()
     emacs.keys("C-c", "C-c")
     emacs.terminal.wait_for("gemini-companion-merge merges them")
     emacs.keys("M-x")

@@ -6,7 +6,6 @@ from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
-from test_review import SELECT_CONTROL_PANEL
 
 
 def answered(world: World, scratch: Scratch, *keys: str) -> str:
@@ -15,7 +14,7 @@ def answered(world: World, scratch: Scratch, *keys: str) -> str:
     emacs, reviews, cli = world.pair(file)
     new = "ONE\ntwo\nthree\nfour\nFIVE\n"
     reviews.proposed(cli, file, write_file(file, new), say("all done"))
-    emacs.eval(SELECT_CONTROL_PANEL)
+    reviews.select()
     emacs.keys(*keys, "C-c", "C-c")
     cli.wait_for("all done")
     return file.read_text()
@@ -35,7 +34,7 @@ def test_emptied_proposal_is_not_accepted(world: World, scratch: Scratch) -> Non
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-    reviews.select()
+    reviews.select_proposal()
     emacs.keys("C-x", "h", "C-w", "C-c", "C-c")
     emacs.terminal.wait_for("An empty text cannot be accepted")
     assert reviews.states() == ["shown"]
@@ -89,5 +88,6 @@ def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) 
 
     Reviews(emacs).shown(".netrc")
     emacs.terminal.wait_for("machine a")
+    Reviews(emacs).select()
     emacs.keys("C-c", "C-c")
     emacs.holds("(equal '(accepted) e2e-ends)")

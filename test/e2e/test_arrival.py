@@ -3,7 +3,9 @@
 
 from itertools import pairwise
 
+import pytest
 from harness.emacs import Emacs, Reviews, lisp
+from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
@@ -16,6 +18,15 @@ OWN = f"""{PROPOSE}
 (xterm-mouse-mode 1)
 ;; It leaves the echo area alone, as Ediff does not.
 (setq gemini-companion-review-view 'diff)
+"""
+
+WINDOWS = """
+(defun e2e-windows ()
+  "Return buffers and places of the windows, the selected one first."
+  (mapcar (lambda (window)
+            (list (buffer-name (window-buffer window)) (window-start window)
+                  (window-edges window)))
+          (window-list nil 'no-minibuffer)))
 """
 
 PRESS, RELEASE = "\x1b[<0;3;3M", "\x1b[<0;3;3m"
@@ -95,6 +106,131 @@ def test_text_that_is_being_typed_goes_where_it_belongs(
     assert reviews.proposal() == "uno\n"
 
 
+SIZES = [(80, 24), (100, 30), (160, 45)]
+PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_arrival_leaves_the_keys_to_the_window_in_use(
+    world: World, scratch: Scratch, view: str, size: tuple[int, int]
+) -> None:
+    notes = scratch.file("notes.txt")
+    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    option = f"(setq gemini-companion-review-view '{view})"
+    emacs = world.emacs(file, notes, extra=OWN + WINDOWS + option, size=size)
+    reviews = Reviews(emacs)
+    emacs.terminal.text("note:")
+    before = emacs.value("(e2e-windows)")
+    propose(emacs, file, "uno\ntwo\ntre\n")
+    reviews.shown("a.txt")
+    emacs.terminal.wait_for("selects it")
+
+    emacs.terminal.text(PROSE)
+    emacs.keys("Enter")
+    emacs.holds('(with-current-buffer "notes.txt" (bolp))')
+
+    assert emacs.value('(with-current-buffer "notes.txt" (buffer-string))') == (
+        f"note:{PROSE}\n"
+    )
+    assert reviews.states() == ["shown"]
+    assert reviews.proposal() == "uno\ntwo\ntre\n"
+    assert PROSE[:20] in emacs.screen()
+    assert "uno" in emacs.screen()
+    reviews.reject()
+    assert emacs.value("(e2e-windows)") == before
+    assert emacs.value("(window-point)") == len(f"note:{PROSE}\n") + 1
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    option = f"(setq gemini-companion-review-view '{view})"
+    emacs = world.emacs(file, extra=OWN + WINDOWS + option)
+    reviews = Reviews(emacs)
+    propose(emacs, file, "uno\n")
+    reviews.shown("a.txt")
+    emacs.keys("C-x", "1", "C-x", "3")
+    emacs.terminal.wait_until_gone("C-c C-k reject")
+    before = emacs.value("(e2e-windows)")
+
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-review")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("C-c C-k reject")
+    emacs.keys("C-c", "C-k")
+
+    emacs.holds("(equal '(rejected) e2e-ends)")
+    assert emacs.value("(e2e-windows)") == before
+
+
+def test_click_selects_a_review(world: World, scratch: Scratch) -> None:
+    emacs = started(world, scratch)
+    propose(emacs, scratch.project / "a.txt", "uno\n")
+    Reviews(emacs).shown("a.txt")
+    screen = emacs.terminal.wait_for("+uno").splitlines()
+    row = next(n for n, line in enumerate(screen, 1) if line.startswith("+uno"))
+
+    emacs.terminal.text(f"\x1b[<0;3;{row}M\x1b[<0;3;{row}m")
+    emacs.holds('(equal "*gemini diff: a.txt*" (buffer-name (window-buffer)))')
+    emacs.keys("C-c", "C-c")
+    emacs.holds("(equal '(accepted) e2e-ends)")
+
+
+def test_terminal_of_the_cli_stays_selected_and_visible(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file)
+    reviews = Reviews(emacs)
+    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    assert emacs.value("(buffer-name (window-buffer))") == "*terminal*"
+
+    # It counts as an answer there.
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+    reviews.wait_until(0)
+    emacs.holds("(one-window-p)")
+    cli.is_free()
+
+
+def test_work_that_went_on_in_other_windows_stays(
+    world: World, scratch: Scratch
+) -> None:
+    file, other = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    emacs = world.emacs(file, extra=OWN)
+    reviews = Reviews(emacs)
+    propose(emacs, file, "uno\n")
+    reviews.shown("a.txt")
+    emacs.keys("C-x", "C-f")
+    emacs.terminal.wait_for("Find file")
+    emacs.terminal.text("b.txt")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("two")
+    emacs.keys("C-f")
+
+    reviews.reject()
+    emacs.holds("(one-window-p)")
+    assert emacs.value("(buffer-name (window-buffer))") == other.name
+    assert emacs.value("(window-point)") == 2
+
+    propose(emacs, file, "uno\n")
+    reviews.shown("a.txt")
+    emacs.keys("C-h", "f", "c", "a", "r", "Enter")
+    emacs.terminal.wait_for("car is a")
+    emacs.keys("C-x", "o")
+    emacs.holds('(equal "*Help*" (buffer-name (window-buffer)))')
+    reviews.reject()
+    assert emacs.value("(buffer-name (window-buffer))") == "*Help*"
+    emacs.terminal.wait_until_gone("gemini")
+
+
 def test_announcement_goes_when_the_review_comes(
     world: World, scratch: Scratch
 ) -> None:
@@ -103,8 +239,11 @@ def test_announcement_goes_when_the_review_comes(
     propose(emacs, scratch.project / "a.txt", "uno\n")
     Reviews(emacs).shown("a.txt")
 
-    emacs.holds(f"(string-search {lisp('a.txt; M-x')} {MESSAGES})", "announced")
+    emacs.holds(f"(string-search {lisp('shows it')} {MESSAGES})", "announced")
     emacs.terminal.wait_until_gone("shows it")
+    emacs.terminal.wait_for("edit of a.txt; M-x gemini-companion-review selects it")
+    Reviews(emacs).reject()
+    emacs.terminal.wait_until_gone("selects it")
 
 
 def test_review_on_request_only(world: World, scratch: Scratch) -> None:
@@ -178,7 +317,8 @@ def test_proposal_that_replaces_an_edited_one_keeps_the_edits(
     emacs.keys("C-g")
     reviews.shown("a.txt")
     assert reviews.proposal() == "due\n"
-    emacs.terminal.wait_for("gemini-companion-last-proposal shows your edits")
+    announced = lisp("gemini-companion-last-proposal shows your edits")
+    emacs.holds(f"(string-search {announced} {MESSAGES})", "announced")
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-last-proposal")
     emacs.keys("Enter")

@@ -54,6 +54,7 @@ def test_cli_keeps_its_own_question_and_has_the_context(
     emacs.eval("(setq gemini-companion-review-view 'diff)")
     offer_anew(emacs, cli)
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
+    reviews.select()
     emacs.keys("C-c", "C-c")
     cli.wait_for("done again")
     assert file.read_text() == "due\n"

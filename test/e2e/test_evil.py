@@ -39,7 +39,7 @@ def test_keys_of_evil_answer_a_review(world: World, scratch: Scratch) -> None:
     for keys, end in ENDS:
         propose(emacs, scratch.project / "a.txt", "uno\n")
         reviews.shown("a.txt")
-        reviews.select()
+        reviews.select_proposal()
         emacs.holds("(eq (buffer-local-value 'evil-state (window-buffer)) 'normal)")
         emacs.keys(*keys[:-1])
         if end == "rejected" and keys[-1] == "r":
@@ -55,8 +55,10 @@ def test_letters_of_a_unified_diff_are_its_keys_under_evil(
     emacs = evil_emacs(world, scratch)
     emacs.eval("(setq gemini-companion-review-view 'diff)")
     propose(emacs, scratch.project / "a.txt", "uno\n")
-    Reviews(emacs).shown("a.txt")
+    reviews = Reviews(emacs)
+    reviews.shown("a.txt")
 
+    reviews.select()
     emacs.keys("q")
     emacs.terminal.wait_for("Answer for a.txt")
     emacs.keys("a")

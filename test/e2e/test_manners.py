@@ -51,7 +51,7 @@ def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
     world: World, scratch: Scratch
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
-    reviews.select()
+    reviews.select_proposal()
     emacs.keys("M-<", "M-%")
     emacs.terminal.text("uno")
     emacs.keys("Enter")
@@ -116,7 +116,9 @@ def test_review_appears_on_the_terminal_that_shows_the_file(
 
     emacs.terminal.wait_for("C-c C-c accept")
     assert "accept" not in second.screen()
-    emacs.keys("C-c", "C-c")
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-review")
+    emacs.keys("Enter", "C-c", "C-c")
     cli.wait_for("all done")
     emacs.terminal.wait_until_gone("accept")
     assert "two" in second.screen()

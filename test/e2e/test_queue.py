@@ -32,10 +32,14 @@ def test_list_views_one_and_puts_the_other_back(world: World, scratch: Scratch) 
     emacs.keys("C-c", "C-c")
     two.wait_for("two done")
     reviews.shown("a.txt")
+    reviews.select()
     emacs.keys("C-c", "C-c")
 
     one.wait_for("one done")
     assert (first.read_text(), second.read_text()) == ("eins\n", "due\n")
+    # The list that was opened meanwhile stays.
+    emacs.holds('(equal "*gemini reviews*" (buffer-name (window-buffer)))')
+    emacs.keys("q")
     eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
 
 

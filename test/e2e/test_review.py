@@ -36,7 +36,7 @@ def test_keys_edit_and_accept_the_proposal(world: World, scratch: Scratch) -> No
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "one\nzwei\n"), say("all done"))
 
-    reviews.select()
+    reviews.select_proposal()
     emacs.keys("M->")
     emacs.terminal.text("three")
     emacs.keys("C-c", "C-c")
@@ -50,7 +50,7 @@ def test_save_key_accepts(world: World, scratch: Scratch) -> None:
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
-    reviews.select()
+    reviews.select_proposal()
     emacs.keys("C-x", "C-s")
 
     cli.wait_for("all done")
@@ -65,6 +65,7 @@ def test_reject_leaves_the_file_and_frees_the_cli(
     before = emacs.value(WINDOWS)
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
+    reviews.select()
     emacs.keys("C-c", "C-k")
 
     cli.wait_for("Rejected")
@@ -111,7 +112,7 @@ def test_quit_key_asks_and_its_answer_counts(world: World, scratch: Scratch) -> 
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
-    emacs.eval(SELECT_CONTROL_PANEL)
+    reviews.select()
     emacs.keys("q")
     emacs.terminal.wait_for_match("(?i)accept.*reject")
     emacs.keys("C-g")
@@ -124,15 +125,6 @@ def test_quit_key_asks_and_its_answer_counts(world: World, scratch: Scratch) -> 
     assert file.read_text() == "one\n"
 
 
-SELECT_CONTROL_PANEL = """
-(select-window
- (seq-find (lambda (window)
-             (with-current-buffer (window-buffer window)
-               (derived-mode-p 'ediff-mode)))
-           (window-list)))
-"""
-
-
 def test_question_of_the_quit_key_goes_when_the_terminal_answers(
     world: World, scratch: Scratch
 ) -> None:
@@ -140,7 +132,7 @@ def test_question_of_the_quit_key_goes_when_the_terminal_answers(
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-    emacs.eval(SELECT_CONTROL_PANEL)
+    reviews.select()
     emacs.keys("q")
     emacs.terminal.wait_for_match("(?i)accept.*reject")
 
@@ -185,6 +177,7 @@ def test_windows_come_back_from_a_side_window(world: World, scratch: Scratch) ->
     before = emacs.value(WINDOWS)
     reviews.proposed(cli, file, replace(file, "first", "erste"))
 
+    reviews.select()
     emacs.keys("C-c", "C-k")
 
     cli.wait_for("Rejected")
@@ -340,6 +333,7 @@ def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
     cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
+    reviews.select()
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")

@@ -35,6 +35,7 @@ def proposed(
     file = scratch.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file, extra=OWN + extra)
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
     return emacs, reviews, cli
 
 
@@ -124,8 +125,10 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
     reviews = Reviews(emacs)
     cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    assert emacs.eval("(e2e-windows)") == '"*gemini diff: a.txt*"'
+    both = '"*terminal* *gemini diff: a.txt*"'
+    assert emacs.eval("(e2e-windows)") == both
 
+    reviews.select()
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
@@ -150,6 +153,7 @@ def test_ediff_session_of_the_person_goes_on(
     before = emacs.eval("(e2e-windows)")
 
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
     emacs.keys("n", "x", "C-c", "C-c")
 
     cli.wait_for("all done")
@@ -175,6 +179,7 @@ def test_winner_undo_brings_the_former_windows_of_the_person(
     emacs.holds('(equal "*scratch* *scratch* a.txt" (e2e-windows))')
 
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
     emacs.keys("n", "C-c", "C-c")
     cli.wait_for("all done")
     assert emacs.eval("(e2e-windows)") == '"*scratch* *scratch* a.txt"'

@@ -122,6 +122,7 @@ class Emacs:
         mode: bool = True,
         extra: str = "",
         root: Path = ROOT,
+        size: tuple[int, int] = SIZE,
     ) -> None:
         self.name = name
         self._socket = scratch.run / f"{name}.lisp"
@@ -148,7 +149,7 @@ class Emacs:
             [tools.emacs, *BARE, "-nw", "-l", str(init)],
             scratch.project,
             path,
-            SIZE,
+            size,
         )
         self._wait_until_up()
         self.pid = int(self.eval("(emacs-pid)"))
@@ -319,7 +320,11 @@ class Reviews:
         """Reject the diff at PLACE by the function."""
         self._call("reject", place)
 
-    def select(self, place: int = 0) -> None:
+    def select(self) -> None:
+        """Select the review that is shown, as the command for that does."""
+        self.emacs.eval("(progn (call-interactively #'gemini-companion-review) nil)")
+
+    def select_proposal(self, place: int = 0) -> None:
         """Select the window that shows the proposal at PLACE."""
         self.emacs.eval(
             "(select-window (get-buffer-window"
