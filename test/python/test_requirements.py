@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The packages that are installed are those that are asked for, and no others."""
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[2]
+LISTS = ("requirements.txt", "requirements-build.txt")
+HASHED = re.compile(
+    r"([\w.-]+)==([\w.]+)(?: ; [^\n]+)?( \\\n    --hash=sha256:[0-9a-f]{64})+"
+)
+
+
+def asked_for() -> list[Requirement]:
+    """Return the dependencies of pyproject.toml."""
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    found = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
+    assert found
+    return [Requirement(line) for line in re.findall('"([^"]+)"', found[1])]
+
+
+def entries(name: str) -> str:
+    """Return the entries of the list NAME, without what precedes them."""
+    text = (ROOT / "python" / name).read_text(encoding="utf-8")
+    before, entries = text.split("#    dev/lock\n")
+    assert before.startswith("--only-binary :all:\n--no-binary epc\n#")
+    return entries
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_list_has_a_hash_for_each_package_and_names_no_index(name: str) -> None:
+    assert not HASHED.sub("", entries(name)).strip()
+
+
+@pytest.mark.parametrize("requirement", asked_for(), ids=str)
+def test_list_has_what_is_asked_for(requirement: Requirement) -> None:
+    versions = [
+        found[2]
+        for found in HASHED.finditer(entries("requirements.txt"))
+        if found[1] == requirement.name
+    ]
+
+    assert versions
+    assert all(requirement.specifier.contains(version) for version in versions)
