@@ -20,14 +20,13 @@
 
 ;;; Commentary:
 
-;; The server needs a few Python packages.  They are kept in an environment of
-;; their own, made once for each version of this package, below the folder
-;; that Emacs has for the person's things.  Whether to make one, and what to
-;; do then, is the entry's matter.
+;; The server needs a few Python packages, exactly those that
+;; python/requirements.txt lists with their hashes.  They are installed by uv
+;; or pip into an environment of their own, as a process of which a buffer
+;; shows the output.  Whether to install is decided in gemini-companion.el.
 ;;
-;; An environment cannot be moved, so it is made in place, under a new name,
-;; and counts from the moment when its stamp is written, which is last.  What
-;; has no stamp was interrupted.  The one before stays until then.
+;; An environment is made in place, under a new name, and counts once its
+;; stamp is written, which is done last.  The previous one stays until then.
 
 ;;; Code:
 
@@ -40,64 +39,43 @@
 
 (defcustom gemini-companion-install-directory
   (locate-user-emacs-file "gemini-companion/")
-  "Folder for the Python packages of the server.
-They are installed once for each version of this package, after a
-question.  Nothing is installed if `gemini-companion-server-command'
-says how to run the server."
+  "Directory for the Python packages of the server.
+They are installed after a question, and again without one when an
+update of this package needs others.  Nothing is installed if
+`gemini-companion-server-command' names the command of the server."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
 ;;;; State
 
-(defconst gemini-companion-install--requirements
-  '("epc>=0.0.5,<0.1"
-    "sexpdata>=1.0.2,<2"
-    "mcp>=2.3,<3"
-    "hypercorn>=0.18,<0.19"
-    "psutil>=7,<8")
-  "What the server needs; the same as in pyproject.toml.")
-
-(defconst gemini-companion-install--stamp "gemini-companion.eld"
-  "File in an environment with what it was made for.")
-
 (defconst gemini-companion-install--log "*gemini-companion install*"
-  "Name of the buffer that shows how the last installation went.")
+  "Name of the buffer with the output of the installation.")
 
-(defconst gemini-companion-install--log-file "install.log"
-  "File in the folder of the environments with the same.")
-
-(defconst gemini-companion-install--pythons
-  (append '(("python3") ("python"))
-          (mapcar (lambda (minor) (list (format "python3.%d" minor)))
-                  (number-sequence 14 10 -1))
-          (when (eq system-type 'windows-nt) '(("py" "-3"))))
-  "Commands that may be a Python, the one to be tried first first.")
+(defconst gemini-companion-install--stamp "gemini-companion"
+  "File in a complete environment that says what it was made for.")
 
 (cl-defstruct (gemini-companion-install--job
                (:constructor gemini-companion-install--make-job)
                (:copier nil))
   "An installation under way.
-FOLDER is the environment in the making.  DONE is called without
-arguments, and FAILED with a sentence."
-  folder done failed
-  (process nil :documentation "The process that runs, or nil.")
-  (output nil :documentation "Where its output begins in the log.")
-  (python nil :documentation "Command of the Python in use, or nil.")
-  (pythons nil :documentation "Commands that are still to be tried.")
-  (faults nil :documentation "Alist of (SYMBOL . SENTENCE), their faults."))
+WAYS are lists of commands that make the environment DIRECTORY, to
+be tried until the first command of one succeeds.  DONE is called
+without arguments at the end, or FAILED with a sentence."
+  directory ways done failed
+  (process nil :documentation "The current process, or nil."))
 
 (defvar gemini-companion-install--job nil
   "The installation under way, or nil.")
 
-;;;; What is there
+;;;; Environments
 
-(defun gemini-companion-install--interpreter (folder)
-  "Return the name of the Python of the environment FOLDER."
+(defun gemini-companion-install--interpreter (directory)
+  "Return the file name of the Python of the environment DIRECTORY."
   (expand-file-name (if (eq system-type 'windows-nt)
                         "Scripts/python.exe"
                       "bin/python")
-                    folder))
+                    directory))
 
 (defun gemini-companion-install-beside ()
   "Return the Python of the environment beside this package, or nil.
@@ -107,57 +85,40 @@ A checkout has one after `make setup'."
                                    gemini-companion-server-directory))))
     (and (file-executable-p python) python)))
 
-(defun gemini-companion-install--prefix ()
-  "Return how the names of this version's environments begin."
-  (format "venv-%s-" gemini-companion-server-version))
+(defun gemini-companion-install--requirements ()
+  "Return the lists of packages, that of epc's build tools first."
+  (mapcar (lambda (name)
+            (expand-file-name (concat "python/" name)
+                              gemini-companion-server-directory))
+          '("requirements-build.txt" "requirements.txt")))
 
 (defun gemini-companion-install--environments ()
-  "Return the environments of this version, the newest first."
+  "Return the environments, the newest first, complete or not."
   (let ((directory (expand-file-name gemini-companion-install-directory)))
     (when (file-directory-p directory)
-      (nreverse
-       (directory-files directory t
-                        (concat "\\`" (regexp-quote
-                                       (gemini-companion-install--prefix))))))))
+      (nreverse (directory-files directory t "\\`venv-")))))
 
-(defun gemini-companion-install--wanted (folder)
-  "Return what the stamp of the environment FOLDER must say.
-An environment dies with the Python that it was made with, and
-where it is moved."
-  (list :version gemini-companion-server-version
-        :requirements gemini-companion-install--requirements
-        :folder folder
-        :python (file-truename (gemini-companion-install--interpreter
-                                folder))))
+(defun gemini-companion-install--wanted (directory)
+  "Return the stamp that the environment DIRECTORY must have.
+It depends on the lists of packages, and on the Python, without
+which an environment does not work."
+  (with-temp-buffer
+    (mapc #'insert-file-contents-literally
+          (gemini-companion-install--requirements))
+    (insert (file-truename (gemini-companion-install--interpreter directory)))
+    (secure-hash 'sha256 (current-buffer))))
 
-(defun gemini-companion-install--usable (folder)
-  "Return the Python of the environment FOLDER, or nil if it cannot be used."
-  (let ((python (gemini-companion-install--interpreter folder)))
+(defun gemini-companion-install--usable (directory)
+  "Return the Python of the environment DIRECTORY if it is up to date."
+  (let ((python (gemini-companion-install--interpreter directory))
+        (stamp (expand-file-name gemini-companion-install--stamp directory)))
     (and (file-executable-p python)
-         (equal (gemini-companion-install--wanted folder)
-                (gemini-companion-install--read-stamp folder))
+         (file-readable-p stamp)
+         (equal (gemini-companion-install--wanted directory)
+                (with-temp-buffer
+                  (insert-file-contents-literally stamp)
+                  (buffer-string)))
          python)))
-
-(defun gemini-companion-install--read-stamp (folder)
-  "Return the content of the stamp of the environment FOLDER, or nil."
-  (condition-case nil
-      (with-temp-buffer
-        (let ((coding-system-for-read 'utf-8-unix))
-          (insert-file-contents (expand-file-name
-                                 gemini-companion-install--stamp folder)))
-        (read (current-buffer)))
-    ;; Whatever is wrong with it, the environment is made anew.
-    (error nil)))
-
-(defun gemini-companion-install--write-stamp (folder)
-  "Write the stamp of the environment FOLDER."
-  (let ((coding-system-for-write 'utf-8-unix)
-        (print-length nil)
-        (print-level nil))
-    (write-region (prin1-to-string (gemini-companion-install--wanted folder))
-                  nil
-                  (expand-file-name gemini-companion-install--stamp folder)
-                  nil 'silent)))
 
 (defun gemini-companion-install-python ()
   "Return the Python of an environment with all that the server needs.
@@ -167,366 +128,136 @@ Return nil if there is none."
                 (gemini-companion-install--environments))))
 
 (defun gemini-companion-install-needed-p ()
-  "Return non-nil if the server cannot run before something is installed."
+  "Return non-nil if packages must be installed before the server can run."
   (not (or gemini-companion-server-command
            (gemini-companion-install-python))))
 
 (defun gemini-companion-install-agreed-p ()
-  "Return non-nil if the person once had packages installed.
-There is an environment then, be it of another version or broken."
-  (let ((directory (expand-file-name gemini-companion-install-directory)))
-    (and (file-directory-p directory)
-         (seq-some (lambda (folder)
-                     (file-exists-p (expand-file-name
-                                     gemini-companion-install--stamp folder)))
-                   (directory-files directory t "\\`venv-")))))
+  "Return non-nil if the user has had packages installed before.
+There is a complete environment then, up to date or not."
+  (seq-some (lambda (directory)
+              (file-exists-p (expand-file-name
+                              gemini-companion-install--stamp directory)))
+            (gemini-companion-install--environments)))
 
 (defun gemini-companion-install-running-p ()
-  "Return non-nil while an installation is under way."
+  "Return non-nil during an installation."
   (and gemini-companion-install--job t))
 
-;;;; Sentences
+;;;; Problems
 
-(defconst gemini-companion-install--other-way
-  "or set `gemini-companion-server-command' to a Python that has the packages"
-  "The cure that always works.")
-
-(defconst gemini-companion-install--no-venv
-  "Python lacks its module venv.  Install it (on Debian and Ubuntu: \
-apt install python3-venv), %s"
-  "What to say of a Python that cannot make environments.")
-
-(defconst gemini-companion-install--no-space
-  "The disk is full.  About 100 MB are needed in %d; make room, or \
-customize `gemini-companion-install-directory'"
-  "What to say when there is no room.")
-
-(defconst gemini-companion-install--causes
-  `(("No space left on device\\|Disk quota exceeded\\|Errno 28\\|Errno 122\
-\\|os error 28\\|os error 122"
-     . ,gemini-companion-install--no-space)
-    ("ensurepip is not available\\|No module named '?\\(?:venv\\|ensurepip\\)"
-     . ,gemini-companion-install--no-venv)
-    ("Permission denied\\|Read-only file system\\|os error \\(?:13\\|30\\)\\_>"
-     . "Something in %d cannot be written; see the lines below, or customize \
+(defconst gemini-companion-install--problems
+  '(("No space left on device\\|Disk quota exceeded\\|os error \\(?:28\\|122\\)"
+     . "The disk is full; free 100 MB in %d, or customize \
 `gemini-companion-install-directory'")
+    ("ensurepip is not available\\|No module named '?\\(?:venv\\|ensurepip\\)"
+     . "Python lacks its module venv; install it (on Debian and Ubuntu: \
+apt install python3-venv), %s")
+    ("Permission denied\\|Read-only file system\\|os error \\(?:13\\|30\\)\\_>"
+     . "Cannot write in %d; customize `gemini-companion-install-directory'")
     ("NewConnectionError\\|ConnectTimeout\\|ReadTimeout\\|timed out\
 \\|ProxyError\\|SSLError\\|CERTIFICATE_VERIFY\\|Network is unreachable\
-\\|Temporary failure in name resolution\\|getaddrinfo failed\
-\\|error sending request\\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)"
-     . "The packages could not be fetched.  Look at the network, and at what \
-pip is told of it: HTTPS_PROXY and PIP_INDEX_URL in Emacs's environment, and \
-its file pip.conf")
+\\|name resolution\\|getaddrinfo failed\\|error sending request\
+\\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)"
+     . "Cannot fetch the packages; check the network, and the proxy and index \
+settings of pip and uv (HTTPS_PROXY, PIP_INDEX_URL, UV_INDEX_URL, pip.conf)")
+    ("DO NOT MATCH THE HASHES\\|Hash mismatch"
+     . "A package that was fetched does not have the expected hash; check the \
+package index and the proxy that pip or uv uses")
     ("No matching distribution found\\|No solution found"
-     . "The package index does not have the packages for this Python; use \
-another index or another Python, %s"))
-  "Alist of (REGEXP . SENTENCE), faults outside of our hands.
-In a sentence %d stands for the folder and %s for the other way.")
+     . "The package index lacks a package for this Python and system; use \
+another index or another Python, %s")
+    ("older than 3\\.10"
+     . "Python 3.10 or later is needed; install it or uv \
+(docs.astral.sh/uv), %s%p"))
+  "Alist of (REGEXP . SENTENCE): output of a step that failed, and the remedy.
+In a sentence %d stands for the directory, %s for the way without
+an installation and %p for a hint at the PATH.")
 
-(defconst gemini-companion-install--little-space 20000000
-  "With less than so many bytes left, that is why a step failed.")
-
-(defun gemini-companion-install--cause (output)
-  "Return a sentence on why a step failed that printed OUTPUT."
+(defun gemini-companion-install--problem (output &optional default)
+  "Return a sentence on why a step failed that printed OUTPUT.
+DEFAULT is the sentence for OUTPUT that is not known."
   (let ((case-fold-search nil)
         ;; Some programs break their lines anywhere.
         (output (replace-regexp-in-string "[ \r\n]+" " " output)))
-    (gemini-companion-install--sentence
-     (or (cdr (seq-find (lambda (entry)
-                          (string-match-p (car entry) output))
-                        gemini-companion-install--causes))
-         (and (gemini-companion-install--full-p)
-              gemini-companion-install--no-space)
-         "Installing failed; see the lines below, %s"))))
-
-(defun gemini-companion-install--full-p ()
-  "Return non-nil if there is no room in the folder."
-  (when-let* ((space (file-system-info gemini-companion-install-directory)))
-    (< (nth 2 space) gemini-companion-install--little-space)))
-
-(defun gemini-companion-install--sentence (template)
-  "Return TEMPLATE with the folder for %d and the other way for %s."
-  (format-spec template
-               `((?d . ,(abbreviate-file-name
-                         gemini-companion-install-directory))
-                 (?s . ,gemini-companion-install--other-way))))
-
-(defun gemini-companion-install--no-python (job)
-  "Return a sentence on why no Python was good enough for JOB."
-  (let ((faults (gemini-companion-install--job-faults job)))
-    (or (alist-get 'no-venv faults)
-        (alist-get 'old faults)
-        (alist-get 'broken faults)
-        (concat (gemini-companion-install--sentence
-                 "No Python found.  Install Python 3.10 or later (on Debian \
-and Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s")
-                (gemini-companion-install-path-hint)))))
+    (format-spec
+     (or (alist-get output gemini-companion-install--problems nil nil
+                    (lambda (regexp output) (string-match-p regexp output)))
+         default
+         "The installation failed; see the output in its buffer, %s")
+     `((?d . ,(abbreviate-file-name gemini-companion-install-directory))
+       (?s . "or set `gemini-companion-server-command' to a Python that has \
+the packages")
+       (?p . ,(gemini-companion-install-path-hint))))))
 
 (defun gemini-companion-install-path-hint ()
-  "Return what a person needs to know of Emacs's PATH, or an empty string."
+  "Return a sentence about the PATH of Emacs on macOS, or an empty string."
   (if (and (eq system-type 'darwin) (display-graphic-p))
       ".  A graphical Emacs on macOS does not have the PATH of your shell; \
-the package exec-path-from-shell gives it that"
+the package exec-path-from-shell sets it"
     ""))
 
-;;;; Steps
-
-(defun gemini-companion-install-start (done failed)
-  "Make an environment for the server, without waiting for it.
-DONE is called without arguments when it is there, or FAILED with
-what a person needs to know."
-  (when gemini-companion-install--job
-    (user-error "An installation is going on already; see %s"
-                gemini-companion-install--log))
-  (let ((job (gemini-companion-install--make-job
-              :done done :failed failed
-              :pythons gemini-companion-install--pythons
-              :folder (expand-file-name
-                       (format "%s%s-%d" (gemini-companion-install--prefix)
-                               (format-time-string "%Y%m%dT%H%M%S%3N")
-                               (emacs-pid))
-                       gemini-companion-install-directory))))
-    (setq gemini-companion-install--job job)
-    (with-current-buffer (get-buffer-create gemini-companion-install--log)
-      (let ((inhibit-read-only t))
-        (erase-buffer))
-      (special-mode))
-    (condition-case problem
-        (progn
-          (with-file-modes #o700
-            (make-directory gemini-companion-install-directory t))
-          (if-let* ((uv (gemini-companion-install--find "uv")))
-              (gemini-companion-install--uv job uv)
-            (gemini-companion-install--next-python job)))
-      (file-error
-       (gemini-companion-install--fail
-        job (format "The folder %s cannot be made; customize \
-`gemini-companion-install-directory'"
-                    (abbreviate-file-name gemini-companion-install-directory))
-        (error-message-string problem))))))
+;;;; Commands
 
 (defun gemini-companion-install--find (program)
-  "Return the full name of PROGRAM, or nil."
-  (let ((exec-path (default-value 'exec-path)))
+  "Return the file name of PROGRAM, or nil."
+  (let ((exec-path
+         (seq-remove (lambda (directory)
+                       ;; Python there opens a dialog, or is 3.9.
+                       (and (eq system-type 'darwin)
+                            (member directory '("/usr/bin" "/usr/bin/"))))
+                     (default-value 'exec-path))))
     (executable-find program)))
 
-(defun gemini-companion-install--uv (job uv)
-  "Make the environment of JOB with the program UV, else with Python."
-  (let* ((folder (gemini-companion-install--job-folder job))
-         (otherwise (lambda (_output)
-                      (gemini-companion-install--remove job)
-                      ;; That takes a while; nothing may be made there.
-                      (setf (gemini-companion-install--job-folder job)
-                            (concat folder "-pip"))
-                      (gemini-companion-install--next-python job))))
-    (gemini-companion-install--run
-     job "making an environment"
-     (list uv "venv" "--no-project" "--python" ">=3.10" folder)
-     (lambda ()
-       (gemini-companion-install--run
-        job "fetching packages"
-        `(,uv "pip" "install" "--python"
-              ,(gemini-companion-install--interpreter folder)
-              ,@gemini-companion-install--requirements)
-        (lambda () (gemini-companion-install--verify job))
-        otherwise))
-     otherwise)))
-
-(defconst gemini-companion-install--probe-program "\
+(defconst gemini-companion-install--check-program "\
 import sys
-sys.stdout.write('%s is Python %d.%d\\n' % ((sys.executable,) + sys.version_info[:2]))
-sys.stdout.flush()
+print('%s is Python %d.%d' % ((sys.executable,) + sys.version_info[:2]))
 if sys.version_info < (3, 10):
-    sys.exit(3)
-try:
-    import ensurepip, venv
-except ImportError:
-    sys.exit(4)
+    sys.exit('That is older than 3.10')
+import ensurepip, venv
 "
-  "Program for any Python that tells whether it is good enough.")
+  "Program for any Python that fails if it cannot make the environment.")
 
-(defun gemini-companion-install--next-python (job)
-  "Have JOB try the next Python."
-  (if-let* ((python (pop (gemini-companion-install--job-pythons job))))
-      (if-let* ((program (gemini-companion-install--find (car python))))
-          (gemini-companion-install--try job (cons program (cdr python)))
-        (gemini-companion-install--next-python job))
-    (gemini-companion-install--fail
-     job (gemini-companion-install--no-python job))))
+(defun gemini-companion-install--pythons ()
+  "Return the commands that may run a Python, the best first."
+  (delq nil
+        (mapcar (lambda (command)
+                  (when-let* ((program (gemini-companion-install--find
+                                        (car command))))
+                    (cons program (cdr command))))
+                `(,@(mapcar (lambda (minor) (list (format "python3.%d" minor)))
+                            (number-sequence 15 10 -1))
+                  ("python3")
+                  ,@(when (eq system-type 'windows-nt)
+                      '(("py" "-3") ("python")))))))
 
-(defun gemini-companion-install--try (job python)
-  "Have JOB use PYTHON, a command, if it is good enough."
-  (gemini-companion-install--run
-   job "looking at Python"
-   `(,@python "-c" ,gemini-companion-install--probe-program)
-   (lambda ()
-     (setf (gemini-companion-install--job-python job) python)
-     (gemini-companion-install--venv job))
-   (lambda (output)
-     (push (gemini-companion-install--fault
-            (string-join python " ")
-            (process-exit-status (gemini-companion-install--job-process job))
-            output)
-           (gemini-companion-install--job-faults job))
-     (gemini-companion-install--next-python job))))
-
-(defun gemini-companion-install--fault (python status output)
-  "Return the fault of PYTHON, which ended with STATUS and printed OUTPUT."
-  (pcase status
-    (3 (cons 'old (concat
-                   "Python 3.10 or later is needed, and "
-                   (string-trim output)
-                   (gemini-companion-install--sentence
-                    ".  Install a newer one, %s")
-                   (gemini-companion-install-path-hint))))
-    (4 (cons 'no-venv
-             (concat (string-trim output) ", but this "
-                     (gemini-companion-install--sentence
-                      gemini-companion-install--no-venv))))
-    (_ (cons 'broken
-             (format "%s does not work.  Install Python 3.10 or later, %s"
-                     python gemini-companion-install--other-way)))))
-
-(defun gemini-companion-install--venv (job)
-  "Make the environment of JOB with its Python."
-  (let* ((folder (gemini-companion-install--job-folder job))
-         (fail (lambda (output)
-                 (gemini-companion-install--fail-with job output))))
-    (gemini-companion-install--run
-     job "making an environment"
-     `(,@(gemini-companion-install--job-python job) "-m" "venv" ,folder)
-     (lambda ()
-       (gemini-companion-install--run
-        job "fetching packages"
-        `(,(gemini-companion-install--interpreter folder)
-          "-m" "pip" "install" "--no-input" "--no-user"
-          "--disable-pip-version-check" "--progress-bar" "off"
-          ,@gemini-companion-install--requirements)
-        (lambda () (gemini-companion-install--verify job))
-        fail))
-     fail)))
-
-(defun gemini-companion-install--verify (job)
-  "See whether the environment of JOB is good, and end JOB."
-  (gemini-companion-install--run
-   job "checking"
-   (list (gemini-companion-install--interpreter
-          (gemini-companion-install--job-folder job))
-         "-c" (concat "import "
-                      (mapconcat (lambda (requirement)
-                                   (car (split-string requirement ">")))
-                                 gemini-companion-install--requirements ", ")))
-   (lambda ()
-     (condition-case problem
-         (progn
-           (gemini-companion-install--write-stamp
-            (gemini-companion-install--job-folder job))
-           (gemini-companion-install--finish job))
-       (file-error
-        (gemini-companion-install--fail-with
-         job (error-message-string problem)))))
-   (lambda (output)
-     (gemini-companion-install--fail-with job output))))
-
-;;;; End
-
-(defun gemini-companion-install--finish (job)
-  "End JOB, whose environment is there."
-  (setq gemini-companion-install--job nil)
-  (gemini-companion-install--say "done")
-  (gemini-companion-install--keep-log)
-  (gemini-companion-install--tidy
-   (gemini-companion-install--job-folder job))
-  (funcall (gemini-companion-install--job-done job)))
-
-(defun gemini-companion-install--fail-with (job output)
-  "End JOB, as a step failed and printed OUTPUT."
-  (gemini-companion-install--fail
-   job (gemini-companion-install--cause output) output))
-
-(defun gemini-companion-install--fail (job sentence &optional output)
-  "End JOB, which failed for the reason SENTENCE; OUTPUT has more."
-  (setq gemini-companion-install--job nil)
-  (gemini-companion-install--remove job)
-  (gemini-companion-install--note (concat "\n" sentence "\n"))
-  (gemini-companion-install--keep-log)
-  (funcall (gemini-companion-install--job-failed job)
-           (concat
-            "The Python packages of gemini-companion were not installed.  "
-            sentence "."
-            (gemini-companion-install--end-of output)
-            (format "\n\nTo try again: M-x gemini-companion-mode, or \
-M-x gemini-companion-install-server.\nThe whole log is in the buffer %s."
-                    gemini-companion-install--log))))
-
-(defun gemini-companion-install--end-of (output)
-  "Return the last lines of OUTPUT, a string or nil, for a report."
-  (let ((lines (seq-remove
-                (lambda (line) (string-match-p "\\`WARNING: " line))
-                (split-string (or output "") "[\r\n]+" t "[ \t]+"))))
-    (if lines
-        (concat "\n\nIt said last:\n  "
-                (string-join (last lines 8) "\n  "))
-      "")))
-
-(defun gemini-companion-install-cancel ()
-  "End the installation under way, if there is one."
-  (when-let* ((job gemini-companion-install--job))
-    (setq gemini-companion-install--job nil)
-    (when-let* ((process (gemini-companion-install--job-process job)))
-      (set-process-sentinel process #'ignore)
-      (delete-process process))
-    (gemini-companion-install--note "\nInterrupted.\n")
-    (gemini-companion-install--keep-log)
-    (gemini-companion-install--remove job)))
-
-(defun gemini-companion-install--remove (job)
-  "Remove what JOB has made so far."
-  (let ((folder (gemini-companion-install--job-folder job)))
-    (when (file-exists-p folder)
-      (gemini-companion-install--run-python
-       (or (gemini-companion-install--job-python job)
-           (list (gemini-companion-install--interpreter folder)))
-       "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)"
-       folder))))
-
-(defconst gemini-companion-install--tidy-program "\
-import os, psutil, shutil, sys
-kept, folder = sys.argv[1:]
-found = [process.info['cmdline'] for process in psutil.process_iter(['cmdline'])]
-running = [word for words in found for word in words or []]
-for name in os.listdir(folder):
-    path = os.path.join(folder, name)
-    if name.startswith('venv-') and path != kept:
-        if not any(word.startswith(path) for word in running):
-            shutil.rmtree(path, ignore_errors=True)
-"
-  "Program that removes unused environments, but one.")
-
-(defun gemini-companion-install--tidy (folder)
-  "Remove the unused environments other than FOLDER."
-  (gemini-companion-install--run-python
-   (list (gemini-companion-install--interpreter folder))
-   gemini-companion-install--tidy-program
-   folder (expand-file-name gemini-companion-install-directory)))
-
-(defun gemini-companion-install--run-python (python program &rest args)
-  "Run PROGRAM with ARGS by the command PYTHON and forget about it."
-  (let ((process-environment (gemini-companion-install--environment))
-        (default-directory "/"))
-    (condition-case problem
-        (make-process :name "gemini-companion tidy" :noquery t
-                      :connection-type 'pipe
-                      :command `(,@python "-c" ,program ,@args)
-                      :sentinel #'ignore)
-      (file-error (gemini-companion-install--note
-                   (concat (error-message-string problem) "\n"))))))
-
-;;;; Processes
+(defun gemini-companion-install--ways (directory)
+  "Return the ways to make the environment DIRECTORY, the best first.
+Each is a list of commands."
+  (let* ((python (gemini-companion-install--interpreter directory))
+         (install (lambda (program &rest options)
+                    (mapcar (lambda (file)
+                              `(,@program "install" ,@options "--require-hashes"
+                                "--no-build-isolation" "-r" ,file))
+                            (gemini-companion-install--requirements))))
+         (pip (funcall install (list python "-m" "pip") "--no-input"
+                       "--disable-pip-version-check" "--progress-bar" "off"
+                       "--use-pep517"))
+         (uv (gemini-companion-install--find "uv")))
+    (append
+     (when uv
+       `(((,uv "venv" "--python" ">=3.10,<3.16" ,directory)
+          ,@(funcall install (list uv "pip")
+                     "--python" python "--compile-bytecode"))))
+     (mapcar (lambda (command)
+               `((,@command "-c" ,gemini-companion-install--check-program)
+                 (,@command "-m" "venv" ,directory)
+                 ,@pip))
+             (gemini-companion-install--pythons)))))
 
 (defun gemini-companion-install--environment ()
   "Return the environment of Emacs without what misleads a Python.
-What tells pip and uv of proxies and indexes stays."
+The settings of pip and uv for proxies and indexes stay."
   (let ((process-environment
          (copy-sequence (default-value 'process-environment))))
     (dolist (name '("PYTHONHOME" "PYTHONPATH" "PYTHONSTARTUP"
@@ -537,76 +268,93 @@ What tells pip and uv of proxies and indexes stays."
     (setenv "NO_COLOR" "1")
     process-environment))
 
-(defun gemini-companion-install--run (job what command next otherwise)
-  "Run COMMAND, which does WHAT for JOB; then call NEXT.
-If it fails, call OTHERWISE with its output instead."
-  (gemini-companion-install--say what)
-  (gemini-companion-install--note
-   (format "\n$ %s\n" (gemini-companion-install--printed command)))
-  (let ((process-environment (gemini-companion-install--environment))
-        (default-directory "/")
-        (log (get-buffer-create gemini-companion-install--log)))
-    (setf (gemini-companion-install--job-output job)
-          (with-current-buffer log
-            (add-hook 'kill-buffer-hook
-                      #'gemini-companion-install--log-killed nil t)
-            (point-max)))
+;;;; Installation
+
+(defun gemini-companion-install-start (done failed &optional show)
+  "Make an environment for the server, without waiting for it.
+DONE is called without arguments when it is complete, or FAILED
+with a report for the user.  Display the output if SHOW is
+non-nil."
+  (when gemini-companion-install--job
+    (user-error "Installation already in progress; see the buffer %s"
+                gemini-companion-install--log))
+  (let* ((directory (expand-file-name
+                     (format "venv-%s-%d"
+                             (format-time-string "%Y%m%dT%H%M%S%3N")
+                             (emacs-pid))
+                     gemini-companion-install-directory))
+         (job (gemini-companion-install--make-job
+               :directory directory :done done :failed failed
+               :ways (gemini-companion-install--ways directory)))
+         (log (get-buffer-create gemini-companion-install--log)))
+    (setq gemini-companion-install--job job)
+    (with-current-buffer log
+      (let ((inhibit-read-only t))
+        (erase-buffer))
+      (special-mode))
+    (when show
+      (display-buffer log))
+    (message "Installing the Python packages of gemini-companion...")
     (condition-case problem
-        (let ((process
-               (make-process
-                :name "gemini-companion install" :noquery t :buffer log
-                :command command :connection-type 'pipe :coding 'utf-8-unix
-                :sentinel
-                (lambda (process _event)
-                  (unless (process-live-p process)
-                    (gemini-companion-install--ended
-                     job process next otherwise))))))
-          (setf (gemini-companion-install--job-process job) process)
-          ;; The end of input answers a question of the program, which may
-          ;; have ended already.
-          (ignore-errors (process-send-eof process)))
+        (progn
+          (with-file-modes #o700
+            (make-directory gemini-companion-install-directory t))
+          (gemini-companion-install--try job))
       (file-error
-       (gemini-companion-install--note (error-message-string problem))
-       (setf (gemini-companion-install--job-process job) nil)
-       (gemini-companion-install--fail-with
-        job (error-message-string problem))))))
+       (gemini-companion-install--fail
+        job (error-message-string problem)
+        "Cannot create %d; customize `gemini-companion-install-directory'")))))
 
-(defun gemini-companion-install--log-killed ()
-  "End the process of the log, which is being killed.
-One that ignores a hangup, as below nohup, would go on unheard."
-  (when-let* ((process (get-buffer-process (current-buffer))))
-    (delete-process process)))
+(defun gemini-companion-install--try (job)
+  "Try the next way of JOB, or fail."
+  (if-let* ((way (pop (gemini-companion-install--job-ways job))))
+      (gemini-companion-install--run
+       job way (lambda () (gemini-companion-install--try job)))
+    (gemini-companion-install--fail
+     job (gemini-companion-install--output 1) "No working Python found; install Python 3.10 or later (on Debian and \
+Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")))
 
-(defun gemini-companion-install--printed (command)
-  "Return COMMAND for the log, with a program in it cut short."
-  (mapconcat (lambda (word)
-               (if (string-match-p "\n" word)
-                   "..."
-                 (shell-quote-argument word)))
-             command " "))
+(defun gemini-companion-install--run (job commands &optional otherwise)
+  "Run COMMANDS for JOB one after the other, then finish it.
+If the first one fails, call OTHERWISE, or else fail."
+  (gemini-companion-install--insert
+   (format "$ %s\n" (mapconcat (lambda (word)
+                                 (if (string-search "\n" word)
+                                     "..."
+                                   (shell-quote-argument word)))
+                               (car commands) " ")))
+  (let* ((process-environment (gemini-companion-install--environment))
+         (default-directory "/")
+         (log (get-buffer gemini-companion-install--log))
+         (start (with-current-buffer log (point-max)))
+         (process
+          (make-process
+           :name "gemini-companion install" :noquery t :buffer log
+           :command (car commands) :connection-type 'pipe :coding 'utf-8-unix
+           :sentinel
+           (lambda (process _event)
+             (when (and (eq job gemini-companion-install--job)
+                        (not (process-live-p process)))
+               (cond
+                ((eq (process-status process) 'signal)
+                 (gemini-companion-install--fail
+                  job (gemini-companion-install--output start)
+                  "Installation was killed by a signal"))
+                ((/= 0 (process-exit-status process))
+                 (if otherwise
+                     (funcall otherwise)
+                   (gemini-companion-install--fail
+                    job (gemini-companion-install--output start))))
+                ((cdr commands)
+                 (gemini-companion-install--run job (cdr commands)))
+                (t
+                 (gemini-companion-install--finish job))))))))
+    (setf (gemini-companion-install--job-process job) process)
+    ;; The end of input answers a question of the program, which may have
+    ;; ended already.
+    (ignore-errors (process-send-eof process))))
 
-(defun gemini-companion-install--ended (job process next otherwise)
-  "Go on with JOB by NEXT, or OTHERWISE if its PROCESS failed."
-  (when (eq job gemini-companion-install--job)
-    (let ((output (gemini-companion-install--output job process)))
-      (cond ((and (eq (process-status process) 'exit)
-                  (zerop (process-exit-status process)))
-             (funcall next))
-            ((eq (process-status process) 'signal)
-             (gemini-companion-install--fail
-              job "Something killed the installation" output))
-            (t (funcall otherwise output))))))
-
-(defun gemini-companion-install--output (job process)
-  "Return what PROCESS of JOB has printed."
-  (if (buffer-live-p (process-buffer process))
-      (with-current-buffer (process-buffer process)
-        (buffer-substring-no-properties
-         (min (point-max) (gemini-companion-install--job-output job))
-         (point-max)))
-    ""))
-
-(defun gemini-companion-install--note (text)
+(defun gemini-companion-install--insert (text)
   "Append TEXT to the log."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
     (let ((inhibit-read-only t))
@@ -614,23 +362,78 @@ One that ignores a hangup, as below nohup, would go on unheard."
         (goto-char (point-max))
         (insert text)))))
 
-(defun gemini-companion-install--keep-log ()
-  "Write the log to its file, which is there when Emacs has ended, too."
-  ;; Where that is not possible the installation has failed for that reason.
-  (ignore-error file-error
-    (with-current-buffer (get-buffer-create gemini-companion-install--log)
-      (let ((coding-system-for-write 'utf-8-unix))
-        (with-file-modes #o600
-          (write-region nil nil
-                        (expand-file-name gemini-companion-install--log-file
-                                          gemini-companion-install-directory)
-                        nil 'silent))))))
+(defun gemini-companion-install--output (start)
+  "Return the text of the log from START on."
+  (with-current-buffer (get-buffer-create gemini-companion-install--log)
+    (buffer-substring-no-properties (min start (point-max)) (point-max))))
 
-(defun gemini-companion-install--say (what)
-  "Tell the person that the installation is at WHAT."
-  (force-mode-line-update t)
-  (unless (active-minibuffer-window)
-    (message "Installing the Python packages of gemini-companion...%s" what)))
+(defun gemini-companion-install--finish (job)
+  "End JOB, whose packages are installed."
+  (let ((directory (gemini-companion-install--job-directory job)))
+    (setq gemini-companion-install--job nil)
+    (write-region (gemini-companion-install--wanted directory) nil
+                  (expand-file-name gemini-companion-install--stamp directory)
+                  nil 'silent)
+    (gemini-companion-install--tidy directory)
+    (dolist (window (get-buffer-window-list gemini-companion-install--log
+                                            nil t))
+      (unless (eq window (selected-window))
+        (quit-restore-window window)))
+    (message "Installing the Python packages of gemini-companion...done")
+    (funcall (gemini-companion-install--job-done job))))
+
+(defun gemini-companion-install--fail (job output &optional default)
+  "End JOB, which failed with OUTPUT; DEFAULT is the sentence if unknown."
+  (let ((sentence (gemini-companion-install--problem output default)))
+    (gemini-companion-install--abandon job)
+    (gemini-companion-install--insert (concat "\n" sentence "\n"))
+    (funcall (gemini-companion-install--job-failed job)
+             (format "The Python packages of gemini-companion were not \
+installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
+M-x gemini-companion-install-server.\nThe output is in the buffer %s."
+                     sentence gemini-companion-install--log))))
+
+(defun gemini-companion-install-cancel ()
+  "Cancel the installation under way, if there is one."
+  (when-let* ((job gemini-companion-install--job))
+    (gemini-companion-install--abandon job)
+    (gemini-companion-install--insert "\nCancelled\n")))
+
+(defun gemini-companion-install--abandon (job)
+  "End JOB and delete its environment."
+  (setq gemini-companion-install--job nil)
+  (when-let* ((process (gemini-companion-install--job-process job)))
+    (delete-process process))
+  ;; A child of the process may still write there; the next installation
+  ;; deletes what remains.
+  (ignore-errors
+    (delete-directory (gemini-companion-install--job-directory job) t)))
+
+(defconst gemini-companion-install--tidy-program "\
+import os, psutil, shutil, sys
+kept, directory = sys.argv[1:]
+found = [process.info['cmdline'] for process in psutil.process_iter(['cmdline'])]
+running = [word for words in found for word in words or []]
+for name in os.listdir(directory):
+    path = os.path.join(directory, name)
+    if name.startswith('venv-') and path != kept:
+        if not any(word.startswith(path) for word in running):
+            shutil.rmtree(path, ignore_errors=True)
+"
+  "Program that deletes the environments that no process runs, except one.")
+
+(defun gemini-companion-install--tidy (directory)
+  "Delete the unused environments except DIRECTORY."
+  (let ((process-environment (gemini-companion-install--environment))
+        (default-directory "/"))
+    (make-process :name "gemini-companion tidy" :noquery t
+                  :connection-type 'pipe :sentinel #'ignore
+                  :command (list (gemini-companion-install--interpreter
+                                  directory)
+                                 "-c" gemini-companion-install--tidy-program
+                                 directory
+                                 (expand-file-name
+                                  gemini-companion-install-directory)))))
 
 (provide 'gemini-companion-install)
 ;;; gemini-companion-install.el ends here

@@ -210,9 +210,10 @@ M-x gemini-companion-install-server installs them; then turn on \
 `gemini-companion-mode' again."))
    ((null after-init-time)
     (add-hook 'emacs-startup-hook #'gemini-companion-mode--turn-on))
-   ((or (gemini-companion-install-agreed-p)
-        (gemini-companion--installation-wanted-p))
+   ((gemini-companion-install-agreed-p)
     (gemini-companion--install))
+   ((gemini-companion--installation-wanted-p)
+    (gemini-companion--install 'show))
    (t
     (setq gemini-companion-mode nil)
     (gemini-companion--turn-off 'dismissed)
@@ -230,14 +231,16 @@ gemini-companion-server-command"))))
   "Ask whether to install what the server needs, and return the answer."
   (condition-case nil
       (y-or-n-p
-       (format "Install the Python packages (80 MB) in %s? "
+       (format "Install the Python packages (70 MB) in %s? "
                (abbreviate-file-name gemini-companion-install-directory)))
     (quit nil)))
 
-(defun gemini-companion--install ()
-  "Install what the server needs, without waiting for it."
+(defun gemini-companion--install (&optional show)
+  "Install what the server needs, without waiting for it.
+Display the output if SHOW is non-nil."
   (gemini-companion-install-start #'gemini-companion--installed
-                                  #'gemini-companion--not-installed)
+                                  #'gemini-companion--not-installed
+                                  show)
   (force-mode-line-update t))
 
 ;;;###autoload
@@ -251,7 +254,7 @@ The server that runs goes on with the new ones."
 set it to nil to have packages installed"))
    ((gemini-companion-install-beside)
     (user-error "This is a checkout with a `.venv' of its own, which is used")))
-  (gemini-companion--install))
+  (gemini-companion--install 'show))
 
 (defun gemini-companion--installed ()
   "Use the Python packages that were just installed, if the mode is on."

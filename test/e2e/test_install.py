@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+import pytest
 from harness.emacs import Emacs, lisp
 from harness.scratch import Scratch
 from harness.tools import ROOT
@@ -13,29 +15,51 @@ from harness.world import World
 
 # What leads pip and uv to the packages where a test cannot reach PyPI.
 PASSED = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE")
+LOG = "*gemini-companion install*"
+NO_NETWORK = {
+    "PIP_RETRIES": "1",
+    "UV_HTTP_RETRIES": "0",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "https_proxy": "http://127.0.0.1:9",
+}
+TOOLS = ("uv", "pip")
+COMMANDS = {"uv": "uv pip install", "pip": "-m pip install"}
 
 
-def bare_emacs(world: World, scratch: Scratch) -> Emacs:
-    """Return an Emacs that has the package but nothing for its server."""
+def package(scratch: Scratch) -> Path:
+    """Return the directory that holds the Python part of the package."""
     package = scratch.root / "package"
     if not package.exists():
-        package.mkdir()
-        (package / "python").symlink_to(ROOT / "python")
+        (package / "python").mkdir(parents=True)
+        for file in (ROOT / "python").iterdir():
+            (package / "python" / file.name).symlink_to(file)
+    return package
+
+
+def bare_emacs(
+    world: World, scratch: Scratch, tool: str = "pip", **variables: str
+) -> Emacs:
+    """Return an Emacs that has the package but nothing for its server."""
+    tools = scratch.root / "tools"
+    tools.mkdir(exist_ok=True)
+    if tool == "uv":
+        (tools / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
     passed = [
         f"(setenv {lisp(name)} {lisp(value)})"
-        for name, value in os.environ.items()
-        if name.startswith(PASSED)
+        for name, value in [*os.environ.items(), *variables.items()]
+        if name.upper().startswith(PASSED)
     ]
     return world.emacs(
         scratch.file("a.txt"),
         mode=False,
         extra=f"(setq gemini-companion-server-command nil"
-        f" gemini-companion-server-directory {lisp(f'{package}/')}) {' '.join(passed)}",
+        f" gemini-companion-server-directory {lisp(f'{package(scratch)}/')})"
+        f" (push {lisp(tools)} exec-path) {' '.join(passed)}",
     )
 
 
 def turn_on(emacs: Emacs, answer: str) -> None:
-    """Turn the mode on as a person does, and give ANSWER to its question."""
+    """Turn the mode on as a user does, and give ANSWER to its question."""
     emacs.keys("M-x")
     emacs.terminal.wait_for("M-x")
     emacs.terminal.text("gemini-companion-mode")
@@ -44,20 +68,61 @@ def turn_on(emacs: Emacs, answer: str) -> None:
     emacs.keys(answer)
 
 
+def says(emacs: Emacs, text: str) -> None:
+    """Wait until the output of the installation has TEXT."""
+    emacs.holds(
+        f"(with-current-buffer {lisp(LOG)}"
+        f" (save-excursion (goto-char 1) (search-forward {lisp(text)} nil t)))",
+        text,
+    )
+
+
 def environments(scratch: Scratch) -> list[Path]:
     """Return the environments that are there."""
     return list((scratch.home / ".emacs.d" / "gemini-companion").glob("venv-*"))
 
 
-def test_answer_yes_brings_the_server_up(world: World, scratch: Scratch) -> None:
-    emacs = bare_emacs(world, scratch)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_answer_yes_brings_the_server_up(
+    world: World, scratch: Scratch, tool: str
+) -> None:
+    emacs = bare_emacs(world, scratch, tool)
 
     turn_on(emacs, "y")
 
     emacs.terminal.wait_for("Gemini installing")
+    emacs.holds(f"(get-buffer-window {lisp(LOG)})", "the output is on the screen")
+    says(emacs, COMMANDS[tool])
     emacs.holds("e2e-ready", "the server is ready")
     world.gemini()
     assert len(environments(scratch)) == 1
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_no_network_is_named(world: World, scratch: Scratch, tool: str) -> None:
+    emacs = bare_emacs(world, scratch, tool, **NO_NETWORK)
+
+    turn_on(emacs, "y")
+
+    says(emacs, "check the network")
+    assert environments(scratch) == []
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_package_that_was_tampered_with_is_refused(
+    world: World, scratch: Scratch, tool: str
+) -> None:
+    file = package(scratch) / "python" / "requirements.txt"
+    text = file.read_text(encoding="utf-8")
+    file.unlink()
+    hash_of_epc = r"(?<=\nepc==0\.0\.5 \\\n    --hash=sha256:)\w+"
+    file.write_text(re.sub(hash_of_epc, "0" * 64, text), encoding="utf-8")
+    emacs = bare_emacs(world, scratch, tool)
+
+    turn_on(emacs, "y")
+
+    says(emacs, "does not have the expected hash")
+    assert environments(scratch) == []
 
 
 def test_emacs_killed_meanwhile_does_not_spoil_the_next_time(
