@@ -13,9 +13,10 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
     """Have the review that is shown rejected with TEXT, typed but not sent."""
     reviews.select()
     emacs.keys("C-c", "C-r")
-    emacs.terminal.wait_for("Reject a.txt and tell Gemini CLI:")
+    question = "Reject a.txt and tell Gemini CLI: "
+    emacs.terminal.wait_for(question)
     emacs.terminal.text(text)
-    emacs.terminal.wait_for(text)
+    emacs.terminal.wait_for(question + text)
 
 
 @pytest.mark.parametrize(("buffer", "start"), TERMINALS)

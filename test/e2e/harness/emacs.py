@@ -8,6 +8,7 @@ import json
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,8 @@ C-g does not quit a filter, so it goes where the test wants it."
       (setq e2e-up t))
   (error (setq e2e-problem (error-message-string problem))))
 """
+
+WAITS = "(and (not (input-pending-p)) (current-idle-time))"
 
 FAILURE_REPORT = """
 (mapcar (lambda (buffer)
@@ -181,8 +184,16 @@ class Emacs:
         eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code)
 
     def keys(self, *keys: str) -> None:
-        """Press KEYS, spelled as tmux spells them."""
-        self.terminal.keys(*keys)
+        """Press KEYS, spelled as tmux spells them.
+
+        Those before a C-g are waited for: it would drop them, and interrupt what
+        they do rather than be read as a key.
+        """
+        for quits, some in groupby(keys, "C-g".__eq__):
+            if quits:
+                self.terminal.written()
+                self.holds(WAITS, "Emacs has read all keys")
+            self.terminal.keys(*some)
 
     def screen(self) -> str:
         """Return what the screen shows."""

@@ -119,6 +119,14 @@ class Terminal(Screen):
         """Press KEYS, spelled as tmux spells them."""
         self._tmux.call("send-keys", "-t", self._target, *keys)
 
+    def written(self) -> None:
+        """Wait until the program can read what was typed.
+
+        By the time that tmux answers a command, it has written the keys of those
+        before.
+        """
+        self._tmux.call("display-message", "-p")
+
     def text(self, text: str) -> None:
         """Type TEXT literally."""
         self._tmux.call("send-keys", "-t", self._target, "-l", text)
