@@ -16,7 +16,8 @@ Default = TypeVar("Default")
 _VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
 
 
-def _new_token() -> str:
+def new_token() -> str:
+    """Return a random bearer token."""
     return secrets.token_urlsafe(32)
 
 
@@ -28,7 +29,7 @@ class Config:
     emacs_pid: int
     roots: tuple[str, ...] = ()
     port: int = 0
-    token: str = field(default_factory=_new_token, repr=False)
+    token: str = field(default_factory=new_token, repr=False)
     offer_tools: bool = True
     is_trusted: bool | None = None
     log_file: str = ""
@@ -102,7 +103,7 @@ def parse_start_line(line: bytes) -> Config:
 
 
 def _config(start: dict[str, object]) -> Config:
-    token = _take(start, "token", str, "") or _new_token()
+    token = _take(start, "token", str, "") or new_token()
     if not _VISIBLE_ASCII.fullmatch(token):
         raise StartError("token in the start line must be visible ASCII")
     secret = _take(start, "secret", str, "")

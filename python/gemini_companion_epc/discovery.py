@@ -143,24 +143,33 @@ def is_whole(path: Path, discovery: Discovery) -> bool:
     return _read(path) == discovery.payload()
 
 
-def sweep(tmpdir: Path) -> None:
-    """Remove the files of this user's dead Emacsen, and nobody else's."""
+def sweep(tmpdir: Path, discovery: Discovery) -> None:
+    """Remove the stale files of this user's Emacsen, and no others.
+
+    Those are the files of dead Emacsen, and those of the Emacs of ``discovery``
+    that name another port.
+    """
     try:
         paths = sorted(folder(tmpdir).iterdir())
     except OSError:
         return
     for path in paths:
-        if _is_dead(path) and _belongs_to_this_user(path):
-            logger.info("Removing a file that a dead Emacs left: %s", path.name)
+        if path == discovery.path(tmpdir):
+            continue
+        if _is_stale(path, discovery.pid) and _belongs_to_this_user(path):
+            logger.info("Removing a stale discovery file: %s", path.name)
             with suppress(OSError):
                 path.unlink()
 
 
-def _is_dead(path: Path) -> bool:
+def _is_stale(path: Path, own_pid: int) -> bool:
     if draft := _DRAFT_NAME.fullmatch(path.name):
         return not lives(int(draft[1]))
     name = _FILE_NAME.fullmatch(path.name)
-    return name is not None and not lives(int(name[1])) and _is_of_emacs(path)
+    if name is None:
+        return False
+    pid = int(name[1])
+    return (pid == own_pid or not lives(pid)) and _is_of_emacs(path)
 
 
 def _is_of_emacs(path: Path) -> bool:

@@ -10,12 +10,13 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from . import __version__, discovery, folder, log
-from .config import Config, parse_start_line
+from .config import Config, new_token, parse_start_line
 from .connections import Listener, listen
 from .discovery import Discovery
 from .emacs import Emacs, read_start_line, watch_stdin
@@ -58,8 +59,11 @@ class Server:
     """The process: two ends, the discovery file, and one way out."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
         self._listener, is_busy = listen(config.port)
+        if is_busy:
+            # The clients have sent the old one to whoever has that port now.
+            config = replace(config, token=new_token())
+        self._config = config
         self._port = self._listener.port
         self._emacs = Emacs(config, self)
         find_process = partial(process_of, server_port=self._port)
@@ -92,7 +96,7 @@ class Server:
             logger.info("Emacs runs on another machine or in another container")
         self._emacs.listen()
         folder.sweep()
-        discovery.sweep(self._tmpdir)
+        discovery.sweep(self._tmpdir, self._discovery)
         self.roots_update(self._config.roots)
         print(self._emacs.port, flush=True)
         logger.info(
@@ -177,7 +181,7 @@ class Server:
             flush_limit = self._config.retire_limit
         else:
             self._remove_discovery()
-            discovery.sweep(self._tmpdir)
+            discovery.sweep(self._tmpdir, self._discovery)
             self._ide.reject_all()
             flush_limit = self._config.flush_limit
         await self._ide.finish_closing()

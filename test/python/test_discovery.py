@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,18 +164,28 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(tmp_path: Path) -> Non
     for name, content in others.items():
         (ours.parent / name).write_text(content)
     (ours.parent / f"gemini-ide-server-{os.getpid()}-1.{dead}.tmp").write_text("{")
-    discovery.sweep(tmp_path)
+    discovery.sweep(tmp_path, _discovery())
     left = {path.name for path in ours.parent.iterdir()}
     assert left == {living.name, *others}
+
+
+def test_a_sweep_removes_the_file_of_a_port_that_was_lost(tmp_path: Path) -> None:
+    mine = _discovery()
+    discovery.write(mine, tmp_path)
+    discovery.write(replace(mine, port=1), tmp_path)
+    another = discovery.write(replace(mine, pid=os.getppid(), port=2), tmp_path)
+    discovery.sweep(tmp_path, mine)
+    left = set(discovery.folder(tmp_path).iterdir())
+    assert left == {mine.path(tmp_path), another}
 
 
 @pytest.mark.parametrize("pid", [10**9, 2**31, 2**63, 10**100])
 def test_a_sweep_takes_any_number_for_a_pid(tmp_path: Path, pid: int) -> None:
     path = discovery.write(_discovery(pid=pid), tmp_path)
-    discovery.sweep(tmp_path)
+    discovery.sweep(tmp_path, _discovery())
     assert not path.exists()
 
 
 def test_a_sweep_without_a_folder_does_nothing(tmp_path: Path) -> None:
-    discovery.sweep(tmp_path)
+    discovery.sweep(tmp_path, _discovery())
     assert list(tmp_path.iterdir()) == []

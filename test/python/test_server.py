@@ -232,11 +232,12 @@ def test_port_and_token_are_kept(start: Start, cli_of: CliOf) -> None:
     assert events.next()["method"] == "ide/diffRejected"
 
 
-def test_a_port_that_is_taken_is_replaced_and_said(start: Start) -> None:
+def test_a_port_that_is_taken_is_replaced_with_the_token(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        emacs = start(port=port)
+        emacs = start(port=port, token="a-token")
         assert emacs.port != port
+        assert emacs.token != "a-token"
         assert f"Port {port} is taken" in emacs.expect("warn")[0]
 
 
