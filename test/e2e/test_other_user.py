@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Another user of the machine learns nothing, and cannot take the server's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.emacs import Emacs, lisp
+from harness.gemini import CONNECTED
+from harness.model import write_file
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+NOBODY = "65534"
+PYTHON = os.path.realpath(sys.executable)
+AS_NOBODY = (
+    *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+    *(PYTHON, "-I", "-c"),
+)
+
+READ = """
+import os, sys
+paths = []
+for place in sys.argv[1:]:
+    paths += [place]
+    for directory, _, names in os.walk(place):
+        paths += [os.path.join(directory, name) for name in names]
+for path in paths:
+    try:
+        with open(path, "rb") as file:
+            sys.stdout.buffer.write(file.read())
+    except OSError:
+        pass
+"""
+
+# Linux lets a socket share a port only with sockets of the same user.
+BIND = """
+import socket, sys
+for host in ("127.0.0.1", "0.0.0.0"):
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            one.bind((host, int(sys.argv[1])))
+            one.listen()
+            print("bound", host)
+        except OSError as error:
+            print(error.strerror)
+"""
+
+SQUAT = """
+import socket, sys, time
+while True:
+    try:
+        one = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+        break
+    except OSError:
+        time.sleep(0.001)  # until the port is free
+while True:
+    peer, _ = one.accept()
+    for line in peer.recv(65536).decode().splitlines():
+        if line.lower().startswith("authorization:"):
+            print(line.split()[-1], flush=True)
+    peer.close()
+"""
+
+ASK = """
+import http.client, sys
+port, token = int(sys.argv[1]), sys.argv[2]
+connection = http.client.HTTPConnection("127.0.0.1", port)
+connection.request("GET", "/mcp", headers={"Authorization": "Bearer " + token})
+print(connection.getresponse().status)
+"""
+
+# Time for another to bind the port of a server that was killed.
+SLOW = """
+(setq gemini-companion-server-command
+      (append '("sh" "-c" "sleep 1.5; exec \\"$@\\"" "sh")
+              gemini-companion-server-command))
+"""
+
+
+def as_nobody(code: str, *arguments: object) -> bytes:
+    """Return what another user prints by the Python program CODE."""
+    return subprocess.run(
+        [*AS_NOBODY, code, *map(str, arguments)], capture_output=True, check=True
+    ).stdout
+
+
+def why_not() -> str:
+    """Return why nothing can run as another user here, or nothing."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "only root on Linux can run a program as another user"
+    if shutil.which("setpriv") is None:
+        return "setpriv is not installed"
+    if subprocess.run([*AS_NOBODY, ""], check=False, capture_output=True).returncode:
+        return f"another user cannot run {PYTHON}"
+    return ""
+
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+
+@pytest.fixture(autouse=True)
+def public_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the world where others come by, which a private TMPDIR prevents."""
+    monkeypatch.setattr(tempfile, "tempdir", "/tmp")
+
+
+def discovered(scratch: Scratch) -> dict[str, Any]:
+    (file,) = scratch.discovery_files()
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def let_others_in(scratch: Scratch) -> None:
+    """Give the directories of SCRATCH the modes that they have on many machines."""
+    scratch.root.chmod(0o755)
+    scratch.home.chmod(0o755)
+    scratch.tmp.chmod(0o1777)
+
+
+@contextmanager
+def busy(emacs: Emacs, scratch: Scratch) -> Iterator[None]:
+    """Have EMACS read nothing; tmux continues what is stopped by a signal."""
+    begun, over = scratch.root / "begun", scratch.root / "over"
+    wait = f"touch {begun}; until test -e {over}; do sleep 0.05; done"
+    emacs.eval(
+        "(progn (run-at-time 0 nil #'call-process"
+        f' "sh" nil nil nil "-c" {lisp(wait)}) nil)'
+    )
+    eventually(begun.exists, "Emacs is busy")
+    try:
+        yield
+    finally:
+        over.touch()
+
+
+def test_token_log_and_texts_are_private(world: World, scratch: Scratch) -> None:
+    let_others_in(scratch)
+    file = scratch.file("big.txt")
+    emacs, reviews, cli = world.pair(file)
+    text = "proposed line\n" * 40_000
+    places = [scratch.home, scratch.tmp]
+    for process in scratch.processes():
+        proc = Path(f"/proc/{process.pid}")
+        places += [proc / "cmdline", proc / "environ"]
+    (scratch.tmp / "public").write_text("readable by all")
+
+    def texts() -> list[Path]:
+        return list(scratch.tmp.glob("gemini-companion-*/*"))
+
+    cli.model.script(write_file(file, text))
+    with busy(emacs, scratch):
+        cli.ask()
+        eventually(texts, "the proposal is in a file")
+        printed = as_nobody(READ, *places)
+    reviews.shown("big.txt")
+    log = next(scratch.home.rglob("server.log")).read_text()
+
+    assert b"readable by all" in printed
+    assert b"gemini_companion_epc" in printed  # the command lines are public
+    assert discovered(scratch)["authToken"].encode() not in printed
+    assert b"GEMINI_CLI_IDE_PID" not in printed
+    assert b"proposed line" not in printed
+    assert log.splitlines()[0].encode() not in printed
+
+
+def test_port_of_a_live_server_cannot_be_bound(world: World, scratch: Scratch) -> None:
+    world.emacs(scratch.file("a.txt"))
+
+    printed = as_nobody(BIND, discovered(scratch)["port"]).decode()
+
+    assert printed.splitlines() == ["Address already in use"] * 2
+
+
+def test_token_that_was_sent_to_a_lost_port_is_worthless(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, _, cli = world.pair(scratch.file("a.txt"))
+    lost = discovered(scratch)
+    emacs.eval(SLOW)
+    (server,) = scratch.servers()
+
+    with subprocess.Popen(
+        [*AS_NOBODY, SQUAT, str(lost["port"])], stdout=subprocess.PIPE
+    ) as squatter:
+        try:
+            assert squatter.stdout is not None
+            os.kill(server.pid, signal.SIGKILL)
+            stolen = squatter.stdout.readline().decode().strip()
+            eventually(
+                lambda: [discovered(scratch)["port"]] != [lost["port"]],
+                "another port is named",
+            )
+            found = discovered(scratch)
+            status = as_nobody(ASK, found["port"], stolen).decode().strip()
+            cli.type("/ide enable")
+            cli.wait_for(CONNECTED)
+        finally:
+            squatter.kill()
+
+    assert stolen == lost["authToken"]
+    assert status == "401"
+    assert found["authToken"] != stolen
