@@ -42,7 +42,7 @@ def disconnected(emacs: Emacs) -> Iterator[None]:
     pid = pid_of_shown(emacs)
     os.kill(pid, signal.SIGSTOP)
     emacs.eval("(gemini-companion-restart)")
-    emacs.holds("(null (gemini-companion-sessions))", "no CLI is connected", 60)
+    emacs.holds("(null (gemini-companion-sessions))", "no CLI is connected")
     yield
     os.kill(pid, signal.SIGCONT)
 
@@ -66,13 +66,13 @@ def test_review_of_a_killed_cli_makes_way_for_the_next_one(
     reviews.shown("a.txt")
     assert reviews.proposal() == "from the second\n"
     reviews.accept()
-    second.wait_for("all done", 60)
+    second.wait_for("all done")
 
     assert file.read_text() == "from the second\n"
     told = f"Gemini CLI project ({pid}) exited; review closed, a.txt not written"
     assert told in emacs.value(LAST_MESSAGES)
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    emacs.terminal.wait_for("edited, from the first", 60)
+    emacs.terminal.wait_for("edited, from the first")
 
 
 def test_review_of_a_cli_that_comes_back_says_that_it_was_away(
@@ -83,9 +83,9 @@ def test_review_of_a_cli_that_comes_back_says_that_it_was_away(
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     with disconnected(emacs):
-        emacs.terminal.wait_for("a.txt, not connected", 60)
+        emacs.terminal.wait_for("a.txt, not connected")
         reviews.accept()
-    cli.wait_for("all done", 60)
+    cli.wait_for("all done")
 
     assert file.read_text() == "uno\n"
     assert "not written" not in emacs.value(LAST_MESSAGES)
@@ -101,11 +101,11 @@ def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
     with disconnected(emacs):
         reviews.edit("uno", "edited")
         reviews.accept()
-        emacs.terminal.wait_for("a.txt was not written", 60)
+        emacs.terminal.wait_for("a.txt was not written")
     # Its question is still there, and Emacs has forgotten it.
     cli.answer("Allow once")
-    cli.wait_for("all done", 60)
+    cli.wait_for("all done")
 
     assert file.read_text() == "uno\n"
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    emacs.terminal.wait_for("edited", 60)
+    emacs.terminal.wait_for("edited")
