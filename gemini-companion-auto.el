@@ -1,4 +1,4 @@
-;;; gemini-companion-auto.el --- Accept the edits of a CLI unseen  -*- lexical-binding: t; -*-
+;;; gemini-companion-auto.el --- Accept edits without review  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,18 +20,17 @@
 
 ;;; Commentary:
 
-;; On request, and for one Gemini CLI at a time, proposals are accepted without
-;; a review, for a while.  What was accepted so is kept, to be looked at and
-;; taken back afterwards.  An edit of a file with unsaved text in this Emacs is
-;; reviewed all the same.
-;;
-;; The protocol does not tell when a turn of the model ends; here it has ended
-;; when the CLI has proposed nothing for a minute.
+;; Auto-accept: on request, and for one Gemini CLI at a time, proposals are
+;; accepted without a review until the user ends that.  What was accepted is
+;; kept, to be seen and reverted afterwards.  It holds for regular files of the
+;; CLI's project only; what the user has unsaved changes in, and what runs by
+;; itself, is reviewed.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -39,11 +38,17 @@
 
 ;;;; State
 
-(defconst gemini-companion-auto--turn-seconds 60
-  "After how long without a proposal a turn counts as ended.")
-
 (defconst gemini-companion-auto--gone-seconds 15
-  "For how long a CLI may be away before its edits are reviewed again.")
+  "Seconds after which auto-accept ends for a CLI that is gone.")
+
+(defconst gemini-companion-auto--active
+  '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
+    "/hooks/[^./]+\\'" "/hooks\\.json\\'"
+    "/\\(?:gemini\\|qwen\\)-extension\\.json\\'"
+    "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
+    "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
+  "Regexps for names, below a root, of files that may run by themselves.
+Any hidden file or directory counts, as so many of them do.")
 
 (defconst gemini-companion-auto--most-edits 100
   "How many accepted edits are kept.")
@@ -57,15 +62,14 @@
 (cl-defstruct (gemini-companion-auto--grant
                (:constructor gemini-companion-auto--grant-make)
                (:copier nil))
-  "That the edits of SESSION are accepted unseen.
-TURN is non-nil if only for the rest of the turn.  TIMER ends it,
-or is nil."
-  session turn timer)
+  "Auto-accept for the CLI of SESSION.
+TIMER ends it, as that CLI is gone, or is nil."
+  session timer)
 
 (cl-defstruct (gemini-companion-auto-edit
                (:constructor gemini-companion-auto-edit--make)
                (:copier nil))
-  "An edit of FILE by SESSION that was accepted unseen at TIME.
+  "An edit of FILE by SESSION that was auto-accepted at TIME.
 FORMER is the text that the file had, undecoded, `new' if there
 was no file, or `large'.  TEXT is the text that was accepted."
   session file time former text)
@@ -74,16 +78,16 @@ was no file, or `large'.  TEXT is the text that was accepted."
   "The grants that hold now.")
 
 (defvar gemini-companion-auto--edits nil
-  "The edits that were accepted unseen, the last one first.")
+  "The edits that were auto-accepted, the last one first.")
 
 ;;;; Looking
 
 (defun gemini-companion-auto-accepted ()
-  "Return the edits that were accepted unseen, the last one first."
+  "Return the edits that were auto-accepted, the last one first."
   (copy-sequence gemini-companion-auto--edits))
 
 (defun gemini-companion-auto-on-p (&optional session)
-  "Return non-nil if edits of SESSION, or of any, are accepted unseen."
+  "Return non-nil if auto-accept is on for SESSION, or for any."
   (if session
       (gemini-companion-auto--grant session)
     gemini-companion-auto--grants))
@@ -98,24 +102,46 @@ was no file, or `large'.  TEXT is the text that was accepted."
 ;;;; Accepting
 
 (defun gemini-companion-auto-take (diff)
-  "Accept DIFF if its CLI may edit unseen; return non-nil if so.
-A file with unsaved text in a buffer is not touched so."
-  (let ((grant (gemini-companion-auto--grant
-                (gemini-companion-diff-session diff)))
-        (file (gemini-companion-diff-file-path diff)))
-    (when grant
-      (gemini-companion-auto--prolong grant)
-      (unless (or (gemini-companion-text-problem file)
-                  (gemini-companion-auto--unsaved-p file))
-        (let ((edit (gemini-companion-auto-edit--make
-                     :session (gemini-companion-diff-session diff)
-                     :file file :time (float-time)
-                     :former (gemini-companion-auto--former file))))
-          (gemini-companion-diff-accept diff)
-          (setf (gemini-companion-auto-edit-text edit)
-                (gemini-companion-diff-accepted-text diff))
-          (gemini-companion-auto--keep edit)
-          t)))))
+  "Accept DIFF if auto-accept is on for its CLI; return non-nil if so.
+If it has to be reviewed nevertheless, record why."
+  (when (gemini-companion-auto-on-p (gemini-companion-diff-session diff))
+    (if-let* ((objection (gemini-companion-auto--objection diff)))
+        (ignore (setf (gemini-companion-diff-note diff)
+                      (concat "not auto-accepted: " objection)))
+      (gemini-companion-auto--accept diff)
+      t)))
+
+(defun gemini-companion-auto--accept (diff)
+  "Accept DIFF and keep what it was."
+  (let* ((file (gemini-companion-diff-file-path diff))
+         (edit (gemini-companion-auto-edit--make
+                :session (gemini-companion-diff-session diff)
+                :file file :time (float-time)
+                :former (gemini-companion-auto--former file))))
+    (gemini-companion-diff-accept diff)
+    (setf (gemini-companion-auto-edit-text edit)
+          (gemini-companion-diff-accepted-text diff))
+    (gemini-companion-auto--keep edit)))
+
+(defun gemini-companion-auto--objection (diff)
+  "Return why DIFF has to be reviewed, a short text, or nil."
+  (let ((file (gemini-companion-diff-file-path diff)))
+    (pcase-let ((`(,name ,root ,own)
+                 (gemini-companion-name-place
+                  file (gemini-companion-diff-session diff))))
+      (cond ((gemini-companion-text-problem file))
+            ((not own) "outside the project of the CLI")
+            ((gemini-companion-auto--active-p name root)
+             "hidden, or may run by itself")
+            ((gemini-companion-auto--unsaved-p file)
+             "unsaved changes here")))))
+
+(defun gemini-companion-auto--active-p (name root)
+  "Return non-nil if the file NAME in ROOT is one that may run by itself."
+  (let ((case-fold-search t)
+        (below (substring name (length (directory-file-name root)))))
+    (seq-some (lambda (regexp) (string-match-p regexp below))
+              gemini-companion-auto--active)))
 
 (defun gemini-companion-auto--unsaved-p (file)
   "Return non-nil if a buffer of FILE has unsaved text."
@@ -141,8 +167,13 @@ A file with unsaved text in a buffer is not touched so."
                      gemini-companion-auto--most-edits))))
   (unless (active-minibuffer-window)
     (message (substitute-command-keys
-              "Accepted unseen: %s; \\[gemini-companion-list] lists it")
-             (file-name-nondirectory (gemini-companion-auto-edit-file edit)))))
+              "Auto-accepted edit of %s (\\[gemini-companion-list] to list)")
+             (gemini-companion-auto--name edit))))
+
+(defun gemini-companion-auto--name (edit)
+  "Return the name of the file of EDIT for the user."
+  (gemini-companion-name (gemini-companion-auto-edit-file edit)
+                         (gemini-companion-auto-edit-session edit)))
 
 (defun gemini-companion-auto--bytes (edit)
   "Return the size of the texts of EDIT."
@@ -152,37 +183,25 @@ A file with unsaved text in a buffer is not touched so."
 
 ;;;; Grants
 
-(defun gemini-companion-auto--grant-to (session turn)
-  "Accept the edits of SESSION from now on, for the TURN if non-nil.
+(defun gemini-companion-auto--start (session)
+  "Accept the edits of SESSION without review from now on.
 Those that wait are accepted too; one that is shown is not."
-  (let ((grant (gemini-companion-auto--grant-make :session session
-                                                  :turn turn)))
-    (push grant gemini-companion-auto--grants)
-    (gemini-companion-auto--prolong grant)
-    (gemini-companion-diff-offer-again)
-    (force-mode-line-update t)
-    (message "Edits of %s are accepted unseen %s%s"
-             (gemini-companion-session-name session)
-             (if turn
-                 "until it has proposed nothing for a minute"
-               (substitute-command-keys
-                "until \\[gemini-companion-auto-accept] ends that"))
-             (if (seq-some (lambda (diff)
-                             (gemini-companion-session-same-p
-                              session (gemini-companion-diff-session diff)))
-                           (gemini-companion-diffs))
-                 ", but for those that still await your answer"
-               ""))))
-
-(defun gemini-companion-auto--prolong (grant)
-  "Let GRANT hold a while longer if it is for a turn."
-  (when (gemini-companion-auto--grant-turn grant)
-    (gemini-companion-auto--end-in grant
-                                   gemini-companion-auto--turn-seconds)))
+  (push (gemini-companion-auto--grant-make :session session)
+        gemini-companion-auto--grants)
+  (gemini-companion-diff-offer-again)
+  (force-mode-line-update t)
+  (message (substitute-command-keys
+            "Auto-accept on for %s; \\[gemini-companion-auto-accept] ends it%s")
+           (gemini-companion-session-name session)
+           (if (seq-some (lambda (diff)
+                           (gemini-companion-session-same-p
+                            session (gemini-companion-diff-session diff)))
+                         (gemini-companion-diffs))
+               " (open reviews still await your answer)"
+             "")))
 
 (defun gemini-companion-auto--end-in (grant seconds)
-  "End GRANT in SECONDS unless it is prolonged."
-  (gemini-companion-auto--cancel grant)
+  "End GRANT in SECONDS."
   (setf (gemini-companion-auto--grant-timer grant)
         (run-at-time seconds nil #'gemini-companion-auto--end grant)))
 
@@ -199,20 +218,18 @@ Those that wait are accepted too; one that is shown is not."
         (delq grant gemini-companion-auto--grants))
   (force-mode-line-update t)
   (unless (active-minibuffer-window)
-    (message "Edits of %s are reviewed again"
+    (message "Auto-accept ended for %s"
              (gemini-companion-session-name
               (gemini-companion-auto--grant-session grant)))))
 
 (defun gemini-companion-auto-sessions-changed ()
   "End the grants of CLIs that are gone, unless they come back soon."
   (dolist (grant gemini-companion-auto--grants)
-    (let ((there (gemini-companion-auto--there-p grant)))
-      (cond ((not there)
-             (unless (gemini-companion-auto--grant-timer grant)
-               (gemini-companion-auto--end-in
-                grant gemini-companion-auto--gone-seconds)))
-            ((not (gemini-companion-auto--grant-turn grant))
-             (gemini-companion-auto--cancel grant))))))
+    (cond ((gemini-companion-auto--there-p grant)
+           (gemini-companion-auto--cancel grant))
+          ((not (gemini-companion-auto--grant-timer grant))
+           (gemini-companion-auto--end-in
+            grant gemini-companion-auto--gone-seconds)))))
 
 (defun gemini-companion-auto--there-p (grant)
   "Return non-nil if the CLI of GRANT is connected."
@@ -229,11 +246,11 @@ Those that wait are accepted too; one that is shown is not."
   (setq gemini-companion-auto--grants nil
         gemini-companion-auto--edits nil))
 
-;;;; Taking back
+;;;; Reverting
 
 (defun gemini-companion-auto-show (edit)
-  "Show what EDIT, which was accepted unseen, has changed."
-  (let ((name (file-name-nondirectory (gemini-companion-auto-edit-file edit)))
+  "Show what EDIT, which was auto-accepted, has changed."
+  (let ((name (substring-no-properties (gemini-companion-auto--name edit)))
         (former (car (gemini-companion-auto--decoded edit)))
         (text (gemini-companion-auto-edit-text edit)))
     (unless (executable-find diff-command)
@@ -279,20 +296,17 @@ Those that wait are accepted too; one that is shown is not."
   "Put the text from before EDIT into the buffer of its file, unsaved.
 Refuse if the file has changed since."
   (let ((file (gemini-companion-auto-edit-file edit))
-        (name (file-name-nondirectory (gemini-companion-auto-edit-file edit))))
+        (name (gemini-companion-auto--name edit)))
     (when (eq 'new (gemini-companion-auto-edit-former edit))
-      (user-error "%s was new; delete it to undo that" name))
+      (user-error "%s was new; delete it to revert that" name))
     (pcase-let ((`(,text . ,coding) (gemini-companion-auto--decoded edit)))
       (unless (gemini-companion-auto--as-accepted-p edit)
-        (user-error "%s has changed since; look at the edit and undo it by hand"
-                    name))
+        (user-error "%s has changed since; revert the edit by hand" name))
       (when (gemini-companion-auto--unsaved-p file)
-        (user-error "The buffer of %s has unsaved text; save or undo that first"
-                    name))
+        (user-error "%s has unsaved changes; save or undo them first" name))
       (gemini-companion-auto--put file text coding))
     (message (substitute-command-keys
-              "The former text of %s is here, unsaved; \\[save-buffer] \
-writes it")
+              "Reverted %s, not saved yet; \\[save-buffer] saves it")
              name)))
 
 (defun gemini-companion-auto--as-accepted-p (edit)
@@ -328,54 +342,43 @@ Gemini CLI keeps the line ends and the last newline of the file."
 
 ;;;; Commands
 
-(defun gemini-companion-auto-accept (session &optional turn)
-  "Accept the edits of SESSION without a review, or end that.
-With TURN non-nil only until that CLI has proposed nothing for a
-minute, which is taken for the end of the turn: what is asked of
-it within that minute counts as well.
+(defun gemini-companion-auto-accept (session)
+  "Accept the edits of SESSION without review, or end that.
+It holds for that one CLI until this command ends it, or the CLI
+has gone.  Edits that wait are accepted too, the one that is shown
+is not.
 
-Edits that wait are accepted too, the one that is shown is not.
-Edits of a file with unsaved text in this Emacs are reviewed all
-the same.  What was accepted is in \\[gemini-companion-list], where
-it can be looked at and taken back.
+Only edits of regular files in the project of that CLI are
+accepted so, not of hidden ones, hooks and other files that may
+run by themselves, nor of a file with unsaved changes in this
+Emacs.  Others are reviewed, and the header line says why.  What
+was accepted is in \\[gemini-companion-list], to be seen and reverted.
 
 Interactively SESSION is the CLI of the review here, or the only
 one, or asked for."
   (interactive
-   (let ((session (gemini-companion-auto--read-session)))
-     (list session
-           (and (not (gemini-companion-auto--grant session))
-                (gemini-companion-auto-read-turn session)))))
+   (list (gemini-companion-auto-confirm (gemini-companion-auto--read-session))))
   (if-let* ((grant (gemini-companion-auto--grant session)))
       (gemini-companion-auto--end grant)
-    (gemini-companion-auto--grant-to session turn)))
+    (gemini-companion-auto--start session)))
 
 (defun gemini-companion-auto--read-session ()
-  "Return the session that the person means."
+  "Return the session that the user means."
   (let ((sessions (gemini-companion-sessions)))
     (cond (gemini-companion-diff-here
            (gemini-companion-diff-session gemini-companion-diff-here))
           ((null sessions) (user-error "No Gemini CLI is connected"))
           ((null (cdr sessions)) (car sessions))
-          (t
-           (let ((names (mapcar (lambda (session)
-                                  (cons (gemini-companion-session-name session)
-                                        session))
-                                sessions)))
-             (cdr (assoc (completing-read "Gemini CLI: " names nil t)
-                         names)))))))
+          (t (gemini-companion-session-read "Gemini CLI" sessions)))))
 
-(defun gemini-companion-auto-read-turn (session)
-  "Return non-nil if the edits of SESSION are to be accepted for a turn."
-  (pcase (car (read-multiple-choice
-               (format "Accept edits of %s unseen"
-                       (gemini-companion-session-name session))
-               '((?t "turn" "Until it has proposed nothing for a minute")
-                 (?u "until told otherwise" "Until this command ends it")
-                 (?n "not at all" "Every edit is reviewed"))))
-    (?t t)
-    (?u nil)
-    (_ (user-error "Edits are reviewed as before"))))
+(defun gemini-companion-auto-confirm (session)
+  "Return SESSION, after a question if auto-accept is off for it.
+Signal an error if the answer is no."
+  (unless (or (gemini-companion-auto-on-p session)
+              (y-or-n-p (format "Accept edits of %s without review? "
+                                (gemini-companion-session-name session))))
+    (user-error "Auto-accept stays off"))
+  session)
 
 (provide 'gemini-companion-auto)
 ;;; gemini-companion-auto.el ends here

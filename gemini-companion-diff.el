@@ -121,6 +121,7 @@ may edit.  STATE is `pending', `shown', `accepted', `rejected' or
   (hide nil :documentation "Function that takes the view away, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (remarks nil :documentation "What is unusual about its file, strings.")
+  (note nil :documentation "Why it is not auto-accepted, or nil.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
   (replaces-edited nil :documentation "Non-nil if the user had edited the \
 previous proposal.")
@@ -471,7 +472,11 @@ DOES is a verb: what the command to look at it does."
                             (when (gemini-companion-diff-replaces-edited diff)
                               "; \
 \\[gemini-companion-last-proposal] shows your edits of the previous one")))
-                   (gemini-companion-diff-name diff) does))))
+                   (concat (gemini-companion-diff-name diff)
+                           (when (gemini-companion-diff-note diff)
+                             (format " (%s)"
+                                     (gemini-companion-diff-note diff))))
+                   does))))
 
 (defun gemini-companion-diff--unannounce ()
   "Clear the echo area if a diff is still announced."

@@ -53,8 +53,8 @@
 
 (defun gemini-companion-lighter-text ()
   "Return the text for the mode line.
-The number of connected CLIs, a ! if the edits of one are accepted
-unseen, after a ? the number of proposals that await an answer, and
+The number of connected CLIs, a ! if auto-accept is on for one,
+after a ? the number of proposals that await an answer, and
 whether what the person works on is not told."
   (let ((diffs (length (gemini-companion-diffs)))
         (sessions (length (gemini-companion-sessions))))
@@ -77,7 +77,7 @@ whether what the person works on is not told."
                  (unless (zerop diffs)
                    (format "%d edits await your answer" diffs)))
                (when (gemini-companion-auto-on-p)
-                 "Edits of one are accepted unseen")
+                 "Auto-accept is on for one")
                (gemini-companion-lighter--shared)
                "mouse-1: menu, mouse-2: status"))
    "\n"))

@@ -77,7 +77,7 @@ counted.")
 ;;;; Cells
 
 (defun gemini-companion-list--entries ()
-  "Return all lines: the diffs, then what was accepted unseen."
+  "Return all lines: the diffs, then what was auto-accepted."
   (append (mapcar #'gemini-companion-list--diff-entry
                   (gemini-companion-diffs))
           (mapcar #'gemini-companion-list--edit-entry
@@ -94,7 +94,7 @@ counted.")
    (gemini-companion-list--state diff)))
 
 (defun gemini-companion-list--edit-entry (edit)
-  "Return the line of EDIT, which was accepted unseen."
+  "Return the line of EDIT, which was auto-accepted."
   (gemini-companion-list--entry
    edit
    (gemini-companion-auto-edit-file edit)
@@ -256,10 +256,10 @@ FILE nil is one without lines.  DELETE it then, if non-nil."
 \\[gemini-companion-list-reject] reject  \
 \\[gemini-companion-list-reject-with-reason] reason  \
 \\[gemini-companion-list-accept-session] all  \
-\\[gemini-companion-list-auto-accept] unseen"
+\\[gemini-companion-list-auto-accept] auto-accept"
             (when (gemini-companion-auto-accepted)
               "  \\[gemini-companion-list-show-accepted] show  \
-\\[gemini-companion-list-revert] take back")))))
+\\[gemini-companion-list-revert] revert")))))
 
 (defun gemini-companion-list--fill ()
   "Look up what the list is to tell."
@@ -375,7 +375,7 @@ argument LIST, or if several wait and none is shown, list them."
           (t (user-error "No review on this line")))))
 
 (defun gemini-companion-list--edit ()
-  "Return the edit, accepted unseen, of the line at point."
+  "Return the edit, which was auto-accepted, of the line at point."
   (let ((id (tabulated-list-get-id)))
     (cond ((gemini-companion-auto-edit-p id) id)
           (id (user-error "This edit still awaits an answer"))
@@ -424,15 +424,13 @@ argument LIST, or if several wait and none is shown, list them."
             (seq-intersection diffs (gemini-companion-diffs) #'eq)))))
 
 (defun gemini-companion-list-auto-accept ()
-  "Accept the edits of the CLI of this line unseen, or end that."
+  "Turn auto-accept on or off for the CLI of this line."
   (interactive nil gemini-companion-list-mode)
-  (let ((session (gemini-companion-list--session)))
-    (gemini-companion-auto-accept
-     session (and (not (gemini-companion-auto-on-p session))
-                  (gemini-companion-auto-read-turn session)))))
+  (gemini-companion-auto-accept
+   (gemini-companion-auto-confirm (gemini-companion-list--session))))
 
 (defun gemini-companion-list-show-accepted ()
-  "Show what the edit of this line, which was accepted unseen, changed."
+  "Show what the edit of this line, which was auto-accepted, changed."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-auto-show (gemini-companion-list--edit)))
 
@@ -440,7 +438,7 @@ argument LIST, or if several wait and none is shown, list them."
   "Put the text from before the edit of this line into its buffer, unsaved."
   (interactive nil gemini-companion-list-mode)
   (let ((edit (gemini-companion-list--edit)))
-    (when (y-or-n-p (format "Take back the edit of %s? "
+    (when (y-or-n-p (format "Revert the edit of %s? "
                             (gemini-companion-name
                              (gemini-companion-auto-edit-file edit)
                              (gemini-companion-auto-edit-session edit))))

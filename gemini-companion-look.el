@@ -186,7 +186,8 @@ That is its file, remarks that follow what happens, and the CLI."
      (string-join
       (append (list name)
               (mapcar (lambda (remark) (propertize remark 'face 'warning))
-                      (append (gemini-companion-diff-remarks diff)
+                      (append (ensure-list (gemini-companion-diff-note diff))
+                              (gemini-companion-diff-remarks diff)
                               (unless (gemini-companion-session-connected-p
                                        session)
                                 '("not connected"))))

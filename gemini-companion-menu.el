@@ -39,7 +39,7 @@
     ("Reviews"
      ("r" gemini-companion-review "Show the next review")
      ("l" gemini-companion-list "List the reviews that wait")
-     ("a" gemini-companion-auto-accept "Accept unseen, or no more")
+     ("a" gemini-companion-auto-accept "Auto-accept on or off")
      ("o" gemini-companion-last-proposal "Show the last proposal"))
     ("Connection"
      ("?" gemini-companion-status "What goes on, and what is wrong")

@@ -37,8 +37,8 @@
 ;; -mode (the mode, which has this file loaded while its server starts),
 ;; -sharing (what the server is told of the person's work), -diff (proposals
 ;; and their outcome), -outcome (those not told yet), -list (reviews that
-;; wait), -reason (why one was rejected), -auto (edits accepted unseen), -stale
-;; (reviews that are pointless), -view (how they look), -session (the connected
+;; wait), -reason (why one was rejected), -auto (edits accepted without review),
+;; -stale (reviews that are pointless), -view (how they look), -session (the connected
 ;; CLIs), -run (starts one here), -hint (what to do for one that does not
 ;; connect), -terminal (environment of what Emacs starts), -server (the Python
 ;; process) and -install (the Python packages that it needs).

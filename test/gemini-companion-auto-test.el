@@ -1,10 +1,10 @@
-;;; gemini-companion-auto-test.el --- Tests of edits accepted unseen  -*- lexical-binding: t; -*-
+;;; gemini-companion-auto-test.el --- Tests of auto-accept  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; What is accepted unseen and what is not, for how long, and the way back.
+;; What is accepted without review and what is not, and the way back.
 ;; The CLI's part, writing the file, is done by the outcome function here.
 
 ;;; Code:
@@ -12,8 +12,10 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
 
-(defconst gemini-companion-auto-test-one '(:id "one" :pid 1 :directory "/w"))
-(defconst gemini-companion-auto-test-two '(:id "two" :pid 2 :directory "/w"))
+(defvar gemini-companion-auto-test-one nil
+  "The session of a CLI that runs in the folder of the test.")
+(defvar gemini-companion-auto-test-two nil
+  "The session of another one there.")
 
 (defmacro gemini-companion-auto-test-with (files &rest body)
   "Take proposals while BODY is run in a folder with FILES.
@@ -24,6 +26,10 @@ accepted is written at once."
          outcomes)
      (gemini-companion-test-with-diffs ,files
          (progn
+           (setq gemini-companion-auto-test-one
+                 (gemini-companion-test-session "one" 1)
+                 gemini-companion-auto-test-two
+                 (gemini-companion-test-session "two" 2))
            (gemini-companion-session-update
             (list gemini-companion-auto-test-one
                   gemini-companion-auto-test-two))
@@ -80,16 +86,91 @@ accepted is written at once."
       (should (equal '((2 . accepted)) outcomes))
       (should (equal (list shown) (gemini-companion-diffs))))))
 
-(ert-deftest gemini-companion-auto-leaves-unsaved-text-to-the-person ()
+(defun gemini-companion-auto-test-reviewed (file &optional session)
+  "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
+  (let ((diff (gemini-companion-auto-test-open
+               1 (or session gemini-companion-auto-test-one) file "new\n")))
+    (gemini-companion-test-eventually
+      (or (gemini-companion-diff-problem diff)
+          (not (eq 'pending (gemini-companion-diff-state diff)))))
+    (unless (eq 'accepted (gemini-companion-diff-state diff))
+      (gemini-companion-diff-close 1 'closed)
+      (gemini-companion-diff-note diff))))
+
+(ert-deftest gemini-companion-auto-leaves-unsaved-changes-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n"))
     (with-current-buffer (find-file-noselect (expand-file-name "a" folder))
       (insert "unsaved"))
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (let ((diff (gemini-companion-auto-test-open
-                 1 gemini-companion-auto-test-one "a" "new\n")))
-      (gemini-companion-test-eventually
-        (eq 'shown (gemini-companion-diff-state diff)))
-      (should-not outcomes))))
+    (should (equal "not auto-accepted: unsaved changes here"
+                   (gemini-companion-auto-test-reviewed "a")))))
+
+(ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
+  (gemini-companion-auto-test-with '(("outside" "old\n"))
+    (mapc #'make-directory '("project" "project/.git" "project/sub"))
+    (let* ((default-directory (concat folder "project/"))
+           (session (gemini-companion-test-session "one" 1))
+           (outside "not auto-accepted: outside the project of the CLI"))
+      (make-symbolic-link "../outside" "link")
+      (make-symbolic-link ".." "up")
+      (make-symbolic-link "a" "inner")
+      (make-symbolic-link "loop" "loop")
+      (call-process "mkfifo" nil nil nil "pipe")
+      (gemini-companion-auto-accept session)
+      (dolist (file '("a" "inner" "sub/a" "sub/../b" "new/a"))
+        (when (equal file "new/a")
+          (make-directory "new"))
+        (should-not (gemini-companion-auto-test-reviewed file session)))
+      (dolist (file (list "../outside" "../new" "link" "up/outside" "up/new"
+                          "/etc/passwd"))
+        (should (equal outside
+                       (gemini-companion-auto-test-reviewed file session))))
+      (should (equal "not auto-accepted: is a loop of symbolic links"
+                     (gemini-companion-auto-test-reviewed "loop" session)))
+      (should (equal "not auto-accepted: is not a regular file"
+                     (gemini-companion-auto-test-reviewed "pipe" session)))
+      ;; Where that runs is not known.
+      (should (equal outside (gemini-companion-auto-test-reviewed
+                              "a" '(:id "one" :pid 1))))
+      (should (equal "old\n" (gemini-companion-auto-test-text "../outside"))))))
+
+(ert-deftest gemini-companion-auto-leaves-what-runs-by-itself-to-the-user ()
+  (gemini-companion-auto-test-with '()
+    (mapc (lambda (name) (make-directory name t))
+          '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
+            "hooks" "src/hooks"))
+    (make-symbolic-link ".git" "innocent")
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (dolist (file '(".git/config" ".git/hooks/pre-commit" "sub/.git/config"
+                    ".GIT/config" "innocent/config" ".dir-locals.el"
+                    ".dir-locals-2.el" "sub/.dir-locals.el" ".envrc"
+                    ".gemini/settings.json" ".qwen/settings.json" ".husky/x"
+                    ".vscode/tasks.json" "hooks/pre-commit" "hooks/hooks.json"
+                    "gemini-extension.json" "mise.toml" "mise.local.toml"
+                    "lefthook.yml"))
+      (should (equal "not auto-accepted: hidden, or may run by itself"
+                     (gemini-companion-auto-test-reviewed file))))
+    (dolist (file '("git" "src/hooks/use.ts" "promise.toml" "a.el"))
+      (should-not (gemini-companion-auto-test-reviewed file)))))
+
+(ert-deftest gemini-companion-auto-says-why-an-edit-is-reviewed ()
+  (gemini-companion-auto-test-with '()
+    (gemini-companion-auto-accept gemini-companion-auto-test-one)
+    (gemini-companion-diff-start #'gemini-companion-view-show #'ignore
+                                 #'gemini-companion-auto-take)
+    (dolist (gemini-companion-review-view '(ediff diff))
+      (let ((diff (gemini-companion-auto-test-open
+                   1 gemini-companion-auto-test-one (concat folder ".envrc")
+                   "new\n")))
+        (gemini-companion-test-eventually
+          (eq 'shown (gemini-companion-diff-state diff)))
+        (should (seq-some
+                 (lambda (window)
+                   (string-search
+                    "not auto-accepted: hidden, or may run by itself"
+                    (gemini-companion-test-header (window-buffer window))))
+                 (window-list)))
+        (gemini-companion-diff-reject diff)))))
 
 (ert-deftest gemini-companion-auto-ends-by-command-and-by-itself ()
   (gemini-companion-auto-test-with '()
@@ -97,11 +178,6 @@ accepted is written at once."
       (gemini-companion-auto-accept one)
       (gemini-companion-auto-accept one)
       (should-not (gemini-companion-auto-on-p one))
-      (let ((gemini-companion-auto--turn-seconds 0.1))
-        (gemini-companion-auto-accept one 'turn)
-        (should (gemini-companion-auto-on-p one))
-        (gemini-companion-test-eventually
-          (not (gemini-companion-auto-on-p one))))
       (let ((gemini-companion-auto--gone-seconds 0.1))
         (gemini-companion-auto-accept one)
         (gemini-companion-session-update nil)
@@ -115,19 +191,7 @@ accepted is written at once."
         (gemini-companion-test-eventually
           (not (gemini-companion-auto-on-p one)))))))
 
-(ert-deftest gemini-companion-auto-turn-lasts-while-edits-come ()
-  (gemini-companion-auto-test-with '(("a" "old\n"))
-    (let ((gemini-companion-auto--turn-seconds 0.3)
-          (end (+ (float-time) 0.6)))
-      (gemini-companion-auto-accept gemini-companion-auto-test-one 'turn)
-      (while (< (float-time) end)
-        (setq outcomes nil)
-        (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
-                                         "a" "new\n")
-        (gemini-companion-test-eventually outcomes))
-      (should (gemini-companion-auto-on-p gemini-companion-auto-test-one)))))
-
-(ert-deftest gemini-companion-auto-takes-an-edit-back-unsaved ()
+(ert-deftest gemini-companion-auto-reverts-an-edit-unsaved ()
   (gemini-companion-auto-test-with '(("a" "old\r\ncaf\351\r\n"))
     (let ((former "old\r\ncaf\351\r\n")
           (file (expand-file-name "a" folder)))
@@ -148,7 +212,7 @@ accepted is written at once."
           (should (equal former (gemini-companion-auto-test-text "a")))
           (set-buffer-modified-p nil))))))
 
-(ert-deftest gemini-companion-auto-refuses-to-take-back-what-changed-since ()
+(ert-deftest gemini-companion-auto-refuses-to-revert-what-changed-since ()
   (gemini-companion-auto-test-with '(("a" "old\n"))
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
     (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one

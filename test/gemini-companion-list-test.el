@@ -183,7 +183,7 @@
         (gemini-companion-review 'list)
         (should (eq major-mode 'gemini-companion-list-mode))))))
 
-(ert-deftest gemini-companion-list-tells-what-was-accepted-unseen ()
+(ert-deftest gemini-companion-list-has-what-was-auto-accepted ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
     (let ((session (gemini-companion-test-session "s1" 1))
           (temporary-file-directory folder))

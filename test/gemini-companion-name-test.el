@@ -114,7 +114,8 @@ symbolic link src/innocent.txt)" error)
 (ert-deftest gemini-companion-name-is-in-all-that-tells-of-a-proposal ()
   (gemini-companion-name-test-with '("../home/.bashrc")
     (make-symbolic-link "../home/.bashrc" "innocent.txt")
-    (cl-letf (((symbol-function 'gemini-companion-diff--frame-p) #'always))
+    ;; That of batch Emacs is one that nobody sees.
+    (cl-letf (((symbol-function 'terminal-name) (lambda (&rest _) "tty")))
       (unwind-protect
           (let* ((inhibit-message t)
                  (gemini-companion-review-arrival 'notify)
@@ -140,8 +141,7 @@ symbolic link src/innocent.txt)" error)
                   (lambda (window)
                     (string-search
                      warning
-                     (format "%s" (buffer-local-value 'header-line-format
-                                                      (window-buffer window)))))
+                     (gemini-companion-test-header (window-buffer window))))
                   (window-list)))
                 (gemini-companion-diff-reject diff)
                 (setq diff (gemini-companion-test-open "innocent.txt" "x\n" 2

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The list of reviews, and edits that are accepted unseen."""
+"""The list of reviews, and edits that are accepted without review."""
+
+import json
 
 from harness.emacs import Reviews
 from harness.model import replace, say, write_file
@@ -43,17 +45,15 @@ def test_list_views_one_and_puts_the_other_back(world: World, scratch: Scratch) 
     eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
 
 
-def test_edits_are_accepted_unseen_and_taken_back(
-    world: World, scratch: Scratch
-) -> None:
+def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) -> None:
     file, other = scratch.file("a.txt", "one\r\ntwo\r\n"), scratch.file("b.txt", "b\n")
     emacs, reviews, cli = world.pair(other, file)
     before = emacs.value(WINDOWS)
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-auto-accept")
     emacs.keys("Enter")
-    emacs.terminal.wait_for("until told otherwise")
-    emacs.keys("u")
+    emacs.terminal.wait_for("without review?")
+    emacs.keys("y")
     emacs.terminal.wait_for("Gemini:1!")
 
     cli.model.script(
@@ -71,7 +71,7 @@ def test_edits_are_accepted_unseen_and_taken_back(
     emacs.keys("Enter")
     emacs.terminal.wait_for_match(r"b\.txt .*\+1 -1 +accepted")
     emacs.keys("C-n", "u", "y")
-    emacs.terminal.wait_for("former text of a.txt")
+    emacs.terminal.wait_for("Reverted a.txt")
     assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
     assert file.read_bytes() == b"one\r\nzwei\r\n"
     emacs.keys("C-x", "C-s")
@@ -84,6 +84,30 @@ def test_edits_are_accepted_unseen_and_taken_back(
     reviews.proposed(cli, other, write_file(other, "C\n"))
     reviews.reject()
     cli.wait_for("Rejected")
+
+
+def test_edit_outside_the_project_is_reviewed_with_a_warning(
+    world: World, scratch: Scratch
+) -> None:
+    inside, outside = scratch.file("a.txt", "a\n"), scratch.home / ".bashrc"
+    outside.write_text("# mine\n")
+    # A repository may say so, and the CLI then lets the model write there.
+    settings = {"context": {"includeDirectories": [str(scratch.home)]}}
+    scratch.file(".gemini/settings.json", json.dumps(settings))
+    emacs, reviews, cli = world.pair(inside)
+    emacs.eval("(gemini-companion-auto-accept (car (gemini-companion-sessions)))")
+
+    cli.model.script(
+        write_file(inside, "b\n"), replace(outside, "mine", "theirs"), say("all done")
+    )
+    cli.prompt()
+    reviews.shown(".bashrc")
+    emacs.terminal.wait_for("a file outside your projects: ~/.bashrc")
+    emacs.terminal.wait_for("not auto-accepted: outside the project of the CLI")
+    assert (inside.read_text(), outside.read_text()) == ("b\n", "# mine\n")
+    reviews.accept(reviews.place(".bashrc"))
+    cli.wait_for("all done")
+    assert outside.read_text() == "# theirs\n"
 
 
 def test_review_goes_when_its_file_is_as_was_proposed(
