@@ -33,16 +33,27 @@
                    ("a,b;c" . "a\\,b\\;c")
                    ("back\\slash" . "back\\\\slash")
                    ("end." . "end\\.")))
-    (let ((system-type 'gnu/linux))
-      (should (equal written (gemini-companion-send--escape name))))))
+    (gemini-companion-test-with-folder '()
+      (let ((system-type 'gnu/linux)
+            (file (expand-file-name name)))
+        (make-directory (file-name-directory file) t)
+        (write-region "" nil file nil 'silent)
+        (gemini-companion-session-update `((:id "1" :directory ,folder)))
+        (unwind-protect
+            (with-current-buffer (find-file-noselect file)
+              (gemini-companion-send-file)
+              (should (equal (concat "@" written " ") (current-kill 0))))
+          (gemini-companion-session-forget)
+          (gemini-companion-privacy-forget))))))
 
 (ert-deftest gemini-companion-send-names-whole-lines ()
-  (with-temp-buffer
-    (insert "one\ntwo\nthree\n")
+  (gemini-companion-send-test-with
+      `((:id "1" :directory ,(expand-file-name "p")))
     (pcase-dolist (`(,start ,end . ,lines)
                    '((1 4 . "line 1") (1 5 . "line 1") (1 6 . "lines 1-2")
                      (5 5 . "line 2") (1 15 . "lines 1-3")))
-      (should (equal lines (gemini-companion-send--lines start end))))))
+      (gemini-companion-send-region start end)
+      (should (equal (format "@a (%s) " lines) (current-kill 0))))))
 
 (ert-deftest gemini-companion-send-copies-for-a-cli-elsewhere ()
   (gemini-companion-send-test-with
@@ -72,21 +83,22 @@
   (gemini-companion-send-test-with
       `((:id "1" :directory "/nowhere")
         (:id "2" :directory ,(expand-file-name "p")))
-    (should (equal "2" (plist-get (gemini-companion-send--session
-                                   (buffer-file-name))
-                                  :id)))))
+    (gemini-companion-send-file)
+    (should (equal "@a " (current-kill 0)))))
 
 (ert-deftest gemini-companion-send-offers-a-cli-where-several-would-do ()
   (gemini-companion-send-test-with
       `((:id "1" :directory ,(expand-file-name "p"))
         (:id "2" :directory ,(expand-file-name "p")))
-    (cl-letf (((symbol-function 'completing-read)
-               (lambda (prompt _names &rest more)
-                 (should (string-search "session 1" prompt))
-                 (nth 4 more))))
-      (should (equal "1" (plist-get (gemini-companion-send--session
-                                     (buffer-file-name))
-                                    :id))))))
+    (let (said)
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (prompt _names &rest more)
+                   (should (string-search "session 1" prompt))
+                   (nth 4 more)))
+                ((symbol-function 'message)
+                 (lambda (&rest args) (setq said (apply #'format args)))))
+        (gemini-companion-send-file))
+      (should (string-search "session 1" said)))))
 
 (ert-deftest gemini-companion-send-gives-the-whole-name-of-a-file-outside ()
   (gemini-companion-send-test-with '((:id "1" :directory "/nowhere"))
