@@ -8,6 +8,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-lighter)
 (require 'gemini-companion-menu)
+(require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-transient)
 
 (defun gemini-companion-menu-test--commands ()
@@ -32,21 +33,27 @@
   (should (keymapp 'gemini-companion-command-map)))
 
 (ert-deftest gemini-companion-menu-test-lighter-tells-state-and-count ()
-  (cl-letf* ((ready nil) (sessions nil) (diffs nil)
-             ((symbol-function 'gemini-companion-server-ready-p)
-              (lambda () ready))
-             ((symbol-function 'gemini-companion-sessions) (lambda () sessions))
-             ((symbol-function 'gemini-companion-diffs) (lambda () diffs)))
-    (should (equal " Gemini..." (gemini-companion-lighter-text)))
-    (setq ready t)
-    (should (equal " Gemini" (gemini-companion-lighter-text)))
-    (setq sessions '((:id "a" :pid 7 :directory "/x/proj/") (:id "b" :pid 8)))
-    (should (equal " Gemini:2" (gemini-companion-lighter-text)))
-    (setq diffs '(1 2 3))
-    (should (equal " Gemini:2?3" (gemini-companion-lighter-text)))
-    (should (string-search "Connected: proj (7), process 8"
-                           (gemini-companion-lighter--help)))
-    (should (string-search "3 edits" (gemini-companion-lighter--help)))))
+  (let ((gemini-companion-review-arrival 'notify)
+        (inhibit-message t))
+    (gemini-companion-test-with-mode '(("a" "text"))
+      (should (equal " Gemini" (gemini-companion-lighter-text)))
+      (gemini-companion-test-connect)
+      (gemini-companion-test-connect)
+      (should (equal " Gemini:2" (gemini-companion-lighter-text)))
+      (dotimes (id 3)
+        (gemini-companion-diff-open id (list :id (format "%d" id))
+                                    (expand-file-name "a") "new"))
+      (should (equal " Gemini:2?3" (gemini-companion-lighter-text)))
+      (let ((help (gemini-companion-test-help)))
+        (should (string-search
+                 (concat "Connected: "
+                         (mapconcat #'gemini-companion-session-name
+                                    (gemini-companion-sessions) ", "))
+                 help))
+        (should (string-search "3 edits" help)))
+      (gemini-companion-mode -1)
+      (gemini-companion-mode 1)
+      (should (equal " Gemini..." (gemini-companion-lighter-text))))))
 
 (provide 'gemini-companion-menu-test)
 ;;; gemini-companion-menu-test.el ends here

@@ -55,8 +55,9 @@
                                                (process-name process)))
                             (process-list))))
            (dolist (buffer (buffer-list))
-             (when (buffer-local-value 'gemini-companion-run--place buffer)
-               (kill-buffer buffer)))
+             (when (string-prefix-p "*gemini: " (buffer-name buffer))
+               (let ((kill-buffer-query-functions nil))
+                 (kill-buffer buffer))))
            (delete-directory temporary t))))))
 
 (defmacro gemini-companion-run-test-with-mode (&rest body)
@@ -176,21 +177,41 @@
       (should (eq 'bottom (window-parameter nil 'window-side)))
       (should (equal 1 (length gemini-companion-run-test-started))))))
 
+(defconst gemini-companion-run-test-terminals
+  '(("eat.el" "(define-derived-mode eat-mode fundamental-mode \"eat\")
+(defun eat-exec (&rest _)) (provide 'eat)")
+    ("vterm.el" "(define-derived-mode vterm-mode fundamental-mode \"vterm\"
+  (process-put (start-process \"vterm\" (current-buffer) \"cat\")
+               'adjust-window-size-function #'ignore))
+(provide 'vterm)")
+    ("vterm-module.so" ""))
+  "Files with libraries that do no more than what is asked of them.")
+
 (ert-deftest gemini-companion-run-takes-the-best-terminal-that-is-whole ()
-  (gemini-companion-test-with-folder '()
+  (require 'loadhist)
+  (require 'term)
+  (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal nil)
           (load-path (list folder))
           (load-suffixes '(".el" ".so"))
           (load-file-rep-suffixes '("")))
-      (pcase-dolist (`(,file ,terminal)
-                     '((nil gemini-companion-run--term)
-                       ("eat.el" gemini-companion-run--eat)
-                       ;; Loading it now would ask whether to compile.
-                       ("vterm.el" gemini-companion-run--eat)
-                       ("vterm-module.so" gemini-companion-run--vterm)))
-        (when file
-          (write-region "" nil file nil 'silent))
-        (should (eq terminal (gemini-companion-run--terminal)))))))
+      (unwind-protect
+          (pcase-dolist (`(,file ,mode)
+                         '((nil term-mode)
+                           ("eat.el" eat-mode)
+                           ;; Loading it now would ask whether to compile.
+                           ("vterm.el" eat-mode)
+                           ("vterm-module.so" vterm-mode)))
+            (when file
+              (write-region (cadr (assoc file gemini-companion-run-test-terminals))
+                            nil (expand-file-name file folder) nil 'silent))
+            (gemini-companion-run '(4))
+            (should (eq mode major-mode))
+            (let ((kill-buffer-query-functions nil))
+              (kill-buffer)))
+        (dolist (feature '(eat vterm))
+          (when (featurep feature)
+            (unload-feature feature t)))))))
 
 (ert-deftest gemini-companion-run-refuses-with-the-cure ()
   (gemini-companion-run-test-with
@@ -219,8 +240,7 @@
       (should (string-match-p cure (cadr (should-error (funcall call)
                                                        :type 'user-error))))
       (should-not gemini-companion-mode)
-      (should-not (gemini-companion-run--buffer (list :directory folder
-                                                      :number 1))))))
+      (should-not (get-buffer (format "*gemini: %s*" name))))))
 
 (ert-deftest gemini-companion-run-starts-nothing-after-the-answer-no ()
   (gemini-companion-run-test-with
@@ -232,7 +252,6 @@
       (cl-letf (((symbol-function 'y-or-n-p) #'ignore))
         (gemini-companion-run))
       (should-not gemini-companion-mode)
-      (should-not (gemini-companion-run--buffer (list :directory folder
-                                                      :number 1))))))
+      (should-not (get-buffer (format "*gemini: %s*" name))))))
 
 ;;; gemini-companion-run-test.el ends here

@@ -56,6 +56,11 @@ Temporary files are in a folder of their own, `temporary'."
     (gemini-companion-test-eventually
       (not (equal pid (gemini-companion-server-pid))))))
 
+(defun gemini-companion-test-help ()
+  "Return the help for the mouse over the mode line."
+  (let ((help (plist-get (cddr (gemini-companion-lighter)) 'help-echo)))
+    (if (functionp help) (funcall help) help)))
+
 ;;;; Client
 
 (defconst gemini-companion-test-cli-program "

@@ -204,11 +204,6 @@
     (prog1 (buffer-substring-no-properties (point) (point-max))
       (kill-buffer))))
 
-(defun gemini-companion-test-help ()
-  "Return the help for the mouse over the mode line."
-  (let ((help (plist-get (cddr (gemini-companion-lighter)) 'help-echo)))
-    (if (functionp help) (funcall help) help)))
-
 (ert-deftest gemini-companion-context-is-told-to-connected-clis-only ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (save-window-excursion
