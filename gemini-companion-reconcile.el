@@ -225,60 +225,44 @@ is told."
 (defun gemini-companion-reconcile--buffer (buffer)
   "Bring BUFFER up to date if another program has written its file."
   (with-current-buffer buffer
-    (cond ((verify-visited-file-modtime buffer))
-          ((gemini-companion-text-problem buffer-file-name))
-          ((gemini-companion-reconcile--same-p buffer)
-           (set-visited-file-modtime)
-           (set-buffer-modified-p nil)
-           (gemini-companion-reconcile--show nil))
-          ((not (buffer-modified-p))
-           (gemini-companion-reconcile--show
-            (gemini-companion-reconcile--changes
-             #'gemini-companion-reconcile--revert)))
-          (t
-           (message (substitute-command-keys
-                     "Gemini CLI wrote %s, which has unsaved changes here; \
+    (unless (or (verify-visited-file-modtime buffer)
+                (gemini-companion-text-problem buffer-file-name))
+      (pcase-let ((`(,text . ,coding) (gemini-companion-merge-read)))
+        (cond ((string= text (gemini-companion-merge-text))
+               (set-visited-file-modtime)
+               (set-buffer-modified-p nil)
+               (gemini-companion-merge-save-as coding)
+               (gemini-companion-reconcile--show nil))
+              ((not (buffer-modified-p))
+               (gemini-companion-reconcile--show
+                (gemini-companion-reconcile--changes
+                 (lambda ()
+                   (gemini-companion-reconcile--revert text coding)))))
+              (t
+               (message (substitute-command-keys
+                         "Gemini CLI wrote %s, which has unsaved changes here; \
 \\[gemini-companion-merge] merges them")
-                    (gemini-companion-name buffer-file-name))))))
+                        (gemini-companion-name buffer-file-name))))))))
 
-(defun gemini-companion-reconcile--same-p (buffer)
-  "Return non-nil if BUFFER's text is what a visit of its file would show."
-  (with-temp-buffer
-    (let ((coding-system-for-read
-           (buffer-local-value 'buffer-file-coding-system buffer)))
-      (insert-file-contents (buffer-file-name buffer)))
-    (string= (buffer-string) (gemini-companion-reconcile--text buffer))))
-
-(defun gemini-companion-reconcile--text (buffer)
-  "Return the whole text of BUFFER, without properties."
-  (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (buffer-substring-no-properties (point-min) (point-max)))))
-
-(defun gemini-companion-reconcile--revert ()
-  "Revert the current buffer in place, keeping point, markers and undo."
-  (let ((revert-buffer-with-fine-grain-max-seconds 0.2)
-        (inhibit-message t)
-        (read-only buffer-read-only))
-    (if (eq revert-buffer-function #'revert-buffer--default)
-        (revert-buffer-with-fine-grain t t)
-      (revert-buffer t t t))
+(defun gemini-companion-reconcile--revert (text coding)
+  "Revert the current buffer in place to TEXT, which is in CODING.
+Point, markers and undo stay."
+  (let* ((inhibit-message t)
+         (read-only buffer-read-only)
+         (in-place (and enable-multibyte-characters
+                        (eq revert-buffer-function #'revert-buffer--default)))
+         (revert-buffer-insert-file-contents-function
+          (if in-place
+              (lambda (&rest _)
+                (gemini-companion-merge-take text)
+                (set-buffer-modified-p nil)
+                (set-visited-file-modtime))
+            revert-buffer-insert-file-contents-function)))
+    (revert-buffer t t t)
     ;; Before Emacs 29 a revert forgets it.
     (setq buffer-read-only read-only)
-    (gemini-companion-reconcile--take-coding)))
-
-(defun gemini-companion-reconcile--take-coding ()
-  "Save the current buffer from now on in the coding that its file has now.
-Gemini CLI writes UTF-8, whatever the file was in."
-  (let* ((file buffer-file-name)
-         (coding (with-temp-buffer
-                   (insert-file-contents file)
-                   last-coding-system-used)))
-    (unless (memq (coding-system-base coding)
-                  (list 'undecided
-                        (coding-system-base buffer-file-coding-system)))
-      (setq buffer-file-coding-system coding))))
+    (when in-place
+      (gemini-companion-merge-save-as coding))))
 
 ;;;; Showing what changed
 

@@ -67,17 +67,90 @@ APPEND non-nil means after what it holds."
             (should-error (gemini-companion-merge) :type 'user-error)
             (gemini-companion-reconcile-stop)))))))
 
+(defun gemini-companion-reconcile-test-bytes (file &optional bytes)
+  "Return the bytes of FILE; have another program write BYTES before."
+  (when bytes
+    (let ((coding-system-for-write 'no-conversion))
+      (gemini-companion-reconcile-test-write file bytes)))
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally file)
+    (buffer-string)))
+
+(defun gemini-companion-reconcile-test-rewrite (before written change finish)
+  "Visit a file of the bytes BEFORE, and have WRITTEN written to it.
+Call CHANGE in its buffer before, and FINISH after that, and return
+the text that there is then, and the bytes that are saved of that."
+  (gemini-companion-test-with-folder '()
+    (let ((file (expand-file-name "a" folder))
+          (inhibit-message t))
+      (gemini-companion-reconcile-test-bytes file before)
+      (with-current-buffer (find-file-noselect file)
+        (funcall change)
+        (gemini-companion-reconcile-expect file)
+        (gemini-companion-reconcile-test-bytes file written)
+        (gemini-companion-reconcile file)
+        (funcall finish)
+        (should (verify-visited-file-modtime))
+        (let ((text (buffer-string)))
+          (set-buffer-modified-p t)
+          (save-buffer)
+          (list text (gemini-companion-reconcile-test-bytes file)))))))
+
 (ert-deftest gemini-companion-reconcile-takes-the-coding-of-the-new-text ()
+  (pcase-dolist
+      (`(,before ,written . ,expected)
+       '(("caf\351\n" "th\303\251\n" "thé\né\n" "th\303\251\n\303\251\n")
+         ("caf\351\n" "caf\303\251\n" "café\né\n" "caf\303\251\n\303\251\n")
+         ("\303\251" "e\303\251" "eéé\n" "e\303\251\303\251\n")
+         ;; Nothing says that it is in another coding now.
+         ("caf\351\n" "cafe\n" "cafe\né\n" "cafe\n\351\n")
+         ("\377\376a\0\n\0" "a\nb\n" "a\nb\né\n" "a\nb\n\303\251\n")
+         ("\357\273\277\303\251\n" "\357\273\277a\n"
+          "a\né\n" "\357\273\277a\n\303\251\n")
+         ("\357\273\277\303\251\n" "a\n" "a\né\n" "a\n\303\251\n")
+         ("a\r\nb\r\n" "a\r\nB\r\n" "a\nB\né\n" "a\r\nB\r\n\303\251\r\n")
+         ("a\r\nb\n" "a\r\nB\r\n" "a\nB\né\n" "a\r\nB\r\n\303\251\r\n")
+         ("a\r\nb\n" "a\r\nb\r\n" "a\nb\né\n" "a\r\nb\r\n\303\251\r\n")))
+    (ert-info ((format "%S" (list before written)))
+      (should (equal expected
+                     (gemini-companion-reconcile-test-rewrite
+                      before written #'ignore
+                      (lambda ()
+                        (should-not (buffer-modified-p))
+                        (goto-char (point-max))
+                        (insert "é\n"))))))))
+
+(ert-deftest gemini-companion-reconcile-reads-utf-8-whatever-is-preferred ()
+  (with-coding-priority '(latin-1)
+    (should (equal '("thé\n" "th\303\251\n")
+                   (gemini-companion-reconcile-test-rewrite
+                    "caf\351\n" "th\303\251\n" #'ignore #'ignore)))
+    (gemini-companion-test-with-folder '()
+      (let ((file (expand-file-name "a" folder)))
+        (gemini-companion-reconcile-test-bytes
+         file ";; -*- coding: latin-1 -*-\n\351\n")
+        (with-current-buffer (find-file-noselect file)
+          (gemini-companion-reconcile-expect file)
+          (gemini-companion-reconcile-test-bytes
+           file ";; -*- coding: latin-1 -*-\n\303\251\n")
+          (gemini-companion-reconcile file)
+          (should (equal ";; -*- coding: latin-1 -*-\né\n" (buffer-string)))
+          (should (eq 'utf-8 (coding-system-type
+                              buffer-file-coding-system))))))))
+
+(ert-deftest gemini-companion-reconcile-leaves-bytes-as-they-are ()
   (gemini-companion-test-with-folder '()
     (let ((file (expand-file-name "a" folder)))
-      (let ((coding-system-for-write 'latin-1))
-        (write-region "caf\u00e9\n" nil file nil 'silent))
-      (with-current-buffer (find-file-noselect file)
+      (gemini-companion-reconcile-test-bytes file "\351\n")
+      (with-current-buffer (find-file-noselect file nil t)
         (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file "th\u00e9\n")
-        (gemini-companion-test-eventually
-          (equal "th\u00e9\n" (buffer-string)))
-        (should (eq 'utf-8 (coding-system-type buffer-file-coding-system)))))))
+        (gemini-companion-reconcile-test-bytes file "\303\251\r\n")
+        (gemini-companion-reconcile file)
+        (should (equal "\303\251\r\n" (buffer-string)))
+        (should-not enable-multibyte-characters)
+        (should (eq 'no-conversion
+                    (coding-system-base buffer-file-coding-system)))))))
 
 (ert-deftest gemini-companion-reconcile-leaves-a-buffer-read-only ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
@@ -233,5 +306,33 @@ The value is a list of the text, and whether it is to be saved."
 >>>>>>> Gemini CLI\n" t)
                  (gemini-companion-reconcile-test-merge
                   "1\n" "mine\n" "theirs\n"))))
+
+(ert-deftest gemini-companion-reconcile-merges-what-is-in-another-coding ()
+  (pcase-dolist
+      (`(,before ,written . ,expected)
+       '(("\351\n1\n2\n3\n" "\303\251\n1\n2\n\303\240\n"
+          "mein ü\né\n1\n2\nà\n" "mein \303\274\n\303\251\n1\n2\n\303\240\n")
+         ("1\r\n2\n3\r\n4\n" "1\r\n2\r\n3\r\nvier\r\n"
+          "mein ü\n1\n2\n3\nvier\n"
+          "mein \303\274\r\n1\r\n2\r\n3\r\nvier\r\n")
+         ("1\r\n2\r\n3\r\n" "1\r\n2\r\ndrei\r\n" "mein ü\n1\n2\ndrei\n"
+          "mein \303\274\r\n1\r\n2\r\ndrei\r\n")))
+    (ert-info ((format "%S" (list before written)))
+      (should (equal expected
+                     (gemini-companion-reconcile-test-rewrite
+                      before written
+                      (lambda ()
+                        (goto-char (point-min))
+                        (insert "mein ü\n"))
+                      #'gemini-companion-merge))))))
+
+(ert-deftest gemini-companion-reconcile-knows-equal-text-in-another-coding ()
+  (should (equal '("é\nü\n" "\303\251\n\303\274\n")
+                 (gemini-companion-reconcile-test-rewrite
+                  "\351\n" "\303\251\n\303\274\n"
+                  (lambda ()
+                    (goto-char (point-max))
+                    (insert "ü\n"))
+                  (lambda () (should-not (buffer-modified-p)))))))
 
 ;;; gemini-companion-reconcile-test.el ends here

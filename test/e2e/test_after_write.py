@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a buffer does when the CLI has written its file."""
 
-from harness.model import replace, say
+from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.world import World
 
@@ -54,3 +54,37 @@ def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> No
     emacs.keys("C-x", "C-s")
     emacs.holds('(not (buffer-modified-p (get-buffer "a.txt")))')
     assert file.read_text() == text
+
+
+def test_unsaved_text_in_another_coding_is_merged(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "é 1\n2\n3\n4\n5\n6\n".encode("latin-1"))
+    emacs, reviews, cli = world.pair(file)
+    emacs.tell('(progn (goto-char (point-min)) (insert "ü "))')
+    change = write_file(file, "é 1\n2\n3\n4\n5\nsechs à\n")
+    reviews.proposed(cli, file, change, say("all done"))
+
+    emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for("gemini-companion-merge merges them")
+    emacs.tell("(progn (gemini-companion-merge) (save-buffer))")
+
+    assert file.read_bytes() == "ü é 1\n2\n3\n4\n5\nsechs à\n".encode()
+    cli.wait_for("all done")
+
+
+def test_file_of_mixed_line_ends_stays_as_it_was_written(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", b"one\r\ntwo\nthree\n")
+    emacs, reviews, cli = world.pair(file)
+    reviews.proposed(cli, file, replace(file, "three", "drei"), say("all done"))
+
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    emacs.holds(
+        '(with-current-buffer "a.txt" (equal "one\\ntwo\\ndrei\\n" (buffer-string)))'
+    )
+    emacs.tell('(with-current-buffer "a.txt" (insert "null\\n") (save-buffer))')
+
+    assert file.read_bytes() == b"null\r\none\r\ntwo\r\ndrei\r\n"
