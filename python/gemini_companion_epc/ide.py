@@ -73,6 +73,8 @@ class Ide:
         self._next_id = 1000 * int(time.time()) if config.port else 1
         self._context: bytes | None = None
         self._dismissals: set[asyncio.Task[None]] = set()
+        self._reported = 0.0
+        self._report: asyncio.TimerHandle | None = None
         self._is_stopping = False
         self._is_ending = False
 
@@ -184,7 +186,15 @@ class Ide:
             )
 
     def report_sessions(self) -> None:
-        """Tell Emacs which sessions are connected."""
+        """Report the connected sessions to Emacs: now, but not too often."""
+        if self._report is None:
+            self._report = asyncio.get_running_loop().call_at(
+                self._reported + self._config.report_interval, self._report_now
+            )
+
+    def _report_now(self) -> None:
+        self._report = None
+        self._reported = asyncio.get_running_loop().time()
         if self._is_ending:
             # Emacs would answer on a connection that is closed by then.
             return

@@ -448,17 +448,30 @@ def test_an_idle_session_is_forgotten_with_its_diffs() -> None:
 
 def test_emacs_knows_which_sessions_are_connected() -> None:
     async def scene(room: Room) -> None:
+        async def reported(*sessions: Session) -> None:
+            expected = [one.id for one in sessions]
+            await _until(lambda: room.emacs.sessions[-1:] == [expected])
+
         session, stream = room.session()
+        await reported(session)
         other, _ = room.session()
+        await reported(session, other)
         room.ide.close_stream(session, stream)
+        await reported(other)
         assert room.ide.end_session(other.id)
         assert not room.ide.end_session(other.id)
-        assert room.emacs.sessions == [
-            [session.id],
-            [session.id, other.id],
-            [other.id],
-            [],
-        ]
+        await reported()
+
+    _run(scene)
+
+
+def test_many_sessions_are_reported_together() -> None:
+    async def scene(room: Room) -> None:
+        for _ in range(100):
+            room.session()
+            await asyncio.sleep(0)
+        await _until(lambda: len(room.emacs.sessions[-1]) == 100)
+        assert len(room.emacs.sessions) < 10
 
     _run(scene)
 
@@ -509,9 +522,10 @@ def test_streams_that_end_with_the_server_are_not_told_to_emacs() -> None:
     async def scene(room: Room) -> None:
         session = room.ide.session("one")
         stream = room.ide.open_stream(session)
-        told = len(room.emacs.sessions)
+        await _until(lambda: room.emacs.sessions)
         await room.ide.end_streams()
         room.ide.close_stream(session, stream)
-        assert len(room.emacs.sessions) == told
+        await asyncio.sleep(0.02)
+        assert len(room.emacs.sessions) == 1
 
-    _run(scene, end_limit=0.01)
+    _run(scene, end_limit=0.01, report_interval=0)
