@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from .config import Config
 from .connections import Listener
+from .exceptions import TooManySessions
 from .ide import Ide
 from .memory import heap
 from .session import COMMENT, Session, Stream
@@ -91,8 +92,9 @@ class Asgi:
                 self._admit(scope)
                 await self._route(scope, receive, send)
             except Refusal as refusal:
-                logger.info("HTTP out: %d %s", refusal.status, refusal.text)
                 await _refuse(refusal, receive, send)
+            except TooManySessions:
+                await _refuse(Refusal(503, "Too many sessions"), receive, send)
             except _Disconnected:
                 return
 
@@ -339,6 +341,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
+    logger.info("HTTP out: %d %s", refusal.status, refusal.text)
     # Hypercorn's reader blocks on a full queue, and a connection that is closed
     # over unread bytes is reset, which can take the answer along.
     drain = asyncio.ensure_future(_drain(receive))

@@ -43,6 +43,8 @@ class Config:
     """By then the clients of a former process have opened their streams."""
     session_grace: float = 120
     """A session without an event stream and without requests lives this long."""
+    max_sessions: int = 2000
+    """A client that asks for one more is refused."""
     report_interval: float = 0.1
     """Emacs gets the list of sessions no more often."""
     cancel_window: float = 2

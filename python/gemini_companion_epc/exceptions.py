@@ -22,5 +22,9 @@ class EmacsGone(EmacsError):
     """Emacs is not connected, or left before it answered."""
 
 
+class TooManySessions(CompanionError):
+    """A client wants one session more than the server keeps."""
+
+
 class MalformedArgument(CompanionError):
     """A peer sent an argument that does not have the shape it must have."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
 
 from .config import Config
-from .exceptions import EmacsError, MalformedArgument
+from .exceptions import EmacsError, MalformedArgument, TooManySessions
 from .memory import heap
 from .session import Session, Stream, encode_event
 from .types import (
@@ -85,9 +85,14 @@ class Ide:
         return self.session(uuid4().hex)
 
     def session(self, session_id: str) -> Session:
-        """Return the session SESSION_ID, taking in one from before a restart."""
+        """Return the session SESSION_ID, taking in one from before a restart.
+
+        Raise TooManySessions if it is one too many.
+        """
         session = self._sessions.get(session_id)
         if session is None:
+            if len(self._sessions) >= self._config.max_sessions:
+                raise TooManySessions
             session = Session(session_id, self._emacs.outcome_told)
             self._sessions[session_id] = session
             session.context = self._context

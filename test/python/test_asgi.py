@@ -421,6 +421,23 @@ def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
     assert alone.emacs.opened[0].session_id == "from-before-a-restart"
 
 
+def test_one_session_too_many_is_refused(
+    serve_alone: Callable[..., Alone], cli_of: CliOf
+) -> None:
+    alone = serve_alone(max_sessions=2, session_grace=0.2)
+    events = [cli_of(alone).connect() for _ in range(2)]
+    third = cli_of(alone)
+    for session_id in ("", "from-before-a-restart"):
+        headers = third.headers(session_id)
+        message = {**PING, "method": "ping" if session_id else "initialize"}
+        refused = third.request("POST", json.dumps(message), headers)
+        assert (refused[0], refused[2]) == (503, b"Too many sessions")
+    alone.do(alone.ide.broadcast, _context("/a"))
+    assert [_paths(one.next()) for one in events] == [["/a"]] * 2
+    events[0].close()
+    until(lambda: third.request("POST", json.dumps(PING), third.headers("x"))[0] == 200)
+
+
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 @pytest.mark.parametrize("session_id", [None, "a b", "x" * 129])
 def test_a_request_without_a_proper_session_is_bad(
