@@ -13,6 +13,8 @@ import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeAlias
 
+from pydantic_core import from_json
+
 from .config import Config
 from .connections import Listener
 from .exceptions import TooManySessions
@@ -43,7 +45,6 @@ _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _LARGEST_HEADERS = 16 * 1024
-_SMALL = 64 * 1024
 _DRAIN_LIMIT = 1.0
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(
@@ -141,7 +142,7 @@ class Asgi:
         if media.strip().lower() != b"application/json":
             raise Refusal(415, "Content-Type must be application/json")
         body = await self._body(scope, receive)
-        message = _small_message(body)
+        message = _message(body)
         if message.get("method") == "initialize":
             session = self._ide.new_session()
             session.version = _version(message)
@@ -282,13 +283,11 @@ def without_lone_surrogates(body: bytes) -> bytes:
     )
 
 
-def _small_message(body: bytes) -> dict[str, Any]:
-    """Return the message BODY if it is small and one, else an empty one."""
-    if len(body) > _SMALL:
-        return {}
+def _message(body: bytes) -> dict[str, Any]:
+    """Return the message in ``body``, an empty one if there is none."""
     try:
-        message = json.loads(body)
-    except (ValueError, RecursionError):
+        message = from_json(body)
+    except ValueError:
         return {}
     if not isinstance(message, dict):
         return {}
