@@ -76,18 +76,10 @@
 
 (defun gemini-companion-hint--gemini-p (command)
   "Return non-nil if COMMAND, a string, is a Gemini CLI to talk with."
-  (let* ((words (split-string (or command "") " " t))
-         (names (mapcar #'file-name-nondirectory (seq-take words 4)))
-         (found (lambda (name)
-                  (string-match-p "\\`gemini\\(-cli\\)?\\(\\.m?js\\)?\\'"
-                                  name))))
-    (and names
-         (or (funcall found (car names))
-             (and (string-match-p "\\`\\(node\\|nodejs\\|bun\\|deno\\|npm\\)\\'"
-                                  (car names))
-                  (seq-some found (cdr names))))
-         (null (seq-intersection
-                words '("-p" "--prompt" "--acp" "--experimental-acp"))))))
+  (and (gemini-companion-session-cli-p command)
+       (null (seq-intersection
+              (split-string command " " t)
+              '("-p" "--prompt" "--acp" "--experimental-acp")))))
 
 (defun gemini-companion-hint--connected-p (buffer)
   "Return non-nil if a CLI in BUFFER is connected."

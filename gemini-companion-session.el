@@ -94,6 +94,20 @@ new one; it counts once."
       (and (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid)))))
 
+(defun gemini-companion-session-cli-p (command)
+  "Return non-nil if COMMAND, a string or nil, is that of a Gemini CLI."
+  (let* ((words (split-string (or command "") " " t))
+         (names (mapcar #'file-name-nondirectory (seq-take words 4)))
+         (gemini (lambda (name)
+                   (string-match-p "\\`gemini\\(-cli\\)?\\(\\.m?js\\)?\\'"
+                                   name))))
+    (and names
+         (or (funcall gemini (car names))
+             (and (string-match-p "\\`\\(node\\|nodejs\\|bun\\|deno\\|npm\\)\\'"
+                                  (car names))
+                  (seq-some gemini (cdr names))))
+         (not (member "--version" words)))))
+
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for a person: its folder, and the process.
 Without a known process, the beginning of its `:id'."

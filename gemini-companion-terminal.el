@@ -42,7 +42,11 @@ VALUE is nil if the variable was not set.")
   "List of (BUFFER BEFORE AFTER), each `process-environment' that was changed.
 BUFFER is nil for its default value.")
 
-(defun gemini-companion-terminal--container-p ()
+(defconst gemini-companion-terminal-container-variables
+  '("SSH_CONNECTION" "REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION")
+  "Variables for which a CLI in a container searches there for editors.")
+
+(defun gemini-companion-terminal-container-p ()
   "Return non-nil if Emacs is in a container, as Gemini CLI sees it."
   (or (file-exists-p "/.dockerenv")
       (file-exists-p "/run/.containerenv")))
@@ -59,10 +63,9 @@ BUFFER is nil for its default value.")
     ("GEMINI_CLI_IDE_SERVER_STDIO_ARGS")
     ;; In a container the client dials the host unless it is told that
     ;; its editor is in there too.
-    ,@(when (and (gemini-companion-terminal--container-p)
+    ,@(when (and (gemini-companion-terminal-container-p)
                  (not (seq-some #'getenv
-                                '("SSH_CONNECTION" "REMOTE_CONTAINERS"
-                                  "VSCODE_REMOTE_CONTAINERS_SESSION"))))
+                                gemini-companion-terminal-container-variables)))
         '(("REMOTE_CONTAINERS" . "1")))))
 
 (defun gemini-companion-terminal--with (variables environment)

@@ -48,4 +48,16 @@
   (should (equal "session 01234567"
                  (gemini-companion-session-name '(:id "0123456789")))))
 
+(ert-deftest gemini-companion-session-knows-gemini-by-its-command ()
+  (pcase-dolist (`(,command . ,expected)
+                 '(("node /usr/bin/gemini" . t) ("gemini --acp" . t)
+                   ("/opt/node --max-old-space-size=1 /x/bin/gemini -p a" . t)
+                   ("node /x/@google/gemini-cli/bundle/gemini.js" . t)
+                   ("/usr/bin/node /usr/bin/gemini --version" . nil)
+                   ("node /x/gemini-mcp/server.js" . nil)
+                   ("emacs gemini" . nil) ("bash -c gemini" . nil)
+                   ("vi gemini.js" . nil) ("" . nil) (nil . nil)))
+    (ert-info ((format "%s" command))
+      (should (eq expected (and (gemini-companion-session-cli-p command) t))))))
+
 ;;; gemini-companion-session-test.el ends here

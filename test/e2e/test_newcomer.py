@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From nothing to a connected CLI: the built package in an empty HOME."""
 
+import json
+
 from harness.gemini import CONNECTED, pause_before_enter
 from harness.newcomer import Newcomer
 from harness.scratch import Scratch
 from harness.world import World
 
-# Of a person who has used Gemini CLI before.
+# Of a user who has used Gemini CLI before.
 SETTINGS = """{
-  // Ask no more.
   "security": {
     "auth": {"selectedType": "gemini-api-key"},
-    "folderTrust": {"enabled": false} // my own machine
+    "folderTrust": {"enabled": false}
   },
   "general": {"enableAutoUpdate": false},
   "privacy": {"usageStatisticsEnabled": false}
@@ -68,4 +69,5 @@ def let_it_connect(person: Newcomer) -> None:
     person.press("Enter")
     person.see("ide.enabled is true")
     person.press("q")
-    assert "// my own machine" in person.settings()
+    settings = json.loads(person.settings())
+    assert settings == {**json.loads(SETTINGS), "ide": {"enabled": True}}

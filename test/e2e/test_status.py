@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The status says what goes on, and why a CLI does not connect."""
+"""The status shows the state, and why a CLI does not connect."""
 
 from harness import gemini
 from harness.emacs import Emacs, lisp
@@ -11,7 +11,7 @@ STATUS = "*gemini-companion status*"
 
 
 def status(emacs: Emacs) -> str:
-    """Return the text of the status, made anew."""
+    """Check again, and return the text of the status."""
     emacs.eval("(gemini-companion-status)")
     return text(emacs)
 
@@ -56,7 +56,7 @@ def test_status_tells_why_a_cli_is_not_connected(
     shown = status(emacs)
 
     assert f"in {scratch.project}) is not connected: its temporary" in shown
-    assert f"folder is {elsewhere}\n" in shown
+    assert f"directory is {elsewhere}\n" in shown
 
 
 def test_status_works_when_the_server_cannot_start(
