@@ -30,6 +30,7 @@
 ;;; Code:
 
 (require 'seq)
+(require 'subr-x)
 
 (defface gemini-companion-dropped
   '((t :inherit shadow :strike-through t))

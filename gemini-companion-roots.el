@@ -27,6 +27,7 @@
 ;;; Code:
 
 (require 'seq)
+(require 'subr-x)
 
 (declare-function project-root "project")
 

@@ -28,6 +28,7 @@
 ;;; Code:
 
 (require 'seq)
+(require 'subr-x)
 
 (defvar gemini-companion-windows--left nil
   "Layouts to restore when the person comes back to their tab.

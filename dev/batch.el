@@ -56,15 +56,26 @@
 ;;;; Compile
 
 (defun batch-compile ()
-  "Compile a file to nowhere; exit with 1 if there is a warning."
-  (setq byte-compile-error-on-warn t)
-  ;; .dir-locals.el spares people the files that are for development.
-  (push 'no-byte-compile ignored-local-variables)
+  "Compile a file to nowhere; exit with 1 if there is a warning.
+That is done in an Emacs of its own with nothing else loaded, as
+the native compiler does it."
   (let* ((output (make-temp-file "compile" nil ".elc"))
-         (byte-compile-dest-file-function (lambda (_) output)))
-    (unwind-protect
-        (kill-emacs (if (byte-compile-file (car (batch--files))) 0 1))
-      (delete-file output))))
+         (code `(progn
+                  (setq load-path ',load-path
+                        load-prefer-newer t
+                        byte-compile-error-on-warn t
+                        byte-compile-dest-file-function (lambda (_) ,output))
+                  ;; .dir-locals.el spares users the files for development.
+                  (push 'no-byte-compile ignored-local-variables)
+                  (kill-emacs (if (byte-compile-file ,(car (batch--files)))
+                                  0 1)))))
+    (with-temp-buffer
+      ;; By its name, as that may be a script.
+      (let ((status (call-process "emacs" nil t nil
+                                  "-Q" "--batch" "--eval" (format "%S" code))))
+        (delete-file output)
+        (princ (buffer-string))
+        (kill-emacs status)))))
 
 ;;;; Lint
 

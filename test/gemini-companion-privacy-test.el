@@ -11,6 +11,8 @@
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-test-helper)
 
+(defvar auth-sources)
+
 (defun gemini-companion-privacy-test-hidden (&rest names)
   "Return those of the files NAMES that are hidden, and forget that."
   (gemini-companion-privacy-forget)

@@ -12,6 +12,7 @@
 (require 'cl-lib)
 (require 'ert)
 (require 'seq)
+(require 'subr-x)
 (require 'timer)
 
 (defun gemini-companion-test-wait (predicate &optional seconds)
