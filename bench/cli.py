@@ -38,10 +38,11 @@ from texts import lines
 HERE = Path(__file__).resolve().parent
 ROUNDS = 7
 LINES = 500
+# In the last row the comparator waits for seconds; 200 ms are hardly noticed.
 ROWS = {
-    "openDiff sent → review shown, ms": Goal(times=1.5),
-    "accepted → file written, ms": Goal(times=1.5),
-    "accepted → buffer up to date, ms": Goal(times=1.5, side="limit"),
+    "openDiff sent → review shown, ms": [Goal(times=1.5)],
+    "accepted → file written, ms": [Goal(times=1.5)],
+    "accepted → buffer up to date, ms": [Goal(times=1), Goal(more=200, side="limit")],
 }
 
 Edit = tuple[float, float, float]
@@ -60,11 +61,11 @@ def measure(folder: Path) -> Iterator[Row]:
         sides = {"ours": ours.edit, "comparator": comparator.edit}
         alternate(1, **sides)
         edits = alternate(ROUNDS, **sides)
-    for place, (what, goal) in enumerate(ROWS.items()):
+    for place, (what, goals) in enumerate(ROWS.items()):
         samples: Samples = {side: [one[place] for one in edits[side]] for side in sides}
-        if goal.side == "limit":
-            samples["limit"] = [one[place - 1] for one in edits["ours"]]
-        yield row(f"Gemini CLI: {what}", samples, goal)
+        if place == 2:
+            samples["limit"] = [one[1] for one in edits["ours"]]
+        yield row(f"Gemini CLI: {what}", samples, *goals)
 
 
 class Side(ABC):

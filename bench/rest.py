@@ -45,7 +45,10 @@ def measure(folder: Path) -> Iterator[Row]:
     used = 100 * sum(late[0] - early[0] for early, late in pairs) / SECONDS
     yield row("CPU at rest, both, %", {"ours": [used], "limit": [0]}, Goal(most=0.2))
     wakes = sum(_more(early[1], late[1]) for early, late in pairs) * BY / SECONDS
-    yield row(f"at rest in {BY} s, both, wake-ups", {"ours": [wakes]}, Goal(most=1))
+    what = f"at rest in {BY} s, both, wake-ups"
+    # The server has one, for its comment on the stream; one more may be by chance,
+    # and a timer that runs every 30 s has two.
+    yield row(what, {"ours": [wakes]}, Goal(most=1 + BY / SECONDS))
 
 
 def _more(early: Wakes, late: Wakes) -> int:
