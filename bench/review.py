@@ -43,7 +43,7 @@ CHANGES = {"100 B": 100, "1 MB": 1_000_000}
 # Small texts are compared by the ms that are added, as a ratio of two such times
 # varies from run to run by more than what a regression adds: a ms or more.
 ACCEPTED = {
-    "1 KB": (1_000 // LINE, 51, Goal(more=1)),
+    "1 KB": (1_000 // LINE, 51, Goal(more=1.3)),
     "1 MB": (1_000_000 // LINE, 9, Goal(times=1.5)),
     "10 MB": (10_000_000 // LINE, 7, Goal(times=1.5)),
 }
@@ -90,7 +90,7 @@ def _goal(count: int, size: int) -> Goal:
     if count < 10_000:
         return Goal(more=15)
     # HTTP and two texts into buffers take 1.04 to 1.23 times from run to run.
-    return Goal(times=1.4 if size > count * LINE else 1.15)
+    return Goal(times=1.3 if size > count * LINE else 1.15)
 
 
 def _shown(
