@@ -312,7 +312,8 @@ what the user made of it is kept."
 (defun gemini-companion-diff--changed ()
   "Let everything know that displays the diffs."
   (force-mode-line-update t)
-  (run-hooks 'gemini-companion-diff-changed-hook))
+  (with-demoted-errors "Showing the state of the reviews: %S"
+    (run-hooks 'gemini-companion-diff-changed-hook)))
 
 (defun gemini-companion-diff--find (session file-path)
   "Return the open diff of SESSION for FILE-PATH, or nil."
@@ -326,8 +327,10 @@ what the user made of it is kept."
   "Return a new buffer with PROPOSAL, that of DIFF.
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
-      (generate-new-buffer (format "*gemini proposal: %s*"
-                                   (gemini-companion-diff-name diff 'plain)))
+      ;; A hook of the user's that fails is no reason to have no review.
+      (let (buffer-list-update-hook)
+        (generate-new-buffer (format "*gemini proposal: %s*"
+                                     (gemini-companion-diff-name diff 'plain))))
     (setq default-directory
           (gemini-companion-diff-directory
            (gemini-companion-diff-file-path diff)))
@@ -352,9 +355,10 @@ It visits no file, so that nothing locks, saves or formats it."
 (defun gemini-companion-diff--insert (proposal)
   "Insert PROPOSAL in the current buffer, or kill that if it cannot be read."
   (condition-case problem
-      (if (stringp proposal)
-          (insert proposal)
-        (funcall proposal))
+      (let ((inhibit-modification-hooks t))
+        (if (stringp proposal)
+            (insert proposal)
+          (funcall proposal)))
     (error
      (kill-buffer)
      (signal (car problem) (cdr problem)))))
@@ -373,7 +377,8 @@ It visits no file, so that nothing locks, saves or formats it."
   "Make the current buffer one of DIFF's: it has its keys, and ends with it.
 Killing the buffer rejects DIFF."
   (setq gemini-companion-diff-here diff)
-  (gemini-companion-review-mode)
+  (with-demoted-errors "Hook of the review: %S"
+    (gemini-companion-review-mode))
   (add-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed nil t))
 (put 'gemini-companion-diff--buffer-killed 'permanent-local-hook t)
 
@@ -389,7 +394,13 @@ Killing the buffer rejects DIFF."
       (gemini-companion-diff-forsake)
       (set-buffer-modified-p nil))
     (let ((kill-buffer-query-functions nil))
-      (kill-buffer buffer))))
+      (condition-case nil
+          (kill-buffer buffer)
+        (error
+         ;; A hook of the user's has failed.
+         (with-current-buffer buffer
+           (setq-local kill-buffer-hook nil))
+         (kill-buffer buffer))))))
 
 (defun gemini-companion-diff--buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
@@ -653,10 +664,7 @@ is waited for, as its keys would go to another buffer."
   (when-let* ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-hide diff) nil)
     (funcall hide))
-  (let ((buffer (gemini-companion-diff-proposal-buffer diff)))
-    (when (buffer-live-p buffer)
-      (let ((kill-buffer-query-functions nil))
-        (kill-buffer buffer))))
+  (gemini-companion-diff-discard (gemini-companion-diff-proposal-buffer diff))
   (when gemini-companion-diff--open
     (gemini-companion-diff--schedule))
   (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff)

@@ -54,7 +54,8 @@ it; of a new file it is empty."
       (condition-case problem
           (setf (gemini-companion-diff-remarks diff)
                 (if (file-exists-p file)
-                    (gemini-companion-look--read file)
+                    (let ((inhibit-modification-hooks t))
+                      (gemini-companion-look--read file))
                   '("new file")))
         (error
          (gemini-companion-diff-discard (current-buffer))

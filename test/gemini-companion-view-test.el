@@ -578,4 +578,41 @@
                                               (buffer-name buffer)))
                             (buffer-list))))))
 
+(ert-deftest gemini-companion-view-is-shown-whatever-hook-of-the-user-s-fails ()
+  (dolist (view '(ediff diff))
+    (dolist (hook '( buffer-list-update-hook before-change-functions
+                     after-change-functions first-change-hook
+                     kill-buffer-hook kill-buffer-query-functions diff-mode-hook
+                     gemini-companion-review-mode-hook
+                     gemini-companion-diff-changed-hook
+                     gemini-companion-diff-opened-functions
+                     gemini-companion-diff-closed-functions))
+      (ert-info ((format "%s, %s" view hook))
+        (gemini-companion-test-with-reviews '(("a.el" "old\n"))
+          (let ((gemini-companion-review-view view)
+                ;; ERT's own is of no interest here.
+                (debug-on-error nil)
+                (buffers (buffer-list))
+                (fail (lambda (&rest _) (error "Boom")))
+                diff)
+            (unwind-protect
+                (progn
+                  (add-hook hook fail)
+                  (setq diff (gemini-companion-test-open "a.el" "new\n"))
+                  ;; With these no view can be made.
+                  (dolist (hook '( buffer-list-update-hook first-change-hook
+                                   before-change-functions
+                                   after-change-functions))
+                    (remove-hook hook fail))
+                  (gemini-companion-test-eventually
+                    (eq 'shown (gemini-companion-diff-state diff)))
+                  (gemini-companion-diff-accept diff))
+              (remove-hook hook fail))
+            (should (equal '((1 accepted "new\n")) outcomes))
+            (should-not (seq-filter (lambda (buffer)
+                                      (string-match-p "gemini\\|[Ee]diff"
+                                                      (buffer-name buffer)))
+                                    (seq-difference (buffer-list)
+                                                    buffers)))))))))
+
 ;;; gemini-companion-view-test.el ends here
