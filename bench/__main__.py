@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure side by side and print one table.
 
-Writes bench/results.json; exits 1 if a row does not meet its goal, 2 if a row
-could not be measured.  --only GROUP measures the rows of that group alone, which
-are written if --output says where.  --repeat N measures them N times and prints
-how each row varies, which is how its goal is chosen; nothing is written.
+Writes bench/results.json and the table of bench/README.org; exits 1 if a row
+does not meet its goal, 2 if a row could not be measured.  --only GROUP measures
+the rows of that group alone, which are written if --output says where.  --repeat N
+measures them N times and prints how each row varies, which is how its goal is
+chosen; nothing is written.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "test" / "python"))
 from client import Broken
 from editor import build
 from harness.tools import Tools
-from rows import Row, table, variation, write
+from rows import Row, publish, table, variation, write
 from servers import install_node
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +45,7 @@ GROUPS = {
     "rest": 2,
 }
 RESULTS = HERE / "results.json"
+README = HERE / "README.org"
 
 
 def main() -> int:
@@ -62,6 +64,8 @@ def main() -> int:
     print(table(rows))
     if output := arguments.output or (None if arguments.only else RESULTS):
         write(rows, output)
+    if output == RESULTS and not broken:
+        publish(rows, README)
     if broken:
         print(f"Not measured: {', '.join(broken)}")
         return 2

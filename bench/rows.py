@@ -164,3 +164,10 @@ def write(rows: Sequence[Row], path: Path) -> None:
     objects = [asdict(row) for row in rows]
     text = json.dumps(objects, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def publish(rows: Sequence[Row], path: Path) -> None:
+    """Make the table of ROWS the last thing in PATH, an Org file."""
+    text = path.read_text(encoding="utf-8")
+    head, mark, _ = text.partition("#+name: figures\n")
+    path.write_text(head + mark + table(rows) + "\n", encoding="utf-8")
