@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The HTTP port: bound so that a successor can share it, and never flooded.
 
-Hypercorn has no cap on connections, so the socket that it accepts from keeps
-those that have shown no bearer, and hangs up the oldest when they are too many.
+Hypercorn does not limit the number of connections, so the socket from which it
+accepts them keeps those on which no token has arrived, and sheds the oldest when
+there are too many.
 """
 
 import asyncio
 import os
 import socket
 import sys
+import time
 from collections import deque
 from contextlib import suppress
 from typing import TypeAlias
@@ -17,17 +19,20 @@ from .exceptions import StartError
 
 Address: TypeAlias = tuple[str, int]
 
-MOST_UNPROVEN = 256
+MAX_WAITING = 256
+# Younger connections are shed only when there are three times as many: their
+# requests may have arrived and not been read yet.
+MIN_AGE = 1.0
 _BACKLOG = 128
 
 
 class Listener(socket.socket):
-    """A listening socket that sheds connections which prove nothing."""
+    """A listening socket that sheds connections without a token."""
 
     def __init__(self, port: int) -> None:
         # Without IPPROTO_TCP asyncio leaves Nagle on, 40 ms for each answer.
         super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        self._unproven: dict[Address, socket.socket] = {}
+        self._waiting: dict[Address, tuple[socket.socket, float]] = {}
         self._late: deque[tuple[socket.socket, Address]] = deque()
         self._is_ended = False
         try:
@@ -55,19 +60,19 @@ class Listener(socket.socket):
         if self._is_ended:
             return self._accept_late()
         connection, address = super().accept()
-        self._unproven[address] = connection
-        if len(self._unproven) > MOST_UNPROVEN:
+        self._waiting[address] = connection, time.monotonic()
+        if len(self._waiting) > MAX_WAITING:
             self._shed()
         return connection, address
 
     def authenticate(self, address: Address) -> None:
         """Never shed the connection from ``address``, which sent the token."""
-        self._unproven.pop(address, None)
+        self._waiting.pop(address, None)
 
     @property
     def is_awaited(self) -> bool:
         """Whether a connection is open on which no request has arrived."""
-        return any(one.fileno() >= 0 for one in self._unproven.values())
+        return any(one.fileno() >= 0 for one, _ in self._waiting.values())
 
     def end(self) -> None:
         """Leave all further connections to the successor, and reset none.
@@ -89,13 +94,18 @@ class Listener(socket.socket):
         raise BlockingIOError
 
     def _shed(self) -> None:
-        for address, connection in list(self._unproven.items()):
-            if connection.fileno() < 0:
-                del self._unproven[address]
-        while len(self._unproven) > MOST_UNPROVEN:
-            oldest = next(iter(self._unproven))
+        self._waiting = {
+            address: (connection, since)
+            for address, (connection, since) in self._waiting.items()
+            if connection.fileno() >= 0
+        }
+        while (count := len(self._waiting)) > MAX_WAITING:
+            address, (oldest, since) = next(iter(self._waiting.items()))
+            if time.monotonic() - since < MIN_AGE and count <= 3 * MAX_WAITING:
+                return
+            del self._waiting[address]
             with suppress(OSError):
-                self._unproven.pop(oldest).shutdown(socket.SHUT_RDWR)
+                oldest.shutdown(socket.SHUT_RDWR)
 
 
 def listen(port: int) -> tuple[Listener, bool]:

@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import psutil
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from conftest import BOUND, Alone, until
 from fake_cli import VERSION, FakeCli
+from gemini_companion_epc import connections
 from gemini_companion_epc.asgi import without_lone_surrogates
-from gemini_companion_epc.connections import MOST_UNPROVEN
+from gemini_companion_epc.connections import MAX_WAITING
 from gemini_companion_epc.types import File, IdeContext, clean
 
 CliOf = Callable[[Any], FakeCli]
@@ -95,26 +97,58 @@ def test_a_websocket_is_refused(alone: Alone) -> None:
         assert b" 403 " in peer.recv(100)
 
 
+def _connect(server: Alone) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), BOUND)
+
+
+def _is_open(peer: socket.socket) -> bool:
+    peer.settimeout(0.05)
+    try:
+        return peer.recv(1) != b""
+    except TimeoutError:
+        return True
+
+
 def test_a_flood_of_connections_keeps_nobody_out(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     events = cli.connect()
-    address = ("127.0.0.1", alone.port)
-    strangers: list[socket.socket] = []
-    try:
-        for number in range(MOST_UNPROVEN + 50):
-            strangers.append(socket.create_connection(address, 5))
-            strangers[-1].sendall(b"POST /mcp HTTP/1.1\r\n" if number % 2 else b"")
+    with ExitStack() as strangers:
+        for number in range(MAX_WAITING + 50):
+            newest = strangers.enter_context(_connect(alone))
+            newest.sendall(b"POST /mcp HTTP/1.1\r\n" if number % 2 else b"")
         assert cli.ask("ping", {})["result"] == {}
-        for oldest in strangers[:50]:
-            assert oldest.recv(1) == b""
-        strangers[-1].settimeout(0.05)
-        with pytest.raises(TimeoutError):
-            strangers[-1].recv(1)
-    finally:
-        for stranger in strangers:
-            stranger.close()
+        assert _is_open(newest)
     alone.do(alone.ide.broadcast, _context("/a"))
     assert _paths(events.next()) == ["/a"]
+
+
+def test_a_client_that_has_just_connected_is_not_shed(
+    alone: Alone, cli_of: CliOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MIN_AGE", 1000)
+    cli = cli_of(alone)
+    cli.session_id = "some"
+    with _connect(alone) as peer, ExitStack() as strangers:
+        for _ in range(MAX_WAITING + 50):
+            strangers.enter_context(_connect(alone))
+        assert cli.ask("ping", {}, peer)["result"] == {}
+
+
+@pytest.mark.parametrize(("most", "min_age"), [(20, 0.05), (5, 1000)])
+def test_the_oldest_of_too_many_connections_is_shed(
+    alone: Alone, monkeypatch: pytest.MonkeyPatch, most: int, min_age: float
+) -> None:
+    monkeypatch.setattr(connections, "MAX_WAITING", most)
+    monkeypatch.setattr(connections, "MIN_AGE", min_age)
+    with _connect(alone) as oldest, ExitStack() as strangers:
+        for _ in range(20):
+            newest = strangers.enter_context(_connect(alone))
+        for _ in range(100):
+            strangers.enter_context(_connect(alone))
+            if not _is_open(oldest):
+                break
+        assert not _is_open(oldest)
+        assert _is_open(newest)
 
 
 def test_a_connection_without_a_request_is_closed_in_time(
@@ -149,12 +183,10 @@ def _accepted(process: psutil.Process, port: int) -> list[Any]:
 
 def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
-    with socket.create_connection(("127.0.0.1", alone.port), 5) as waiting:
-        for _ in range(MOST_UNPROVEN + 50):
+    with _connect(alone) as waiting:
+        for _ in range(MAX_WAITING + 50):
             assert cli.request("GET", headers={})[0] == 401
-        waiting.settimeout(0.05)
-        with pytest.raises(TimeoutError):
-            waiting.recv(1)
+        assert _is_open(waiting)
 
 
 @pytest.mark.parametrize(
