@@ -65,7 +65,7 @@ def test_unsaved_text_in_another_coding_is_merged(
     change = write_file(file, "é 1\n2\n3\n4\n5\nsechs à\n")
     reviews.proposed(cli, file, change, say("all done"))
 
-    emacs.keys("C-c", "C-c")
+    reviews.accept()
     emacs.terminal.wait_for("gemini-companion-merge merges them")
     emacs.tell("(progn (gemini-companion-merge) (save-buffer))")
 
@@ -80,7 +80,7 @@ def test_file_of_mixed_line_ends_stays_as_it_was_written(
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, replace(file, "three", "drei"), say("all done"))
 
-    emacs.keys("C-c", "C-c")
+    reviews.accept()
     cli.wait_for("all done")
     emacs.holds(
         '(with-current-buffer "a.txt" (equal "one\\ntwo\\ndrei\\n" (buffer-string)))'
