@@ -110,6 +110,10 @@ What was typed until then is in the kill ring."
                                 reason))
         (push reason gemini-companion-reason--waiting)))))
 
+(defun gemini-companion-reason-idle-p ()
+  "Return non-nil if no reason waits to be typed."
+  (null gemini-companion-reason--waiting))
+
 (defun gemini-companion-reason-told (id)
   "Note that the CLI has heard of the rejection of the diff ID."
   (when-let* ((reason (seq-find (lambda (reason)

@@ -11,12 +11,13 @@
 
 (require 'gemini-companion-reason)
 (require 'gemini-companion-test-helper)
+(require 'term)
 
-(defmacro gemini-companion-reason-test-with (answer &rest body)
-  "Run BODY with a diff `diff'; what is asked gets ANSWER.
+(defmacro gemini-companion-reason-test-with (answer session &rest body)
+  "Run BODY with a diff `diff' of SESSION; what is asked gets ANSWER.
 ANSWER is a function without arguments.  `outcomes' holds what was
 told."
-  (declare (indent 1) (debug t))
+  (declare (indent 2) (debug t))
   `(gemini-companion-test-with-folder '(("a" "old\n"))
      (let ((gemini-companion-review-arrival 'notify)
            (inhibit-message t)
@@ -31,20 +32,20 @@ told."
                 (lambda (diff)
                   (push (gemini-companion-diff-state diff) outcomes)))
                (gemini-companion-diff-open
-                1 '(:id "one") (expand-file-name "a" folder) "new\n")
+                1 ,session (expand-file-name "a" folder) "new\n")
                (setq diff (car (gemini-companion-diffs)))
                ,@body)
            (gemini-companion-reason-stop)
            (gemini-companion-diff-stop 'dismissed))))))
 
 (ert-deftest gemini-companion-reason-of-a-cli-outside-goes-to-the-kill-ring ()
-  (gemini-companion-reason-test-with (lambda () "Too long")
+  (gemini-companion-reason-test-with (lambda () "Too long") '(:id "one")
     (gemini-companion-diff-reject-with-reason diff)
     (should (equal '(rejected) outcomes))
     (should (equal "Too long" (car kill-ring)))))
 
 (ert-deftest gemini-companion-reason-empty-decides-nothing ()
-  (gemini-companion-reason-test-with (lambda () " ")
+  (gemini-companion-reason-test-with (lambda () " ") '(:id "one")
     (should-error (gemini-companion-diff-reject-with-reason diff)
                   :type 'user-error)
     (should (equal (list diff) (gemini-companion-diffs)))
@@ -52,7 +53,7 @@ told."
     (should (equal '("before") kill-ring))))
 
 (ert-deftest gemini-companion-reason-quit-decides-nothing ()
-  (gemini-companion-reason-test-with (lambda () (signal 'quit nil))
+  (gemini-companion-reason-test-with (lambda () (signal 'quit nil)) '(:id "one")
     (should (eq 'quit (condition-case nil
                           (gemini-companion-diff-reject-with-reason diff)
                         (quit 'quit))))
@@ -64,56 +65,59 @@ told."
       (lambda ()
         (gemini-companion-diff-reject (car (gemini-companion-diffs)))
         "Too long")
+      '(:id "one")
     (gemini-companion-diff-reject-with-reason diff)
     (should (equal '(rejected) outcomes))
     (should (equal "Too long" (car kill-ring)))))
 
+(defmacro gemini-companion-reason-test-with-terminal (&rest body)
+  "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
+The reason for its rejection is Too long.  The CLI is `cat'."
+  (declare (indent 0) (debug t))
+  `(let ((terminal (generate-new-buffer "*term*")))
+     (unwind-protect
+         (progn
+           (with-current-buffer terminal
+             (term-mode)
+             (term-exec terminal "cat" "cat" nil nil)
+             (term-char-mode)
+             (set-process-query-on-exit-flag (get-buffer-process terminal) nil))
+           (gemini-companion-reason-test-with
+               (lambda () "Too long")
+               (list :id "one"
+                     :pid (process-id (get-buffer-process terminal)))
+             ,@body))
+       (when (buffer-live-p terminal)
+         (kill-buffer terminal)))))
+
 (ert-deftest gemini-companion-reason-waits-until-the-terminal-stands-still ()
-  (gemini-companion-reason-test-with (lambda () "Too long")
-    (let ((terminal (generate-new-buffer "*term*"))
-          typed)
-      (unwind-protect
-          (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                     (lambda (_) terminal))
-                    ((symbol-function 'gemini-companion-prompt-type)
-                     (lambda (session text submit)
-                       (push (list (plist-get session :id) text submit
-                                   (with-current-buffer terminal
-                                     (buffer-string)))
-                             typed))))
-            (gemini-companion-diff-reject-with-reason diff)
-            (let ((gemini-companion-reason--still-seconds 0))
-              (gemini-companion-test-wait #'ignore 0.4)
-              (should-not typed))
-            (gemini-companion-reason-told 1)
-            (with-current-buffer terminal (insert "Request cancelled"))
-            (gemini-companion-test-eventually typed)
-            (should (equal '(("one" "Too long" t "Request cancelled")) typed))
-            (should-not gemini-companion-reason--waiting))
-        (kill-buffer terminal)))))
+  (gemini-companion-reason-test-with-terminal
+    (gemini-companion-diff-reject-with-reason diff)
+    (dotimes (_ 20)
+      (gemini-companion-test-run-timers))
+    (should (equal "" (gemini-companion-test-text terminal)))
+    (should-not (gemini-companion-reason-idle-p))
+    (gemini-companion-reason-told 1)
+    (process-send-string terminal "Request cancelled\n")
+    (gemini-companion-test-eventually
+      (string-match-p "Request cancelled[^z-a]*Too long[^z-a]*Too long"
+                      (gemini-companion-test-text terminal)))
+    (should (gemini-companion-reason-idle-p))
+    (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-reason-that-cannot-be-typed-is-kept ()
-  (gemini-companion-reason-test-with (lambda () "Too long")
-    (let ((terminal (generate-new-buffer "*term*"))
-          (gemini-companion-reason--most-seconds 0.2))
-      (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                 (lambda (_) (and (buffer-live-p terminal) terminal))))
-        (gemini-companion-diff-reject-with-reason diff)
-        (kill-buffer terminal)
-        (gemini-companion-test-eventually
-          (equal "Too long" (car kill-ring)))
-        (should-not gemini-companion-reason--waiting)))))
+  (gemini-companion-reason-test-with-terminal
+    (gemini-companion-diff-reject-with-reason diff)
+    (kill-buffer terminal)
+    (gemini-companion-test-eventually (equal "Too long" (car kill-ring)))
+    (should (gemini-companion-reason-idle-p))))
 
 (ert-deftest gemini-companion-reason-outlives-the-mode ()
-  (gemini-companion-reason-test-with (lambda () "Too long")
-    (with-temp-buffer
-      (let ((terminal (current-buffer)))
-        (cl-letf (((symbol-function 'gemini-companion-session-terminal)
-                   (lambda (_) terminal)))
-          (gemini-companion-diff-reject-with-reason diff)
-          (should (equal "before" (car kill-ring)))
-          (gemini-companion-reason-stop)
-          (should (equal "Too long" (car kill-ring)))
-          (should-not gemini-companion-reason--waiting))))))
+  (gemini-companion-reason-test-with-terminal
+    (gemini-companion-diff-reject-with-reason diff)
+    (should (equal "before" (car kill-ring)))
+    (gemini-companion-reason-stop)
+    (should (equal "Too long" (car kill-ring)))
+    (should (gemini-companion-reason-idle-p))))
 
 ;;; gemini-companion-reason-test.el ends here

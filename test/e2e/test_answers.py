@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the person makes of a proposal is what is answered, or kept."""
 
-from harness.emacs import Reviews
+from harness.emacs import Reviews, lisp
 from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
@@ -82,8 +82,10 @@ def test_answer_in_the_terminal_leaves_another_prompt_alone(
 def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) -> None:
     file = scratch.file(".netrc", "machine a\n")
     emacs = world.emacs(scratch.file("a.txt", "one\n"), extra=PROPOSE)
-    hidden = f'(gemini-companion-privacy--file-hidden-p "{file}" nil)'
-    assert emacs.eval(hidden) != "nil"
+    hidden = "(gemini-companion-privacy-hidden-p (current-buffer))"
+    visited = f"(setq buffer-file-name {lisp(file)})"
+    left = "(setq buffer-file-name nil)"
+    assert emacs.eval(f"(with-temp-buffer {visited} (prog1 {hidden} {left}))") != "nil"
     propose(emacs, file, "machine b\n")
 
     Reviews(emacs).shown(".netrc")

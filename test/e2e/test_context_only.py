@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Without reviews Gemini CLI asks in its terminal, and knows the context."""
 
+from pathlib import Path
+
 from harness.emacs import Emacs
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
+from harness.wait import eventually
 from harness.world import World
 
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
@@ -21,9 +24,12 @@ def wait_until_back(emacs: Emacs) -> None:
 
     One that is disabled while it does so closes the next connection, too.
     """
-    log = "(gemini-companion-link-log gemini-companion-server--link)"
-    search = '(goto-char (point-min)) (search-forward " GET" nil t)'
-    emacs.holds(f"(with-current-buffer {log} (save-excursion {search}))", "it is back")
+    log = Path(emacs.value("(expand-file-name gemini-companion-log-file)"))
+
+    def is_back() -> bool:
+        return " GET" in log.read_text().rpartition(" HTTP port ")[2]
+
+    eventually(is_back, "it is back")
 
 
 def offer_anew(emacs: Emacs, cli: Gemini) -> None:

@@ -99,7 +99,8 @@ def test_tab_of_a_review_is_as_before_when_it_is_visited_again(
 
     emacs.eval("(tab-bar-select-tab 1)")
     emacs.holds('(equal "a.txt" (e2e-windows))')
-    assert emacs.eval("gemini-companion-windows--left") == "nil"
+    hook = emacs.eval("(default-value 'window-configuration-change-hook)")
+    assert "gemini-companion" not in hook
 
 
 def test_review_appears_on_the_terminal_that_shows_the_file(

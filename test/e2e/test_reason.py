@@ -13,10 +13,10 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
     """Have the review that is shown rejected with TEXT, typed but not sent."""
     reviews.select()
     emacs.keys("C-c", "C-r")
-    question = "Reject a.txt and tell Gemini CLI: "
+    question = "Reject a.txt and tell Gemini CLI:"
     emacs.terminal.wait_for(question)
     emacs.terminal.text(text)
-    emacs.terminal.wait_for(question + text)
+    emacs.terminal.wait_for(f"{question} {text}")
 
 
 @pytest.mark.parametrize(("buffer", "start"), TERMINALS)
@@ -37,7 +37,7 @@ def test_reason_is_the_next_prompt(
     cli.wait_for("I see")
     assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
-    assert emacs.eval("gemini-companion-reason--waiting") == "nil"
+    assert emacs.eval("(gemini-companion-reason-idle-p)") == "t"
     cli.is_free()
 
 

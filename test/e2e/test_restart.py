@@ -146,5 +146,7 @@ def test_signal_to_the_server_ends_its_reviews_in_emacs_too(
     cli.wait_for("Rejected")
     reviews.wait_until(0)
     emacs.holds('(get-buffer "*Warnings*")')
-    assert emacs.value("(cdr gemini-companion-diff--last-proposal)") == "dos\n"
+    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
+    shown = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
+    assert emacs.value(shown) == "dos\n"
     has_followed(server, scratch)

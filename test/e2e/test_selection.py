@@ -28,9 +28,14 @@ def test_selections_of_emacs(world: World, scratch: Scratch) -> None:
     tells(emacs, "on\nth\nfi")
     emacs.keys("C-x", "Space")
     tells(emacs, "one two\nthree four\nfi")
-    emacs.eval("(setq gemini-companion-context--most-units 5)")
-    emacs.keys("C-x", "Space")
-    tells(emacs, "on\nth")
+
+
+def test_large_rectangle_is_cut(world: World, scratch: Scratch) -> None:
+    text = "\n".join(1000 * ["a line with thirty characters."])
+    emacs = world.emacs(scratch.file("a.txt", text))
+
+    emacs.keys("C-x", "Space", "M->")
+    tells(emacs, text[:16384])
 
 
 EVIL = """(add-to-list 'load-path package-user-dir)

@@ -117,7 +117,7 @@
     (gemini-companion-diff-reject diff)))
 
 (defun soak--answer (diff)
-  "Answer DIFF as its name says."
+  "Answer DIFF according to its name."
   (pcase (car (split-string (gemini-companion-diff-name diff) "-"))
     ((or "accept" "race") (gemini-companion-diff-accept diff))
     ("edit" (soak--edit diff) (gemini-companion-diff-accept diff))
@@ -145,7 +145,7 @@
 ;;;; Typing
 
 (defun soak--type ()
-  "Do what a person does who moves about, and let the hooks see it."
+  "Move about as a user does, and run the hooks of a command."
   (cl-incf soak-typed)
   (when (zerop (random 20))
     (let ((files (seq-filter #'buffer-file-name (buffer-list))))
@@ -207,9 +207,7 @@
 
 (defun soak-server-pid ()
   "Return the process id of the server that can be called, or nil."
-  (and (gemini-companion-server-ready-p)
-       (process-id (gemini-companion-link-process
-                    gemini-companion-server--link))))
+  (gemini-companion-server-pid))
 
 ;;;; Life
 
