@@ -6,10 +6,10 @@ GC_STOPPED sets for how many seconds a process is stopped.
 
 import os
 import shutil
-import signal
 import time
 from collections.abc import Callable
 
+import psutil
 import pytest
 from harness.emacs import Emacs
 from harness.gemini import CONNECTED
@@ -40,11 +40,18 @@ def test_a_process_that_slept_goes_on(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
-    pid = whose(emacs, scratch)
+    process = psutil.Process(whose(emacs, scratch))
+    # It continues at once what is stopped in it.
+    (tmux,) = scratch.processes("run/tmux")
 
-    os.kill(pid, signal.SIGSTOP)
-    time.sleep(STOPPED)  # the sleep of a laptop is nothing but time
-    os.kill(pid, signal.SIGCONT)
+    tmux.suspend()
+    process.suspend()
+    try:
+        time.sleep(STOPPED)  # the sleep of a laptop is nothing but time
+        assert process.status() == psutil.STATUS_STOPPED
+    finally:
+        process.resume()
+        tmux.resume()
 
     reviews.accept()
     cli.wait_for("first done")
