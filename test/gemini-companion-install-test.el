@@ -131,7 +131,7 @@ The answer to each question is `answer'; the questions are in
       (gemini-companion-mode 1)
       (should-not gemini-companion-mode))
     ;; A daemon without a frame has nobody to ask.
-    (cl-letf (((symbol-function 'gemini-companion--nobody-to-ask-p) #'always))
+    (cl-letf (((symbol-function 'daemonp) #'always))
       (gemini-companion-mode 1))
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (should (equal 1 (length asked)))))
@@ -141,12 +141,12 @@ The answer to each question is `answer'; the questions are in
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((link gemini-companion-server--link))
+    (let ((pid (gemini-companion-server-pid)))
       (gemini-companion-install-test-update)
       (gemini-companion-restart)
       (should (gemini-companion-install-running-p))
       (gemini-companion-test-eventually
-        (not (eq link gemini-companion-server--link)))
+        (not (equal pid (gemini-companion-server-pid))))
       (should (equal 1 (length asked)))
       (should-not told))))
 
@@ -376,13 +376,12 @@ The answer to each question is `answer'; the questions are in
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((link gemini-companion-server--link))
+    (let ((pid (gemini-companion-server-pid)))
       (gemini-companion-install-server)
       (gemini-companion-test-eventually
-        (not (eq link gemini-companion-server--link)))
+        (not (equal pid (gemini-companion-server-pid))))
       (should (equal (gemini-companion-install-python)
-                     (car (gemini-companion-link-command
-                           gemini-companion-server--link)))))))
+                     (car (gemini-companion-server-program)))))))
 
 (ert-deftest gemini-companion-install-by-hand-that-fails-changes-nothing ()
   (gemini-companion-install-test-with
