@@ -32,7 +32,6 @@
 (require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-terminal)
 (require 'seq)
 
 ;;;; State
@@ -83,7 +82,6 @@ Set by `gemini-companion-pause'.")
 
 (defun gemini-companion-sharing-tell ()
   "Tell the server the roots and, if a CLI is connected, the context."
-  (gemini-companion-terminal-lead (window-buffer (selected-window)))
   (when (gemini-companion-server-ready-p)
     (gemini-companion-sharing--tell 'roots-update
                                     (gemini-companion-sharing-roots))

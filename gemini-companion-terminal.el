@@ -32,15 +32,14 @@
 
 (defvar gemini-companion-terminal--ours nil
   "Alist of (NAME . VALUE), the variables that are exported, or nil.
-VALUE is nil for one that is taken away.")
+VALUE is nil for one that is unset.")
 
 (defvar gemini-companion-terminal--inherited nil
-  "Alist of (NAME . VALUE), the variables as they were before ours.
-VALUE is nil if the variable was not set.")
+  "Alist of (NAME . VALUE), the same variables before they were exported.")
 
-(defvar gemini-companion-terminal--changed nil
-  "List of (BUFFER BEFORE AFTER), each `process-environment' that was changed.
-BUFFER is nil for its default value.")
+(defconst gemini-companion-terminal--hooks
+  '(window-buffer-change-functions window-selection-change-functions)
+  "Hooks that run when the user goes to another buffer.")
 
 (defconst gemini-companion-terminal-container-variables
   '("SSH_CONNECTION" "REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION")
@@ -75,15 +74,10 @@ BUFFER is nil for its default value.")
       (setq result (setenv-internal result name value nil)))
     result))
 
-(defun gemini-companion-terminal--value (name environment)
-  "Return the value of the variable NAME in ENVIRONMENT, or nil."
-  (getenv-internal name environment))
-
 (defun gemini-companion-terminal--led-p (environment)
   "Return non-nil if ENVIRONMENT leads to the server."
   (let ((port (car gemini-companion-terminal--ours)))
-    (equal (cdr port)
-           (gemini-companion-terminal--value (car port) environment))))
+    (equal (cdr port) (getenv-internal (car port) environment))))
 
 (defun gemini-companion-terminal--local-buffers ()
   "Return the buffers with a `process-environment' of their own.
@@ -92,56 +86,43 @@ Packages such as envrc and mise make one for each project."
                 (local-variable-p 'process-environment buffer))
               (buffer-list)))
 
-(defun gemini-companion-terminal--set (buffer environment)
-  "Set `process-environment' in BUFFER, nil for its default, to ENVIRONMENT."
-  (if buffer
-      (with-current-buffer buffer
-        (setq process-environment environment))
-    (setq-default process-environment environment)))
+(defun gemini-companion-terminal--put (variables buffer)
+  "Put VARIABLES into the environment of BUFFER."
+  (with-current-buffer buffer
+    (setq process-environment
+          (gemini-companion-terminal--with variables process-environment))))
 
-(defun gemini-companion-terminal--get (buffer)
-  "Return `process-environment' of BUFFER, nil for its default."
-  (if buffer
-      (buffer-local-value 'process-environment buffer)
-    (default-value 'process-environment)))
-
-(defun gemini-companion-terminal--lead (buffer)
-  "Put our variables into the environment of BUFFER, nil for the default."
-  (let* ((before (gemini-companion-terminal--get buffer))
-         (after (gemini-companion-terminal--with
-                 gemini-companion-terminal--ours before)))
-    (setq gemini-companion-terminal--changed
-          (cons (list buffer before after)
-                (seq-remove (lambda (entry)
-                              (and (car entry)
-                                   (not (buffer-live-p (car entry)))))
-                            gemini-companion-terminal--changed)))
-    (gemini-companion-terminal--set buffer after)))
+(defun gemini-companion-terminal--put-default (variables)
+  "Put VARIABLES into the default environment."
+  (setq-default process-environment
+                (gemini-companion-terminal--with
+                 variables (default-value 'process-environment))))
 
 (defun gemini-companion-terminal-export (port pid)
   "Lead each Gemini CLI in this Emacs to PORT of Emacs PID."
   (gemini-companion-terminal-restore)
-  (let ((before (default-value 'process-environment)))
-    (setq gemini-companion-terminal--ours
-          (gemini-companion-terminal--variables port pid)
-          gemini-companion-terminal--inherited
-          (mapcar (lambda (variable)
-                    (cons (car variable)
-                          (gemini-companion-terminal--value
-                           (car variable) before)))
-                  gemini-companion-terminal--ours)))
-  (mapc #'gemini-companion-terminal--lead
-        (cons nil (gemini-companion-terminal--local-buffers))))
+  (setq gemini-companion-terminal--ours
+        (gemini-companion-terminal--variables port pid)
+        gemini-companion-terminal--inherited
+        (mapcar (pcase-lambda (`(,name . ,_))
+                  (cons name (getenv-internal
+                              name (default-value 'process-environment))))
+                gemini-companion-terminal--ours))
+  (gemini-companion-terminal--put-default gemini-companion-terminal--ours)
+  (dolist (buffer (gemini-companion-terminal--local-buffers))
+    (gemini-companion-terminal--put gemini-companion-terminal--ours buffer))
+  (dolist (hook gemini-companion-terminal--hooks)
+    (add-hook hook #'gemini-companion-terminal--follow)))
 
-(defun gemini-companion-terminal-lead (buffer)
-  "Put our variables into the environment of BUFFER if it lacks them.
-That is cheap, and needed where a package made that environment
-from one that is older than ours."
-  (when (and gemini-companion-terminal--ours
-             (local-variable-p 'process-environment buffer)
-             (not (gemini-companion-terminal--led-p
-                   (gemini-companion-terminal--get buffer))))
-    (gemini-companion-terminal--lead buffer)))
+(defun gemini-companion-terminal--follow (frame)
+  "Lead what is started in the selected window of FRAME to the server.
+Its buffer may have an environment of its own, which a package made
+from one that is older than the mode."
+  (let ((buffer (window-buffer (frame-selected-window frame))))
+    (when (and (local-variable-p 'process-environment buffer)
+               (not (gemini-companion-terminal--led-p
+                     (buffer-local-value 'process-environment buffer))))
+      (gemini-companion-terminal--put gemini-companion-terminal--ours buffer))))
 
 (defun gemini-companion-terminal-environment ()
   "Return the environment of the current buffer with our variables."
@@ -149,25 +130,21 @@ from one that is older than ours."
                                    process-environment))
 
 (defun gemini-companion-terminal-restore ()
-  "Give each environment back as it was before the export."
+  "Restore the variables that were exported, where they still are."
+  (dolist (hook gemini-companion-terminal--hooks)
+    (remove-hook hook #'gemini-companion-terminal--follow))
   (when gemini-companion-terminal--ours
-    (mapc #'gemini-companion-terminal--restore
-          (cons nil (gemini-companion-terminal--local-buffers))))
+    (when (gemini-companion-terminal--led-p
+           (default-value 'process-environment))
+      (gemini-companion-terminal--put-default
+       gemini-companion-terminal--inherited))
+    (dolist (buffer (gemini-companion-terminal--local-buffers))
+      (when (gemini-companion-terminal--led-p
+             (buffer-local-value 'process-environment buffer))
+        (gemini-companion-terminal--put gemini-companion-terminal--inherited
+                                        buffer))))
   (setq gemini-companion-terminal--ours nil
-        gemini-companion-terminal--inherited nil
-        gemini-companion-terminal--changed nil))
-
-(defun gemini-companion-terminal--restore (buffer)
-  "Give the environment of BUFFER back, nil for the default.
-What others have put into it since then stays."
-  (let ((now (gemini-companion-terminal--get buffer)))
-    (when (gemini-companion-terminal--led-p now)
-      (gemini-companion-terminal--set
-       buffer
-       (pcase (assq buffer gemini-companion-terminal--changed)
-         (`(,_ ,before ,(pred (equal now))) before)
-         (_ (gemini-companion-terminal--with
-             gemini-companion-terminal--inherited now)))))))
+        gemini-companion-terminal--inherited nil))
 
 ;;;; Where a CLI runs
 

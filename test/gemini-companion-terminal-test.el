@@ -107,7 +107,9 @@
     (let ((before (copy-sequence (default-value 'process-environment))))
       (gemini-companion-terminal-export 4711 42)
       (gemini-companion-terminal-restore)
-      (should (equal before (default-value 'process-environment))))))
+      (should-not (seq-difference before (default-value 'process-environment)))
+      (should-not (seq-difference (default-value 'process-environment)
+                                  before)))))
 
 (ert-deftest gemini-companion-terminal-keeps-what-others-set-meanwhile ()
   (gemini-companion-terminal-test-with
@@ -165,11 +167,14 @@
       (gemini-companion-terminal-export 1 42)
       (with-temp-buffer
         (setq-local process-environment older)
-        (gemini-companion-terminal-lead (current-buffer))
+        (save-window-excursion
+          (switch-to-buffer (current-buffer))
+          (run-hook-with-args 'window-buffer-change-functions
+                              (selected-frame)))
         (should (equal "1" (gemini-companion-terminal-test-port
                             (current-buffer))))
         (gemini-companion-terminal-restore)
-        (should (eq older process-environment))))))
+        (should (equal older process-environment))))))
 
 (ert-deftest gemini-companion-terminal-leaves-foreign-environments-alone ()
   (gemini-companion-terminal-test-with '()
