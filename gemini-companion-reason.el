@@ -28,7 +28,7 @@
 ;;; Code:
 
 (require 'gemini-companion-diff)
-(require 'gemini-companion-prompt)
+(require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'seq)
 (require 'subr-x)
@@ -152,7 +152,7 @@ The CLI has heard of the rejection, and has long changed nothing."
   "Type REASON and press Enter, or keep it if that cannot be done."
   (let ((text (plist-get reason :text))
         (session (plist-get reason :session)))
-    (unless (gemini-companion-prompt-type session text t)
+    (unless (gemini-companion-send-type session text t)
       (gemini-companion-reason--keep
        text "Rejected; the terminal of %s cannot be typed into now"
        (gemini-companion-session-name session)))))

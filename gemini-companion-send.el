@@ -1,4 +1,4 @@
-;;; gemini-companion-send.el --- Put what point is at into a prompt  -*- lexical-binding: t; -*-
+;;; gemini-companion-send.el --- Type into the prompt of a CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -18,18 +18,19 @@
 ;; You should have received a copy of the GNU General Public License
 ;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
 
-
 ;;; Commentary:
 
-;; Commands that put a reference to the file, its lines or a diagnostic into
-;; the prompt of a Gemini CLI.  The person completes the prompt there and
-;; sends it.  A CLI in a terminal elsewhere cannot be typed into; for that the
-;; text goes to the kill ring.
+;; Type into the prompt of a Gemini CLI that runs in a terminal of this Emacs:
+;; a reference to the file, its lines or a diagnostic, which the user completes
+;; there and sends.  Text for a CLI that runs elsewhere goes to the kill ring.
+;;
+;; Enter is pressed on request, and only when the terminal shows the text: a
+;; CLI that asks a question at that moment takes no text, and Enter would be
+;; its answer.
 
 ;;; Code:
 
 (require 'gemini-companion-privacy)
-(require 'gemini-companion-prompt)
 (require 'gemini-companion-session)
 (require 'seq)
 (require 'subr-x)
@@ -40,12 +41,126 @@
 (declare-function flymake-diagnostics "flymake")
 (declare-function flymake-diagnostic-beg "flymake")
 (declare-function flymake-diagnostic-text "flymake")
+(defvar term-raw-map)
+(defvar vterm-copy-mode)
+
+;;;; State
+
+(defconst gemini-companion-send--most 65536
+  "Length of the longest text that is typed, in characters.
+A terminal takes a few thousand at once, and Emacs waits for the rest.")
+
+(defconst gemini-companion-send--check-seconds 0.1
+  "Seconds between checks whether the text has arrived.")
+
+(defconst gemini-companion-send--enter-seconds 0.2
+  "Seconds after the text at which Enter is pressed.
+Gemini CLI takes an Enter that follows at once for a part of the paste.")
+
+(defconst gemini-companion-send--most-checks 30
+  "Number of checks after which Enter is given up.")
+
+;;;; Typing
+
+(defun gemini-companion-send--clean (text)
+  "Return TEXT without what could drive a terminal.
+Lines end as terminals paste them; other control characters go."
+  (replace-regexp-in-string
+   "\n" "\r"
+   (replace-regexp-in-string
+    "[\0-\10\13-\37\177-\237]" ""
+    (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
+   t t))
+
+(defun gemini-companion-send--words (text)
+  "Return the letters and digits of TEXT, however a screen breaks it."
+  (replace-regexp-in-string "[^[:alnum:]]+" "" text))
+
+(defun gemini-companion-send--process (session)
+  "Return the process of the terminal buffer with SESSION in it, or nil."
+  (when-let* ((buffer (gemini-companion-session-terminal session))
+              (process (get-buffer-process buffer)))
+    (with-current-buffer buffer
+      (and (process-live-p process)
+           (gemini-companion-send--takes-keys-p)
+           process))))
+
+(defun gemini-companion-send--takes-keys-p ()
+  "Return non-nil if the current buffer is a terminal that takes keys.
+Some stand still for the user to copy from, or to edit a line."
+  (cond ((derived-mode-p 'vterm-mode)
+         (not (bound-and-true-p vterm-copy-mode)))
+        ((derived-mode-p 'term-mode)
+         (eq (current-local-map) (bound-and-true-p term-raw-map)))
+        ((derived-mode-p 'eat-mode) t)))
+
+(defun gemini-companion-send-type (session text &optional submit)
+  "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
+Return non-nil if TEXT was typed, nil if SESSION runs in no
+terminal of this Emacs, or in one that stands still.  Enter is
+pressed once TEXT is shown there.  Control characters other than
+newlines and tabs are omitted.  TEXT may have 65,536 characters."
+  (when-let* ((process (gemini-companion-send--process session)))
+    (when (< gemini-companion-send--most (length text))
+      (user-error "Too much text for a prompt: %d characters; send the file"
+                  (length text)))
+    (let ((shown (gemini-companion-send--shown process text)))
+      (process-send-string
+       process (concat "\e[200~" (gemini-companion-send--clean text)
+                       "\e[201~"))
+      (when submit
+        (gemini-companion-send--expect process text shown
+                                         gemini-companion-send--most-checks))
+      t)))
+
+(defun gemini-companion-send--shown (process text)
+  "Return how often the end of TEXT is on the screen of PROCESS.
+Gemini CLI shows a placeholder for a long paste; that counts too."
+  (let* ((words (gemini-companion-send--words text))
+         (end (substring words (max 0 (- (length words) 24)))))
+    (if (string-empty-p end)
+        0
+      (with-current-buffer (process-buffer process)
+        (let* ((from (max (point-min) (- (point-max) 20000)))
+               (screen (gemini-companion-send--words
+                        (buffer-substring-no-properties from (point-max))))
+               (case-fold-search nil)
+               (count 0)
+               (start 0))
+          (while (string-match (concat (regexp-quote end) "\\|PastedText[0-9]+")
+                               screen start)
+            (setq count (1+ count)
+                  start (match-end 0)))
+          count)))))
+
+(defun gemini-companion-send--expect (process text shown left)
+  "Press Enter in PROCESS once TEXT is on its screen more than SHOWN times.
+LEFT is the number of checks before that is given up."
+  (run-at-time gemini-companion-send--check-seconds nil
+               #'gemini-companion-send--check process text shown left))
+
+(defun gemini-companion-send--check (process text shown left)
+  "Check whether TEXT has arrived in PROCESS.
+For SHOWN and LEFT see `gemini-companion-send--expect'."
+  (cond ((not (and (process-live-p process)
+                   (buffer-live-p (process-buffer process)))))
+        ((< shown (gemini-companion-send--shown process text))
+         (run-at-time gemini-companion-send--enter-seconds nil
+                      #'gemini-companion-send--enter process))
+        ((< 0 left)
+         (gemini-companion-send--expect process text shown (1- left)))
+        (t (message "Gemini CLI did not take the text; see its terminal"))))
+
+(defun gemini-companion-send--enter (process)
+  "Press Enter in the terminal of PROCESS if that still lives."
+  (when (process-live-p process)
+    (process-send-string process "\r")))
 
 ;;;; References
 
 (defun gemini-companion-send--file ()
-  "Return the local file of the current buffer, or signal what is missing.
-Ask first if the file is one that is never told by itself."
+  "Return the local file of the current buffer, or signal an error.
+Ask first if the file is one that is never shared."
   (let* ((buffer (or (buffer-base-buffer) (current-buffer)))
          (file (buffer-file-name buffer)))
     (cond ((null file)
@@ -55,16 +170,16 @@ Ask first if the file is one that is never told by itself."
           ((not (file-exists-p file))
            (user-error "Save the file first; Gemini CLI reads it from the disk"))
           ((string-match-p "[[:cntrl:]]" file)
-           (user-error "No prompt can have a control character in a file name"))
+           (user-error "A prompt cannot name a file with a control character"))
           ((and (gemini-companion-privacy-hidden-p buffer)
-                (not (y-or-n-p "Gemini CLI is not told of this file; \
-name it all the same? ")))
+                (not (y-or-n-p "This file is not shared with Gemini CLI; \
+name it anyway? ")))
            (user-error "Nothing was sent")))
     (concat (file-truename (file-name-directory file))
             (file-name-nondirectory file))))
 
 (defun gemini-companion-send--inside-p (file session)
-  "Return non-nil if FILE is in the folder of SESSION."
+  "Return non-nil if FILE is in the directory of SESSION."
   (when-let* ((directory (plist-get session :directory)))
     (string-prefix-p (file-name-as-directory (file-truename directory)) file)))
 
@@ -78,7 +193,7 @@ name it all the same? ")))
              file))))
 
 (defun gemini-companion-send--escape (name)
-  "Return NAME as it is written in a prompt of Gemini CLI."
+  "Return NAME, quoted for a prompt of Gemini CLI."
   (cond ((not (eq system-type 'windows-nt))
          (replace-regexp-in-string
           ;; A dot at the end would be that of the sentence.
@@ -88,7 +203,7 @@ name it all the same? ")))
         (t name)))
 
 (defun gemini-companion-send--lines (start end)
-  "Return the lines from START to END as a person writes them."
+  "Return a text for the lines from START to END."
   (let ((first (line-number-at-pos start t))
         (last (line-number-at-pos (if (and (< start end)
                                            (eq (char-before end) ?\n))
@@ -116,8 +231,8 @@ start gemini in the project, or type /ide enable in it")))
 
 (defun gemini-companion-send--put (text session)
   "Put TEXT into the prompt of SESSION, or into the kill ring.
-Return a sentence for the person about that."
-  (if (gemini-companion-prompt-type session text)
+Return a message about that."
+  (if (gemini-companion-send-type session text)
       (progn
         (display-buffer (gemini-companion-session-terminal session)
                         '(nil (inhibit-same-window . t)
@@ -125,13 +240,13 @@ Return a sentence for the person about that."
         (format "In the prompt of %s: %s"
                 (gemini-companion-session-name session) text))
     (kill-new text)
-    (format "Copied, as %s is in no terminal of this Emacs; paste it there: %s"
+    (format "%s does not run in an Emacs terminal; copied to the kill ring: %s"
             (gemini-companion-session-name session) text)))
 
 (defun gemini-companion-send--refer (describe)
   "Put a reference to the current file into a prompt.
-DESCRIBE is called with the reference and returns the text.  Say so
-if what the file has on disk is not what the buffer has."
+DESCRIBE is called with the reference and returns the text.  Report
+it if the file on disk is not what the buffer has."
   (let* ((file (gemini-companion-send--file))
          (session (gemini-companion-send--session file))
          (reference (gemini-companion-send--reference file session)))
@@ -145,7 +260,7 @@ if what the file has on disk is not what the buffer has."
 ;;;; Diagnostics
 
 (defun gemini-companion-send--diagnostics (start end)
-  "Return what is said of START to END, a list of (POSITION . TEXT)."
+  "Return the diagnostics from START to END, a list of (POSITION . TEXT)."
   (append
    (when (bound-and-true-p flymake-mode)
      (mapcar (lambda (diagnostic)
@@ -169,7 +284,7 @@ if what the file has on disk is not what the buffer has."
        (point) (min (1+ (point)) (point-max)))
       (gemini-companion-send--diagnostics (line-beginning-position)
                                           (line-end-position))
-      (user-error "No diagnostic of Flymake or Flycheck is here")))
+      (user-error "No diagnostic of Flymake or Flycheck here")))
 
 (defun gemini-companion-send--diagnostic-text (reference diagnostics)
   "Return a text with DIAGNOSTICS of the file with REFERENCE."

@@ -11,7 +11,7 @@ from harness.scratch import Scratch
 from harness.world import World
 
 LOAD = """
-(require 'gemini-companion-prompt)
+(require 'gemini-companion-send)
 (add-to-list 'load-path {}) (require '{})"""
 
 VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
@@ -20,7 +20,7 @@ START_VTERM = f"""{LOAD.format(lisp(VTERM[-1] if VTERM else ""), "vterm")}
 START_TERM = f"""{LOAD.format('"/"', "term")} (term %s)"""
 START_EAT = f"""{LOAD.format('"/"', "eat")} (eat %s)"""
 
-TYPE = "(gemini-companion-prompt-type (car (gemini-companion-sessions)) {} {})"
+TYPE = "(gemini-companion-send-type (car (gemini-companion-sessions)) {} {})"
 
 TERMINALS = [
     ("*terminal*", START_TERM),
@@ -101,7 +101,7 @@ def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) ->
 
 def test_a_cli_outside_is_not_typed_into(world: World, scratch: Scratch) -> None:
     emacs, _, cli = world.pair(scratch.file("a.txt", "one\n"))
-    emacs.eval("(require 'gemini-companion-prompt)")
+    emacs.eval("(require 'gemini-companion-send)")
 
     assert emacs.eval(TYPE.format('"some words"', "t")) == "nil"
     assert "some words" not in cli.screen()

@@ -37,7 +37,7 @@ def sent(emacs: Emacs, cli: Gemini) -> str:
     """Complete and send the prompt; return what the model is asked."""
     cli.model.script(say("all done"))
     emacs.eval(
-        '(gemini-companion-prompt-type (car (gemini-companion-sessions)) "fix it" t)'
+        '(gemini-companion-send-type (car (gemini-companion-sessions)) "fix it" t)'
     )
     cli.wait_for("all done")
     return "".join(
@@ -74,6 +74,6 @@ def test_a_prompt_elsewhere_is_offered_for_pasting(
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-send-file")
     emacs.keys("Enter")
-    emacs.terminal.wait_for("Copied, as project")
+    emacs.terminal.wait_for("does not run in an Emacs terminal")
     assert emacs.value("(current-kill 0)") == "@a.txt "
     assert "@a.txt" not in cli.screen()
