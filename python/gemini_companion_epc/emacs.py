@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Protocol, TypeAlias
 
 from sexpdata import Symbol
@@ -103,8 +104,16 @@ class Emacs:
         self._early: list[tuple[str, list[Sexp], Reply, Reply]] = []
         self._listener = PeerListener(config.secret)
         self._accepting: asyncio.Task[None] | None = None
-        for name, method in self._methods().items():
-            self._listener.register_function(method, name)
+        self._listener.funcs = {
+            "context-update": self._context_update,
+            "roots-update": self._roots_update,
+            "diff-accepted": self._diff_accepted,
+            "diff-rejected": self._diff_rejected,
+            "adopt-diff": self._adopt_diff,
+            "drop-diff": self._drop_diff,
+            "retire": self._retire,
+            "stop": self._stop,
+        }
         if self.folder.path is None:
             self.warn(
                 f"No temporary folder can be made ({self.folder.fault}), so texts "
@@ -206,58 +215,44 @@ class Emacs:
         self._peer = None
         self._is_gone = True
 
-    # What Emacs calls: each returns what the event loop is then to run
+    # What Emacs calls: each method runs in the thread that reads, and returns a
+    # function for the event loop
 
-    def _methods(self) -> dict[str, Callable[..., Callable[[], object]]]:
-        owner = self._owner
+    def _context_update(self, files: Sexp) -> Callable[[], object]:
+        return partial(self._owner.context_update, context_from(files))
 
-        def context_update(files: Sexp) -> Callable[[], object]:
-            context = context_from(files)
-            return lambda: owner.context_update(context)
+    def _roots_update(self, roots: Sexp) -> Callable[[], object]:
+        return partial(self._owner.roots_update, roots_from(roots))
 
-        def roots_update(value: Sexp) -> Callable[[], object]:
-            roots = roots_from(value)
-            return lambda: owner.roots_update(roots)
+    def _diff_accepted(self, diff_id: Sexp, content: Sexp) -> Callable[[], object]:
+        return partial(
+            self._owner.diff_accepted,
+            as_integer(diff_id, "ID"),
+            self._read_text(content),
+        )
 
-        def diff_accepted(value: Sexp, content: Sexp) -> Callable[[], object]:
-            diff_id, text = as_integer(value, "ID"), self._read_text(content)
-            return lambda: owner.diff_accepted(diff_id, text)
+    def _diff_rejected(self, diff_id: Sexp) -> Callable[[], object]:
+        return partial(self._owner.diff_rejected, as_integer(diff_id, "ID"))
 
-        def diff_rejected(value: Sexp) -> Callable[[], object]:
-            diff_id = as_integer(value, "ID")
-            return lambda: owner.diff_rejected(diff_id)
+    def _adopt_diff(
+        self, diff_id: Sexp, session: Sexp, path: Sexp, proposal: Sexp
+    ) -> Callable[[], object]:
+        diff = Diff(
+            as_integer(diff_id, "ID"),
+            as_text(session, "SESSION-ID"),
+            as_text(path, "FILE-PATH"),
+            self._read_text(proposal),
+        )
+        return partial(self._owner.adopt_diff, diff)
 
-        def adopt_diff(
-            value: Sexp, session: Sexp, path: Sexp, proposal: Sexp
-        ) -> Callable[[], object]:
-            diff = Diff(
-                as_integer(value, "ID"),
-                as_text(session, "SESSION-ID"),
-                as_text(path, "FILE-PATH"),
-                self._read_text(proposal),
-            )
-            return lambda: owner.adopt_diff(diff)
+    def _drop_diff(self, diff_id: Sexp) -> Callable[[], object]:
+        return partial(self._owner.drop_diff, as_integer(diff_id, "ID"))
 
-        def drop_diff(value: Sexp) -> Callable[[], object]:
-            diff_id = as_integer(value, "ID")
-            return lambda: owner.drop_diff(diff_id)
+    def _retire(self) -> Callable[[], object]:
+        return self._owner.retire
 
-        def retire() -> Callable[[], object]:
-            return owner.retire
-
-        def stop() -> Callable[[], object]:
-            return owner.stop
-
-        return {
-            "context-update": context_update,
-            "roots-update": roots_update,
-            "diff-accepted": diff_accepted,
-            "diff-rejected": diff_rejected,
-            "adopt-diff": adopt_diff,
-            "drop-diff": drop_diff,
-            "retire": retire,
-            "stop": stop,
-        }
+    def _stop(self) -> Callable[[], object]:
+        return self._owner.stop
 
     def _read_text(self, value: Sexp) -> str:
         if is_text(value):
