@@ -216,8 +216,6 @@ class Ide:
     def broadcast(self, context: IdeContext) -> None:
         """Tell every client CONTEXT, now or when it connects."""
         event = encode_event(context.notification(self._config.is_trusted))
-        if event is None:
-            return
         self._context = event
         for session in self._sessions.values():
             session.show(event)

@@ -7,16 +7,13 @@ session keeps its outcomes until they are written, and the latest context.
 
 import asyncio
 import json
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 from .processes import ProcessWatch
-from .types import Accepted, Diff, Notification, Outcome, Process, SessionFacts, fault
-
-logger = logging.getLogger(__name__)
+from .types import Accepted, Diff, Notification, Outcome, Process, SessionFacts
 
 COMMENT = b": \r\n\r\n"
 
@@ -88,11 +85,10 @@ class Session:
     def notify(self, outcome: Outcome, diff_id: int = 0) -> None:
         """Queue OUTCOME, of the diff DIFF_ID, until it is written to a stream."""
         event = encode_event(outcome.notification())
-        if event is not None:
-            is_accepted = isinstance(outcome, Accepted)
-            self.outcomes.append(QueuedOutcome(diff_id, is_accepted, event))
-            self.flushed.clear()
-            self._wake()
+        is_accepted = isinstance(outcome, Accepted)
+        self.outcomes.append(QueuedOutcome(diff_id, is_accepted, event))
+        self.flushed.clear()
+        self._wake()
 
     def withdraw(self, diff_id: int) -> None:
         """Tell no outcome of the diff DIFF_ID that has not been written by now."""
@@ -197,12 +193,8 @@ def next_tick(now: float, interval: float) -> float:
     return (now // interval + 1) * interval
 
 
-def encode_event(notification: Notification) -> bytes | None:
-    """Return NOTIFICATION as an event, None if the client would refuse it."""
-    found = fault(notification)
-    if found is not None:
-        logger.error("Not sent: %s: %s", notification.get("method"), found)
-        return None
+def encode_event(notification: Notification) -> bytes:
+    """Return the event for ``notification``."""
     return b"event: message\r\ndata: " + _json(notification) + b"\r\n\r\n"
 
 

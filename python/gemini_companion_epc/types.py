@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What passes between Emacs and Gemini CLI: frozen values, no input or output.
+"""Values that pass between Emacs and Gemini CLI: frozen, without input or output.
 
-A notification that the client's schema refuses disconnects the client for good,
-so `fault` repeats that schema and nothing leaves without passing it.
+A notification that the client's schema refuses disconnects the client for good:
+absent keys are omitted, never null, and texts hold no lone surrogates.
 """
 
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -187,68 +186,3 @@ Outcome: TypeAlias = Accepted | Rejected
 
 def _notification(method: str, params: dict[str, object]) -> Notification:
     return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def fault(notification: Notification) -> str | None:
-    """Return what the client's schema would refuse in NOTIFICATION, else None."""
-    params = notification.get("params")
-    if not isinstance(params, dict):
-        return "params is not an object"
-    method = notification.get("method")
-    if method == "ide/contextUpdate":
-        return _context_fault(params)
-    if method == "ide/diffAccepted":
-        return _text_fault(params, "filePath") or _text_fault(params, "content")
-    if method == "ide/diffRejected":
-        return _text_fault(params, "filePath")
-    return f"unknown method {method}"
-
-
-def _context_fault(params: dict[str, object]) -> str | None:
-    state = params.get("workspaceState")
-    if not isinstance(state, dict):
-        return "workspaceState is not an object"
-    files = state.get("openFiles")
-    if not isinstance(files, list):
-        return "openFiles is not a list"
-    if not isinstance(state.get("isTrusted", False), bool):
-        return "isTrusted is not a boolean"
-    for file in files:
-        if found := _file_fault(file):
-            return found
-    return None
-
-
-def _file_fault(file: object) -> str | None:
-    if not isinstance(file, dict):
-        return "a file is not an object"
-    if found := _text_fault(file, "path") or _number_fault(file, "timestamp"):
-        return found
-    if "selectedText" in file and (found := _text_fault(file, "selectedText")):
-        return found
-    if "isActive" in file and not isinstance(file["isActive"], bool):
-        return "isActive is not a boolean"
-    if "cursor" not in file:
-        return None
-    cursor = file["cursor"]
-    if not isinstance(cursor, dict):
-        return "cursor is not an object"
-    return _number_fault(cursor, "line") or _number_fault(cursor, "character")
-
-
-def _text_fault(values: dict[str, object], key: str) -> str | None:
-    value = values.get(key)
-    if not isinstance(value, str):
-        return f"{key} is not a string"
-    if not _is_unicode(value):
-        return f"{key} holds a lone surrogate"
-    return None
-
-
-def _number_fault(values: dict[str, object], key: str) -> str | None:
-    value = values.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"{key} is not a number"
-    if not math.isfinite(value):
-        return f"{key} is not finite"
-    return None

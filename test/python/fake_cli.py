@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from client_schema import fault
+
 BOUND = 120.0
 VERSION = "2025-06-18"
 
@@ -62,7 +64,10 @@ class Events:
                 if line.startswith(b":"):
                     self.comments += 1
                 elif line.startswith(b"data: "):
-                    self._received.put(json.loads(line[6:]))
+                    event = json.loads(line[6:])
+                    found = fault(event)
+                    assert found is None, found
+                    self._received.put(event)
             self.is_graceful = True
         except (OSError, http.client.HTTPException, ValueError):
             pass

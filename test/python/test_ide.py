@@ -10,8 +10,8 @@ from conftest import StubEmacs
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.ide import Ide
-from gemini_companion_epc.session import COMMENT, Session, Stream, encode_event
-from gemini_companion_epc.types import CloseReason, Diff, File, IdeContext, Notification
+from gemini_companion_epc.session import COMMENT, Session, Stream
+from gemini_companion_epc.types import CloseReason, Diff, File, IdeContext
 
 BOUND = 120.0
 
@@ -505,17 +505,6 @@ def test_a_stalled_client_delays_a_stop_by_the_limits_only() -> None:
         await room.ide.end_streams()
 
     _run(scene, end_limit=0.01)
-
-
-def test_what_the_client_would_refuse_is_not_sent(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    notification: Notification = {
-        "method": "ide/diffRejected",
-        "params": {"filePath": None},
-    }
-    assert encode_event(notification) is None
-    assert "filePath is not a string" in caplog.text
 
 
 def test_streams_that_end_with_the_server_are_not_told_to_emacs() -> None:

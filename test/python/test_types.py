@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-import pytest
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sexpdata import Symbol
+
+from client_schema import fault
+from gemini_companion_epc.sexp import context_from
 from gemini_companion_epc.types import (
     Accepted,
     Cursor,
@@ -10,7 +17,6 @@ from gemini_companion_epc.types import (
     clean,
     cut_utf16,
     encode,
-    fault,
 )
 
 
@@ -104,50 +110,35 @@ def test_outcomes_carry_path_and_text_as_received() -> None:
     assert Rejected("/a").notification()["params"] == {"filePath": "/a"}
 
 
-@pytest.mark.parametrize(
-    "notification",
-    [
-        IdeContext.of([File("/a", 1, True, Cursor(1, 1), "x")]).notification(),
-        IdeContext.of([]).notification(),
-        Accepted("/a", "").notification(),
-        Rejected("/a").notification(),
-    ],
+texts = st.text(st.sampled_from("a\u00e9\ud800\udfff\U0001f600")) | st.text()
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    texts,
+    st.sampled_from([[], Symbol("t")]),
 )
-def test_what_the_client_takes_passes(notification: dict[str, object]) -> None:
+optional = ["active", "line", "character", "selected-text"]
+files = st.fixed_dictionaries(
+    {"path": texts, "timestamp": st.integers() | st.floats()},
+    optional=dict.fromkeys(optional, values),
+)
+
+
+@given(st.lists(files, max_size=12), st.sampled_from([None, True, False]))
+def test_any_context_suits_the_client(
+    told: list[dict[str, Any]], is_trusted: bool | None
+) -> None:
+    plists = [
+        [part for key, value in one.items() for part in (Symbol(f":{key}"), value)]
+        for one in told
+    ]
+    notification = context_from(plists).notification(is_trusted)
     assert fault(notification) is None
 
 
-def _state(**state: object) -> dict[str, object]:
-    return {"method": "ide/contextUpdate", "params": {"workspaceState": state}}
-
-
-def _context(**file: object) -> dict[str, object]:
-    return _state(openFiles=[{"path": "/a", "timestamp": 1, **file}])
-
-
-@pytest.mark.parametrize(
-    ("notification", "expected"),
-    [
-        ({}, "params is not an object"),
-        ({"method": "ide/other", "params": {}}, "unknown method"),
-        ({"method": "ide/contextUpdate", "params": {}}, "workspaceState"),
-        (_state(), "openFiles"),
-        (_state(openFiles=[], isTrusted=None), "isTrusted"),
-        ({"method": "ide/diffRejected", "params": {}}, "filePath"),
-        ({"method": "ide/diffRejected", "params": {"filePath": None}}, "filePath"),
-        ({"method": "ide/diffAccepted", "params": {"filePath": "/a"}}, "content"),
-        (_context(path=None), "path"),
-        (_context(path="\ud800"), "lone surrogate"),
-        (_context(timestamp="1"), "timestamp"),
-        (_context(timestamp=True), "timestamp"),
-        (_context(timestamp=float("nan")), "finite"),
-        (_context(isActive=None), "isActive"),
-        (_context(selectedText=None), "selectedText"),
-        (_context(cursor=None), "cursor"),
-        (_context(cursor={"line": 1}), "character"),
-    ],
-)
-def test_what_the_client_would_refuse_is_named(
-    notification: dict[str, object], expected: str
-) -> None:
-    assert expected in (fault(notification) or "")
+@given(texts.map(clean), texts.map(clean))
+def test_any_outcome_suits_the_client(path: str, content: str) -> None:
+    assert fault(Accepted(path, content).notification()) is None
+    assert fault(Rejected(path).notification()) is None

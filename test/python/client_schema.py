@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The schema of the notifications that Gemini CLI accepts."""
+
+import math
+import re
+from typing import Any
+
+
+def fault(notification: dict[str, Any]) -> str | None:
+    """Return what the client would refuse in NOTIFICATION, or None."""
+    params = notification.get("params")
+    if not isinstance(params, dict):
+        return "params is not an object"
+    method = notification.get("method")
+    if method == "ide/contextUpdate":
+        return _context_fault(params)
+    if method == "ide/diffAccepted":
+        return _text_fault(params, "filePath") or _text_fault(params, "content")
+    if method == "ide/diffRejected":
+        return _text_fault(params, "filePath")
+    return f"unknown method {method}"
+
+
+def _context_fault(params: dict[str, object]) -> str | None:
+    state = params.get("workspaceState")
+    if not isinstance(state, dict):
+        return "workspaceState is not an object"
+    files = state.get("openFiles")
+    if not isinstance(files, list):
+        return "openFiles is not a list"
+    if not isinstance(state.get("isTrusted", False), bool):
+        return "isTrusted is not a boolean"
+    for file in files:
+        if found := _file_fault(file):
+            return found
+    return None
+
+
+def _file_fault(file: object) -> str | None:
+    if not isinstance(file, dict):
+        return "a file is not an object"
+    if found := _text_fault(file, "path") or _number_fault(file, "timestamp"):
+        return found
+    if "selectedText" in file and (found := _text_fault(file, "selectedText")):
+        return found
+    if "isActive" in file and not isinstance(file["isActive"], bool):
+        return "isActive is not a boolean"
+    if "cursor" not in file:
+        return None
+    cursor = file["cursor"]
+    if not isinstance(cursor, dict):
+        return "cursor is not an object"
+    return _number_fault(cursor, "line") or _number_fault(cursor, "character")
+
+
+def _text_fault(values: dict[str, object], key: str) -> str | None:
+    value = values.get(key)
+    if not isinstance(value, str):
+        return f"{key} is not a string"
+    if re.search("[\ud800-\udfff]", value):
+        return f"{key} holds a lone surrogate"
+    return None
+
+
+def _number_fault(values: dict[str, object], key: str) -> str | None:
+    value = values.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"{key} is not a number"
+    if not math.isfinite(value):
+        return f"{key} is not finite"
+    return None
