@@ -34,7 +34,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-name)
-(require 'gemini-companion-reconcile)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -266,7 +266,7 @@ end, else when the person is between two commands."
         (gemini-companion-diff--settle diff state later))))
   (when gemini-companion-diff--timer
     (cancel-timer gemini-companion-diff--timer))
-  (gemini-companion-reconcile-stop)
+  (gemini-companion-revert-stop)
   (setq gemini-companion-diff--timer nil
         gemini-companion-diff--ended nil
         gemini-companion-diff--last-proposal nil))
@@ -569,7 +569,7 @@ has not reconnected in time, `lost' if the server leaves it."
         (if (eq reason 'closed)
             (progn
               (gemini-companion-diff--keep diff)
-              (gemini-companion-reconcile-expect
+              (gemini-companion-revert-expect
                (gemini-companion-diff-file-path diff))
               (gemini-companion-diff--settle diff 'dismissed 'later))
           (gemini-companion-diff-dismiss diff)
@@ -684,7 +684,7 @@ the review of the current buffer, else the one that is shown."
     (when (gemini-companion-diff--emptied-p diff)
       (user-error "An empty text cannot be accepted: Gemini CLI would write \
 its own; reject it, or leave at least one character"))
-    (gemini-companion-reconcile-expect (gemini-companion-diff-file-path diff))
+    (gemini-companion-revert-expect (gemini-companion-diff-file-path diff))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))
 

@@ -29,7 +29,7 @@
 ;;; Code:
 
 (require 'gemini-companion-diff)
-(require 'gemini-companion-reconcile)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-text)
 (require 'seq)
 
@@ -48,7 +48,7 @@
 
 (defun gemini-companion-stale--stamp (diff)
   "Return the stamp of the file of DIFF, or nil if there is none."
-  (gemini-companion-reconcile-stamp (gemini-companion-diff-file-path diff)))
+  (gemini-companion-revert-stamp (gemini-companion-diff-file-path diff)))
 
 (defun gemini-companion-stale--as-proposed-p (diff size)
   "Return non-nil if the file of DIFF, of SIZE bytes, is as was proposed.
@@ -116,7 +116,7 @@ Gemini CLI keeps the line ends that a file had."
 (defun gemini-companion-stale--dismiss (diff)
   "Dismiss DIFF, whose file is as was proposed, and say so."
   (gemini-companion-diff-dismiss diff)
-  (gemini-companion-reconcile (gemini-companion-diff-file-path diff))
+  (gemini-companion-revert (gemini-companion-diff-file-path diff))
   (unless (active-minibuffer-window)
     (message "%s is now as Gemini CLI proposed it; if that still asks, answer \
 in its terminal"

@@ -1,4 +1,4 @@
-;;; gemini-companion-reconcile-test.el --- Tests of buffers of written files  -*- lexical-binding: t; -*-
+;;; gemini-companion-revert-test.el --- Tests of buffers of written files  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -8,11 +8,11 @@
 
 ;;; Code:
 
-(require 'gemini-companion-reconcile)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-test-helper)
 (require 'seq)
 
-(defun gemini-companion-reconcile-test-write (file text &optional append)
+(defun gemini-companion-revert-test-write (file text &optional append)
   "Write TEXT to FILE as another program would, at another time.
 APPEND non-nil means after what it holds."
   (call-process-region text nil "sh" nil nil nil "-c"
@@ -20,15 +20,15 @@ APPEND non-nil means after what it holds."
   (unless append
     (set-file-times file (time-add nil 5))))
 
-(ert-deftest gemini-companion-reconcile-reverts-a-clean-buffer-in-place ()
+(ert-deftest gemini-companion-revert-reverts-a-clean-buffer-in-place ()
   (gemini-companion-test-with-folder '(("a" "one\ntwo\nthree\n"))
     (let ((file (expand-file-name "a" folder)))
       (with-current-buffer (find-file-noselect file)
         (goto-char (point-min))
         (search-forward "thr")
         (let ((marker (copy-marker (point))))
-          (gemini-companion-reconcile-expect file)
-          (gemini-companion-reconcile-test-write file "zero\none\ntwo\nthree\n")
+          (gemini-companion-revert-expect file)
+          (gemini-companion-revert-test-write file "zero\none\ntwo\nthree\n")
           (gemini-companion-test-eventually
             (equal "zero\none\ntwo\nthree\n" (buffer-string)))
           (should (looking-at-p "ee"))
@@ -36,22 +36,22 @@ APPEND non-nil means after what it holds."
           (should-not (buffer-modified-p))
           (should (verify-visited-file-modtime (current-buffer)))
           (gemini-companion-test-eventually
-            (gemini-companion-reconcile-idle-p))
+            (gemini-companion-revert-idle-p))
           (should-not (assq 'pre-command-hook
                             (gemini-companion-test-hooks))))))))
 
-(ert-deftest gemini-companion-reconcile-knows-a-buffer-that-is-equal ()
+(ert-deftest gemini-companion-revert-knows-a-buffer-that-is-equal ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a" folder)))
       (with-current-buffer (find-file-noselect file)
         (goto-char (point-max))
         (insert "two\n")
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file "one\ntwo\n")
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file "one\ntwo\n")
         (gemini-companion-test-eventually (not (buffer-modified-p)))
         (should (verify-visited-file-modtime (current-buffer)))))))
 
-(ert-deftest gemini-companion-reconcile-reads-nothing-but-files ()
+(ert-deftest gemini-companion-revert-reads-nothing-but-files ()
   (gemini-companion-test-with-folder '(("a" "one\n") ("loop" ""))
     (dolist (name '("a" "loop"))
       (let ((file (expand-file-name name folder)))
@@ -61,43 +61,43 @@ APPEND non-nil means after what it holds."
               (make-symbolic-link file file)
             (call-process "mkfifo" nil nil nil file))
           (let ((text (buffer-string)))
-            (gemini-companion-reconcile-expect file)
-            (gemini-companion-reconcile file)
+            (gemini-companion-revert-expect file)
+            (gemini-companion-revert file)
             (should (equal text (buffer-string)))
             (should-error (gemini-companion-merge) :type 'user-error)
-            (gemini-companion-reconcile-stop)))))))
+            (gemini-companion-revert-stop)))))))
 
-(defun gemini-companion-reconcile-test-bytes (file &optional bytes)
+(defun gemini-companion-revert-test-bytes (file &optional bytes)
   "Return the bytes of FILE; have another program write BYTES before."
   (when bytes
     (let ((coding-system-for-write 'no-conversion))
-      (gemini-companion-reconcile-test-write file bytes)))
+      (gemini-companion-revert-test-write file bytes)))
   (with-temp-buffer
     (set-buffer-multibyte nil)
     (insert-file-contents-literally file)
     (buffer-string)))
 
-(defun gemini-companion-reconcile-test-rewrite (before written change finish)
+(defun gemini-companion-revert-test-rewrite (before written change finish)
   "Visit a file of the bytes BEFORE, and have WRITTEN written to it.
 Call CHANGE in its buffer before, and FINISH after that, and return
 the text that there is then, and the bytes that are saved of that."
   (gemini-companion-test-with-folder '()
     (let ((file (expand-file-name "a" folder))
           (inhibit-message t))
-      (gemini-companion-reconcile-test-bytes file before)
+      (gemini-companion-revert-test-bytes file before)
       (with-current-buffer (find-file-noselect file)
         (funcall change)
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-bytes file written)
-        (gemini-companion-reconcile file)
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-bytes file written)
+        (gemini-companion-revert file)
         (funcall finish)
         (should (verify-visited-file-modtime))
         (let ((text (buffer-string)))
           (set-buffer-modified-p t)
           (save-buffer)
-          (list text (gemini-companion-reconcile-test-bytes file)))))))
+          (list text (gemini-companion-revert-test-bytes file)))))))
 
-(ert-deftest gemini-companion-reconcile-takes-the-coding-of-the-new-text ()
+(ert-deftest gemini-companion-revert-takes-the-coding-of-the-new-text ()
   (pcase-dolist
       (`(,before ,written . ,expected)
        '(("caf\351\n" "th\303\251\n" "thé\né\n" "th\303\251\n\303\251\n")
@@ -114,119 +114,119 @@ the text that there is then, and the bytes that are saved of that."
          ("a\r\nb\n" "a\r\nb\r\n" "a\nb\né\n" "a\r\nb\r\n\303\251\r\n")))
     (ert-info ((format "%S" (list before written)))
       (should (equal expected
-                     (gemini-companion-reconcile-test-rewrite
+                     (gemini-companion-revert-test-rewrite
                       before written #'ignore
                       (lambda ()
                         (should-not (buffer-modified-p))
                         (goto-char (point-max))
                         (insert "é\n"))))))))
 
-(ert-deftest gemini-companion-reconcile-reads-utf-8-whatever-is-preferred ()
+(ert-deftest gemini-companion-revert-reads-utf-8-whatever-is-preferred ()
   (with-coding-priority '(latin-1)
     (should (equal '("thé\n" "th\303\251\n")
-                   (gemini-companion-reconcile-test-rewrite
+                   (gemini-companion-revert-test-rewrite
                     "caf\351\n" "th\303\251\n" #'ignore #'ignore)))
     (gemini-companion-test-with-folder '()
       (let ((file (expand-file-name "a" folder)))
-        (gemini-companion-reconcile-test-bytes
+        (gemini-companion-revert-test-bytes
          file ";; -*- coding: latin-1 -*-\n\351\n")
         (with-current-buffer (find-file-noselect file)
-          (gemini-companion-reconcile-expect file)
-          (gemini-companion-reconcile-test-bytes
+          (gemini-companion-revert-expect file)
+          (gemini-companion-revert-test-bytes
            file ";; -*- coding: latin-1 -*-\n\303\251\n")
-          (gemini-companion-reconcile file)
+          (gemini-companion-revert file)
           (should (equal ";; -*- coding: latin-1 -*-\né\n" (buffer-string)))
           (should (eq 'utf-8 (coding-system-type
                               buffer-file-coding-system))))))))
 
-(ert-deftest gemini-companion-reconcile-leaves-bytes-as-they-are ()
+(ert-deftest gemini-companion-revert-leaves-bytes-as-they-are ()
   (gemini-companion-test-with-folder '()
     (let ((file (expand-file-name "a" folder)))
-      (gemini-companion-reconcile-test-bytes file "\351\n")
+      (gemini-companion-revert-test-bytes file "\351\n")
       (with-current-buffer (find-file-noselect file nil t)
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-bytes file "\303\251\r\n")
-        (gemini-companion-reconcile file)
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-bytes file "\303\251\r\n")
+        (gemini-companion-revert file)
         (should (equal "\303\251\r\n" (buffer-string)))
         (should-not enable-multibyte-characters)
         (should (eq 'no-conversion
                     (coding-system-base buffer-file-coding-system)))))))
 
-(ert-deftest gemini-companion-reconcile-leaves-a-buffer-read-only ()
+(ert-deftest gemini-companion-revert-leaves-a-buffer-read-only ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a" folder)))
       (with-current-buffer (find-file-noselect file)
         (read-only-mode)
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file "two\n")
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file "two\n")
         (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
         (should buffer-read-only)))))
 
-(ert-deftest gemini-companion-reconcile-leaves-unsaved-text-alone ()
+(ert-deftest gemini-companion-revert-leaves-unsaved-text-alone ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a" folder)))
       (with-current-buffer (find-file-noselect file)
         (insert "mine\n")
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file "theirs\n")
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file "theirs\n")
         (gemini-companion-test-eventually
-          (gemini-companion-reconcile-idle-p))
+          (gemini-companion-revert-idle-p))
         (should (equal "mine\none\n" (buffer-string)))
         (should (buffer-modified-p))))))
 
-(ert-deftest gemini-companion-reconcile-comes-before-the-next-command ()
+(ert-deftest gemini-companion-revert-comes-before-the-next-command ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a" folder)))
       (with-current-buffer (find-file-noselect file)
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file "two\n")
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file "two\n")
         (run-hooks 'pre-command-hook)
         (should (equal "two\n" (buffer-string)))
         (should (verify-visited-file-modtime (current-buffer)))))))
 
-(ert-deftest gemini-companion-reconcile-waits-for-the-rest-of-a-large-file ()
+(ert-deftest gemini-companion-revert-waits-for-the-rest-of-a-large-file ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a" folder))
           (half (make-string 100000 ?x)))
       (with-current-buffer (find-file-noselect file)
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file half)
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file half)
         (run-hooks 'pre-command-hook)
         (should (equal "one\n" (buffer-string)))
-        (gemini-companion-reconcile-test-write file half t)
+        (gemini-companion-revert-test-write file half t)
         (gemini-companion-test-eventually
           (equal (concat half half) (buffer-string)))))))
 
-(ert-deftest gemini-companion-reconcile-finds-a-buffer-by-another-name ()
+(ert-deftest gemini-companion-revert-finds-a-buffer-by-another-name ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (make-symbolic-link "a" "link")
     (make-symbolic-link "." "here")
     (dolist (name '("link" "here/a"))
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
-        (gemini-companion-reconcile-expect (expand-file-name name))
-        (gemini-companion-reconcile-test-write (expand-file-name "a") name)
+        (gemini-companion-revert-expect (expand-file-name name))
+        (gemini-companion-revert-test-write (expand-file-name "a") name)
         (gemini-companion-test-eventually (equal name (buffer-string)))))))
 
-(ert-deftest gemini-companion-reconcile-stops-what-could-not-begin ()
+(ert-deftest gemini-companion-revert-stops-what-could-not-begin ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((file (expand-file-name "a")))
       (with-current-buffer (find-file-noselect file)
         (delete-file file)
         (make-directory file)
-        (ignore-errors (gemini-companion-reconcile-expect file))
-        (gemini-companion-reconcile-stop)
-        (should (gemini-companion-reconcile-idle-p))))))
+        (ignore-errors (gemini-companion-revert-expect file))
+        (gemini-companion-revert-stop)
+        (should (gemini-companion-revert-idle-p))))))
 
-(ert-deftest gemini-companion-reconcile-stop-ends-the-watch ()
+(ert-deftest gemini-companion-revert-stop-ends-the-watch ()
   (gemini-companion-test-with-folder '(("a" "one\n"))
     (let ((timers (length timer-list)))
-      (gemini-companion-reconcile-expect (expand-file-name "a" folder))
-      (gemini-companion-reconcile-expect (expand-file-name "b" folder))
-      (gemini-companion-reconcile-stop)
-      (should (gemini-companion-reconcile-idle-p))
+      (gemini-companion-revert-expect (expand-file-name "a" folder))
+      (gemini-companion-revert-expect (expand-file-name "b" folder))
+      (gemini-companion-revert-stop)
+      (should (gemini-companion-revert-idle-p))
       (should (equal timers (length timer-list))))))
 
-(defun gemini-companion-reconcile-test-highlighted (old new)
+(defun gemini-companion-revert-test-highlighted (old new)
   "Return the texts that are highlighted once NEW is written in place of OLD."
   (gemini-companion-test-with-folder `(("a" ,old))
     (let ((file (expand-file-name "a" folder))
@@ -235,8 +235,8 @@ the text that there is then, and the bytes that are saved of that."
       (with-current-buffer (find-file-noselect file)
         (unwind-protect
             (progn
-              (gemini-companion-reconcile-expect file)
-              (gemini-companion-reconcile-test-write file new)
+              (gemini-companion-revert-expect file)
+              (gemini-companion-revert-test-write file new)
               (gemini-companion-test-eventually (equal new (buffer-string)))
               (should-not (text-property-not-all
                            (point-min) (point-max) 'gemini-companion-line nil))
@@ -247,36 +247,36 @@ the text that there is then, and the bytes that are saved of that."
                       (sort (overlays-in (point-min) (point-max))
                             (lambda (a b)
                               (< (overlay-start a) (overlay-start b))))))
-          (gemini-companion-reconcile-stop)
+          (gemini-companion-revert-stop)
           (should-not (overlays-in (point-min) (point-max)))
           (should-not (gemini-companion-test-timers)))))))
 
-(ert-deftest gemini-companion-reconcile-highlights-what-changed ()
+(ert-deftest gemini-companion-revert-highlights-what-changed ()
   (pcase-dolist (`(,new . ,expected)
                  '(("1\nzwei\n3\n4\n5\n" "zwei\n")
                    ("0\n1\n2\n3\n4\nfive\n" "0\n" "five\n")
                    ("1\n4\n5\n" "4\n")
                    ("1\n2\n3\n4\n5\n6" "6")))
     (should (equal expected
-                   (seq-uniq (gemini-companion-reconcile-test-highlighted
+                   (seq-uniq (gemini-companion-revert-test-highlighted
                               "1\n2\n3\n4\n5\n" new))))))
 
-(ert-deftest gemini-companion-reconcile-shows-the-buffer-and-selects-it-not ()
+(ert-deftest gemini-companion-revert-shows-the-buffer-and-selects-it-not ()
   (gemini-companion-test-with-folder '(("a" "1\n2\n3\n"))
     (let* ((file (expand-file-name "a" folder))
            (buffer (find-file-noselect file))
            (gemini-companion-after-write 'show))
       (delete-other-windows)
       (switch-to-buffer "*scratch*")
-      (gemini-companion-reconcile-expect file)
-      (gemini-companion-reconcile-test-write file "1\n2\ndrei\n")
+      (gemini-companion-revert-expect file)
+      (gemini-companion-revert-test-write file "1\n2\ndrei\n")
       (gemini-companion-test-eventually (get-buffer-window buffer))
       (should (equal "*scratch*" (buffer-name (window-buffer))))
       (should (equal 5 (window-point (get-buffer-window buffer))))
-      (gemini-companion-reconcile-stop)
+      (gemini-companion-revert-stop)
       (delete-other-windows))))
 
-(defun gemini-companion-reconcile-test-merge (old mine theirs)
+(defun gemini-companion-revert-test-merge (old mine theirs)
   "Return the merge of MINE and THEIRS, which both were OLD.
 The value is a list of the text, and whether it is to be saved."
   (gemini-companion-test-with-folder `(("a" ,old))
@@ -286,10 +286,10 @@ The value is a list of the text, and whether it is to be saved."
         (should-error (gemini-companion-merge) :type 'user-error)
         (erase-buffer)
         (insert mine)
-        (gemini-companion-reconcile-expect file)
-        (gemini-companion-reconcile-test-write file theirs)
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file theirs)
         (gemini-companion-test-eventually
-          (gemini-companion-reconcile-idle-p))
+          (gemini-companion-revert-idle-p))
         (should (equal mine (buffer-string)))
         (gemini-companion-merge)
         (should (verify-visited-file-modtime))
@@ -297,17 +297,17 @@ The value is a list of the text, and whether it is to be saved."
         (list (buffer-substring-no-properties (point-min) (point-max))
               (buffer-modified-p))))))
 
-(ert-deftest gemini-companion-reconcile-merges-unsaved-text-on-request ()
+(ert-deftest gemini-companion-revert-merges-unsaved-text-on-request ()
   (should (equal '("mine\n2\n3\n4\ntheirs\n" t)
-                 (gemini-companion-reconcile-test-merge
+                 (gemini-companion-revert-test-merge
                   "1\n2\n3\n4\n5\n" "mine\n2\n3\n4\n5\n"
                   "1\n2\n3\n4\ntheirs\n")))
   (should (equal '("<<<<<<< unsaved\nmine\n||||||| before\n1\n=======\ntheirs\n\
 >>>>>>> Gemini CLI\n" t)
-                 (gemini-companion-reconcile-test-merge
+                 (gemini-companion-revert-test-merge
                   "1\n" "mine\n" "theirs\n"))))
 
-(ert-deftest gemini-companion-reconcile-merges-what-is-in-another-coding ()
+(ert-deftest gemini-companion-revert-merges-what-is-in-another-coding ()
   (pcase-dolist
       (`(,before ,written . ,expected)
        '(("\351\n1\n2\n3\n" "\303\251\n1\n2\n\303\240\n"
@@ -319,20 +319,20 @@ The value is a list of the text, and whether it is to be saved."
           "mein \303\274\r\n1\r\n2\r\ndrei\r\n")))
     (ert-info ((format "%S" (list before written)))
       (should (equal expected
-                     (gemini-companion-reconcile-test-rewrite
+                     (gemini-companion-revert-test-rewrite
                       before written
                       (lambda ()
                         (goto-char (point-min))
                         (insert "mein ü\n"))
                       #'gemini-companion-merge))))))
 
-(ert-deftest gemini-companion-reconcile-knows-equal-text-in-another-coding ()
+(ert-deftest gemini-companion-revert-knows-equal-text-in-another-coding ()
   (should (equal '("é\nü\n" "\303\251\n\303\274\n")
-                 (gemini-companion-reconcile-test-rewrite
+                 (gemini-companion-revert-test-rewrite
                   "\351\n" "\303\251\n\303\274\n"
                   (lambda ()
                     (goto-char (point-max))
                     (insert "ü\n"))
                   (lambda () (should-not (buffer-modified-p)))))))
 
-;;; gemini-companion-reconcile-test.el ends here
+;;; gemini-companion-revert-test.el ends here

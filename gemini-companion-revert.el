@@ -1,0 +1,498 @@
+;;; gemini-companion-revert.el --- Buffers of files that Gemini CLI writes  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Gemini CLI writes a file some time after its review ended.  Watch for that
+;; for a few seconds, and bring the buffer that visits the file up to date.
+;; Where that has unsaved text, keep the text that the file had before, so that
+;; a command can merge the two.  Nothing here saves a file or asks.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-name)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function smerge-start-session "smerge-mode")
+
+;;;; Customization
+
+(defcustom gemini-companion-after-write nil
+  "What happens in the buffer of a file that Gemini CLI has written.
+Nil means that it is brought up to date and no more; `pulse' that
+the lines that changed are highlighted for a moment; `show' that
+the buffer is displayed too, and not selected."
+  :type '(choice (const :tag "Nothing more" nil)
+                 (const :tag "Highlight what changed" pulse)
+                 (const :tag "Display the buffer" show))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+(defface gemini-companion-changed
+  '((t :inherit highlight :extend t))
+  "Face of lines that Gemini CLI has just written."
+  :group 'gemini-companion)
+
+;;;; State
+
+(defconst gemini-companion-revert--delays
+  '(0.02 0.03 0.05 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
+  "Seconds between the looks at a file, ten in all.")
+
+(defconst gemini-companion-revert--small 65536
+  "Size in bytes up to which a file is written in one go.")
+
+(cl-defstruct (gemini-companion-revert--watch
+               (:constructor gemini-companion-revert--watch-make)
+               (:copier nil))
+  "A file that will be written, and what is known of it.
+BEFORE is its stamp before it is written, LAST the one at the last
+look, DONE the one when its buffer was brought up to date."
+  file before last done delays timer)
+
+(defconst gemini-companion-revert--marked (* 1024 1024)
+  "Size in characters above which changed lines are not looked for.")
+
+(defconst gemini-companion-revert--pulse 1.5
+  "For how many seconds changed lines are highlighted.")
+
+(defvar gemini-companion-revert--watches nil
+  "The watches of all files that are expected to be written.")
+
+(defvar gemini-companion-revert--pulses nil
+  "Alist of a timer and the overlays that it deletes.")
+
+(defconst gemini-companion-revert--largest (* 1024 1024)
+  "Size in bytes of a file above which its previous text is not kept.")
+
+(defvar-local gemini-companion-revert--ancestor nil
+  "The text of this buffer's file before Gemini CLI wrote it, or nil.")
+
+;;;; Watching
+
+(defun gemini-companion-revert-idle-p ()
+  "Return non-nil if no file is expected to be written."
+  (null gemini-companion-revert--watches))
+
+(defun gemini-companion-revert-expect (file)
+  "Bring the buffer of FILE up to date when FILE is written soon."
+  (gemini-companion-revert--cancel
+   (gemini-companion-revert--find file))
+  (let* ((stamp (gemini-companion-revert-stamp file))
+         (watch (gemini-companion-revert--watch-make
+                 :file file :before stamp :last stamp
+                 :delays gemini-companion-revert--delays)))
+    (push watch gemini-companion-revert--watches)
+    (dolist (buffer (gemini-companion-revert--buffers file))
+      (with-current-buffer buffer
+        (setq gemini-companion-revert--ancestor
+              (gemini-companion-revert--file-text))
+        (add-hook 'pre-command-hook
+                  #'gemini-companion-revert--before-command nil t)))
+    (gemini-companion-revert--later watch)))
+
+(defun gemini-companion-revert (file)
+  "Bring the buffers of FILE, which was written, up to date."
+  (mapc #'gemini-companion-revert--buffer
+        (gemini-companion-revert--buffers file)))
+
+(defun gemini-companion-revert-stop ()
+  "Stop watching all files."
+  (mapc #'gemini-companion-revert--cancel
+        gemini-companion-revert--watches)
+  (mapc #'gemini-companion-revert--end-pulse
+        (mapcar #'car gemini-companion-revert--pulses)))
+
+(defun gemini-companion-revert--find (file)
+  "Return the watch of FILE, or nil."
+  (seq-find (lambda (watch)
+              (equal (gemini-companion-revert--watch-file watch) file))
+            gemini-companion-revert--watches))
+
+(defun gemini-companion-revert--cancel (watch)
+  "End WATCH, unless it is nil."
+  (when watch
+    (setq gemini-companion-revert--watches
+          (remq watch gemini-companion-revert--watches))
+    (when-let* ((timer (gemini-companion-revert--watch-timer watch)))
+      (cancel-timer timer))
+    (dolist (buffer (gemini-companion-revert--buffers
+                     (gemini-companion-revert--watch-file watch)))
+      (with-current-buffer buffer
+        (when (verify-visited-file-modtime buffer)
+          (setq gemini-companion-revert--ancestor nil))
+        (remove-hook 'pre-command-hook
+                     #'gemini-companion-revert--before-command t)))))
+
+(defun gemini-companion-revert--later (watch)
+  "Look at the file of WATCH again, or end it if that was often enough."
+  (if-let* ((delay (pop (gemini-companion-revert--watch-delays watch))))
+      (setf (gemini-companion-revert--watch-timer watch)
+            (run-at-time delay nil #'gemini-companion-revert--look watch))
+    (gemini-companion-revert--cancel watch)))
+
+(defun gemini-companion-revert--look (watch)
+  "Reconcile the buffer of the file of WATCH if it was written by now.
+End WATCH if the file has not changed since that was done, or is gone."
+  (let ((done (gemini-companion-revert--watch-done watch)))
+    (gemini-companion-revert--check watch)
+    (if (and done
+             (member (gemini-companion-revert--watch-last watch)
+                     (list done nil)))
+        (gemini-companion-revert--cancel watch)
+      (gemini-companion-revert--later watch))))
+
+(defun gemini-companion-revert--check (watch)
+  "Reconcile the buffer of the file of WATCH if it was written and is whole.
+A small file is, unless it is empty, which it is for a moment; a
+large one if it is as it was at the last look."
+  (let* ((stamp (gemini-companion-revert-stamp
+                 (gemini-companion-revert--watch-file watch)))
+         (last (gemini-companion-revert--watch-last watch)))
+    (setf (gemini-companion-revert--watch-last watch) stamp)
+    (when (and stamp
+               (not (equal stamp
+                           (gemini-companion-revert--watch-before watch)))
+               (not (equal stamp
+                           (gemini-companion-revert--watch-done watch)))
+               (or (< 0 (nth 1 stamp) gemini-companion-revert--small)
+                   (equal stamp last)))
+      (setf (gemini-companion-revert--watch-done watch) stamp)
+      (mapc #'gemini-companion-revert--buffer
+            (gemini-companion-revert--buffers
+             (gemini-companion-revert--watch-file watch))))))
+
+(defun gemini-companion-revert--before-command ()
+  "Reconcile the current buffer before a command may edit it.
+Otherwise Emacs would ask whether to edit a file that has changed."
+  (when-let* ((watch (seq-find
+                      (lambda (watch)
+                        (memq (current-buffer)
+                              (gemini-companion-revert--buffers
+                               (gemini-companion-revert--watch-file
+                                watch))))
+                      gemini-companion-revert--watches)))
+    (gemini-companion-revert--check watch)))
+
+(defun gemini-companion-revert-stamp (file)
+  "Return the time, size and inode of FILE, or nil if it is not there.
+Those of what it links to, if it is a link."
+  (when-let* ((attributes (gemini-companion-text-attributes file)))
+    (list (file-attribute-modification-time attributes)
+          (file-attribute-size attributes)
+          (file-attribute-inode-number attributes))))
+
+(defun gemini-companion-revert--buffers (file)
+  "Return the buffers that visit FILE."
+  (when-let* ((buffers (gemini-companion-revert--namesakes file))
+              (true-name (gemini-companion-text-true-name file)))
+    (let ((name (abbreviate-file-name true-name)))
+      (seq-filter (lambda (buffer)
+                    (equal name (buffer-local-value 'buffer-file-truename
+                                                    buffer)))
+                  buffers))))
+
+(defun gemini-companion-revert--namesakes (file)
+  "Return the buffers that may visit FILE, by its name in its folder.
+To find its true name takes longer than all else before an outcome
+is told."
+  (pcase-let ((`(,name . ,any)
+               (let ((file-name-handler-alist nil))
+                 (cons (file-name-nondirectory file) (file-symlink-p file)))))
+    (seq-filter (lambda (buffer)
+                  (when-let* ((other (buffer-local-value 'buffer-file-truename
+                                                         buffer)))
+                    (or any
+                        ;; Some file systems ignore case.
+                        (eq t (compare-strings
+                               name nil nil
+                               (file-name-nondirectory other) nil nil
+                               t)))))
+                (buffer-list))))
+
+;;;; Bringing up to date
+
+(defun gemini-companion-revert--buffer (buffer)
+  "Bring BUFFER up to date if another program has written its file."
+  (with-current-buffer buffer
+    (unless (or (verify-visited-file-modtime buffer)
+                (gemini-companion-text-problem buffer-file-name))
+      (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
+        (cond ((string= text (gemini-companion-revert--text))
+               (set-visited-file-modtime)
+               (set-buffer-modified-p nil)
+               (gemini-companion-revert--save-as coding)
+               (gemini-companion-revert--show nil))
+              ((not (buffer-modified-p))
+               (gemini-companion-revert--show
+                (gemini-companion-revert--changes
+                 (lambda ()
+                   (gemini-companion-revert--revert text coding)))))
+              (t
+               (message (substitute-command-keys
+                         "Gemini CLI wrote %s, which has unsaved changes here; \
+\\[gemini-companion-merge] merges them")
+                        (gemini-companion-name buffer-file-name))))))))
+
+(defun gemini-companion-revert--revert (text coding)
+  "Revert the current buffer in place to TEXT, which is in CODING.
+Point, markers and undo stay."
+  (let* ((inhibit-message t)
+         (read-only buffer-read-only)
+         (in-place (and enable-multibyte-characters
+                        (eq revert-buffer-function #'revert-buffer--default)))
+         (revert-buffer-insert-file-contents-function
+          (if in-place
+              (lambda (&rest _)
+                (gemini-companion-revert--take text)
+                (set-buffer-modified-p nil)
+                (set-visited-file-modtime))
+            revert-buffer-insert-file-contents-function)))
+    (revert-buffer t t t)
+    ;; Before Emacs 29 a revert forgets it.
+    (setq buffer-read-only read-only)
+    (when in-place
+      (gemini-companion-revert--save-as coding))))
+
+(defun gemini-companion-revert--read ()
+  "Return (TEXT . CODING) of the current buffer's file as it is now.
+Gemini CLI writes UTF-8, whatever the file was in before or says
+that it is in, and CRLF everywhere if it was anywhere.  Where only
+characters of ASCII were written, the buffer's own coding stays."
+  (let ((file buffer-file-name)
+        (former (or buffer-file-coding-system 'undecided))
+        (multibyte enable-multibyte-characters))
+    (with-temp-buffer
+      (set-buffer-multibyte multibyte)
+      (let ((coding-system-for-read (if multibyte 'utf-8 former)))
+        (insert-file-contents file))
+      (goto-char (point-min))
+      (let* ((eol (coding-system-eol-type last-coding-system-used))
+             (coding
+              (cond ((not multibyte) former)
+                    ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
+                     (erase-buffer)
+                     (insert-file-contents file)
+                     last-coding-system-used)
+                    ((eq (char-after) ?\uFEFF)
+                     (delete-char 1)
+                     'utf-8-with-signature)
+                    ((and (coding-system-get former :ascii-compatible-p)
+                          (not (re-search-forward "[[:nonascii:]]" nil t)))
+                     former)
+                    (t 'utf-8))))
+        (cons (buffer-string)
+              (if (integerp eol)
+                  (coding-system-change-eol-conversion coding eol)
+                (coding-system-change-text-conversion former coding)))))))
+
+(defun gemini-companion-revert--save-as (coding)
+  "Save the current buffer in CODING from now on, as its file is in that."
+  (setq buffer-file-coding-system coding)
+  (when buffer-file-coding-system-explicit
+    (setq buffer-file-coding-system-explicit (list coding)))
+  (force-mode-line-update))
+
+(defun gemini-companion-revert--text ()
+  "Return the whole text of the current buffer, without properties."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun gemini-companion-revert--take (text)
+  "Make TEXT the text of the current buffer, in place."
+  (let ((source (generate-new-buffer " *gemini merge*")))
+    (unwind-protect
+        (save-restriction
+          (widen)
+          (with-current-buffer source (insert text))
+          ;; Otherwise Emacs asks whether to edit a file that has changed.
+          (let ((buffer-file-name nil))
+            (replace-buffer-contents source 0.2)))
+      (kill-buffer source))))
+
+;;;; Showing what changed
+
+(defun gemini-companion-revert--show (lines)
+  "Show the current buffer and LINES, a list of (BEG . END).
+That is as `gemini-companion-after-write' says."
+  (let ((buffer (current-buffer)))
+    (when (and (eq gemini-companion-after-write 'show)
+               (not (get-buffer-window buffer 'visible)))
+      (let ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
+        (when (and window lines)
+          (set-window-point window (caar lines))))))
+  (when (and gemini-companion-after-write lines)
+    (gemini-companion-revert--highlight lines)))
+
+(defun gemini-companion-revert--changes (function)
+  "Call FUNCTION, which edits the current buffer; return where it did.
+The value is a list of (BEG . END), whole lines, if it is wanted."
+  (if (not (and gemini-companion-after-write
+                (< (buffer-size) gemini-companion-revert--marked)))
+      (ignore (funcall function))
+    (save-restriction
+      (widen)
+      (gemini-companion-revert--number)
+      (funcall function)
+      (prog1 (gemini-companion-revert--unnumbered)
+        (with-silent-modifications
+          (remove-text-properties (point-min) (point-max)
+                                  '(gemini-companion-line nil)))))))
+
+(defun gemini-companion-revert--number ()
+  "Number the lines of the current buffer by a property of their text.
+What an edit in place keeps, keeps it."
+  (with-silent-modifications
+    (save-excursion
+      (goto-char (point-min))
+      (let ((number 0))
+        (while (not (eobp))
+          (put-text-property (point) (progn (forward-line) (point))
+                             'gemini-companion-line
+                             (setq number (1+ number))))))))
+
+(defun gemini-companion-revert--unnumbered ()
+  "Return where lines of the current buffer are new or others are gone.
+The value is a list of (BEG . END)."
+  (let ((position (point-min))
+        (last 0)
+        changes)
+    (while (< position (point-max))
+      (let ((number (get-text-property position 'gemini-companion-line))
+            (end (next-single-property-change
+                  position 'gemini-companion-line nil (point-max))))
+        (cond ((null number)
+               (push (gemini-companion-revert--lines position end) changes))
+              ((< (1+ last) number)
+               (push (gemini-companion-revert--lines position position)
+                     changes)))
+        (setq last (or number last)
+              position end)))
+    (nreverse changes)))
+
+(defun gemini-companion-revert--lines (beg end)
+  "Return the whole lines from BEG to END as a cons of positions."
+  (save-excursion
+    (cons (progn (goto-char beg) (line-beginning-position))
+          (progn (goto-char end)
+                 (if (and (bolp) (< beg end))
+                     end
+                   (min (point-max) (1+ (line-end-position))))))))
+
+(defun gemini-companion-revert--highlight (lines)
+  "Highlight LINES, a list of (BEG . END), for a moment."
+  (let ((overlays (mapcar (pcase-lambda (`(,beg . ,end))
+                            (let ((overlay (make-overlay beg end)))
+                              (overlay-put overlay 'face
+                                           'gemini-companion-changed)
+                              overlay))
+                          lines))
+        (timer (timer-create)))
+    (timer-set-time timer (time-add nil gemini-companion-revert--pulse))
+    (timer-set-function timer #'gemini-companion-revert--end-pulse (list timer))
+    (timer-activate timer)
+    (push (cons timer overlays) gemini-companion-revert--pulses)))
+
+(defun gemini-companion-revert--end-pulse (timer)
+  "Delete the overlays of TIMER."
+  (cancel-timer timer)
+  (mapc #'delete-overlay
+        (alist-get timer gemini-companion-revert--pulses))
+  (setf (alist-get timer gemini-companion-revert--pulses nil 'remove) nil))
+
+;;;; Merging
+
+(defun gemini-companion-revert--file-text ()
+  "Return the text of the current buffer's file, or nil if it is too large."
+  (when (gemini-companion-revert--readable-p)
+    (let ((file buffer-file-name)
+          (coding-system-for-read buffer-file-coding-system))
+      (with-temp-buffer
+        (insert-file-contents file)
+        (buffer-string)))))
+
+(defun gemini-companion-revert--readable-p ()
+  "Return non-nil if the current buffer's file can be merged."
+  (let ((size (file-attribute-size (file-attributes buffer-file-name))))
+    (and size
+         (< size gemini-companion-revert--largest)
+         (not (gemini-companion-text-problem buffer-file-name)))))
+
+(defun gemini-companion-merge ()
+  "Merge your unsaved text with what Gemini CLI wrote to this file.
+Lines that differ in both are kept twice, as a conflict for
+`smerge-mode'.  Nothing is saved."
+  (interactive)
+  (unless (and buffer-file-name gemini-companion-revert--ancestor
+               (not (verify-visited-file-modtime)))
+    (user-error "Gemini CLI has not written this file since you changed it"))
+  (unless (gemini-companion-revert--readable-p)
+    (user-error "The file is gone, or too large to be merged"))
+  (pcase-let* ((`(,theirs . ,coding) (gemini-companion-revert--read))
+               (dos (eql 1 (coding-system-eol-type coding)))
+               (`(,status . ,text)
+                (gemini-companion-revert--merged
+                 (gemini-companion-revert--plain (gemini-companion-revert--text)
+                                                 dos)
+                 (gemini-companion-revert--plain
+                  gemini-companion-revert--ancestor dos)
+                 theirs)))
+    (gemini-companion-revert--take text)
+    (gemini-companion-revert--save-as coding)
+    (set-visited-file-modtime)
+    (set-buffer-modified-p (not (string= text theirs)))
+    (setq gemini-companion-revert--ancestor nil)
+    (if (eql status 0)
+        (message "Merged; not saved yet")
+      (smerge-start-session)
+      (message "Merged with conflicts; see the menu SMerge"))))
+
+(defun gemini-companion-revert--plain (text dos)
+  "Return TEXT, with plain line ends if DOS is non-nil."
+  (if dos (string-replace "\r\n" "\n" text) text))
+
+(defun gemini-companion-revert--merged (mine ancestor theirs)
+  "Merge MINE and THEIRS, two texts that both come from ANCESTOR.
+The value is a cons of 0, or 1 if there are conflicts, and the text."
+  (unless (executable-find "diff3")
+    (user-error "Cannot find the program diff3; compare the texts by \
+M-x ediff-current-file"))
+  (let ((files (mapcar (lambda (text)
+                         (let ((coding-system-for-write 'utf-8-emacs-unix))
+                           (make-temp-file "gemini-companion-" nil nil text)))
+                       (list mine ancestor theirs)))
+        (coding-system-for-read 'utf-8-emacs-unix)
+        (default-directory "/"))
+    (unwind-protect
+        (with-temp-buffer
+          (let ((status (apply #'call-process "diff3" nil t nil "--merge"
+                               "--text" "--label=unsaved" "--label=before"
+                               "--label=Gemini CLI" files)))
+            (unless (memq status '(0 1))
+              (user-error "Merging failed: %s" (string-trim (buffer-string))))
+            (cons status (buffer-string))))
+      (mapc #'delete-file files))))
+
+(provide 'gemini-companion-revert)
+;;; gemini-companion-revert.el ends here
