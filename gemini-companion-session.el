@@ -20,16 +20,15 @@
 
 ;;; Commentary:
 
-;; Each Gemini CLI that is connected is a session: a plist of its `:id', of the
-;; time `:since' which it is connected, in milliseconds since 1970, and, where
-;; the server could find them, of the `:version' of Gemini CLI, the `:pid' of
-;; its process and the `:directory' in which that runs.  Which sessions there are, what a person
-;; calls them, and in which terminal of this Emacs they run.
+;; Each connected Gemini CLI is a session: a plist of its `:id', of the time
+;; `:since' which it is connected, in milliseconds since 1970, and, where the
+;; server could find them, of the `:version' of Gemini CLI, the `:pid' of its
+;; process and the `:directory' in which that runs.  This file knows which there
+;; are, their names for the user, and the terminal buffer of each.
 
 ;;; Code:
 
 (require 'gemini-companion-name)
-(require 'gemini-companion-terminal)
 (require 'seq)
 (require 'subr-x)
 
@@ -123,11 +122,6 @@ Without a known process, the beginning of its `:id'."
                      (truncate-string-to-width
                       (format "%s" (plist-get session :id)) 8))))))
 
-(defun gemini-companion-session-terminal (session)
-  "Return the terminal buffer of this Emacs with SESSION in it, or nil."
-  (when-let* ((pid (plist-get session :pid)))
-    (gemini-companion-terminal-buffer pid)))
-
 (defun gemini-companion-session-read (prompt sessions)
   "Ask with PROMPT for one of SESSIONS, by default the first; return it."
   (let ((names (mapcar (lambda (session)
@@ -136,6 +130,33 @@ Without a known process, the beginning of its `:id'."
     (cdr (assoc (completing-read (format-prompt prompt (caar names))
                                  names nil t nil nil (caar names))
                 names))))
+
+;;;; Terminals
+
+(defconst gemini-companion-session--most-ancestors 32
+  "How far up the tree of processes a terminal is searched for.")
+
+(defun gemini-companion-session-terminal (session)
+  "Return the terminal buffer of this Emacs with SESSION in it, or nil."
+  (gemini-companion-session--buffer (plist-get session :pid)))
+
+(defun gemini-companion-session--buffer (pid)
+  "Return the buffer of this Emacs with the process PID in it, or nil."
+  (let ((buffers (delq nil (mapcar #'gemini-companion-session--process-buffer
+                                   (process-list))))
+        (left gemini-companion-session--most-ancestors)
+        found)
+    (while (and pid (not found) (< 0 left))
+      (setq found (alist-get pid buffers)
+            pid (alist-get 'ppid (process-attributes pid))
+            left (1- left)))
+    found))
+
+(defun gemini-companion-session--process-buffer (process)
+  "Return a cons of the pid of PROCESS and its buffer, or nil."
+  (let ((pid (process-id process))
+        (buffer (process-buffer process)))
+    (and pid (buffer-live-p buffer) (cons pid buffer))))
 
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here

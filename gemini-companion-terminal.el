@@ -22,7 +22,7 @@
 
 ;; What Emacs starts inherits a few variables by which Gemini CLI finds this
 ;; Emacs among several.  Terminals outside need none of them: there the
-;; discovery file is enough.  And which of these terminals a CLI runs in.
+;; discovery file is enough.
 
 ;;; Code:
 
@@ -145,29 +145,6 @@ from one that is older than the mode."
                                         buffer))))
   (setq gemini-companion-terminal--ours nil
         gemini-companion-terminal--inherited nil))
-
-;;;; Where a CLI runs
-
-(defconst gemini-companion-terminal--most-ancestors 32
-  "How far up the tree of processes a terminal is looked for.")
-
-(defun gemini-companion-terminal-buffer (pid)
-  "Return the buffer of this Emacs with the process PID in it, or nil."
-  (let ((buffers (delq nil (mapcar #'gemini-companion-terminal--entry
-                                   (process-list))))
-        (left gemini-companion-terminal--most-ancestors)
-        found)
-    (while (and pid (not found) (< 0 left))
-      (setq found (alist-get pid buffers)
-            pid (alist-get 'ppid (process-attributes pid))
-            left (1- left)))
-    found))
-
-(defun gemini-companion-terminal--entry (process)
-  "Return a cons of the pid of PROCESS and its buffer, or nil."
-  (let ((pid (process-id process))
-        (buffer (process-buffer process)))
-    (and pid (buffer-live-p buffer) (cons pid buffer))))
 
 (provide 'gemini-companion-terminal)
 ;;; gemini-companion-terminal.el ends here

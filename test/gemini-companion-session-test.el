@@ -10,6 +10,7 @@
 
 (require 'ert)
 (require 'gemini-companion-session)
+(require 'gemini-companion-test-helper)
 
 (ert-deftest gemini-companion-session-counts-a-cli-once ()
   "A CLI that was enabled anew has two sessions with one process."
@@ -59,5 +60,23 @@
                    ("vi gemini.js" . nil) ("" . nil) (nil . nil)))
     (ert-info ((format "%s" command))
       (should (eq expected (and (gemini-companion-session-cli-p command) t))))))
+
+(ert-deftest gemini-companion-session-knows-the-terminal-of-a-grandchild ()
+  (with-temp-buffer
+    (let ((process (start-process "terminal" (current-buffer) "sh" "-c"
+                                  "sh -c 'sleep 60 & echo $!; wait'; :")))
+      (set-process-query-on-exit-flag process nil)
+      (unwind-protect
+          (progn
+            (gemini-companion-test-eventually
+              (string-match-p "[0-9]+\n" (buffer-string)))
+            (let ((pid (string-to-number (buffer-string))))
+              (should (eq (current-buffer)
+                          (gemini-companion-session-terminal
+                           (list :pid pid))))
+              (should-not (gemini-companion-session-terminal
+                           (list :pid (emacs-pid))))
+              (signal-process pid 'SIGTERM)))
+        (delete-process process)))))
 
 ;;; gemini-companion-session-test.el ends here

@@ -193,20 +193,4 @@
     (should (equal "unset" (gemini-companion-terminal-test-sees
                             "REMOTE_CONTAINERS")))))
 
-(ert-deftest gemini-companion-terminal-knows-the-buffer-of-a-grandchild ()
-  (with-temp-buffer
-    (let ((process (start-process "terminal" (current-buffer) "sh" "-c"
-                                  "sh -c 'sleep 60 & echo $!; wait'; :")))
-      (set-process-query-on-exit-flag process nil)
-      (unwind-protect
-          (progn
-            (gemini-companion-test-eventually
-              (string-match-p "[0-9]+\n" (buffer-string)))
-            (let ((pid (string-to-number (buffer-string))))
-              (should (eq (current-buffer)
-                          (gemini-companion-terminal-buffer pid)))
-              (should-not (gemini-companion-terminal-buffer (emacs-pid)))
-              (signal-process pid 'SIGTERM)))
-        (delete-process process)))))
-
 ;;; gemini-companion-terminal-test.el ends here
