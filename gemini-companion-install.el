@@ -127,10 +127,15 @@ Return nil if there is none."
       (seq-some #'gemini-companion-install--usable
                 (gemini-companion-install--environments))))
 
+(defun gemini-companion-install-command ()
+  "Return the command of the server, or nil if its packages are missing."
+  (or gemini-companion-server-command
+      (when-let* ((python (gemini-companion-install-python)))
+        (list python "-m" "gemini_companion_epc"))))
+
 (defun gemini-companion-install-needed-p ()
   "Return non-nil if packages must be installed before the server can run."
-  (not (or gemini-companion-server-command
-           (gemini-companion-install-python))))
+  (null (gemini-companion-install-command)))
 
 (defun gemini-companion-install-agreed-p ()
   "Return non-nil if the user has had packages installed before.

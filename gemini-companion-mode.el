@@ -59,11 +59,6 @@
 
 ;;;; Wiring
 
-(setq gemini-companion-server-reviews-function
-      #'gemini-companion-view-offered-p
-      gemini-companion-server-python-function
-      #'gemini-companion-install-python)
-
 ;; These are called when all is loaded.
 
 (defconst gemini-companion-mode--methods
@@ -75,12 +70,12 @@
     (warn . gemini-companion--warn))
   "What the server may call, an alist of (NAME . FUNCTION).")
 
-(defconst gemini-companion-mode--former-methods
+(defconst gemini-companion-mode--retired-methods
   '((open-diff . gemini-companion-outcome-open-late)
     (close-diff . gemini-companion-outcome-close-late)
     (outcome-told . gemini-companion--outcome-told)
     (outcome-undelivered . gemini-companion-outcome-undelivered))
-  "What a server may call while another takes its place.")
+  "What a process of the server may call that another one has replaced.")
 
 ;;;; Mode
 
@@ -149,17 +144,19 @@ Not if it had to ask: that is for a moment when somebody wants it."
   "Start the server and all that serves it."
   (condition-case problem
       (gemini-companion-server-start
-       #'gemini-companion-mode--roots
-       gemini-companion-mode--methods
-       gemini-companion-mode--former-methods
-       #'gemini-companion-mode--ready
-       #'gemini-companion--ended)
+       :command #'gemini-companion-install-command
+       :roots #'gemini-companion-mode--roots
+       :offer-tools #'gemini-companion-view-offered-p
+       :methods gemini-companion-mode--methods
+       :retired-methods gemini-companion-mode--retired-methods
+       :on-ready #'gemini-companion-mode--ready
+       :on-end #'gemini-companion--ended)
     (error
      (setq gemini-companion-mode nil
            gemini-companion-last-problem (error-message-string problem))
      (signal (car problem) (cdr problem))))
   (if (gemini-companion-mode--patient-p)
-      (gemini-companion-mode--load '(gemini-companion-wire gemini-companion))
+      (gemini-companion-mode--load '(gemini-companion-epc gemini-companion))
     (gemini-companion--begin)))
 
 (defun gemini-companion-mode--patient-p ()

@@ -454,7 +454,8 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
 (defun gemini-companion-status--python (_directory ask)
   "Check by ASK whether the Python of the server has the packages."
   (let ((install '("Install the server" . gemini-companion-install-server)))
-    (pcase (gemini-companion-server-program)
+    (pcase (or (gemini-companion-server-program)
+               (gemini-companion-install-command))
       (`(,program "-m" . ,_)
        (pcase (funcall ask program "-c" gemini-companion-status--python-code)
          ('nil (gemini-companion-status-finding

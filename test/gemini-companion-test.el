@@ -139,13 +139,13 @@
     (should (string-match-p "gemini-companion-server-command" told))))
 
 (ert-deftest gemini-companion-mode-tells-a-program-that-is-no-server ()
-  (should (string-match-p "Instead of its port it printed: hello"
+  (should (string-match-p "Output in place of a port: hello"
                           (gemini-companion-test-failure
                            "sh" "-c" "echo hello; exec sleep 60"))))
 
 (ert-deftest gemini-companion-mode-tells-a-port-where-nobody-listens ()
   (let ((buffers (buffer-list)))
-    (should (string-match-p "Port 1, which it named, cannot be used"
+    (should (string-match-p "Cannot use its port 1"
                             (gemini-companion-test-failure
                              "sh" "-c" "echo 1; exec sleep 60")))
     (should-not (seq-find (lambda (buffer)
@@ -153,7 +153,7 @@
                           (seq-difference (buffer-list) buffers)))))
 
 (ert-deftest gemini-companion-mode-ends-a-program-that-never-stops-talking ()
-  (should (string-match-p "Instead of its port it printed: garbage"
+  (should (string-match-p "Output in place of a port: garbage"
                           (gemini-companion-test-failure
                            "sh" "-c" "yes oops >&2 & echo garbage; wait"))))
 
@@ -492,7 +492,7 @@ program that does nothing."
              '(auth-source diff diff-mode ediff epc json
                outline project rect transient
                gemini-companion gemini-companion-diff
-               gemini-companion-sharing gemini-companion-wire)))))
+               gemini-companion-sharing gemini-companion-epc)))))
 
 (ert-deftest gemini-companion-mode-loads-all-when-emacs-is-free ()
   (should
@@ -503,7 +503,7 @@ program that does nothing."
               (while (and (not (served)) (< (float-time) end))
                 (accept-process-output nil 0.01)))
            '(list (featurep 'gemini-companion)
-                  (featurep 'gemini-companion-wire)
+                  (featurep 'gemini-companion-epc)
                   (boundp 'gemini-companion-review-view)
                   (served))))))
 

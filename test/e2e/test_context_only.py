@@ -19,7 +19,7 @@ def restart(emacs: Emacs) -> None:
     emacs.terminal.wait_for("was restarted")
 
 
-def wait_until_back(emacs: Emacs) -> None:
+def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
     """Wait until the CLI has opened its event stream at the new server.
 
     One that is disabled while it does so closes the next connection, too.
@@ -84,7 +84,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     assert file.read_text() == "uno\n"
     assert reviews.paths() == []
 
-    wait_until_back(emacs)
+    wait_until_back(emacs, scratch)
     offer_anew(emacs, cli)
     cli.model.script(write_file(file, "due\n"), say("done again"))
     assert "Modify with external editor" in cli.ask()

@@ -205,10 +205,6 @@
   (cl-loop for (_name size used . _) in (garbage-collect)
            sum (* size used)))
 
-(defun soak-server-pid ()
-  "Return the process id of the server that can be called, or nil."
-  (gemini-companion-server-pid))
-
 ;;;; Life
 
 (defun soak-start ()

@@ -1,5 +1,4 @@
-;;; gemini-companion-wire.el --- The EPC wire to one Python process  -*- lexical-binding: t; -*-
-
+;;; gemini-companion-epc.el --- The EPC connection  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -22,10 +21,9 @@
 ;;; Commentary:
 
 ;; The EPC connection to one Python process: calls both ways, each of which is
-;; noted among the events.  The only file that knows EPC: what it hands to
-;; others are plain strings, numbers and plists.  What they mean is not known
-;; here.  It is loaded when the first process has named its port, as EPC takes
-;; a while to load.
+;; recorded among the events.  The only file that knows EPC; what it passes on
+;; are plain strings, numbers and plists.  It is loaded once the first process
+;; has printed its port, as EPC takes a while to load.
 
 ;;; Code:
 
@@ -33,21 +31,23 @@
 (require 'gemini-companion-events)
 (require 'subr-x)
 
-(defun gemini-companion-wire-open (port command methods)
-  "Connect to PORT, which COMMAND named, and return the wire.
-METHODS is an alist of (NAME . FUNCTION), what the other end may
-call.  Signal an error if nothing can be connected to."
-  (let* ((connection (gemini-companion-wire--connect port))
-         (wire (make-epc:manager :title "gemini-companion" :port port
-                                 :commands command :connection connection)))
+(defun gemini-companion-epc-open (port command methods)
+  "Connect to PORT, which COMMAND printed, and return the connection.
+METHODS is an alist of (NAME . FUNCTION), what the process may
+call.  Signal an error if that is not possible."
+  (let ((manager (make-epc:manager
+                  :title "gemini-companion" :port port :commands command
+                  :connection (gemini-companion-epc--connect port))))
     (pcase-dolist (`(,name . ,function) methods)
-      (epc:define-method wire name
-                         (gemini-companion-wire--method name function)))
-    (epc:init-epc-layer wire)
-    wire))
+      (epc:define-method manager name
+                         (lambda (&rest args)
+                           (gemini-companion-events-note 'received name args)
+                           (apply function args))))
+    (epc:init-epc-layer manager)
+    manager))
 
-(defun gemini-companion-wire--connect (port)
-  "Return a new EPC connection to PORT, whose buffer is hidden."
+(defun gemini-companion-epc--connect (port)
+  "Return a new connection of EPC to PORT, whose buffer is hidden."
   (let ((connection
          (condition-case problem
              (epc:connect "127.0.0.1" port)
@@ -58,61 +58,55 @@ call.  Signal an error if nothing can be connected to."
             (signal (car problem) (cdr problem))))))
     ;; EPC's own name for the buffer lacks the space that hides it.
     (with-current-buffer (epc:connection-buffer connection)
-      (rename-buffer " *gemini-companion wire*" t))
-    (gemini-companion-wire--hurry (epc:connection-process connection))
+      (rename-buffer " *gemini-companion connection*" t))
+    (gemini-companion-epc--hurry (epc:connection-process connection))
     connection))
 
-(defun gemini-companion-wire--hurry (process)
-  "Have what comes from PROCESS dealt with at the next opportunity.
+(defun gemini-companion-epc--hurry (process)
+  "Handle what comes from PROCESS at the next opportunity.
 EPC waits a millisecond before, which is most of the time that a
-message takes; the person's own setting for all deferred tasks
-stays as it is."
+message takes; the user's setting for all deferred tasks stays."
   (add-function :around (process-filter process)
                 (lambda (filter &rest args)
                   (let ((deferred:tick-time 0))
                     (apply filter args)))))
 
-(defun gemini-companion-wire--method (name function)
-  "Return FUNCTION, the method NAME, for use by EPC."
-  (lambda (&rest args)
-    (gemini-companion-events-note 'received name args)
-    (apply function args)))
+(defun gemini-companion-epc-close (connection)
+  "Close CONNECTION."
+  (epc:live-connections-delete connection)
+  (epc:disconnect (epc:manager-connection connection)))
 
-(defun gemini-companion-wire-close (wire)
-  "Close WIRE."
-  (epc:live-connections-delete wire)
-  (epc:disconnect (epc:manager-connection wire)))
-
-(defun gemini-companion-wire-call (wire method args &optional done failed)
-  "Call METHOD over WIRE with ARGS.
+(defun gemini-companion-epc-call
+    (connection method args &optional done failed)
+  "Call METHOD over CONNECTION with ARGS.
 DONE is called with its value later, or FAILED with a message.
 Return nil if the call could not be sent."
   ;; What hello carries is secret.
   (gemini-companion-events-note 'sent method
                                 (unless (eq method 'hello) args))
-  (when-let* ((answer (gemini-companion-wire--send wire method args)))
+  (when-let* ((answer (gemini-companion-epc--send connection method args)))
     (deferred:error
      (deferred:nextc answer (or done #'ignore))
      (lambda (problem)
        (funcall (or failed #'ignore)
-                (gemini-companion-wire--message problem))))
+                (gemini-companion-epc--message problem))))
     t))
 
-(defun gemini-companion-wire--send (wire method args)
-  "Send the call of METHOD with ARGS over WIRE; return its deferred answer.
+(defun gemini-companion-epc--send (connection method args)
+  "Call METHOD over CONNECTION with ARGS; return the deferred answer.
 Return nil if the process has died and its sentinel has not run."
   (let ((print-escape-control-characters nil)
         (print-escape-multibyte nil)
         (print-circle nil)
         (print-integers-as-characters nil))
     (ignore-errors
-      (epc:call-deferred wire method args))))
+      (epc:call-deferred connection method args))))
 
-(defun gemini-companion-wire--message (problem)
+(defun gemini-companion-epc--message (problem)
   "Return PROBLEM, from EPC, as a sentence.
-What comes from the other end comes printed, with its quotes."
+Errors of the process come printed, with their quotes."
   (string-trim (if (stringp problem) problem (error-message-string problem))
                "\"" "\""))
 
-(provide 'gemini-companion-wire)
-;;; gemini-companion-wire.el ends here
+(provide 'gemini-companion-epc)
+;;; gemini-companion-epc.el ends here

@@ -1,0 +1,464 @@
+;;; gemini-companion-process.el --- One Python process and its large texts  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; One Python process of the server: its start and end, the calls to it, and
+;; the large texts, which travel in private files.  Which process is in use,
+;; and what follows when one ends, is decided in gemini-companion-server.el.
+;;
+;; Nothing here waits for the process.  Every call is answered by a callback
+;; or not at all.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function json-encode "json")
+
+;; EPC is loaded once the process has printed its port.
+(autoload 'gemini-companion-epc-open "gemini-companion-epc")
+(autoload 'gemini-companion-epc-close "gemini-companion-epc")
+(autoload 'gemini-companion-epc-call "gemini-companion-epc")
+
+;;;; State
+
+(defconst gemini-companion-process--start-seconds 30
+  "Maximum seconds from the start of a process to its first answer.")
+
+(defconst gemini-companion-process--stop-seconds 8
+  "Seconds after which a process that should stop is killed.")
+
+(defconst gemini-companion-process--retire-seconds 320
+  "Seconds after which a process that should retire is killed.
+For up to five minutes it waits for the request of a busy CLI that
+connected before.")
+
+(defconst gemini-companion-process--log-size 32768
+  "Number of characters to keep of the error output of a process.")
+
+(defconst gemini-companion-process--large-text 262144
+  "Size in bytes above which a text travels in a private file.")
+
+(defconst gemini-companion-process--longest-text 8000000
+  "Maximum size in bytes of a text that travels without a file.
+A message is at most 16 MB long, with a backslash before each quote.")
+
+(cl-defstruct (gemini-companion-process
+               (:constructor gemini-companion-process--make)
+               (:copier nil))
+  "One Python process and the connection to it.
+STATE is `starting', `ready', `stopping' or `ended'.  INFO is its
+answer to hello, a plist.  COMMAND, METHODS, ON-READY and ON-END
+are those of `gemini-companion-process-open'.  CHILD is the process
+object, and LOG the buffer with its error output."
+  (state 'starting) command methods on-ready on-end
+  child log connection secret info timer
+  (output "" :documentation "Standard output so far.")
+  (waiting nil :documentation "Alist of (METHOD VALUE), what to post next.")
+  (unanswered nil :documentation "Methods whose last post has no answer."))
+
+(defun gemini-companion-process-ready-p (process)
+  "Return non-nil if PROCESS can be called."
+  (eq (gemini-companion-process-state process) 'ready))
+
+(defun gemini-companion-process--new-secret ()
+  "Return a random string of hexadecimal digits."
+  (if (gnutls-available-p)
+      (secure-hash 'sha256 'iv-auto 64)
+    (secure-hash 'sha256 (format "%s %s %s %s" (random t) (random)
+                                 (emacs-pid) (current-time)))))
+
+(defun gemini-companion-process--directory (process)
+  "Return the private directory of PROCESS, or nil."
+  (plist-get (gemini-companion-process-info process) :folder))
+
+;;;; Texts
+
+(defconst gemini-companion-process--bad
+  (format "[%c-%c%c-%c]" #xD800 #xDFFF #x3FFF80 #x3FFFFF)
+  "Regexp for surrogates and raw bytes, which Python cannot decode.
+Python itself replaces characters beyond Unicode; a set of so many
+takes Emacs milliseconds to compile, each time.")
+
+(defun gemini-companion-process--clean (string)
+  "Return STRING without properties, raw bytes and lone surrogates.
+Each of these becomes U+FFFD."
+  (let ((text (if (object-intervals string)
+                  (substring-no-properties string)
+                string))
+        (case-fold-search nil))
+    (unless (multibyte-string-p text)
+      (setq text (decode-coding-string text 'utf-8-unix t)))
+    (if (and (/= (length text) (string-bytes text)) ; Not all ASCII.
+             (string-match-p gemini-companion-process--bad text))
+        (replace-regexp-in-string gemini-companion-process--bad
+                                  "\uFFFD" text t t)
+      text)))
+
+(defun gemini-companion-process--clean-all (value)
+  "Return VALUE with each string in it and in its lists clean."
+  (cond ((stringp value) (gemini-companion-process--clean value))
+        ((consp value) (mapcar #'gemini-companion-process--clean-all value))
+        (t value)))
+
+(defun gemini-companion-process--pack (process text)
+  "Return TEXT in the form for PROCESS: a string, or a file with it."
+  (or (and (< gemini-companion-process--large-text (string-bytes text))
+           ;; In a file Python replaces what it cannot decode.
+           (gemini-companion-process--write process text))
+      (gemini-companion-process--clean text)))
+
+(defun gemini-companion-process--fits-p (process value)
+  "Return non-nil if VALUE, packed for PROCESS, can be sent; else warn."
+  (or (not (stringp value))
+      (<= (string-bytes value) gemini-companion-process--longest-text)
+      (prog1 nil
+        (display-warning
+         'gemini-companion
+         (format "Cannot send a text of %d MB to Gemini CLI, because no file \
+can be written in %s; free some space there, and answer in the terminal of \
+Gemini CLI"
+                 (/ (string-bytes value) 1000000)
+                 (or (gemini-companion-process--directory process)
+                     "the temporary directory"))))))
+
+(defun gemini-companion-process--write (process text)
+  "Write TEXT to a new private file of PROCESS.
+Return what names the file in a call, or nil if it cannot be written."
+  (when-let* ((directory (gemini-companion-process--directory process)))
+    (let ((file (expand-file-name
+                 (concat "emacs-" (gemini-companion-process--new-secret))
+                 directory)))
+      (condition-case nil
+          (progn
+            ;; A cleaner of temporary directories may have deleted it.
+            (with-file-modes #o700 (make-directory directory t))
+            (with-file-modes #o600
+              (gemini-companion-text-write file text 'exclusive))
+            (list :file file))
+        (file-error nil)))))
+
+(defun gemini-companion-process--unpack (value)
+  "Return VALUE as a method takes it.
+A text in a private file becomes a function that fills an empty
+buffer with it, as a string of this size would start a garbage
+collection."
+  (pcase value
+    (`(:file ,file) (apply-partially #'gemini-companion-text-fill file))
+    (_ value)))
+
+(defun gemini-companion-process--delete (value)
+  "Delete the private file that VALUE names, if it does."
+  (pcase value
+    (`(:file ,file) (delete-file file))))
+
+;;;; Start
+
+(cl-defun gemini-companion-process-open
+    (&key command environment directory version settings methods
+          on-ready on-end)
+  "Start COMMAND, a list of strings, and return the process at once.
+It runs in DIRECTORY with ENVIRONMENT and must have VERSION.
+SETTINGS is a function without arguments that returns a plist for
+the process; it is called when Emacs is idle.  METHODS is an alist
+of (NAME . FUNCTION), what the process may call.
+
+ON-READY is called with the process when it can be called.  ON-END
+is called with the process when it has ended, and with a report
+for the user, or nil after `gemini-companion-process-close'."
+  (let* ((secret (gemini-companion-process--new-secret))
+         (process (gemini-companion-process--make
+                   :command command :methods methods :secret secret
+                   :on-ready on-ready :on-end on-end))
+         (instruct (lambda ()
+                     (gemini-companion-process--instruct
+                      process (list :secret secret :version version
+                                    :emacsPid (emacs-pid))
+                      settings))))
+    (gemini-companion-process--spawn process environment directory version)
+    (if after-init-time
+        (run-at-time 0 nil instruct)
+      ;; Timers run only after the init file.
+      (funcall instruct))
+    (setf (gemini-companion-process-timer process)
+          (run-at-time gemini-companion-process--start-seconds nil
+                       #'gemini-companion-process--fail process
+                       (format "No answer within %d seconds"
+                               gemini-companion-process--start-seconds)))
+    process))
+
+(defun gemini-companion-process--spawn (process environment directory version)
+  "Start PROCESS, of VERSION, with ENVIRONMENT in DIRECTORY."
+  (let* ((process-environment environment)
+         (exec-path (default-value 'exec-path))
+         (default-directory directory)
+         (log (generate-new-buffer " *gemini-companion log*" t))
+         (errors (make-pipe-process
+                  :name "gemini-companion log" :buffer log :noquery t
+                  :coding 'utf-8-unix :sentinel #'ignore
+                  :filter #'gemini-companion-process--keep-log)))
+    (setf (gemini-companion-process-log process) log)
+    (condition-case problem
+        (setf (gemini-companion-process-child process)
+              (make-process
+               :name "gemini-companion" :noquery t
+               :command (gemini-companion-process-command process)
+               :connection-type 'pipe :coding 'utf-8-unix :stderr errors
+               :filter (lambda (_child string)
+                         (gemini-companion-process--read-port
+                          process string version))
+               :sentinel (lambda (child _event)
+                           (unless (process-live-p child)
+                             (gemini-companion-process--exited process)))))
+      (error
+       (delete-process errors)
+       (kill-buffer log)
+       (signal (car problem) (cdr problem))))))
+
+(defun gemini-companion-process--instruct (process plist settings)
+  "Send PROCESS its first line: PLIST and the value of SETTINGS."
+  (when (eq (gemini-companion-process-state process) 'starting)
+    (require 'json)
+    (condition-case problem
+        (let ((line (json-encode (append plist (funcall settings)))))
+          ;; This fails if it has exited, which its sentinel reports.
+          (ignore-errors
+            (process-send-string (gemini-companion-process-child process)
+                                 (concat line "\n"))))
+      (error
+       (gemini-companion-process--fail process
+                                       (error-message-string problem))))))
+
+(defun gemini-companion-process--keep-log (errors string)
+  "Append STRING to the buffer of ERRORS, and keep its end only."
+  (when (buffer-live-p (process-buffer errors))
+    (with-current-buffer (process-buffer errors)
+      (goto-char (point-max))
+      (insert string)
+      (when (> (buffer-size) (* 2 gemini-companion-process--log-size))
+        (delete-region (point-min) (- (point-max)
+                                      gemini-companion-process--log-size))))))
+
+(defun gemini-companion-process--read-port (process string version)
+  "Connect PROCESS, of VERSION, once STRING completes the line of its port."
+  (let ((output (concat (gemini-companion-process-output process) string)))
+    (setf (gemini-companion-process-output process) output)
+    (cond
+     ((gemini-companion-process-connection process))
+     ((string-match "\\`\\([0-9]+\\)\r?\n" output)
+      (gemini-companion-process--connect
+       process (string-to-number (match-string 1 output)) version))
+     ((not (string-match-p "\\`[0-9]*\r?\\'" output))
+      (gemini-companion-process--fail
+       process (format "Output in place of a port: %s"
+                       (truncate-string-to-width (string-trim output) 200)))))))
+
+(defun gemini-companion-process--connect (process port version)
+  "Connect PROCESS, of VERSION, by PORT, and say hello."
+  (condition-case problem
+      (progn
+        (setf (gemini-companion-process-connection process)
+              (gemini-companion-epc-open
+               port (gemini-companion-process-command process)
+               (mapcar (pcase-lambda (`(,name . ,function))
+                         (cons name (gemini-companion-process--method
+                                     process function)))
+                       (gemini-companion-process-methods process))))
+        (unless (gemini-companion-epc-call
+                 (gemini-companion-process-connection process) 'hello
+                 (list (gemini-companion-process-secret process) version)
+                 (apply-partially #'gemini-companion-process--greeted process)
+                 (apply-partially #'gemini-companion-process--fail process))
+          (error "Connection closed")))
+    (error
+     (gemini-companion-process--fail
+      process (format "Cannot use its port %d (%s)" port
+                      ;; The rest is a list of keywords.
+                      (car (split-string (error-message-string problem)
+                                         ", :name")))))))
+
+(defun gemini-companion-process--method (process function)
+  "Return FUNCTION as a method for EPC that packs and unpacks texts.
+FUNCTION is called with PROCESS before its arguments.  An argument
+that is a large text is a function that fills the current, empty
+buffer with it, as long as the call lasts."
+  (lambda (&rest args)
+    (let ((value (unwind-protect
+                     (apply function process
+                            (mapcar #'gemini-companion-process--unpack args))
+                   (mapc #'gemini-companion-process--delete args))))
+      (when (stringp value)
+        (setq value (gemini-companion-process--pack process value)))
+      (and (gemini-companion-process--fits-p process value) value))))
+
+(defun gemini-companion-process--greeted (process info)
+  "Make PROCESS, which answered hello with INFO, ready."
+  (when (eq (gemini-companion-process-state process) 'starting)
+    (cancel-timer (gemini-companion-process-timer process))
+    (setf (gemini-companion-process-info process) info
+          (gemini-companion-process-state process) 'ready)
+    (funcall (gemini-companion-process-on-ready process) process)))
+
+;;;; End
+
+(defun gemini-companion-process-close (process)
+  "Stop PROCESS, without waiting for its end.
+The end of its input makes it reject what is pending, end its
+streams and delete its discovery file."
+  (gemini-companion-process--end process gemini-companion-process--stop-seconds)
+  (let ((child (gemini-companion-process-child process)))
+    (when (process-live-p child)
+      ;; Nothing can be sent to one that is suspended.
+      (ignore-errors
+        (process-send-eof child)))))
+
+(defun gemini-companion-process-retire (process)
+  "Stop PROCESS, in whose place there is another.
+It rejects nothing and leaves the discovery file."
+  (gemini-companion-process-call process 'retire)
+  (gemini-companion-process--end process
+                                 gemini-companion-process--retire-seconds))
+
+(defun gemini-companion-process--end (process seconds)
+  "Expect PROCESS to end, and kill it after SECONDS."
+  (cancel-timer (gemini-companion-process-timer process))
+  (setf (gemini-companion-process-state process) 'stopping
+        (gemini-companion-process-timer process)
+        (run-at-time seconds nil
+                     #'delete-process (gemini-companion-process-child process))))
+
+(defun gemini-companion-process--fail (process reason)
+  "End PROCESS, which did not start, because of REASON."
+  (when (eq (gemini-companion-process-state process) 'starting)
+    (gemini-companion-process--finish process reason)))
+
+(defun gemini-companion-process--exited (process)
+  "End PROCESS, which has exited."
+  (let ((child (gemini-companion-process-child process)))
+    (pcase (gemini-companion-process-state process)
+      ((or 'starting 'ready)
+       (gemini-companion-process--finish
+        process (format (if (eq (process-status child) 'signal)
+                            "Killed by signal %d"
+                          "Exited with status %d")
+                        (process-exit-status child))))
+      ('stopping (gemini-companion-process--finish process nil)))))
+
+(defun gemini-companion-process--finish (process problem)
+  "Release all resources of PROCESS, and report PROBLEM, a string or nil."
+  (let* ((child (gemini-companion-process-child process))
+         (log (gemini-companion-process-log process))
+         (errors (get-buffer-process log))
+         (connection (gemini-companion-process-connection process))
+         (report nil))
+    (setf (gemini-companion-process-state process) 'ended)
+    (cancel-timer (gemini-companion-process-timer process))
+    (set-process-sentinel child #'ignore)
+    (delete-process child)
+    (when connection
+      (gemini-companion-epc-close connection))
+    (when problem
+      (when errors
+        (gemini-companion-process--read-rest errors))
+      (gemini-companion-process--delete-directory process)
+      (setq report (gemini-companion-process--report process problem)))
+    (when errors (delete-process errors))
+    (kill-buffer log)
+    (funcall (gemini-companion-process-on-end process) process report)))
+
+(defun gemini-companion-process--delete-directory (process)
+  "Delete the private directory that PROCESS left behind, if any."
+  (let ((directory (gemini-companion-process--directory process)))
+    (when (and (stringp directory) (file-directory-p directory))
+      (with-demoted-errors "Deleting the server's directory: %S"
+        (delete-directory directory t)))))
+
+(defun gemini-companion-process--read-rest (errors)
+  "Read the output that is on its way from ERRORS, for a moment only.
+A child of the process may go on writing."
+  (let ((reads 10))
+    (while (and (< 0 (cl-decf reads))
+                (accept-process-output errors 0.02)))))
+
+(defun gemini-companion-process--report (process problem)
+  "Return PROBLEM with the command and the last output of PROCESS."
+  (let ((output (with-current-buffer (gemini-companion-process-log process)
+                  (goto-char (point-max))
+                  (forward-line -12)
+                  (string-trim (buffer-substring (point) (point-max))))))
+    (format "%s.\n\nCommand:\n  %s\n\n%s"
+            problem
+            (mapconcat #'shell-quote-argument
+                       (gemini-companion-process-command process) " ")
+            (if (string-empty-p output)
+                "No output"
+              (concat "Last output:\n  "
+                      (string-replace "\n" "\n  " output))))))
+
+;;;; Calls
+
+(defun gemini-companion-process-call (process method &rest args)
+  "Call METHOD of PROCESS with ARGS and do not wait for its answer.
+Strings among ARGS may be of any length.  Return non-nil if the
+call was sent."
+  (when (gemini-companion-process-ready-p process)
+    (let ((packed (mapcar (lambda (arg)
+                            (if (stringp arg)
+                                (gemini-companion-process--pack process arg)
+                              arg))
+                          args)))
+      (and (seq-every-p (apply-partially #'gemini-companion-process--fits-p
+                                         process)
+                        packed)
+           (gemini-companion-epc-call
+            (gemini-companion-process-connection process) method packed)))))
+
+(defun gemini-companion-process-post (process method value)
+  "Call METHOD of PROCESS with VALUE, the current state of something.
+While an earlier post of METHOD has no answer, only the latest
+VALUE waits, so that a process that does not read never blocks Emacs."
+  (when (gemini-companion-process-ready-p process)
+    (if (memq method (gemini-companion-process-unanswered process))
+        (setf (alist-get method (gemini-companion-process-waiting process))
+              (list value))
+      (push method (gemini-companion-process-unanswered process))
+      (let ((answered (lambda (_)
+                        (gemini-companion-process--answered process method))))
+        (gemini-companion-epc-call
+         (gemini-companion-process-connection process) method
+         (list (gemini-companion-process--clean-all value))
+         answered answered)))))
+
+(defun gemini-companion-process--answered (process method)
+  "Post the value of METHOD that waits for an answer of PROCESS, if any."
+  (let ((next (alist-get method (gemini-companion-process-waiting process))))
+    (setf (gemini-companion-process-unanswered process)
+          (delq method (gemini-companion-process-unanswered process))
+          (alist-get method (gemini-companion-process-waiting process) nil t)
+          nil)
+    (when next
+      (gemini-companion-process-post process method (car next)))))
+
+(provide 'gemini-companion-process)
+;;; gemini-companion-process.el ends here
