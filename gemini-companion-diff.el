@@ -744,13 +744,10 @@ a proposal that you edited and that the CLI closed, as you answered
 in its terminal, or that ended with the CLI."
   (interactive)
   (pcase gemini-companion-diff--last-proposal
-    (`(,file . ,text)
+    (`(,_ . ,text)
      (with-current-buffer (get-buffer-create "*gemini last proposal*")
        (erase-buffer)
        (insert text)
-       (let ((buffer-file-name file)
-             (enable-local-variables nil))
-         (delay-mode-hooks (set-auto-mode)))
        (pop-to-buffer (current-buffer))))
     (_ (user-error "Nothing of a review was left undelivered"))))
 

@@ -120,25 +120,142 @@ Return non-nil if there was any."
 
 ;;;; Colours
 
+(defvar warning-minimum-log-level)
 (declare-function evil-initialize "ext:evil-core")
 
+(defconst gemini-companion-look--modes
+  '(prog-mode conf-mode sgml-mode yaml-mode)
+  "Modes that only highlight, as those derived from them do.
+Others fold, align or hide text, start processes, or fetch what the
+text names, as Org mode does.")
+
+(defconst gemini-companion-look--substitutes
+  '((c-or-c++-mode . c++-mode)
+    (conf-mode-maybe . conf-mode)
+    (nxml-mode . sgml-mode))
+  "Alist of what `auto-mode-alist' names and the mode to use for it.")
+
 (defun gemini-companion-look-colour (file)
-  "Highlight the current buffer as FILE would be, and run no hook for it.
-A person of Evil has its keys there, too."
-  (let ((enable-local-variables nil)
-        (enable-dir-local-variables nil)
-        ;; Some modes tell what they guess.
-        (inhibit-message t))
-    ;; A mode of the person's may fail without a file; colours are no reason
-    ;; to show no review.
+  "Highlight the current buffer as FILE would be, unless it is already.
+No mode hook runs, and the text stays as it is and visible as a
+whole.  A user of Evil has its keys there, too."
+  (unless font-lock-mode
+    (let ((enable-local-variables nil)
+          (enable-dir-local-variables nil)
+          (inhibit-interaction t)
+          ;; Some modes tell what they guess.
+          (inhibit-message t)
+          (warning-minimum-log-level :emergency)
+          (mode (gemini-companion-look--mode file)))
+      (unless (and mode (gemini-companion-look--use mode))
+        (gemini-companion-look--use #'text-mode))
+      (with-demoted-errors "Mode for the review: %S"
+        (delay-mode-hooks
+          ;; Their globalized modes hang on the delayed hook.
+          (font-lock-mode 1)
+          (when (bound-and-true-p evil-mode)
+            (evil-initialize)))))))
+
+(defun gemini-companion-look--use (mode)
+  "Put the current buffer in MODE; return nil if that did more than it should.
+The text is as before."
+  (let ((text (gemini-companion-look--text))
+        (tick (buffer-chars-modified-tick))
+        (read-only buffer-read-only)
+        (overlays (overlays-in (point-min) (point-max)))
+        (processes (process-list))
+        (buffer-undo-list t)
+        (inhibit-modification-hooks t)
+        done)
     (with-demoted-errors "Mode for the review: %S"
-      (delay-mode-hooks
-        (let ((buffer-file-name file))
-          (set-auto-mode))
-        ;; Their globalized modes hang on the delayed hook.
-        (font-lock-mode 1)
-        (when (bound-and-true-p evil-mode)
-          (evil-initialize))))))
+      (save-restriction
+        (delay-mode-hooks (funcall mode)))
+      (setq done t))
+    (unless (and (= tick (buffer-chars-modified-tick))
+                 enable-multibyte-characters)
+      (let ((inhibit-read-only t))
+        (widen)
+        (erase-buffer)
+        (set-buffer-multibyte t)
+        (insert text)
+        (goto-char (point-min)))
+      (gemini-companion-look--untouched tick)
+      (setq done nil))
+    (dolist (process (seq-difference (process-list) processes #'eq))
+      (delete-process process)
+      (setq done nil))
+    (mapc #'delete-overlay
+          (seq-difference (overlays-in (point-min) (point-max))
+                          overlays #'eq))
+    (setq buffer-read-only read-only
+          buffer-invisibility-spec nil
+          buffer-display-table nil
+          selective-display nil)
+    done))
+
+(defun gemini-companion-look--untouched (tick)
+  "Note that the current buffer is as when TICK was its modified tick.
+If it is a proposal, nobody has edited it since."
+  (let ((diff gemini-companion-diff-here))
+    (when (and diff
+               (eq (current-buffer)
+                   (gemini-companion-diff-proposal-buffer diff))
+               (= tick (gemini-companion-diff-tick diff)))
+      (setf (gemini-companion-diff-tick diff)
+            (buffer-chars-modified-tick)))))
+
+(defun gemini-companion-look--text ()
+  "Return the whole text of the current buffer, without properties."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun gemini-companion-look--mode (file)
+  "Return the major mode for the colours of FILE, whose text is current.
+Return nil if that mode may do more."
+  (with-demoted-errors "Mode for the review: %S"
+    (let ((mode (or (gemini-companion-look--interpreter-mode)
+                    (gemini-companion-look--mode-by-name
+                     (file-name-sans-versions file)))))
+      ;; That it is derived is not known of an alias.
+      (while (and (symbolp mode) (fboundp mode)
+                  (symbolp (symbol-function mode)))
+        (setq mode (symbol-function mode)))
+      (setq mode (alist-get mode gemini-companion-look--substitutes mode))
+      (and (symbolp mode)
+           (fboundp mode)
+           (autoload-do-load (symbol-function mode) mode)
+           (apply #'provided-mode-derived-p mode gemini-companion-look--modes)
+           mode))))
+
+(defun gemini-companion-look--interpreter-mode ()
+  "Return the mode for the interpreter that the first line names, or nil."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (when (looking-at auto-mode-interpreter-regexp)
+        (assoc-default (file-name-nondirectory (match-string 2))
+                       interpreter-mode-alist
+                       (lambda (regexp name)
+                         (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
+                                         name)))))))
+
+(defun gemini-companion-look--mode-by-name (name)
+  "Return the mode for a file with NAME, or nil."
+  (let ((mode (or (let ((case-fold-search nil))
+                    (assoc-default name auto-mode-alist #'string-match))
+                  (let ((case-fold-search t))
+                    (and auto-mode-case-fold
+                         (assoc-default name auto-mode-alist
+                                        #'string-match))))))
+    ;; Of a suffix such as that of a backup, only what is before it counts.
+    (if (consp mode)
+        (if (cadr mode)
+            (gemini-companion-look--mode-by-name
+             (substring name 0 (match-beginning 0)))
+          (car mode))
+      mode)))
 
 ;;;; Header line
 

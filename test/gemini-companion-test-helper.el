@@ -25,6 +25,13 @@ Return what it returned last."
       (accept-process-output nil 0.01))
     value))
 
+(defmacro gemini-companion-test-demoted (&rest body)
+  "Evaluate BODY as without ERT, where `with-demoted-errors' demotes.
+BODY must not have assertions, which need what is bound here."
+  (declare (indent 0) (debug t))
+  `(let ((debug-on-error nil))
+     ,@body))
+
 (defmacro gemini-companion-test-eventually (&rest body)
   "Assert that BODY is non-nil within two minutes."
   (declare (indent 0) (debug t))

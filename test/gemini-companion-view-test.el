@@ -590,23 +590,24 @@
       (ert-info ((format "%s, %s" view hook))
         (gemini-companion-test-with-reviews '(("a.el" "old\n"))
           (let ((gemini-companion-review-view view)
-                ;; ERT's own is of no interest here.
-                (debug-on-error nil)
                 (buffers (buffer-list))
                 (fail (lambda (&rest _) (error "Boom")))
                 diff)
             (unwind-protect
                 (progn
                   (add-hook hook fail)
-                  (setq diff (gemini-companion-test-open "a.el" "new\n"))
+                  (setq diff (gemini-companion-test-demoted
+                               (gemini-companion-test-open "a.el" "new\n")))
                   ;; With these no view can be made.
                   (dolist (hook '( buffer-list-update-hook first-change-hook
                                    before-change-functions
                                    after-change-functions))
                     (remove-hook hook fail))
-                  (gemini-companion-test-eventually
-                    (eq 'shown (gemini-companion-diff-state diff)))
-                  (gemini-companion-diff-accept diff))
+                  (gemini-companion-test-demoted
+                    (gemini-companion-test-wait
+                     (lambda ()
+                       (eq 'shown (gemini-companion-diff-state diff))))
+                    (gemini-companion-diff-accept diff)))
               (remove-hook hook fail))
             (should (equal '((1 accepted "new\n")) outcomes))
             (should-not (seq-filter (lambda (buffer)

@@ -1,0 +1,157 @@
+;;; gemini-companion-look-test.el --- Tests of the colours of a review  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a major mode may do to a text under review: highlight it.
+
+;;; Code:
+
+(require 'gemini-companion-look)
+(require 'gemini-companion-review-test-helper)
+
+(defconst gemini-companion-look-test-texts
+  '("#+STARTUP: overview align\n#+SETUPFILE: http://127.0.0.1:%d/x\n* One\n\
+hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
+#+begin_src image\nx\n#+end_src\n"
+    "<?xml version=\"1.0\"?>\n\
+<!DOCTYPE a SYSTEM \"http://127.0.0.1:%d/x.dtd\" [\n\
+<!ENTITY e SYSTEM \"file:///etc/passwd\">]>\n<a>&e;</a>\n"
+    "From x@y Mon Jan  1 00:00:00 2024\nSubject: hello\n\
+Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
+    "PK\003\004\0 \u00ff junk\n"
+    "%%PDF-1.4\n%%!PS\n\\include{/etc/passwd}\n$a_{b}$\n"
+    ";; -*- mode: image; eval: (error \"x\") -*-\n(a #.(error \"x\"))\n\f\n\
+;;; Heading\n;; Local Variables:\n;; mode: server\n;; End:\n"
+    "one\rtwo\r\n\tthree  \n\n\n# Title\n```image\nx\n```\n<!-- hidden -->\n"
+    "int c = '\\'';\n#if 0\nhidden\n#endif\n@string{a=\"b\"}\n"
+    "")
+  "Texts with what some mode acts on; %d is the port of a server.")
+
+(defun gemini-companion-look-test-modes ()
+  "Return all functions that Emacs may choose by a name or a first line."
+  (let (modes)
+    (pcase-dolist (`(,_ . ,mode) (append auto-mode-alist interpreter-mode-alist
+                                         magic-mode-alist
+                                         magic-fallback-mode-alist))
+      (let ((mode (if (consp mode) (car mode) mode)))
+        (when mode
+          (cl-pushnew mode modes))))
+    modes))
+
+(defun gemini-companion-look-test-harm (text)
+  "Return what is wrong with the current buffer, which is to hold TEXT."
+  (with-demoted-errors "Highlighting: %S"
+    (font-lock-ensure))
+  (goto-char (point-min))
+  (cond ((not (equal text (buffer-substring-no-properties (point-min)
+                                                          (point-max))))
+         "other text")
+        ((buffer-narrowed-p) "narrowed")
+        ((not enable-multibyte-characters) "unibyte")
+        (buffer-read-only "read-only")
+        ((seq-some (lambda (position)
+                     (or (invisible-p position)
+                         (get-char-property position 'display)
+                         (get-char-property position 'composition)))
+                   (number-sequence (point-min) (1- (point-max))))
+         "hidden")))
+
+(ert-deftest gemini-companion-look-modes-only-highlight ()
+  (let* ((connections 0)
+         (server (make-network-process
+                  :name "look" :server t :service t :host "127.0.0.1"
+                  :family 'ipv4 :noquery t
+                  :log (lambda (&rest _) (cl-incf connections))))
+         (port (process-contact server :service))
+         (inhibit-message t))
+    (unwind-protect
+        (dolist (mode (gemini-companion-look-test-modes))
+          (let ((auto-mode-alist (list (cons "\\.x\\'" mode)))
+                (processes (process-list))
+                (layout (gemini-companion-test-layout)))
+            (dolist (format gemini-companion-look-test-texts)
+              (let ((text (format format port)))
+                (ert-info ((format "%s of %S" mode text))
+                  (with-temp-buffer
+                    (insert text)
+                    (should-not (gemini-companion-test-demoted
+                                  (gemini-companion-look-colour "/nowhere/a.x")
+                                  (gemini-companion-look-test-harm text))))
+                  (accept-process-output nil 0)
+                  (should (zerop connections))
+                  (should (equal processes (process-list)))
+                  (should (equal layout (gemini-companion-test-layout))))))))
+      (delete-process server))))
+
+(ert-deftest gemini-companion-look-highlights-by-name-and-first-line ()
+  (pcase-dolist (`(,name ,text ,mode)
+                 '(("a.el" "" emacs-lisp-mode)
+                   ("a.c~" "" c-mode)
+                   ("A.PY" "" python-mode)
+                   ("a.h" "" c++-mode)
+                   ("a.xml" "" sgml-mode)
+                   ("a" "#!/usr/bin/env python\n" python-mode)
+                   ("a" "#!/bin/sh -e\n" sh-mode)
+                   ("a.org" "" text-mode)
+                   ("a.png" "" text-mode)
+                   ("a" "" text-mode)))
+    (ert-info ((format "%s with %S" name text))
+      (with-temp-buffer
+        (insert text)
+        (gemini-companion-look-colour (concat "/nowhere/" name))
+        (should (eq mode major-mode))))))
+
+(define-derived-mode gemini-companion-look-test-mode prog-mode "Bad"
+  "A mode that does what its text says."
+  (goto-char (point-min))
+  (read (current-buffer))
+  (eval (read (current-buffer)) t))
+
+(ert-deftest gemini-companion-look-undoes-what-a-mode-did ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-look-test-mode))))
+    (dolist (form '((insert "more")
+                    (with-silent-modifications (erase-buffer))
+                    (let ((inhibit-read-only t)) (set-buffer-multibyte nil))
+                    (setq buffer-read-only t)
+                    (narrow-to-region 1 2)
+                    (overlay-put (make-overlay 1 5) 'invisible t)
+                    (overlay-put (make-overlay 1 5) 'display "")
+                    (setq selective-display 1)
+                    (y-or-n-p "Go on? ")
+                    (start-process "bad" nil "sleep" "100")
+                    (error "Boom")))
+      (dolist (view '(ediff diff))
+        (ert-info ((format "%s: %S" view form))
+          (gemini-companion-test-with-reviews '(("a.bad" "a\n"))
+            (let* ((gemini-companion-review-view view)
+                   (processes (process-list))
+                   (text (format "\u00fc %S\n" form))
+                   (diff (gemini-companion-test-open "a.bad" text)))
+              (gemini-companion-test-demoted
+                (gemini-companion-test-wait
+                 (lambda () (eq 'shown (gemini-companion-diff-state diff))))
+                (gemini-companion-diff-view diff)
+                (when (eq view 'diff)
+                  (with-current-buffer (window-buffer)
+                    (gemini-companion-review-edit))))
+              (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+                (should-not (gemini-companion-look-test-harm text))
+                (should-not selective-display))
+              (should (equal text (gemini-companion-diff-proposed-text diff)))
+              (should (equal processes (process-list)))
+              (gemini-companion-diff-accept diff)
+              (should (equal `((1 accepted ,text)) outcomes)))))))))
+
+(ert-deftest gemini-companion-look-hides-nothing-of-an-outline ()
+  (gemini-companion-test-with-reviews
+      '(("a.org" "#+STARTUP: overview\n* One\n| a | b |\nold\n"))
+    (let* ((text "#+STARTUP: overview align\n* One\n| a | b |\n| cc | d |\nnew\n")
+           (diff (gemini-companion-test-show "a.org" text)))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (should-not (gemini-companion-look-test-harm text)))
+      (gemini-companion-diff-accept)
+      (should (equal `((1 accepted ,text)) outcomes)))))
+
+;;; gemini-companion-look-test.el ends here
