@@ -27,6 +27,7 @@ def test_newcomer_gets_from_nothing_to_a_connected_cli(
 ) -> None:
     person = Newcomer(world, scratch.file("hello.py", "print('hello')\n"), SETTINGS)
     install_package(person, world.tools.package)
+    read_manual(person)
 
     person.give("gemini-companion-mode")
     person.see("Install the Python packages")
@@ -52,6 +53,13 @@ def install_package(person: Newcomer, tar: str) -> None:
     person.give("package-install-file", person.keep(tar))
     person.see_match(r"Done|[1-9]\d* files? compiled")
     person.press("C-x", "1")
+
+
+def read_manual(person: Newcomer) -> None:
+    """Find the manual of the package in Info."""
+    person.give("info-display-manual", "gemini-companion")
+    person.see("(gemini-companion)Top")
+    person.press("q")
 
 
 def let_it_connect(person: Newcomer) -> None:

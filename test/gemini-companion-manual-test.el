@@ -1,0 +1,75 @@
+;;; gemini-companion-manual-test.el --- The manual is complete  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; An option or a command that is added has an entry in the manual, and what the
+;; manual names exists.
+
+;;; Code:
+
+;; Its widgets are the types of options.
+(require 'cus-edit)
+(require 'ert)
+(require 'gemini-companion)
+(require 'seq)
+(require 'wid-edit)
+
+(defconst gemini-companion-manual-test-file
+  (expand-file-name "doc/gemini-companion.org"
+                    (file-name-directory
+                     (locate-library "gemini-companion.el")))
+  "The manual.")
+
+(defmacro gemini-companion-manual-test-with (&rest body)
+  "Evaluate BODY in a buffer with the manual."
+  (declare (indent 0) (debug t))
+  `(with-temp-buffer
+     (insert-file-contents gemini-companion-manual-test-file)
+     ,@body))
+
+(defun gemini-companion-manual-test-missing (symbols)
+  "Return those of SYMBOLS that have no entry in the manual."
+  (gemini-companion-manual-test-with
+    (seq-remove (lambda (symbol)
+                  (goto-char (point-min))
+                  (search-forward (format "\n- %s ::" symbol) nil t))
+                symbols)))
+
+(defun gemini-companion-manual-test-options ()
+  "Return all options of the group, as symbols."
+  (mapcar #'car (seq-filter (lambda (member) (eq 'custom-variable (cadr member)))
+                            (get 'gemini-companion 'custom-group))))
+
+(ert-deftest gemini-companion-manual-has-every-option ()
+  (should-not (gemini-companion-manual-test-missing
+               (gemini-companion-manual-test-options))))
+
+(ert-deftest gemini-companion-manual-has-every-command-of-the-menu ()
+  (should-not (gemini-companion-manual-test-missing
+               (mapcar #'cadr (apply #'append
+                                     (mapcar #'cdr
+                                             gemini-companion-menu-commands))))))
+
+(ert-deftest gemini-companion-manual-names-only-what-exists ()
+  (gemini-companion-manual-test-with
+    (let ((case-fold-search nil)
+          unknown)
+      (while (re-search-forward
+              "^- (?\\(gemini-companion-[a-z-]+\\)[^:]*::\\|[~ (']\\(gemini-companion-[a-z-]+\\)[~)]"
+              nil t)
+        (let ((symbol (intern (or (match-string 1) (match-string 2)))))
+          (unless (or (fboundp symbol) (boundp symbol) (facep symbol))
+            (push symbol unknown))))
+      (should-not unknown))))
+
+(ert-deftest gemini-companion-options-have-version-and-fitting-type ()
+  (dolist (option (gemini-companion-manual-test-options))
+    (ert-info ((symbol-name option))
+      (should (get option 'custom-package-version))
+      (should (widget-apply (widget-convert (get option 'custom-type))
+                            :match (eval (car (get option 'standard-value)) t)))
+      (should (get option 'variable-documentation)))))
+
+;;; gemini-companion-manual-test.el ends here
