@@ -222,7 +222,7 @@ Those that wait are accepted too; one that is shown is not."
              (gemini-companion-session-name
               (gemini-companion-auto--grant-session grant)))))
 
-(defun gemini-companion-auto-sessions-changed ()
+(defun gemini-companion-auto--sessions-changed (&rest _)
   "End the grants of CLIs that are gone, unless they come back soon."
   (dolist (grant gemini-companion-auto--grants)
     (cond ((gemini-companion-auto--there-p grant)
@@ -238,8 +238,20 @@ Those that wait are accepted too; one that is shown is not."
                session (gemini-companion-auto--grant-session grant)))
             (gemini-companion-sessions)))
 
+(defun gemini-companion-auto-start ()
+  "Follow which CLIs are connected."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-auto--sessions-changed))
+
+(defun gemini-companion-auto-lighter ()
+  "Return the text and tooltip of auto-accept for the mode line, or nil."
+  (and (gemini-companion-auto-on-p)
+       '("!" . "Edits of a CLI are accepted without review")))
+
 (defun gemini-companion-auto-stop ()
   "End all grants and forget what was accepted."
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-auto--sessions-changed)
   (when-let* ((buffer (get-buffer "*gemini accepted*")))
     (kill-buffer buffer))
   (mapc #'gemini-companion-auto--cancel gemini-companion-auto--grants)

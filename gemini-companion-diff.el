@@ -231,6 +231,13 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
                    (not (gemini-companion-diff-problem diff))))
             gemini-companion-diff--open))
 
+(defun gemini-companion-diff-lighter ()
+  "Return the number of open diffs for the mode line, and its tooltip, or nil."
+  (when-let* ((count (length gemini-companion-diff--open))
+              ((< 0 count)))
+    (cons (format "?%d" count)
+          (format "%d edits wait for your answer" count))))
+
 (defun gemini-companion-diff-current ()
   "Return the diff of the current buffer, else the one that is shown."
   (or gemini-companion-diff-here

@@ -32,6 +32,7 @@
 
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-sharing)
 (require 'seq)
 
 ;;;; State
@@ -51,9 +52,6 @@
 
 (defvar gemini-companion-hint--told nil
   "Process ids of the CLIs of which was spoken.")
-
-(defvar gemini-companion-hint--roots-function #'ignore
-  "Function that returns the folders from which a CLI may connect.")
 
 (defvar gemini-companion-hint--buffer nil
   "The buffer in which the person was last.")
@@ -162,7 +160,7 @@ That is a cons of its process id and its age in seconds."
   "Return non-nil if a CLI in DIRECTORY may connect."
   (seq-some (lambda (root)
               (string-prefix-p (file-name-as-directory root) directory))
-            (funcall gemini-companion-hint--roots-function)))
+            (gemini-companion-sharing-roots)))
 
 (defun gemini-companion-hint--sentence (buffer pid age)
   "Return what to say of the CLI PID of AGE seconds in BUFFER.
@@ -180,10 +178,8 @@ start it again, or type /ide enable there")
 
 ;;;; Life
 
-(defun gemini-companion-hint-start (roots)
-  "Watch for CLIs in terminals here that do not connect.
-ROOTS is a function that returns the folders where they may be."
-  (setq gemini-companion-hint--roots-function roots)
+(defun gemini-companion-hint-ready (_how)
+  "Watch for CLIs in terminals here that do not connect."
   (dolist (hook gemini-companion-hint--hooks)
     (add-hook hook #'gemini-companion-hint--notice))
   (when (seq-some #'gemini-companion-hint--terminal (buffer-list))
@@ -196,7 +192,6 @@ ROOTS is a function that returns the folders where they may be."
   (when gemini-companion-hint--timer
     (cancel-timer gemini-companion-hint--timer))
   (setq gemini-companion-hint--timer nil
-        gemini-companion-hint--roots-function #'ignore
         gemini-companion-hint--told nil
         gemini-companion-hint--buffer nil))
 

@@ -53,15 +53,30 @@ Keep that until it has left for the CLI, as the server may die."
          'diff-accepted id (gemini-companion-diff-accepted-text diff))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(defun gemini-companion-outcome-hand-over (how)
-  "Hand a server that is ready HOW the diffs of the one before.
+(defvar gemini-companion-outcome-told-functions nil
+  "Functions called with the ID of a diff whose outcome was written.")
+
+(defun gemini-companion-outcome-ready (how)
+  "Hand a server that is ready HOW the diffs of the previous one.
 And the outcomes that died with that one; one that retires tells
 them itself."
   (let ((untold (and (memq how '(recovered resumed))
                      (reverse gemini-companion-outcome--untold))))
     (mapc #'gemini-companion-outcome--adopt
           (append untold (gemini-companion-diffs)))
-    (mapc #'gemini-companion-outcome--send untold)))
+    (mapc #'gemini-companion-outcome--send untold))
+  (when (and (eq how 'recovered) (gemini-companion-sessions))
+    (gemini-companion-outcome--warn-recovered)))
+
+(defun gemini-companion-outcome--warn-recovered ()
+  "Warn that the connected CLIs have lost their connection."
+  (display-warning
+   'gemini-companion
+   (concat "Server crashed and was restarted.  "
+           (if (gemini-companion-diffs)
+               "Answer the open reviews in Emacs; their terminals do not take an answer.  Then run"
+             "Run")
+           " /ide enable in each Gemini CLI that was connected; it opens no reviews until then.")))
 
 (defun gemini-companion-outcome--adopt (diff)
   "Hand DIFF to the server, which did not open it."
@@ -80,7 +95,13 @@ Of one that has ended it needs that no more."
     (or (gemini-companion-diff-accepted-text diff) "")))
 
 (defun gemini-companion-outcome-told (id)
-  "Note that the outcome of the diff ID has left for its CLI."
+  "Drop the outcome of the diff ID, which was written to its CLI."
+  (gemini-companion-outcome--drop id)
+  (run-hook-with-args 'gemini-companion-outcome-told-functions id)
+  t)
+
+(defun gemini-companion-outcome--drop (id)
+  "Keep the outcome of the diff ID no longer."
   (setq gemini-companion-outcome--untold
         (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
                     gemini-companion-outcome--untold)))
@@ -90,7 +111,7 @@ Of one that has ended it needs that no more."
   (when-let* ((diff (seq-find
                      (lambda (diff) (eql id (gemini-companion-diff-id diff)))
                      gemini-companion-outcome--untold)))
-    (gemini-companion-outcome-told id)
+    (gemini-companion-outcome--drop id)
     (gemini-companion-diff-keep diff (gemini-companion-diff-accepted-text diff))
     (display-warning
      'gemini-companion

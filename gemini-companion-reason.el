@@ -114,8 +114,13 @@ What was typed until then is in the kill ring."
   "Return non-nil if no reason waits to be typed."
   (null gemini-companion-reason--waiting))
 
-(defun gemini-companion-reason-told (id)
-  "Note that the CLI has heard of the rejection of the diff ID."
+(defun gemini-companion-reason-start ()
+  "Follow which outcomes were written."
+  (add-hook 'gemini-companion-outcome-told-functions
+            #'gemini-companion-reason--told))
+
+(defun gemini-companion-reason--told (id)
+  "Record that the rejection of the diff ID was written to its CLI."
   (when-let* ((reason (seq-find (lambda (reason)
                                   (eql id (plist-get reason :id)))
                                 gemini-companion-reason--waiting)))
@@ -165,6 +170,8 @@ The CLI has heard of the rejection, and has long changed nothing."
 
 (defun gemini-companion-reason-stop ()
   "Type nothing any more; put what waits into the kill ring."
+  (remove-hook 'gemini-companion-outcome-told-functions
+               #'gemini-companion-reason--told)
   (dolist (reason (copy-sequence gemini-companion-reason--waiting))
     (gemini-companion-reason--drop reason)
     (gemini-companion-reason--keep (plist-get reason :text)

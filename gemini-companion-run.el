@@ -26,7 +26,9 @@
 
 ;;; Code:
 
+(require 'gemini-companion)
 (require 'gemini-companion-install)
+(require 'gemini-companion-server)
 (require 'gemini-companion-terminal)
 (require 'seq)
 (require 'subr-x)
@@ -234,7 +236,13 @@ In a side window, hide it if it is the selected one."
       (rename-buffer (gemini-companion-run--name place)))
     (push buffer gemini-companion-run--waiting)))
 
-(defun gemini-companion-run-start ()
+(defun gemini-companion-run-ready (_how)
+  "Start Gemini CLI in the buffers that were prepared, with our environment."
+  (gemini-companion-terminal-export
+   (plist-get (gemini-companion-server-info) :port) (emacs-pid))
+  (gemini-companion-run--start))
+
+(defun gemini-companion-run--start ()
   "Start Gemini CLI in the buffers that were prepared."
   (let ((buffers (nreverse gemini-companion-run--waiting)))
     (setq gemini-companion-run--waiting nil)
@@ -383,6 +391,25 @@ As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
                  (concat "; \\<gemini-companion-run-ended-mode-map>"
                          "\\[gemini-companion-run] again, "
                          "\\[quit-window] leave"))))))
+
+;;;; Command
+
+;;;###autoload
+(defun gemini-companion-run (&optional number)
+  "Switch to the Gemini CLI of this project, or start it in a terminal.
+It starts in the root of the project, when the server is ready; the
+mode is turned on for that.  NUMBER, the prefix argument, switches
+to another one of the same project; \\[universal-argument] alone starts one more."
+  (interactive "P")
+  (let ((place (gemini-companion-run-place number)))
+    (unless (gemini-companion-run-visit place)
+      (gemini-companion-run-check place)
+      (unless gemini-companion-mode
+        (gemini-companion-mode 1))
+      (when gemini-companion-mode
+        (gemini-companion-run-prepare place)
+        (when (gemini-companion-server-ready-p)
+          (gemini-companion-run--start))))))
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

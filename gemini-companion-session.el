@@ -41,15 +41,37 @@
 (defvar gemini-companion-session--former nil
   "Sessions of this Emacs, connected or not, a list of plists.")
 
+(defvar gemini-companion-session-changed-functions nil
+  "Functions called after CLIs have connected or disconnected.
+Each is called with the previous value of `gemini-companion-sessions'.")
+
 (defun gemini-companion-session-update (sessions)
-  "Note that SESSIONS, a list of plists, are connected now."
-  (setq gemini-companion-session--all
-        (mapcar #'gemini-companion-session--completed sessions))
-  (setq gemini-companion-session--former
-        (seq-take (seq-uniq (append gemini-companion-session--all
-                                    gemini-companion-session--former)
-                            #'gemini-companion-session--same-id-p)
-                  gemini-companion-session--most-former)))
+  "Set the connected CLIs to SESSIONS, a list of plists."
+  (let ((previous (gemini-companion-sessions)))
+    (setq gemini-companion-session--all
+          (mapcar #'gemini-companion-session--completed sessions))
+    (setq gemini-companion-session--former
+          (seq-take (seq-uniq (append gemini-companion-session--all
+                                      gemini-companion-session--former)
+                              #'gemini-companion-session--same-id-p)
+                    gemini-companion-session--most-former))
+    (run-hook-with-args 'gemini-companion-session-changed-functions previous)
+    (force-mode-line-update t)
+    t))
+
+(defun gemini-companion-session-ready (how)
+  "Forget the sessions if the server became ready HOW, as `recovered'.
+They have lost their connection for good."
+  (when (eq how 'recovered)
+    (gemini-companion-session-update nil)))
+
+(defun gemini-companion-session-lighter ()
+  "Return the number and the names of the CLIs for the mode line."
+  (if-let* ((sessions (gemini-companion-sessions)))
+      (cons (format ":%d" (length sessions))
+            (concat "Connected: "
+                    (mapconcat #'gemini-companion-session-name sessions ", ")))
+    '("" . "No Gemini CLI is connected")))
 
 (defun gemini-companion-session-forget ()
   "Forget all sessions, as there is no server any more."

@@ -133,13 +133,21 @@ The mode line says so."
 
 ;;;; Life
 
+(defun gemini-companion-idle-p ()
+  "Return non-nil if the server has the current state of Emacs.
+Nothing is scheduled to be sent, and all that was sent is answered."
+  (and (gemini-companion-context-idle-p)
+       (gemini-companion-server-idle-p)))
+
 (defconst gemini-companion-sharing--hooks
   '((find-file-hook . gemini-companion-sharing--note-file)
     (after-save-hook . gemini-companion-sharing--note-file)
     (after-revert-hook . gemini-companion-sharing--note-file)
     (after-set-visited-file-name-hook . gemini-companion-roots-note)
     (after-change-major-mode-hook . gemini-companion-sharing--note-mode)
-    (buffer-list-update-hook . gemini-companion-roots-note))
+    (buffer-list-update-hook . gemini-companion-roots-note)
+    (gemini-companion-session-changed-functions
+     . gemini-companion-sharing--sessions-changed))
   "What is added to which hook while the mode is on.")
 
 (defconst gemini-companion-sharing--watched
@@ -174,9 +182,49 @@ An error must not keep other functions from being called then."
   "Note that the mode is being turned on in DIRECTORY, which counts as root."
   (setq gemini-companion-sharing--directory directory))
 
-(defun gemini-companion-sharing-begin-anew ()
-  "Forget what was told, as there is another server."
-  (setq gemini-companion-sharing--told nil))
+(defun gemini-companion-sharing-ready (_how)
+  "Send the server, which is a new one, what it is to know."
+  (setq gemini-companion-sharing--told nil)
+  (gemini-companion-sharing-look-again))
+
+(defun gemini-companion-sharing--sessions-changed (previous)
+  "Send the context to CLIs that were not among the PREVIOUS sessions."
+  (let ((sessions (gemini-companion-sessions)))
+    (cond ((null sessions)
+           ;; The next one must not begin with what is old by then.
+           (gemini-companion-sharing-withdraw))
+          ;; A CLI looks at its directory when it starts, too.
+          ((seq-difference sessions previous #'gemini-companion-session-same-p)
+           (gemini-companion-sharing-look-again))
+          (t (gemini-companion-sharing-tell)))))
+
+(defun gemini-companion-sharing-lighter ()
+  "Return the text and tooltip of sharing for the mode line, or nil."
+  (let ((help (gemini-companion-sharing--help)))
+    (cond (gemini-companion-paused (cons " paused" help))
+          ((gemini-companion-sharing-kept-p (current-buffer))
+           (cons " hidden" help))
+          (help (cons "" help)))))
+
+(defun gemini-companion-sharing--help ()
+  "Return a line about what is shared with the connected CLIs, or nil."
+  (when (gemini-companion-sessions)
+    (let* ((files (gemini-companion-shared))
+           (active (gemini-companion-sharing-active))
+           (others (length (remq active files)))
+           (selected (length (plist-get active :selected-text))))
+      (concat "Shared: "
+              (cond (active
+                     (file-name-nondirectory (plist-get active :path)))
+                    (gemini-companion-paused "nothing, sharing is paused")
+                    (files "no active file")
+                    (t "nothing"))
+              (if (zerop selected)
+                  ""
+                (format ", %d characters selected" selected))
+              (cond ((zerop others) "")
+                    ((= 1 others) ", one open file")
+                    (t (format ", %d open files" others)))))))
 
 (defun gemini-companion-sharing-withdraw ()
   "Take the context back: no CLI is there any more."

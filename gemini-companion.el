@@ -24,45 +24,41 @@
 
 ;;; Commentary:
 
-;; Gemini CLI, run in a terminal inside or outside of Emacs, finds this Emacs,
-;; knows which files are open, where point is and what is selected, and shows
-;; each edit that it proposes as an Ediff review here.
+;; Run `gemini' in a terminal, inside Emacs or outside, and it finds your
+;; Emacs, knows which files are open, where point is and what is selected.
+;; Each edit that it proposes is reviewed in that Emacs, as an Ediff session
+;; or a unified diff; what you accept, with your own changes, is what Gemini
+;; CLI writes.
 ;;
 ;;   M-x gemini-companion-run
 ;;
-;; in a project, or M-x gemini-companion-mode and then `gemini' in any terminal;
-;; and type /ide enable there, once.
-;;
-;; This file wires the others together, and nothing else knows them all:
-;; -mode (the mode, which has this file loaded while its server starts),
-;; -sharing (what the server is told of the person's work), -diff (proposals
-;; and their outcome), -outcome (those not told yet), -list (reviews that
-;; wait), -reason (why one was rejected), -auto (edits accepted without review),
-;; -stale (reviews that are pointless), -view (how they look), -session (the connected
-;; CLIs), -run (starts one here), -hint (what to do for one that does not
-;; connect), -terminal (environment of what Emacs starts), -server (the Python
-;; process) and -install (the Python packages that it needs).
+;; in a project, or M-x gemini-companion-mode and then `gemini' in any
+;; terminal; type /ide enable there, once.
+
+;; This file holds the mode, its menu, keys and mode line, and starts and stops
+;; the other parts.  It spawns the server first and loads the larger parts
+;; while the server starts.
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
-(require 'gemini-companion-diff)
-(require 'gemini-companion-hint)
+(require 'easymenu)
 (require 'gemini-companion-install)
-(require 'gemini-companion-lighter)
-(require 'gemini-companion-list)
-(require 'gemini-companion-mode)
-(require 'gemini-companion-outcome)
-(require 'gemini-companion-reason)
-(require 'gemini-companion-run)
 (require 'gemini-companion-server)
-(require 'gemini-companion-session)
-(require 'gemini-companion-sharing)
-(require 'gemini-companion-stale)
-(require 'gemini-companion-terminal)
-(require 'gemini-companion-view)
-(require 'gemini-companion-windows)
-(require 'seq)
+(require 'subr-x)
+
+;; Loaded with the parts, while the server starts.
+(autoload 'gemini-companion-diff-start "gemini-companion-diff")
+(autoload 'gemini-companion-diff-stop "gemini-companion-diff")
+(autoload 'gemini-companion-sharing-roots "gemini-companion-sharing")
+(autoload 'gemini-companion-sharing-set-directory "gemini-companion-sharing")
+(autoload 'gemini-companion-view-offered-p "gemini-companion-view")
+
+;;;; Customization
+
+(defgroup gemini-companion nil
+  "Emacs companion of Gemini CLI."
+  :group 'tools
+  :prefix "gemini-companion-")
 
 (defcustom gemini-companion-ready-hook nil
   "Hook run when the server is up and Gemini CLI can connect."
@@ -70,105 +66,328 @@
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
-;;;; Wiring
+;;;; Commands
 
-(defun gemini-companion--sessions-update (sessions)
-  "Note that SESSIONS are connected now."
-  (let ((former (gemini-companion-sessions)))
-    (gemini-companion-session-update sessions)
-    (cond ((null sessions)
-           ;; The next one must not begin with what is old by then.
-           (gemini-companion-sharing-withdraw))
-          ;; A CLI looks at its folder when it starts, too.
-          ((seq-difference sessions former #'gemini-companion-session-same-p)
-           (gemini-companion-sharing-look-again))
-          (t (gemini-companion-sharing-tell))))
-  (gemini-companion-auto-sessions-changed)
-  (force-mode-line-update t)
-  t)
+(defconst gemini-companion-menu-commands
+  '(("Gemini CLI"
+     ("g" gemini-companion-run "Start Gemini CLI or switch to it")
+     ("s" gemini-companion-send-region "Send the region")
+     ("f" gemini-companion-send-file "Send the file")
+     ("d" gemini-companion-send-diagnostic-at-point "Send the diagnostic")
+     ("p" gemini-companion-pause "Pause or resume sharing"))
+    ("Reviews"
+     ("r" gemini-companion-review "Show the next review")
+     ("l" gemini-companion-list "List the reviews")
+     ("a" gemini-companion-auto-accept "Start or end auto-accept")
+     ("o" gemini-companion-last-proposal "Show the last proposal"))
+    ("Connection"
+     ("?" gemini-companion-status "Status and problems")
+     ("R" gemini-companion-restart "Restart the server")
+     ("e" gemini-companion-events-buffer "Show the event log")
+     ("i" gemini-companion-install-server "Install the server's packages")
+     ("m" gemini-companion-mode "Turn the mode on or off")
+     ("," gemini-companion-customize "Set options")))
+  "Commands by group: lists of key, command and label.")
 
-(defun gemini-companion--warn (message)
-  "Tell the person MESSAGE, which comes from the server."
-  (display-warning 'gemini-companion message)
-  t)
+;; Loaded on use, also where no autoloads file was loaded.
+(autoload 'gemini-companion-events-buffer "gemini-companion-events" nil t)
+(autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
+(autoload 'gemini-companion-send-diagnostic-at-point "gemini-companion-send" nil t)
+(autoload 'gemini-companion-send-file "gemini-companion-send" nil t)
+(autoload 'gemini-companion-send-region "gemini-companion-send" nil t)
+(autoload 'gemini-companion-status "gemini-companion-status" nil t)
 
-(defun gemini-companion--outcome-told (id)
-  "Note that the outcome of the diff ID has left for its CLI."
-  (gemini-companion-reason-told id)
-  (gemini-companion-outcome-told id)
-  t)
+(defvar gemini-companion-command-map
+  (let ((map (make-sparse-keymap)))
+    (dolist (group gemini-companion-menu-commands)
+      (pcase-dolist (`(,key ,command ,_) (cdr group))
+        (define-key map key command)))
+    (define-key map "h" 'gemini-companion-menu)
+    map)
+  "Keys of the commands, to be bound to a prefix key of your choice.
+For example:
+  (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)")
 
-;;;; Life
+;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil t 'keymap)
+(fset 'gemini-companion-command-map gemini-companion-command-map)
+
+(easy-menu-define gemini-companion-menu-map nil
+  "Menu of gemini-companion."
+  (cons "Gemini"
+        (mapcan (lambda (group)
+                  (cons (vector (car group) nil :active nil)
+                        (mapcar (pcase-lambda (`(,_ ,command ,label))
+                                  (vector label command))
+                                (cdr group))))
+                gemini-companion-menu-commands)))
+
+;;;; State
+
+(defvar gemini-companion-last-problem nil
+  "Reason why the server did not start or ended last, a string, or nil.")
+
+(defvar gemini-companion--directory nil
+  "Directory in which the mode was turned on.")
+
+(defvar gemini-companion--timer nil
+  "Timer that loads and starts the parts, or nil if it has run.")
+
+(defvar desktop-minor-mode-handlers)
+
+(defconst gemini-companion--desktop-handler '(gemini-companion-mode . ignore)
+  "Handler for the buffers of a desktop, each of which names the mode.
+The first one has turned it on.")
+
+;;;; Parts
+
+(defconst gemini-companion--parts
+  '((gemini-companion-epc)
+    (gemini-companion-outcome
+     :ready gemini-companion-outcome-ready
+     :stop gemini-companion-outcome-forget)
+    (gemini-companion-session
+     :ready gemini-companion-session-ready
+     :stop gemini-companion-session-forget
+     :lighter gemini-companion-session-lighter)
+    (gemini-companion-auto
+     :start gemini-companion-auto-start
+     :stop gemini-companion-auto-stop
+     :lighter gemini-companion-auto-lighter)
+    (gemini-companion-diff
+     :lighter gemini-companion-diff-lighter)
+    (gemini-companion-sharing
+     :start gemini-companion-sharing-start
+     :ready gemini-companion-sharing-ready
+     :stop gemini-companion-sharing-stop
+     :lighter gemini-companion-sharing-lighter)
+    (gemini-companion-view)
+    (gemini-companion-windows
+     :stop gemini-companion-windows-forget)
+    (gemini-companion-stale
+     :start gemini-companion-stale-start
+     :stop gemini-companion-stale-stop)
+    (gemini-companion-reason
+     :start gemini-companion-reason-start
+     :stop gemini-companion-reason-stop)
+    (gemini-companion-list
+     :stop gemini-companion-list-stop)
+    (gemini-companion-terminal
+     :stop gemini-companion-terminal-restore)
+    (gemini-companion-run
+     :ready gemini-companion-run-ready
+     :stop gemini-companion-run-give-up)
+    (gemini-companion-hint
+     :ready gemini-companion-hint-ready
+     :stop gemini-companion-hint-stop))
+  "Parts of the mode, lists (FEATURE . PLIST) in the order of their start.
+PLIST has functions: `:start' and `:stop', called without
+arguments, the latter in reverse order; `:ready', called with a
+symbol, see `gemini-companion--ready', when the server can be
+called; `:lighter', called for the mode line, which returns nil or
+a cons of its text and a line of its tooltip.")
+
+(defun gemini-companion--functions (key)
+  "Return the functions of KEY of the parts that are loaded, in order."
+  (delq nil (mapcar (pcase-lambda (`(,feature . ,plist))
+                      (and (featurep feature) (plist-get plist key)))
+                    gemini-companion--parts)))
+
+(defconst gemini-companion--methods
+  '((open-diff . gemini-companion-diff-open)
+    (close-diff . gemini-companion-diff-close)
+    (sessions-update . gemini-companion-session-update)
+    (outcome-told . gemini-companion-outcome-told)
+    (outcome-undelivered . gemini-companion-outcome-undelivered)
+    (warn . gemini-companion--warn))
+  "Methods that the server may call, an alist of (NAME . FUNCTION).")
+
+(defconst gemini-companion--retired-methods
+  '((open-diff . gemini-companion-outcome-open-late)
+    (close-diff . gemini-companion-outcome-close-late)
+    (outcome-told . gemini-companion-outcome-told)
+    (outcome-undelivered . gemini-companion-outcome-undelivered))
+  "Methods that a server may call after another has replaced it.")
+
+;;;; Mode line
+
+(defvar gemini-companion--lighter-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [mode-line down-mouse-1] gemini-companion-menu-map)
+    (define-key map [mode-line mouse-1] #'ignore)
+    (define-key map [mode-line mouse-2] 'gemini-companion-status)
+    (define-key map [mode-line down-mouse-3] gemini-companion-menu-map)
+    (define-key map [mode-line mouse-3] #'ignore)
+    map)
+  "Keymap for the mouse on the text in the mode line.")
+
+(defun gemini-companion-lighter ()
+  "Return the mode line construct."
+  `(:propertize ,(gemini-companion-lighter-text)
+                mouse-face mode-line-highlight
+                help-echo gemini-companion-lighter-help
+                local-map ,gemini-companion--lighter-map))
+
+(defun gemini-companion-lighter-text ()
+  "Return the text for the mode line.
+It has the number of connected CLIs, a ! during auto-accept, the
+number of open diffs after a ?, and whether sharing is paused or
+the file of the current buffer is hidden."
+  (apply #'concat " Gemini" (mapcar #'car (gemini-companion--lighters))))
+
+(defun gemini-companion-lighter-help (&rest _)
+  "Return the tooltip of the text in the mode line."
+  (string-join (append (delq nil (mapcar #'cdr (gemini-companion--lighters)))
+                       '("mouse-1: menu, mouse-2: status"))
+               "\n"))
+
+(defun gemini-companion--lighters ()
+  "Return a list of (TEXT . HELP) for the mode line."
+  (cond ((gemini-companion-install-running-p)
+         '((" installing" . "Installing the Python packages of the server")))
+        ((not (gemini-companion-server-ready-p))
+         '(("..." . "The server is starting")))
+        (t (delq nil (mapcar #'funcall
+                             (gemini-companion--functions :lighter))))))
+
+;;;; Mode
+
+;;;###autoload
+(define-minor-mode gemini-companion-mode
+  "Share your work with Gemini CLI, and review its edits here.
+Run `gemini' in a project that is open in this Emacs, and type
+/ide enable there, once.  The mode line shows Gemini and the
+number of connected CLIs; a click opens a menu.  If a CLI does not
+connect, \\[gemini-companion-status] shows why.
+
+Gemini CLI receives the files that you selected last, the position
+of point and the selected text.  Its edits wait until you pause,
+and are then displayed for review.
+
+\\<gemini-companion-review-mode-map>\
+In a review, \\[gemini-companion-diff-accept] accepts the proposal with your changes, and
+\\[gemini-companion-diff-reject] rejects it."
+  :global t
+  :package-version '(gemini-companion . "0.1.0")
+  :lighter (:eval (gemini-companion-lighter))
+  :keymap (let ((map (make-sparse-keymap)))
+            (define-key map [menu-bar gemini]
+              (cons "Gemini" gemini-companion-menu-map))
+            map)
+  (if (not gemini-companion-mode)
+      (progn
+        (setq desktop-minor-mode-handlers
+              (delete gemini-companion--desktop-handler
+                      desktop-minor-mode-handlers))
+        (gemini-companion--turn-off 'rejected))
+    (add-to-list 'desktop-minor-mode-handlers
+                 gemini-companion--desktop-handler)
+    (gemini-companion--turn-on)))
+
+(defun gemini-companion--turn-on ()
+  "Start the server and the parts, unless they run.
+Install the packages of the server before, if needed."
+  (unless (or (gemini-companion-server-running-p)
+              (gemini-companion-install-running-p))
+    (setq gemini-companion-last-problem nil)
+    (setq gemini-companion--directory default-directory)
+    (if (gemini-companion-install-needed-p)
+        (gemini-companion--offer-installation)
+      (gemini-companion--start))))
+
+(defun gemini-companion--start ()
+  "Start the server, and then the parts, without waiting for it."
+  (condition-case problem
+      (gemini-companion-server-start
+       :command #'gemini-companion-install-command
+       :roots #'gemini-companion--roots
+       :offer-tools #'gemini-companion-view-offered-p
+       :methods gemini-companion--methods
+       :retired-methods gemini-companion--retired-methods
+       :on-ready #'gemini-companion--ready
+       :on-end #'gemini-companion--ended)
+    (error
+     (setq gemini-companion-mode nil
+           gemini-companion-last-problem (error-message-string problem))
+     (signal (car problem) (cdr problem))))
+  (add-hook 'kill-emacs-hook #'gemini-companion--leave)
+  (setq gemini-companion--timer
+        (run-at-time 0 nil #'gemini-companion--begin))
+  ;; The init file may go on with the keymaps and functions of the parts.
+  (unless after-init-time
+    (gemini-companion--begin)))
+
+(defun gemini-companion--roots ()
+  "Return the first workspace roots of the server."
+  (gemini-companion-sharing-set-directory gemini-companion--directory)
+  (gemini-companion-sharing-roots))
 
 (defun gemini-companion--begin ()
-  "Have all rooms serve the server that the mode has started."
-  (gemini-companion-diff-start #'gemini-companion-view-show
-                               #'gemini-companion-outcome-tell
-                               #'gemini-companion-auto-take)
-  (gemini-companion-stale-start)
-  (gemini-companion-sharing-start)
-  (add-hook 'kill-emacs-hook #'gemini-companion--leave))
+  "Load and start the parts, unless that was done."
+  (when gemini-companion--timer
+    (cancel-timer gemini-companion--timer)
+    (setq gemini-companion--timer nil)
+    (mapc #'require (mapcar #'car gemini-companion--parts))
+    (gemini-companion-diff-start 'gemini-companion-view-show
+                                 'gemini-companion-outcome-tell
+                                 'gemini-companion-auto-take)
+    (mapc #'funcall (gemini-companion--functions :start))))
+
+(defun gemini-companion--turn-off (state &optional now)
+  "Stop the server and the parts; open diffs move to STATE.
+Close their views at once if NOW is non-nil."
+  (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
+  (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
+  (when gemini-companion--timer
+    (cancel-timer gemini-companion--timer)
+    (setq gemini-companion--timer nil))
+  (gemini-companion-install-cancel)
+  (gemini-companion-diff-stop state now)
+  (gemini-companion-server-stop)
+  (mapc #'funcall (reverse (gemini-companion--functions :stop))))
 
 (defun gemini-companion--leave ()
-  "Turn off what was turned on, as Emacs is about to end.
+  "Turn everything off, as Emacs is about to exit.
 An error must not keep Emacs from that."
   (with-demoted-errors "Ending gemini-companion: %S"
     (gemini-companion--turn-off 'rejected 'now)))
 
-(defun gemini-companion--turn-off (state &optional now)
-  "Stop the server and undo what was done for it; diffs move to STATE.
-Their views go at once if NOW is non-nil."
-  (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
-  (remove-hook 'emacs-startup-hook #'gemini-companion-mode--turn-on)
-  (gemini-companion-mode-forget)
-  (gemini-companion-install-cancel)
-  (gemini-companion-run-give-up)
-  (gemini-companion-hint-stop)
-  (gemini-companion-diff-stop state now)
-  (gemini-companion-list-stop)
-  (gemini-companion-stale-stop)
-  (gemini-companion-reason-stop)
-  (gemini-companion-auto-stop)
-  (gemini-companion-windows-forget)
-  (gemini-companion-outcome-forget)
-  (gemini-companion-sharing-stop)
-  (gemini-companion-server-stop)
-  (gemini-companion-terminal-restore)
-  (gemini-companion-session-forget))
+;;;; Server
 
 (defun gemini-companion--ready (how)
   "Use the server, which can be called from now on.
-HOW is `started', `restarted', `resumed' or `recovered'."
-  (gemini-companion-terminal-export
-   (plist-get (gemini-companion-server-info) :port) (emacs-pid))
-  (gemini-companion-outcome-hand-over how)
-  (gemini-companion-sharing-begin-anew)
-  (when (eq how 'recovered)
-    (gemini-companion--say-recovered))
-  (gemini-companion-sharing-look-again)
+HOW is `started'; `restarted' on request; `resumed' after a crash
+that no CLI has noticed; or else `recovered'."
+  (gemini-companion--begin)
+  (dolist (ready (gemini-companion--functions :ready))
+    (funcall ready how))
   (pcase how
     ('started (run-hooks 'gemini-companion-ready-hook))
-    ('restarted (message "The server of gemini-companion was restarted"))
-    ('resumed (message "The server of gemini-companion had died and was \
-started again; if a Gemini CLI says that it is disconnected, type /ide enable there")))
-  (gemini-companion-run-start)
-  (gemini-companion-hint-start #'gemini-companion-sharing-roots)
+    ('restarted (message "gemini-companion server was restarted"))
+    ('resumed (message "gemini-companion server crashed and was restarted; \
+if Gemini CLI reports that it is disconnected, run /ide enable there")))
   (force-mode-line-update t))
 
-(defun gemini-companion--say-recovered ()
-  "Tell the person what a server that had died means for the CLIs."
-  (when (gemini-companion-sessions)
-    (display-warning
-     'gemini-companion
-     (concat "The server had died and was started again.  "
-             (if (gemini-companion-diffs)
-                 "Answer the reviews that are open here, in Emacs: their \
-terminals do not take an answer any more.  Then type"
-               "Type")
-             " /ide enable in each Gemini CLI that was connected: it has lost \
-the connection and opens no reviews until then.")))
-  (gemini-companion-session-update nil))
+(defun gemini-companion--ended (reason)
+  "Turn the mode off, as the server has ended for REASON, and display it."
+  (setq gemini-companion-mode nil
+        gemini-companion-last-problem reason)
+  (gemini-companion--turn-off 'dismissed)
+  (force-mode-line-update t)
+  (display-warning 'gemini-companion reason :error))
 
+(defun gemini-companion--warn (message)
+  "Display MESSAGE of the server."
+  (display-warning 'gemini-companion message)
+  t)
+
+;;;###autoload
+(defun gemini-companion-customize ()
+  "Set the options of gemini-companion."
+  (interactive)
+  (mapc #'require (mapcar #'car gemini-companion--parts))
+  (customize-group 'gemini-companion))
+
+;;;###autoload
 (defun gemini-companion-restart ()
   "Restart the server; Gemini CLI stays connected, reviews stay open.
 After an update of this package, install what the new one needs first."
@@ -177,22 +396,6 @@ After an update of this package, install what the new one needs first."
            (gemini-companion-install-needed-p))
       (gemini-companion-install-server)
     (gemini-companion-server-restart)))
-
-(defun gemini-companion--ended (reason)
-  "Turn the mode off, as there is no server any more, and show REASON."
-  (setq gemini-companion-mode nil
-        gemini-companion-last-problem reason)
-  (gemini-companion--turn-off 'dismissed)
-  (force-mode-line-update t)
-  (display-warning 'gemini-companion reason :error))
-
-;;;; State
-
-(defun gemini-companion-idle-p ()
-  "Return non-nil if the server has the current state of Emacs.
-Nothing is scheduled to be sent, and all that was sent is answered."
-  (and (gemini-companion-context-idle-p)
-       (gemini-companion-server-idle-p)))
 
 ;;;; Installation
 
@@ -209,7 +412,7 @@ While Emacs starts, all that waits until it has started."
 M-x gemini-companion-install-server installs them; then turn on \
 `gemini-companion-mode' again."))
    ((null after-init-time)
-    (add-hook 'emacs-startup-hook #'gemini-companion-mode--turn-on))
+    (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
    ((gemini-companion-install-agreed-p)
     (gemini-companion--install))
    ((gemini-companion--installation-wanted-p)
@@ -265,7 +468,7 @@ Go on with M-x gemini-companion-mode"))
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
          (condition-case problem
-             (gemini-companion-mode-start)
+             (gemini-companion--start)
            (error
             (gemini-companion--ended (error-message-string problem)))))))
 
@@ -275,25 +478,6 @@ Turn the mode off unless the server runs nevertheless."
   (if (gemini-companion-server-running-p)
       (display-warning 'gemini-companion reason :error)
     (gemini-companion--ended reason)))
-
-;;;; Gemini CLI here
-
-;;;###autoload
-(defun gemini-companion-run (&optional number)
-  "Go to the Gemini CLI of this project, in a terminal here; start it first.
-It starts in the root of the project, when the server is ready; the
-mode is turned on for that.  NUMBER, the prefix argument, goes to
-another one of the same project; \\[universal-argument] alone starts one more."
-  (interactive "P")
-  (let ((place (gemini-companion-run-place number)))
-    (unless (gemini-companion-run-visit place)
-      (gemini-companion-run-check place)
-      (unless gemini-companion-mode
-        (gemini-companion-mode 1))
-      (when gemini-companion-mode
-        (gemini-companion-run-prepare place)
-        (when (gemini-companion-server-ready-p)
-          (gemini-companion-run-start))))))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here

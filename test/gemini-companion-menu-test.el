@@ -6,10 +6,9 @@
 
 (require 'ert)
 (require 'gemini-companion)
-(require 'gemini-companion-lighter)
+(require 'gemini-companion-diff)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-server-test-helper)
-(require 'gemini-companion-transient)
 
 (defun gemini-companion-menu-test--commands ()
   "Return the commands of the table as lists of key, command and label."

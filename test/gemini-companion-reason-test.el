@@ -9,6 +9,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-outcome)
 (require 'gemini-companion-reason)
 (require 'gemini-companion-test-helper)
 (require 'term)
@@ -92,12 +93,13 @@ The reason for its rejection is Too long.  The CLI is `cat'."
 
 (ert-deftest gemini-companion-reason-waits-until-the-terminal-stands-still ()
   (gemini-companion-reason-test-with-terminal
+    (gemini-companion-reason-start)
     (gemini-companion-diff-reject-with-reason diff)
     (dotimes (_ 20)
       (gemini-companion-test-run-timers))
     (should (equal "" (gemini-companion-test-text terminal)))
     (should-not (gemini-companion-reason-idle-p))
-    (gemini-companion-reason-told 1)
+    (gemini-companion-outcome-told 1)
     (process-send-string terminal "Request cancelled\n")
     (gemini-companion-test-eventually
       (string-match-p "Request cancelled[^z-a]*Too long[^z-a]*Too long"

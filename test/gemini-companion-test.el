@@ -10,6 +10,8 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-sharing)
+(require 'gemini-companion-view)
 (require 'gemini-companion-server-test-helper)
 
 (defvar epc:live-connections)
@@ -443,22 +445,21 @@ Before that make EDITED, if non-nil, the text of the proposal."
 
 (ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
   (should
-   (equal '(nil t nil)
+   (equal '(t nil nil nil)
           (gemini-companion-test-fresh
-           '(require 'gemini-companion)
            '(require 'desktop)
            '(defun restore ()
-              (funcall (alist-get 'gemini-companion-mode
-                                  desktop-minor-mode-handlers)
-                       nil)
-              (prog1 gemini-companion-mode
-                (gemini-companion-mode -1)))
-           ;; While packages are lacking it would have to ask.
-           '(setq gemini-companion-install-directory "/no/such/folder/")
-           '(list (let ((gemini-companion-server-directory "/no/such/folder/")
-                        (gemini-companion-server-command nil))
+              (ignore-errors
+                (funcall (alist-get 'gemini-companion-mode
+                                    desktop-minor-mode-handlers
+                                    (lambda (_) (gemini-companion-mode 1)))
+                         nil))
+              gemini-companion-mode)
+           '(list (restore)
+                  (progn (gemini-companion-mode -1)
+                         desktop-minor-mode-handlers)
+                  (let ((gemini-companion-server-command '("/no/such/file")))
                     (restore))
-                  (restore)
                   (restore))))))
 
 ;;;; Loading
@@ -473,7 +474,7 @@ program that does nothing."
             (expand-file-name invocation-name invocation-directory)
             nil (list t nil) nil "-Q" "--batch"
             "--eval" (format "(setq load-path '%S)" load-path)
-            "--eval" "(autoload 'gemini-companion-mode \"gemini-companion-mode\" nil t)"
+            "--eval" "(autoload 'gemini-companion-mode \"gemini-companion\" nil t)"
             "--eval" "(setq gemini-companion-server-command
  '(\"sh\" \"-c\" \"cat >/dev/null\"))"
             ;; Is Emacs not to end without the mode being turned off?
@@ -491,7 +492,7 @@ program that does nothing."
     '(mapcan (lambda (feature) (and (featurep feature) (list feature)))
              '(auth-source diff diff-mode ediff epc json
                outline project rect transient
-               gemini-companion gemini-companion-diff
+               gemini-companion-diff gemini-companion-review
                gemini-companion-sharing gemini-companion-epc)))))
 
 (ert-deftest gemini-companion-mode-loads-all-when-emacs-is-free ()
@@ -502,21 +503,22 @@ program that does nothing."
            '(let ((end (+ 120 (float-time))))
               (while (and (not (served)) (< (float-time) end))
                 (accept-process-output nil 0.01)))
+           '(let ((end (+ 120 (float-time))))
+              (while (and (not (featurep 'gemini-companion-run))
+                          (< (float-time) end))
+                (accept-process-output nil 0.01)))
            '(list (featurep 'gemini-companion)
                   (featurep 'gemini-companion-epc)
                   (boundp 'gemini-companion-review-view)
                   (served))))))
 
-(ert-deftest gemini-companion-mode-has-all-loaded-for-who-needs-it-at-once ()
-  (dolist (need '((setq after-init-time nil)
-                  (add-hook 'gemini-companion-mode-hook #'ignore)
-                  (require 'gemini-companion)))
-    (should
-     (equal '(t t)
-            (gemini-companion-test-fresh
-             need
-             '(gemini-companion-mode 1)
-             '(list (featurep 'gemini-companion) (served)))))))
+(ert-deftest gemini-companion-mode-has-all-loaded-for-the-init-file ()
+  (should
+   (equal '(t t)
+          (gemini-companion-test-fresh
+           '(setq after-init-time nil)
+           '(gemini-companion-mode 1)
+           '(list (boundp 'gemini-companion-review-mode-map) (served))))))
 
 (ert-deftest gemini-companion-mode-off-at-once-leaves-nothing-behind ()
   (should-not
