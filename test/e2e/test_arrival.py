@@ -153,13 +153,13 @@ def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
     propose(emacs, file, "uno\n")
     reviews.shown("a.txt")
     emacs.keys("C-x", "1", "C-x", "3")
-    emacs.terminal.wait_until_gone("C-c C-k reject")
+    emacs.terminal.wait_until_gone("uno")
     before = emacs.value("(e2e-windows)")
 
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-review")
     emacs.keys("Enter")
-    emacs.terminal.wait_for("C-c C-k reject")
+    emacs.terminal.wait_for("uno")
     emacs.keys("C-c", "C-k")
 
     emacs.holds("(equal '(rejected) e2e-ends)")

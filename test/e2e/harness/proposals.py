@@ -10,9 +10,11 @@ from .emacs import Emacs, lisp
 PROPOSE = """
 (defvar e2e-id 0)
 (defun e2e-propose (session file text)
-  "Propose TEXT for FILE as a CLI named SESSION would."
-  (gemini-companion-diff-open (setq e2e-id (1+ e2e-id)) (list :id session)
-                              file text)
+  "Propose TEXT for FILE as a CLI named SESSION, in its directory, would."
+  (gemini-companion-diff-open
+   (setq e2e-id (1+ e2e-id))
+   (list :id session :directory (file-name-directory file))
+   file text)
   nil)
 (defvar e2e-ends nil "The states in which diffs ended, the last one first.")
 (add-hook 'gemini-companion-diff-closed-functions
