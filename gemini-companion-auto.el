@@ -118,7 +118,7 @@ If it has to be reviewed nevertheless, record why."
                 :session (gemini-companion-diff-session diff)
                 :file file :time (float-time)
                 :former (gemini-companion-auto--former file))))
-    (gemini-companion-diff-accept diff)
+    (gemini-companion-diff-take diff)
     (setf (gemini-companion-auto-edit-text edit)
           (gemini-companion-diff-accepted-text diff))
     (gemini-companion-auto--keep edit)))
@@ -133,7 +133,9 @@ If it has to be reviewed nevertheless, record why."
             ((not own) "outside the project of the CLI")
             ((gemini-companion-auto--active-p name root)
              "hidden, or may run by itself")
-            ((gemini-companion-auto--unsaved-p file)
+            ((gemini-companion-diff-changed diff)
+             "file changed since it was proposed")
+            ((gemini-companion-revert-unsaved-p file)
              "unsaved changes here")))))
 
 (defun gemini-companion-auto--active-p (name root)
@@ -142,11 +144,6 @@ If it has to be reviewed nevertheless, record why."
         (below (substring name (length (directory-file-name root)))))
     (seq-some (lambda (regexp) (string-match-p regexp below))
               gemini-companion-auto--active)))
-
-(defun gemini-companion-auto--unsaved-p (file)
-  "Return non-nil if a buffer of FILE has unsaved text."
-  (when-let* ((buffer (find-buffer-visiting file)))
-    (buffer-modified-p buffer)))
 
 (defun gemini-companion-auto--former (file)
   "Return the present text of FILE, as in `gemini-companion-auto-edit'."
@@ -314,7 +311,7 @@ Refuse if the file has changed since."
     (pcase-let ((`(,text . ,coding) (gemini-companion-auto--decoded edit)))
       (unless (gemini-companion-auto--as-accepted-p edit)
         (user-error "%s has changed since; revert the edit by hand" name))
-      (when (gemini-companion-auto--unsaved-p file)
+      (when (gemini-companion-revert-unsaved-p file)
         (user-error "%s has unsaved changes; save or undo them first" name))
       (gemini-companion-auto--put file text coding))
     (message (substitute-command-keys

@@ -63,6 +63,10 @@ selects the review."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
+(defvar gemini-companion-diff-objection-functions nil
+  "Functions called with each diff that the user accepts.
+If one of them returns non-nil, the diff stays open.")
+
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.
 `gemini-companion-diff-state' tells how."
@@ -122,6 +126,12 @@ may edit.  STATE is `pending', `shown', `accepted', `rejected' or
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (remarks nil :documentation "What is unusual about its file, strings.")
   (note nil :documentation "Why it is not auto-accepted, or nil.")
+  (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
+  (changed nil :documentation "Non-nil if its file has changed since then.")
+  (base nil :documentation "Text of its file before that, or nil if unknown.")
+  (unsaved nil :documentation "Non-nil if a buffer of its file has unsaved text.")
+  (refresh nil :documentation "Function that reads its file again for its view, \
+or nil.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
   (replaces-edited nil :documentation "Non-nil if the user had edited the \
 previous proposal.")
@@ -287,6 +297,7 @@ what the user made of it is kept."
   (let* ((former (gemini-companion-diff--find session file-path))
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
+                :stamp (gemini-companion-revert-stamp file-path)
                 :replaces-edited
                 (and former (gemini-companion-diff--edited-p former)))))
     (when former
@@ -547,6 +558,18 @@ edits that the person made in its proposal."
            (gemini-companion-diff--put-back shown))
          (gemini-companion-diff--show diff 'select))))
 
+(defun gemini-companion-diff-refresh-view (diff &optional now)
+  "Note that the file of DIFF has changed, and have its view compare again.
+Do that between two commands, or at once if NOW is non-nil."
+  (cond ((not (gemini-companion-diff--open-p diff)))
+        ((null (gemini-companion-diff-refresh diff))
+         (setf (gemini-companion-diff-changed diff) t))
+        ((or now (gemini-companion-diff--between-commands-p))
+         (with-demoted-errors "Reading a proposed file again: %S"
+           (funcall (gemini-companion-diff-refresh diff))))
+        (t
+         (run-at-time 0.2 nil #'gemini-companion-diff-refresh-view diff))))
+
 (defun gemini-companion-diff--put-back (diff)
   "Take the view of DIFF, which is shown, away; it is pending again."
   (let ((hide (gemini-companion-diff-hide diff)))
@@ -684,13 +707,19 @@ is waited for, as its keys would go to another buffer."
 Gemini CLI then writes that text to the file.  Without DIFF, take
 the review of the current buffer, else the one that is shown."
   (interactive)
-  (let* ((gc-cons-threshold (max gc-cons-threshold
-                                 gemini-companion-diff--garbage-limit))
-         (diff (gemini-companion-diff-unsettled diff))
-         (text (gemini-companion-diff-proposal-text diff)))
+  (let ((diff (gemini-companion-diff-unsettled diff)))
     (when (gemini-companion-diff--emptied-p diff)
       (user-error "An empty text cannot be accepted: Gemini CLI would write \
 its own; reject it, or leave at least one character"))
+    (unless (run-hook-with-args-until-success
+             'gemini-companion-diff-objection-functions diff)
+      (gemini-companion-diff-take diff))))
+
+(defun gemini-companion-diff-take (diff)
+  "Accept DIFF with the text in its proposal buffer, without a question."
+  (let ((gc-cons-threshold (max gc-cons-threshold
+                                gemini-companion-diff--garbage-limit))
+        (text (gemini-companion-diff-proposal-text diff)))
     (gemini-companion-revert-expect (gemini-companion-diff-file-path diff))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))

@@ -71,6 +71,9 @@ value is a plist; see `gemini-companion-view--kinds'."
             :edit (lambda () (gemini-companion-ediff--edit panel))
             :select (lambda () (gemini-companion-ediff--select panel))
             :display (lambda () (gemini-companion-ediff--display panel))
+            :compare (lambda ()
+                       (gemini-companion-ediff--compare
+                        panel (gemini-companion-diff-frame diff)))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
 (defun gemini-companion-ediff--start (diff original proposal frame keep)
@@ -275,6 +278,23 @@ What is dropped stays among the differences."
         (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
       (ediff-update-diffs))
     (gemini-companion-ediff--set-headers panel)))
+
+(defun gemini-companion-ediff--compare (panel frame)
+  "Compare again in PANEL's session on FRAME, and leave its windows alone."
+  (let ((said (current-message))
+        (message-log-max nil))
+    (gemini-companion-windows-in-frame
+     frame
+     (lambda ()
+       (save-window-excursion
+         ;; Ediff goes back to the selected window in the middle of it.
+         (if-let* ((window (get-buffer-window panel)))
+             (select-window window 'norecord)
+           (gemini-companion-ediff--display panel))
+         (with-current-buffer panel
+           (gemini-companion-ediff--compare-anew)))))
+    (when said
+      (message "%s" said))))
 
 (defun gemini-companion-ediff--toggle (panel)
   "Drop a hunk of PANEL's session from the proposal, or take it back.

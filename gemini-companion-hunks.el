@@ -196,9 +196,13 @@ AFTER is non-nil after the edit."
   "Evaluate BODY with nothing dropped from BUFFER, then drop again.
 The value is that of BODY.  BODY must not change the text."
   (declare (indent 1) (debug t))
-  `(let ((lifted (gemini-companion-hunks--lift ,buffer)))
-     (unwind-protect (progn ,@body)
-       (gemini-companion-hunks--lay ,buffer lifted))))
+  (let ((proposal (make-symbol "proposal"))
+        (lifted (make-symbol "lifted")))
+    ;; BODY may change the current buffer, in which BUFFER is evaluated.
+    `(let* ((,proposal ,buffer)
+            (,lifted (gemini-companion-hunks--lift ,proposal)))
+       (unwind-protect (progn ,@body)
+         (gemini-companion-hunks--lay ,proposal ,lifted)))))
 
 (defun gemini-companion-hunks--lift (buffer)
   "Take all dropped hunks of BUFFER back, and return what they were.

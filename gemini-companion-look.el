@@ -66,6 +66,21 @@ it; of a new file it is empty."
       (gemini-companion-diff-adopt diff)
       (current-buffer))))
 
+(defun gemini-companion-look-read-again (original diff)
+  "Make the text in the buffer ORIGINAL that of the file of DIFF now.
+Points and markers stay where they are in the text."
+  (let ((new (gemini-companion-look-original diff)))
+    (unwind-protect
+        (with-current-buffer original
+          (let ((inhibit-read-only t))
+            (save-restriction
+              (widen)
+              (replace-buffer-contents new 0.2)))
+          (set-buffer-modified-p nil)
+          (setq gemini-companion-look-file
+                (buffer-local-value 'gemini-companion-look-file new)))
+      (gemini-companion-diff-discard new))))
+
 (defun gemini-companion-look--read (file)
   "Insert FILE as Gemini CLI has it, and return remarks on it, strings."
   (let* ((bytes (gemini-companion-text-fill file))
@@ -82,9 +97,7 @@ it; of a new file it is empty."
       (delete-region (point-min) (1+ (point-min))))
     (unless (or bom returns raw)
       (setq gemini-companion-look-file file))
-    (append (and raw (list (if latin "latin-1 file" "not UTF-8")))
-            (and (gemini-companion-look--unsaved-p file)
-                 '("unsaved changes here")))))
+    (and raw (list (if latin "latin-1 file" "not UTF-8")))))
 
 (defun gemini-companion-look--odd-bytes-p ()
   "Return non-nil if the current buffer has bytes that are in no Latin-1 text.
@@ -102,11 +115,6 @@ Return non-nil if there was any."
       (setq found t)
       (replace-match text t t))
     found))
-
-(defun gemini-companion-look--unsaved-p (file)
-  "Return non-nil if a buffer of FILE has unsaved text."
-  (when-let* ((buffer (find-buffer-visiting file)))
-    (buffer-modified-p buffer)))
 
 (defun gemini-companion-look-same-p (original proposal)
   "Return non-nil if the buffers ORIGINAL and PROPOSAL have the same text."
@@ -304,11 +312,15 @@ That is its file, remarks that follow what happens, and the CLI."
      (string-join
       (append (list name)
               (mapcar (lambda (remark) (propertize remark 'face 'warning))
-                      (append (ensure-list (gemini-companion-diff-note diff))
-                              (gemini-companion-diff-remarks diff)
-                              (unless (gemini-companion-session-connected-p
-                                       session)
-                                '("not connected"))))
+                      (append
+                       (ensure-list (gemini-companion-diff-note diff))
+                       (gemini-companion-diff-remarks diff)
+                       (when (gemini-companion-diff-changed diff)
+                         '("file changed since it was proposed"))
+                       (when (gemini-companion-diff-unsaved diff)
+                         '("unsaved changes here"))
+                       (unless (gemini-companion-session-connected-p session)
+                         '("not connected"))))
               (list (gemini-companion-session-name session)))
       ", "))))
 

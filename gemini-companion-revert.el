@@ -202,6 +202,10 @@ Those of what it links to, if it is a link."
           (file-attribute-size attributes)
           (file-attribute-inode-number attributes))))
 
+(defun gemini-companion-revert-unsaved-p (file)
+  "Return non-nil if a buffer that visits FILE has unsaved text."
+  (seq-some #'buffer-modified-p (gemini-companion-revert--buffers file)))
+
 (defun gemini-companion-revert--buffers (file)
   "Return the buffers that visit FILE."
   (when-let* ((buffers (gemini-companion-revert--namesakes file))

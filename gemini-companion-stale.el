@@ -24,7 +24,8 @@
 ;; that has come to hold what was proposed needs no review any more: an older
 ;; Gemini CLI opens a diff in its auto-edit mode too, writes the file and tells
 ;; nobody.  Nothing is sent for it; a CLI that still asks is answered in its
-;; terminal.
+;; terminal.  If a file has changed otherwise, its review compares again, and
+;; to accept a proposal that would undo the change needs a confirmation.
 
 ;;; Code:
 
@@ -35,7 +36,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-stale--seconds 2
+(defconst gemini-companion-stale--seconds 0.5
   "How often the files of open diffs are looked at.")
 
 (defvar gemini-companion-stale--stamps nil
@@ -66,15 +67,64 @@ Gemini CLI keeps the line ends that a file had."
   "Return TEXT with plain line ends and no byte order mark."
   (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
 
+;;;; Confirmation
+
+(defun gemini-companion-stale--objection (diff)
+  "Return non-nil if the user does not want DIFF accepted after all.
+Ask only if that would undo a change of its file."
+  (gemini-companion-stale--check diff 'now)
+  (or (not (memq diff (gemini-companion-diffs)))
+      (and (gemini-companion-diff-changed diff)
+           (gemini-companion-stale--undoes-p diff)
+           (not (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (yes-or-no-p
+                    (format "%s has changed since it was proposed; \
+accept and undo that change? "
+                            (gemini-companion-diff-name diff)))))))))
+
+(defun gemini-companion-stale--undoes-p (diff)
+  "Return non-nil if the proposal of DIFF would undo a change of its file.
+Or if that cannot be known."
+  (let ((text (gemini-companion-diff-proposal-text diff))
+        (now (ignore-error file-error
+               (gemini-companion-stale--plain
+                (gemini-companion-text-read
+                 (gemini-companion-diff-file-path diff)))))
+        (base (gemini-companion-diff-base diff)))
+    (not (and now
+              (or (string= text now)
+                  (and base
+                       (gemini-companion-stale--merged-p text base now)))))))
+
+(defun gemini-companion-stale--merged-p (text base now)
+  "Return non-nil if TEXT has all that changed from BASE to NOW."
+  (when (executable-find "diff3")
+    (let ((files (mapcar #'gemini-companion-text-temporary-file
+                         (list text base now)))
+          (default-directory "/"))
+      (unwind-protect
+          (with-temp-buffer
+            (and (eql 0 (apply #'call-process "diff3" nil t nil "--text" files))
+                 ;; Parts where NOW differs from the two others, or all do.
+                 (not (progn (goto-char (point-min))
+                             (re-search-forward "^====3?$" nil t)))))
+        (mapc #'delete-file files)))))
+
 ;;;; Watch
 
 (defun gemini-companion-stale-start ()
-  "Dismiss from now on each diff whose file becomes what was proposed."
+  "Watch from now on the file of each diff that awaits an answer."
+  (add-hook 'gemini-companion-diff-objection-functions
+            #'gemini-companion-stale--objection)
   (add-hook 'gemini-companion-diff-changed-hook
             #'gemini-companion-stale--follow))
 
 (defun gemini-companion-stale-stop ()
   "Look at no file any more."
+  (remove-hook 'gemini-companion-diff-objection-functions
+               #'gemini-companion-stale--objection)
   (remove-hook 'gemini-companion-diff-changed-hook
                #'gemini-companion-stale--follow)
   (when gemini-companion-stale--timer
@@ -88,8 +138,9 @@ Gemini CLI keeps the line ends that a file had."
     (setq gemini-companion-stale--stamps
           (mapcar (lambda (diff)
                     (or (assq diff gemini-companion-stale--stamps)
-                        (cons diff (gemini-companion-stale--stamp diff))))
+                        (cons diff (gemini-companion-diff-stamp diff))))
                   diffs))
+    (mapc #'gemini-companion-stale--check-buffer diffs)
     (cond ((and diffs (not gemini-companion-stale--timer))
            (setq gemini-companion-stale--timer
                  (run-at-time gemini-companion-stale--seconds
@@ -100,18 +151,33 @@ Gemini CLI keeps the line ends that a file had."
            (setq gemini-companion-stale--timer nil)))))
 
 (defun gemini-companion-stale--look ()
-  "Dismiss each diff whose file has become what was proposed."
-  (dolist (known gemini-companion-stale--stamps)
-    (let* ((diff (car known))
-           (stamp (gemini-companion-stale--stamp diff)))
-      (unless (equal stamp (cdr known))
-        (setcdr known stamp)
-        (when (and stamp
-                   ;; The file may be gone by now, or not be readable.
-                   (with-demoted-errors "Looking at a proposed file: %S"
-                     (gemini-companion-stale--as-proposed-p
-                      diff (nth 1 stamp))))
-          (gemini-companion-stale--dismiss diff))))))
+  "Look at the files of the open diffs."
+  (dolist (diff (mapcar #'car gemini-companion-stale--stamps))
+    (gemini-companion-stale--check diff)
+    (gemini-companion-stale--check-buffer diff)))
+
+(defun gemini-companion-stale--check (diff &optional now)
+  "If the file of DIFF has changed since the last look, act on it.
+Dismiss DIFF if the file is as was proposed, else have its view
+compare again, at once if NOW is non-nil."
+  (let ((known (assq diff gemini-companion-stale--stamps))
+        (stamp (gemini-companion-stale--stamp diff)))
+    (unless (equal stamp (cdr known))
+      (setcdr known stamp)
+      (if (and stamp
+               ;; The file may be gone by now, or not be readable.
+               (with-demoted-errors "Looking at a proposed file: %S"
+                 (gemini-companion-stale--as-proposed-p diff (nth 1 stamp))))
+          (gemini-companion-stale--dismiss diff)
+        (gemini-companion-diff-refresh-view diff now)))))
+
+(defun gemini-companion-stale--check-buffer (diff)
+  "Note whether a buffer of the file of DIFF has unsaved text."
+  (let ((unsaved (gemini-companion-revert-unsaved-p
+                  (gemini-companion-diff-file-path diff))))
+    (unless (eq unsaved (gemini-companion-diff-unsaved diff))
+      (setf (gemini-companion-diff-unsaved diff) unsaved)
+      (force-mode-line-update t))))
 
 (defun gemini-companion-stale--dismiss (diff)
   "Dismiss DIFF, whose file is as was proposed, and say so."

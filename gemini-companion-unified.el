@@ -152,6 +152,7 @@ value is a plist; see `gemini-companion-view--kinds'."
                                             (get-buffer-window proposal))))
                       (select-window window)))
           :display (lambda () (gemini-companion-unified--display buffer diff))
+          :compare (lambda () (gemini-companion-unified--make buffer 0))
           :close (lambda ()
                    (gemini-companion-unified--close buffer proposal)))))
 
@@ -237,8 +238,9 @@ If WIDE is non-nil, it has enough columns, too."
 
 ;;;; Text
 
-(defun gemini-companion-unified--make (buffer)
-  "Have `diff' make the text of BUFFER anew."
+(defun gemini-companion-unified--make (buffer &optional seconds)
+  "Have `diff' make the text of BUFFER again, and wait SECONDS for it.
+The default is `gemini-companion-unified--wait'."
   (with-current-buffer buffer
     (when gemini-companion-unified--process
       (gemini-companion-compare-cancel gemini-companion-unified--process))
@@ -252,7 +254,8 @@ If WIDE is non-nil, it has enough columns, too."
              (gemini-companion-unified--take buffer process file))))
     (gemini-companion-unified--set-header)
     (gemini-companion-compare-wait gemini-companion-unified--process
-                                   gemini-companion-unified--wait)))
+                                   (or seconds
+                                       gemini-companion-unified--wait))))
 
 (defun gemini-companion-unified--take (buffer process file)
   "Show in BUFFER what PROCESS, which has ended, has written to FILE."

@@ -119,8 +119,9 @@ goes its argument, a number, of hunks on, `:edit' with one that
 goes to the proposal or back, `:select' with one that selects the
 view if it is on the selected frame as a whole, and returns
 non-nil, `:display' with one that lays it out there and selects
-it, and `:close' with one that ends the view but leaves windows,
-original and proposal alone.  Its error is shown.")
+it, `:compare' with one that compares again, and `:close' with one
+that ends the view but leaves windows, original and proposal alone.
+Its error is shown.")
 
 (cl-defstruct (gemini-companion-view
                (:constructor gemini-companion-view--make)
@@ -164,6 +165,8 @@ selected.  Signal an error if there is nothing to show, or too much."
     (push view gemini-companion-view--all)
     (setf (gemini-companion-diff-select diff)
           (lambda () (gemini-companion-view--select view)))
+    (setf (gemini-companion-diff-refresh diff)
+          (lambda () (gemini-companion-view--refresh view)))
     (lambda (&optional keep)
       (gemini-companion-view--hide view keep))))
 
@@ -261,6 +264,28 @@ Else, and if the user has changed its windows, lay it out again."
       (funcall (plist-get open :display))
       (gemini-companion-view--note-windows view))))
 
+(defun gemini-companion-view--refresh (view)
+  "Read the original of VIEW again, as its file has changed, and compare."
+  (let* ((diff (gemini-companion-view-diff view))
+         (original (gemini-companion-view-original view)))
+    (unless (gemini-companion-diff-changed diff)
+      (setf (gemini-companion-diff-base diff)
+            (gemini-companion-view--text original)))
+    (setf (gemini-companion-diff-changed diff) t)
+    (gemini-companion-look-read-again original diff)
+    (setf (gemini-companion-diff-changed diff)
+          (not (equal (gemini-companion-diff-base diff)
+                      (gemini-companion-view--text original))))
+    (funcall (plist-get (gemini-companion-view-open view) :compare))
+    (force-mode-line-update t)))
+
+(defun gemini-companion-view--text (original)
+  "Return the whole text in the buffer ORIGINAL."
+  (with-current-buffer original
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
+
 ;;;; Leaving
 
 (defun gemini-companion-view--hide (view keep)
@@ -270,6 +295,7 @@ If the person has moved to another tab of its frame, the windows stay."
          (diff (gemini-companion-view-diff view))
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (setq gemini-companion-view--all (delq view gemini-companion-view--all))
+    (setf (gemini-companion-diff-refresh diff) nil)
     (gemini-companion-windows-leave (gemini-companion-view-layout view)
                                     (plist-get open :buffers)
                                     (gemini-companion-view-windows view))

@@ -74,9 +74,6 @@
       (gemini-companion-test-show "a" "one\n2\n")
       (should (equal "one\ntwo\n" (gemini-companion-test-text
                                    "*gemini original: a*")))
-      (should (string-match-p "unsaved changes here"
-                              (gemini-companion-test-header
-                               "*gemini original: a*")))
       (should-not (overlays-in (point-min) (point-max))))))
 
 (ert-deftest gemini-companion-ediff-replaces-what-is-not-utf-8 ()

@@ -8,6 +8,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-stale)
 
@@ -99,5 +100,123 @@
       (gemini-companion-diff-reject diff)
       (gemini-companion-test-eventually
         (not (gemini-companion-test-timers))))))
+
+;;;; Files that change otherwise
+
+(defmacro gemini-companion-stale-test-with-reviews (files &rest body)
+  "Show and watch proposals while BODY is run in a folder with FILES.
+`asked' is how often a confirmation was asked for, which is given
+if `answer' is non-nil."
+  (declare (indent 1) (debug t))
+  `(let ((asked 0)
+         (answer nil))
+     (gemini-companion-test-with-reviews ,files
+       (cl-letf (((symbol-function 'yes-or-no-p)
+                  (lambda (_) (cl-incf asked) answer)))
+         (gemini-companion-stale-start)
+         (unwind-protect (progn ,@body)
+           (gemini-companion-stale-stop))))))
+
+(defun gemini-companion-stale-test-remark-p (remark)
+  "Return non-nil if REMARK is in the header line of the unified diff."
+  (string-search remark (gemini-companion-test-header
+                         (gemini-companion-diff-main
+                          (car (gemini-companion-diffs))))))
+
+(ert-deftest gemini-companion-stale-compares-a-changed-file-again ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-stale-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+      (let* ((gemini-companion-review-view view)
+             (diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n"))
+             (proposal (gemini-companion-diff-proposal-buffer diff)))
+        (with-current-buffer proposal
+          (goto-char (point-max))
+          (insert "mine\n"))
+        (gemini-companion-stale-test-write "a" "one\n2\n3\n4\n5\n")
+        (gemini-companion-test-eventually
+          (equal "one\n2\n3\n4\n5\n"
+                 (gemini-companion-test-text "*gemini original: a*")))
+        (should (equal "1\n2\n3\n4\nfive\nmine\n"
+                       (gemini-companion-diff-proposal-text diff)))
+        (gemini-companion-test-eventually
+          (pcase view
+            ('ediff (eql 2 (buffer-local-value
+                            'ediff-number-of-differences
+                            (get-buffer "*Ediff Control Panel*"))))
+            ('diff (string-match-p
+                    "^-one$" (gemini-companion-test-text
+                              "*gemini diff: a*")))))
+        (should (string-search
+                 "file changed since it was proposed"
+                 (gemini-companion-test-header
+                  (if (eq view 'diff)
+                      "*gemini diff: a*"
+                    "*gemini original: a*"))))))))
+
+(ert-deftest gemini-companion-stale-asks-before-a-change-is-undone ()
+  (pcase-dolist (`(,written ,accepted ,asks)
+                 '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
+                   ("one\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n" nil)
+                   ("1\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" nil)
+                   ("1\n2\n3\n4\nFive\n" "1\n2\n3\n4\nfive\n" t)
+                   (nil "1\n2\n3\n4\nfive\n" t)))
+    (ert-info ((format "%S, %S" written accepted))
+      (gemini-companion-stale-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+        (let ((diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n")))
+          (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+            (erase-buffer)
+            (insert accepted))
+          (if written
+              (gemini-companion-stale-test-write "a" written)
+            (delete-file "a"))
+          ;; At once, before the next look at the file.
+          (gemini-companion-diff-accept diff)
+          (should (eql (if asks 1 0) asked))
+          (when asks
+            (should-not outcomes)
+            (setq answer t)
+            (gemini-companion-diff-accept diff))
+          (should (equal (list (list 1 'accepted accepted)) outcomes)))))))
+
+(ert-deftest gemini-companion-stale-asks-about-what-was-never-shown ()
+  (gemini-companion-stale-test-with-reviews '(("a" "old\n"))
+    (let* ((gemini-companion-review-arrival 'notify)
+           (gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-stale-test-write "a" "saved\n")
+      (gemini-companion-diff-accept diff)
+      (should (equal '(1 nil) (list asked outcomes)))
+      (gemini-companion-diff-view diff)
+      (should (gemini-companion-stale-test-remark-p "file changed")))))
+
+(ert-deftest gemini-companion-stale-change-is-not-undone-without-review ()
+  (gemini-companion-stale-test-with-reviews '(("a" "old\n"))
+    (let ((gemini-companion-review-arrival 'notify)
+          (diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-stale-test-write "a" "saved\n")
+      (gemini-companion-test-eventually (gemini-companion-diff-changed diff))
+      (unwind-protect
+          (progn
+            (gemini-companion-auto-accept (gemini-companion-diff-session diff))
+            (gemini-companion-auto-take diff)
+            (should (equal (list diff) (gemini-companion-diffs))))
+        (gemini-companion-auto-stop)))))
+
+(ert-deftest gemini-companion-stale-follows-whether-the-buffer-is-saved ()
+  (gemini-companion-stale-test-with-reviews '(("a" "old\n"))
+    (let ((gemini-companion-review-view 'diff)
+          (buffer (find-file-noselect (expand-file-name "a"))))
+      (with-current-buffer buffer
+        (insert "mine "))
+      (gemini-companion-test-show "a" "new\n")
+      (should (gemini-companion-stale-test-remark-p "unsaved changes here"))
+      (with-current-buffer buffer
+        (set-buffer-modified-p nil))
+      (gemini-companion-test-eventually
+        (not (gemini-companion-stale-test-remark-p "unsaved changes here")))
+      (with-current-buffer buffer
+        (insert "more "))
+      (gemini-companion-test-eventually
+        (gemini-companion-stale-test-remark-p "unsaved changes here")))))
 
 ;;; gemini-companion-stale-test.el ends here

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A file that changes while its review is open."""
+
+from harness.emacs import Reviews
+from harness.model import say, write_file
+from harness.proposals import PROPOSE, propose
+from harness.scratch import Scratch
+from harness.world import World
+from test_review import WINDOWS
+
+OLD = "one\ntwo\nthree\nfour\nfive\n"
+EDIT = """
+(with-current-buffer "a.txt"
+  (goto-char (point-min))
+  (search-forward "one")
+  (replace-match "uno"))
+"""
+REMARK = "file changed since it was proposed"
+QUESTION = "accept and undo that change?"
+
+
+def test_file_that_is_saved_is_compared_again_and_not_overwritten_unasked(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair(file)
+    proposed = OLD.replace("five", "cinque")
+    reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
+    emacs.eval(EDIT)
+    emacs.terminal.wait_for("unsaved changes here")
+
+    emacs.eval('(with-current-buffer "a.txt" (save-buffer))')
+    emacs.terminal.wait_for(REMARK)
+    emacs.terminal.wait_until_gone("unsaved changes here")
+    emacs.terminal.wait_for("2 of 2")
+    assert emacs.value("(buffer-name (window-buffer))") == "a.txt"
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for(QUESTION)
+    emacs.terminal.text("no")
+    emacs.keys("Enter")
+    emacs.terminal.wait_until_gone(QUESTION)
+    assert reviews.states() == ["shown"]
+    assert file.read_text().startswith("uno")
+
+    reviews.edit("one", "uno")
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    assert file.read_text() == proposed.replace("one", "uno")
+
+
+def test_edit_of_another_cli_is_not_undone_unasked(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs = world.emacs(file)
+    reviews = Reviews(emacs)
+    one, two = world.gemini("first"), world.gemini("second")
+    first, second = OLD.replace("one", "uno"), OLD.replace("five", "cinque")
+    reviews.proposed(one, file, write_file(file, first), say("first done"))
+    two.model.script(write_file(file, second), say("second done"))
+    two.ask()
+    reviews.wait_until(2)
+
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+    one.wait_for("first done")
+    emacs.terminal.wait_for(REMARK)
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for(QUESTION)
+    emacs.terminal.text("yes")
+    emacs.keys("Enter")
+    two.wait_for("second done")
+    assert file.read_text() == second
+
+
+def test_question_about_a_changed_file_goes_when_the_terminal_answers(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair(file)
+    proposed = OLD.replace("five", "cinque")
+    reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
+    file.write_text(OLD.replace("one", "uno"))
+    emacs.terminal.wait_for(REMARK)
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for(QUESTION)
+
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    reviews.wait_until(0)
+    emacs.terminal.wait_until_gone(QUESTION)
+    emacs.holds("(not (active-minibuffer-window))")
+
+
+def test_file_that_changes_while_another_tab_is_shown_is_compared_there(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs = world.emacs(file, extra=PROPOSE)
+    propose(emacs, file, OLD.replace("five", "cinque"))
+    Reviews(emacs).shown("a.txt")
+    emacs.eval('(progn (tab-new) (switch-to-buffer "*scratch*") (split-window))')
+    before = emacs.value(WINDOWS)
+
+    file.write_text(OLD.replace("one", "uno"))
+    emacs.holds(
+        "(eql 2 (buffer-local-value 'ediff-number-of-differences"
+        ' (get-buffer "*Ediff Control Panel*")))'
+    )
+    assert emacs.value(WINDOWS) == before
+    emacs.eval("(progn (tab-close) nil)")
+    emacs.terminal.wait_for(REMARK)
+    emacs.terminal.wait_for("2 of 2")
