@@ -80,19 +80,8 @@ others: it has read the file by itself.  Takes effect at once."
 It is called with the absolute name of a folder, with a slash at the
 end.  When it returns nil, the files in that folder and below are
 not told, and Gemini CLI cannot connect from there by way of this
-Emacs.  Its answer is kept until a file is opened or saved, or
-Gemini CLI connects."
+Emacs.  Its answer is kept until Gemini CLI connects."
   :type 'function
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
-
-(defcustom gemini-companion-share-outside-projects nil
-  "Non-nil means to tell files that are outside all roots, too.
-The roots are the projects of the open files and terminals, and the
-folders of files in no project.  Outside are files right in the home
-folder, and those below what `gemini-companion-roots-function' took
-away.  Takes effect with the next change of what is told."
-  :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
@@ -126,74 +115,54 @@ you have marked it as safe, with ! when Emacs asks about it."
 
 ;;;; State
 
-(defvar gemini-companion-privacy--answers
-  (make-hash-table :test #'eq :weakness 'key)
-  "What was answered last for each buffer: (TURN QUESTION . HIDDEN).")
+(defvar gemini-companion-privacy--generation nil
+  "Number of the answers that hold now, or nil while none is kept.
+It grows when something has changed on which they depend.")
 
-(defvar gemini-companion-privacy--folders (make-hash-table :test #'equal)
-  "What was answered last for each folder: (TURN QUESTION . HIDDEN).")
+(defvar gemini-companion-privacy--buffers
+  (make-hash-table :test #'eq :weakness 'key)
+  "Whether the file of a buffer is hidden.
+This and the next two are for `gemini-companion-privacy-cached'.")
+
+(defvar gemini-companion-privacy--directories (make-hash-table :test #'equal)
+  "Whether a directory is hidden.")
 
 (defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
   "What `gemini-companion-privacy--ignore-files' found for each directory.")
 
 (defvar gemini-companion-privacy--problem nil
-  "The options with which an answer failed last, and why, or nil.
-A cons of a list as `gemini-companion-privacy--options' returns it,
-and the name of the error, a symbol.")
+  "The error with which an answer failed last, a symbol, or nil.")
 
-(defvar gemini-companion-privacy--turn 0
-  "Number that grows when the disk is to be looked at again.")
-
-(defun gemini-companion-privacy-look-again ()
-  "Look at the disk again before a file is told."
-  (setq gemini-companion-privacy--turn (1+ gemini-companion-privacy--turn))
-  (clrhash gemini-companion-privacy--ignores))
+(defun gemini-companion-privacy-refresh ()
+  "Keep answers, but none from before.
+To be called when an option or a file has changed on which they
+depend."
+  (setq gemini-companion-privacy--generation
+        (1+ (or gemini-companion-privacy--generation 0))
+        gemini-companion-privacy--problem nil))
 
 (defun gemini-companion-privacy-forget ()
-  "Forget what was answered."
-  (clrhash gemini-companion-privacy--answers)
-  (clrhash gemini-companion-privacy--folders)
-  (clrhash gemini-companion-privacy--ignores)
-  (setq gemini-companion-privacy--problem nil))
+  "Keep no answers until `gemini-companion-privacy-refresh'."
+  (setq gemini-companion-privacy--generation nil
+        gemini-companion-privacy--problem nil)
+  (mapc #'clrhash (list gemini-companion-privacy--buffers
+                        gemini-companion-privacy--directories
+                        gemini-companion-privacy--ignores)))
 
-(defun gemini-companion-privacy-note ()
-  "Note that the current buffer has been found, saved or reverted."
-  (if (member (file-name-nondirectory (or buffer-file-name ""))
-              '(".geminiignore" ".dir-locals.el" ".dir-locals-2.el"))
-      (gemini-companion-privacy-forget)
-    (remhash (current-buffer) gemini-companion-privacy--answers)
-    (dolist (folder (gemini-companion-privacy--folders-of buffer-file-name))
-      (remhash folder gemini-companion-privacy--folders)
-      (remhash folder gemini-companion-privacy--ignores))))
-
-(defun gemini-companion-privacy--folders-of (file)
-  "Return the names of the folder of FILE, nil if it is not local."
-  (when (and file (not (file-remote-p file)))
-    (let ((folder (file-name-directory file)))
-      (list folder (file-truename folder)))))
-
-(defun gemini-companion-privacy--options ()
-  "Return the values of the options on which answers depend."
-  (list gemini-companion-excluded
-        gemini-companion-share-function
-        (default-value 'gemini-companion-share)
-        gemini-companion-respect-geminiignore))
-
-(defun gemini-companion-privacy--answer (table key question old-too compute)
-  "Return the answer for KEY in TABLE to QUESTION, or that of COMPUTE.
-QUESTION is a list of what the answer depends on.  It depends on
-files too, but to look at these again and again would be felt on a
-slow disk; OLD-TOO means that an answer of an earlier turn will do."
-  (let ((known (gethash key table)))
+(defun gemini-companion-privacy-cached (table key question compute)
+  "Return the value for KEY in TABLE, or that of COMPUTE, a function.
+That is kept in TABLE as long as QUESTION and the generation are
+the same."
+  (let ((known (gethash key table))
+        (generation gemini-companion-privacy--generation))
     (if (and known
-             (or old-too (eql (car known) gemini-companion-privacy--turn))
+             (eql generation (car known))
              (equal question (cadr known)))
         (cddr known)
-      (let ((hidden (funcall compute)))
-        (puthash key (cons gemini-companion-privacy--turn
-                           (cons question hidden))
-                 table)
-        hidden))))
+      (let ((value (funcall compute)))
+        (when generation
+          (puthash key (cons generation (cons question value)) table))
+        value))))
 
 ;;;; Exclusions
 
@@ -251,10 +220,11 @@ BUFFER is nil for a folder."
 (defun gemini-companion-privacy--names (file)
   "Return the absolute names by which FILE is known.
 A backup of a file holds what that held, and counts as it."
-  (let ((names (list (expand-file-name file)
-                     (file-truename file)
-                     (concat (file-truename (file-name-directory file))
-                             (file-name-nondirectory file)))))
+  (let* ((name (expand-file-name file))
+         (below (concat (file-truename (file-name-directory name))
+                        (file-name-nondirectory name)))
+         (names (list name below
+                      (if (file-symlink-p below) (file-truename below) below))))
     (delete-dups
      (append names (mapcar #'gemini-companion-privacy--original names)))))
 
@@ -285,13 +255,10 @@ A backup of a file holds what that held, and counts as it."
              (not (equal parent folder))
              (gemini-companion-privacy--kept-p parent)))))
 
-(defun gemini-companion-privacy-folder-hidden-p (folder &optional old-too)
-  "Return non-nil if nothing of the local FOLDER may be told.
-OLD-TOO means that an earlier look at the disk will do."
-  (gemini-companion-privacy--answer
-   gemini-companion-privacy--folders folder
-   (gemini-companion-privacy--options)
-   old-too
+(defun gemini-companion-privacy-folder-hidden-p (folder)
+  "Return non-nil if nothing of the local FOLDER may be shared."
+  (gemini-companion-privacy-cached
+   gemini-companion-privacy--directories folder nil
    (lambda ()
      (gemini-companion-privacy--doubtful
       (lambda ()
@@ -309,18 +276,15 @@ OLD-TOO means that an earlier look at the disk will do."
   (condition-case problem
       (funcall hidden-p)
     (error
-     (setq gemini-companion-privacy--problem
-           (cons (gemini-companion-privacy--options) (car problem)))
+     (setq gemini-companion-privacy--problem (car problem))
      ;; What an error says may name the file.
      (gemini-companion-events-note
       'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
      t)))
 
 (defun gemini-companion-privacy-problem ()
-  "Return the error with which the options of now failed, a symbol, or nil."
-  (and (equal (car gemini-companion-privacy--problem)
-              (gemini-companion-privacy--options))
-       (cdr gemini-companion-privacy--problem)))
+  "Return the error with which an answer failed last, a symbol, or nil."
+  gemini-companion-privacy--problem)
 
 ;;;; Ignored files
 
@@ -378,25 +342,21 @@ DIRECTORY is non-nil if NAME is that of a directory."
 The value is a list of (DEPTH . RULES), the innermost file first.
 They add up as .gitignore files do.  Gemini CLI itself reads only
 the one in the directory in which it was started."
-  (let ((known (gethash directory gemini-companion-privacy--ignores 'none)))
-    (if (not (eq known 'none))
-        known
-      (puthash directory
-               (when-let* ((place (locate-dominating-file
-                                   directory
-                                   (lambda (place)
-                                     (file-regular-p
-                                      (expand-file-name ".geminiignore"
-                                                        place)))))
-                           (place (expand-file-name place))
-                           (outside (file-name-directory
-                                     (directory-file-name place))))
-                 (cons (cons (length (gemini-companion-privacy--parts place))
-                             (gemini-companion-privacy--rules
-                              (expand-file-name ".geminiignore" place)))
-                       (unless (equal outside place)
-                         (gemini-companion-privacy--ignore-files outside))))
-               gemini-companion-privacy--ignores))))
+  (gemini-companion-privacy-cached
+   gemini-companion-privacy--ignores directory nil
+   (lambda ()
+     (when-let* ((place (locate-dominating-file
+                         directory
+                         (lambda (place)
+                           (file-regular-p
+                            (expand-file-name ".geminiignore" place)))))
+                 (place (expand-file-name place))
+                 (outside (file-name-directory (directory-file-name place))))
+       (cons (cons (length (gemini-companion-privacy--parts place))
+                   (gemini-companion-privacy--rules
+                    (expand-file-name ".geminiignore" place)))
+             (unless (equal outside place)
+               (gemini-companion-privacy--ignore-files outside)))))))
 
 ;;;; Patterns
 
@@ -597,32 +557,26 @@ A class is a cons of whether it is negated, and a list of ranges."
 
 ;;;; Files
 
-(defun gemini-companion-privacy-hidden-p (buffer &optional old-too)
-  "Return non-nil if the file that BUFFER visits may not be told.
-Nothing of a remote file may be told, and of an indirect buffer
-nothing that may not be told of its base.  OLD-TOO means that an
-earlier look at the disk will do."
-  (let ((base (buffer-base-buffer buffer)))
-    (or (and base (gemini-companion-privacy-hidden-p base old-too))
-        (gemini-companion-privacy--answer
-         gemini-companion-privacy--answers buffer
-         (cons (buffer-file-name (or base buffer))
-               (cons (buffer-local-value 'major-mode buffer)
-                     (cons (buffer-local-value 'gemini-companion-share buffer)
-                           (gemini-companion-privacy--options))))
-         old-too
+(defun gemini-companion-privacy-hidden-p (buffer)
+  "Return non-nil if the file that BUFFER visits may not be shared.
+Nothing of a remote file may, and of an indirect buffer nothing that
+may not be shared of its base."
+  (let* ((base (buffer-base-buffer buffer))
+         (file (buffer-file-name (or base buffer))))
+    (or (and base (gemini-companion-privacy-hidden-p base))
+        (gemini-companion-privacy-cached
+         gemini-companion-privacy--buffers buffer
+         (list file
+               (buffer-local-value 'major-mode buffer)
+               (buffer-local-value 'gemini-companion-share buffer)
+               (with-current-buffer buffer (visited-file-modtime)))
          (lambda ()
-           (gemini-companion-privacy--compute
-            (buffer-file-name (or base buffer)) buffer))))))
-
-(defun gemini-companion-privacy--compute (file buffer)
-  "Return non-nil if FILE, which BUFFER visits, may not be told."
-  (or (not file)
-      (and (file-remote-p file) t)
-      (not (buffer-local-value 'gemini-companion-share buffer))
-      (gemini-companion-privacy--doubtful
-       (lambda ()
-         (gemini-companion-privacy--file-hidden-p file buffer)))))
+           (or (not file)
+               (and (file-remote-p file) t)
+               (not (buffer-local-value 'gemini-companion-share buffer))
+               (gemini-companion-privacy--doubtful
+                (lambda ()
+                  (gemini-companion-privacy--file-hidden-p file buffer)))))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   "Return non-nil if the local FILE, visited by BUFFER, may not be told."

@@ -26,6 +26,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-privacy)
 (require 'seq)
 (require 'subr-x)
 
@@ -42,6 +43,16 @@ so."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion)
 
+(defcustom gemini-companion-share-outside-projects nil
+  "Non-nil means to share files that are outside all roots, too.
+The roots are the projects of the open files and terminals, and the
+folders of files in no project.  Outside are files right in the home
+folder, and those below what `gemini-companion-roots-function' took
+away."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
 (defconst gemini-companion-roots--terminal-modes
   '(vterm-mode eat-mode term-mode eshell-mode shell-mode
     shell-command-mode compilation-mode)
@@ -53,14 +64,9 @@ so."
 They show results, too, such as what Emacs says when it compiles a
 package, in a folder that nobody works in.")
 
-(defvar gemini-companion-roots--directories t
-  "The folders from which the roots were computed last; t if outdated.")
-
-(defvar gemini-companion-roots--known nil
-  "Alist of (DIRECTORY PLACE . TRUE-NAME) for those folders.
-PLACE is the root of the project that DIRECTORY is in, or DIRECTORY
-itself, and TRUE-NAME that of PLACE; both are nil for a folder that
-cannot be a root.")
+(defvar gemini-companion-roots--known (make-hash-table :test #'equal)
+  "Places of directories, and, for the key t, the roots.
+It is for `gemini-companion-privacy-cached'.")
 
 (defvar gemini-companion-roots--last nil
   "The roots that were computed last.")
@@ -68,37 +74,27 @@ cannot be a root.")
 (defvar gemini-companion-roots-problem nil
   "Why `gemini-companion-roots-function' failed last, a string, or nil.")
 
-(defvar gemini-companion-roots--stale t
-  "Non-nil if a buffer has come, gone or changed since the last look.")
-
-(defvar gemini-companion-roots--terminals nil
-  "Alist of (BUFFER . DIRECTORY), the terminals at the last look.")
-
 ;;;; Roots
 
-(defun gemini-companion-roots (directory &optional hidden-p folder-hidden-p)
-  "Return the roots of this Emacs, a list of true names of folders.
+(defun gemini-companion-roots (directory)
+  "Return the roots of this Emacs, a list of true names of directories.
 They are the projects of the open files and of the terminals, the
 one used last first, and that of DIRECTORY.  What belongs to no
-project counts with its own folder.  The home folder and the root
-of the file system are never among them, nor is what is hidden:
-HIDDEN-P is asked about a buffer that visits a file, and
-FOLDER-HIDDEN-P about a folder."
-  (let ((folder-hidden-p (or folder-hidden-p #'ignore))
-        (directories (gemini-companion-roots--directories
-                      directory (or hidden-p #'ignore)
-                      (or folder-hidden-p #'ignore))))
-    (unless (equal directories gemini-companion-roots--directories)
-      (setq gemini-companion-roots--known
-            (mapcar #'gemini-companion-roots--entry directories)
-            gemini-companion-roots--last
-            (gemini-companion-roots--chosen
-             (seq-remove folder-hidden-p
-                         (delete-dups
-                          (delq nil (mapcar #'cddr
-                                            gemini-companion-roots--known)))))
-            gemini-companion-roots--directories directories))
-    gemini-companion-roots--last))
+project counts with its own directory.  The home directory and the
+root of the file system are never among them, nor is what is hidden."
+  (let ((directories (gemini-companion-roots--directories directory)))
+    (setq gemini-companion-roots--last
+          (gemini-companion-privacy-cached
+           gemini-companion-roots--known t directories
+           (lambda ()
+             (gemini-companion-roots--chosen
+              (seq-remove
+               #'gemini-companion-privacy-folder-hidden-p
+               (seq-uniq
+                (delq nil (mapcar (lambda (directory)
+                                    (cdr (gemini-companion-roots--place
+                                          directory)))
+                                  directories))))))))))
 
 (defun gemini-companion-roots--chosen (roots)
   "Return the true names of those that the function picks from ROOTS.
@@ -117,20 +113,6 @@ Nothing if that fails, as it may be there to take roots away."
      (setq gemini-companion-roots-problem (error-message-string problem))
      nil)))
 
-(defun gemini-companion-roots-note (&rest _)
-  "Note that a buffer may have come, gone or changed."
-  (setq gemini-companion-roots--stale t))
-
-(defun gemini-companion-roots-stale-p ()
-  "Return non-nil if the roots may differ from those computed last.
-A shell that changes its directory runs no hook."
-  (or gemini-companion-roots--stale
-      (seq-some (pcase-lambda (`(,buffer . ,directory))
-                  (not (and (buffer-live-p buffer)
-                            (eq directory (buffer-local-value
-                                           'default-directory buffer)))))
-                gemini-companion-roots--terminals)))
-
 (defun gemini-companion-roots-last ()
   "Return the roots that were computed last."
   gemini-companion-roots--last)
@@ -144,50 +126,35 @@ of its project: a root may go while the CLI is connected."
                       (gemini-companion-roots-in-p
                        (file-name-as-directory directory) root))
                     gemini-companion-roots--last)
-        (delq nil (list (cddr (gemini-companion-roots--entry directory)))))))
+        (delq nil (list (cdr (gemini-companion-roots--place directory)))))))
 
 (defun gemini-companion-roots-in-p (name root)
   "Return non-nil if the file NAME, or directory NAME/, is in ROOT."
   (string-prefix-p (file-name-as-directory root) name))
 
-(defun gemini-companion-roots--entry (directory)
-  "Return the entry of DIRECTORY, looked up once."
-  (or (assoc directory gemini-companion-roots--known)
-      (cons directory (gemini-companion-roots--place directory))))
-
 (defun gemini-companion-roots-forget ()
   "Forget what was computed."
-  (setq gemini-companion-roots--stale t
-        gemini-companion-roots--terminals nil
-        gemini-companion-roots--directories t
-        gemini-companion-roots--known nil
-        gemini-companion-roots--last nil
+  (clrhash gemini-companion-roots--known)
+  (setq gemini-companion-roots--last nil
         gemini-companion-roots-problem nil))
 
 (defun gemini-companion-roots-look-again (directory)
-  "Look DIRECTORY up anew, as a project may have been made of it."
-  (when (assoc directory gemini-companion-roots--known)
-    (setq gemini-companion-roots--stale t
-          gemini-companion-roots--directories t
-          gemini-companion-roots--known
-          (assoc-delete-all directory gemini-companion-roots--known))))
+  "Look up DIRECTORY again, as a project may have been made of it."
+  (remhash directory gemini-companion-roots--known)
+  (remhash t gemini-companion-roots--known))
 
-(defun gemini-companion-roots--directories (directory hidden-p folder-hidden-p)
-  "Return the folders of all file and terminal buffers, and DIRECTORY.
-Leave out what HIDDEN-P and FOLDER-HIDDEN-P name."
-  (setq gemini-companion-roots--stale nil
-        gemini-companion-roots--terminals nil)
-  (let ((found (list nil)))
+(defun gemini-companion-roots--directories (directory)
+  "Return the directories of all file and terminal buffers, and DIRECTORY.
+Leave out what is hidden."
+  (let (found)
     (dolist (buffer (buffer-list))
-      (when-let* ((folder (gemini-companion-roots--buffer-directory
-                           buffer hidden-p folder-hidden-p)))
-        (unless (equal folder (car found))
-          (push folder found))))
+      (when-let* ((directory (gemini-companion-roots--buffer-directory buffer)))
+        (unless (equal directory (car found))
+          (push directory found))))
     (delete-dups
-     (nconc (nreverse (butlast found))
+     (nconc (nreverse found)
             (and directory
-                 (not (file-remote-p directory))
-                 (not (funcall folder-hidden-p directory))
+                 (gemini-companion-roots--shared-p directory)
                  (list directory))))))
 
 (defun gemini-companion-roots--terminal-p (buffer)
@@ -201,34 +168,38 @@ Leave out what HIDDEN-P and FOLDER-HIDDEN-P name."
              (not (apply #'provided-mode-derived-p mode
                          gemini-companion-roots--passing-modes))))))
 
-(defun gemini-companion-roots--buffer-directory
-    (buffer hidden-p folder-hidden-p)
-  "Return the local folder that BUFFER works in, or nil.
-Nil too for what HIDDEN-P and FOLDER-HIDDEN-P name."
-  (let ((file (buffer-file-name buffer)))
-    (if file
-        (let ((folder (file-name-directory file)))
-          (and (not (funcall hidden-p buffer))
-               (not (file-remote-p folder))
-               folder))
-      (when (gemini-companion-roots--terminal-p buffer)
-        (let ((folder (buffer-local-value 'default-directory buffer)))
-          (push (cons buffer folder) gemini-companion-roots--terminals)
-          (and folder
-               (not (file-remote-p folder))
-               (not (funcall folder-hidden-p folder))
-               folder))))))
+(defun gemini-companion-roots--buffer-directory (buffer)
+  "Return the local directory that BUFFER works in, or nil if it is hidden."
+  (if-let* ((file (buffer-file-name buffer)))
+      (unless (gemini-companion-privacy-hidden-p buffer)
+        (file-name-directory file))
+    (when (gemini-companion-roots--terminal-p buffer)
+      (let ((directory (buffer-local-value 'default-directory buffer)))
+        (and directory
+             (gemini-companion-roots--shared-p directory)
+             directory)))))
+
+(defun gemini-companion-roots--shared-p (directory)
+  "Return non-nil if DIRECTORY is local and not hidden."
+  (not (or (file-remote-p directory)
+           (gemini-companion-privacy-folder-hidden-p directory))))
 
 (defun gemini-companion-roots--place (directory)
-  "Return the cons of a place and its true name for DIRECTORY."
-  (or (seq-find
-       (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
-       (mapcar (lambda (folder)
-                 (cons (file-name-as-directory (expand-file-name folder))
-                       (directory-file-name (file-truename folder))))
-               (delq nil (list (gemini-companion-roots--project directory)
-                               directory))))
-      (list nil)))
+  "Return (PLACE . TRUE-NAME) for DIRECTORY.
+PLACE is the root of the project that DIRECTORY is in, or DIRECTORY
+itself, and TRUE-NAME that of PLACE; both are nil for a directory
+that cannot be a root."
+  (gemini-companion-privacy-cached
+   gemini-companion-roots--known directory nil
+   (lambda ()
+     (or (seq-find
+          (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
+          (mapcar (lambda (directory)
+                    (cons (file-name-as-directory (expand-file-name directory))
+                          (directory-file-name (file-truename directory))))
+                  (delq nil (list (gemini-companion-roots--project directory)
+                                  directory))))
+         (list nil)))))
 
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
@@ -257,12 +228,12 @@ FILE is in none of the roots that were computed last."
 
 (defun gemini-companion-roots--placed (file)
   "Return the name of FILE below the true name of its place, or nil."
-  (pcase (assoc (file-name-directory file) gemini-companion-roots--known)
-    (`(,_ ,(and (pred stringp) place) . ,true-name)
-     (let ((file (expand-file-name file)))
-       (when (string-prefix-p place file)
-         (concat (file-name-as-directory true-name)
-                 (substring file (length place))))))))
+  (pcase-let ((`(,place . ,true-name)
+               (gemini-companion-roots--place (file-name-directory file)))
+              (file (expand-file-name file)))
+    (when (and place (string-prefix-p place file))
+      (concat (file-name-as-directory true-name)
+              (substring file (length place))))))
 
 (defun gemini-companion-roots--inside (name)
   "Return NAME if it is in one of the roots computed last, else nil."

@@ -45,9 +45,6 @@
 (defvar gemini-companion-sharing--kept nil
   "Buffer of the file that the person is in if that is not told, or nil.")
 
-(defvar gemini-companion-sharing--options nil
-  "The options on which the roots depended when they were computed.")
-
 (defvar gemini-companion-paused nil
   "Non-nil while Gemini CLI is told nothing of what you work on.
 Set by `gemini-companion-pause'.")
@@ -55,22 +52,8 @@ Set by `gemini-companion-pause'.")
 ;;;; What is told
 
 (defun gemini-companion-sharing-roots ()
-  "Return the roots of this Emacs, without what is hidden."
-  (let ((options (list gemini-companion-excluded
-                       gemini-companion-share-function
-                       (default-value 'gemini-companion-share)
-                       gemini-companion-respect-geminiignore
-                       gemini-companion-roots-function)))
-    (if (and (not (gemini-companion-roots-stale-p))
-             (equal options gemini-companion-sharing--options))
-        (gemini-companion-roots-last)
-      (unless (equal options gemini-companion-sharing--options)
-        (gemini-companion-roots-forget)
-        (setq gemini-companion-sharing--options options))
-      (gemini-companion-roots
-       gemini-companion-sharing--directory
-       (lambda (buffer) (gemini-companion-privacy-hidden-p buffer t))
-       (lambda (folder) (gemini-companion-privacy-folder-hidden-p folder t))))))
+  "Return the workspace roots of this Emacs."
+  (gemini-companion-roots gemini-companion-sharing--directory))
 
 (defun gemini-companion-sharing--name (buffer)
   "Return the name to tell of the file that BUFFER visits, or nil."
@@ -92,9 +75,8 @@ Set by `gemini-companion-pause'.")
       (gemini-companion-sharing--note-kept))))
 
 (defun gemini-companion-sharing-look-again ()
-  "Tell the server what it is to know, with a new look at the disk."
-  (gemini-companion-privacy-look-again)
-  (gemini-companion-roots-note)
+  "Send the server what has changed since the last time, read from disk."
+  (gemini-companion-privacy-refresh)
   (gemini-companion-sharing-tell))
 
 (defun gemini-companion-shared ()
@@ -143,29 +125,27 @@ Nothing is scheduled to be sent, and all that was sent is answered."
   '((find-file-hook . gemini-companion-sharing--note-file)
     (after-save-hook . gemini-companion-sharing--note-file)
     (after-revert-hook . gemini-companion-sharing--note-file)
-    (after-set-visited-file-name-hook . gemini-companion-roots-note)
     (after-change-major-mode-hook . gemini-companion-sharing--note-mode)
-    (buffer-list-update-hook . gemini-companion-roots-note)
     (gemini-companion-session-changed-functions
      . gemini-companion-sharing--sessions-changed))
   "What is added to which hook while the mode is on.")
 
-(defconst gemini-companion-sharing--watched
+(defconst gemini-companion-sharing--options
   '(gemini-companion-excluded
     gemini-companion-share
     gemini-companion-share-function
     gemini-companion-share-outside-projects
     gemini-companion-respect-geminiignore
     gemini-companion-roots-function)
-  "The options that take effect at once.")
+  "The options on which it depends what is shared.")
 
 (defun gemini-companion-sharing--note-option (&rest _)
-  "Note that an option has another value now."
+  "Share what the options say now."
+  (gemini-companion-privacy-refresh)
   (gemini-companion-context-note))
 
 (defun gemini-companion-sharing--note-mode ()
   "Note that the current buffer has another major mode, maybe an excluded one."
-  (gemini-companion-roots-note)
   (when (eq (current-buffer) (gemini-companion-context-active))
     (gemini-companion-context-note)))
 
@@ -173,10 +153,12 @@ Nothing is scheduled to be sent, and all that was sent is answered."
   "Note that the file of the current buffer was opened, saved or reverted.
 An error must not keep other functions from being called then."
   (gemini-companion-events-guarded 'sharing
-    (gemini-companion-privacy-note)
     (when buffer-file-name
-      (gemini-companion-roots-look-again (file-name-directory
-                                          buffer-file-name)))))
+      (if (member (file-name-nondirectory buffer-file-name)
+                  '(".geminiignore" ".dir-locals.el" ".dir-locals-2.el"))
+          (gemini-companion-privacy-refresh)
+        (gemini-companion-roots-look-again (file-name-directory
+                                            buffer-file-name))))))
 
 (defun gemini-companion-sharing-set-directory (directory)
   "Note that the mode is being turned on in DIRECTORY, which counts as root."
@@ -233,18 +215,19 @@ An error must not keep other functions from being called then."
 
 (defun gemini-companion-sharing-start ()
   "Tell the server what is new from now on."
+  (gemini-companion-privacy-refresh)
   (gemini-companion-context-start #'gemini-companion-sharing-tell
                                   #'gemini-companion-sharing--name)
   (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
     (add-hook hook function))
-  (dolist (option gemini-companion-sharing--watched)
+  (dolist (option gemini-companion-sharing--options)
     (add-variable-watcher option #'gemini-companion-sharing--note-option)))
 
 (defun gemini-companion-sharing-stop ()
   "Tell nothing any more, and forget what was told."
   (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
     (remove-hook hook function))
-  (dolist (option gemini-companion-sharing--watched)
+  (dolist (option gemini-companion-sharing--options)
     (remove-variable-watcher option #'gemini-companion-sharing--note-option))
   (gemini-companion-context-stop)
   (gemini-companion-roots-forget)

@@ -150,16 +150,37 @@
                                    "open/a" "open/said" "closed/b")))
           (setq-default gemini-companion-share former))))))
 
-(ert-deftest gemini-companion-privacy-hears-of-an-opt-out-that-is-saved ()
+(ert-deftest gemini-companion-privacy-keeps-answers-until-it-is-refreshed ()
   (gemini-companion-test-with-folder '(("a" ""))
-    (let ((buffer (find-file-noselect "a")))
-      (should-not (gemini-companion-privacy-hidden-p buffer))
-      (with-current-buffer (find-file-noselect ".dir-locals.el")
-        (insert "((nil . ((gemini-companion-share . nil))))")
-        (save-buffer)
-        (gemini-companion-privacy-note))
-      (should (gemini-companion-privacy-hidden-p buffer))))
-  (gemini-companion-privacy-forget))
+    (let* ((asked 0)
+           (gemini-companion-excluded
+            (list (lambda (_file buffer)
+                    (when buffer
+                      (setq asked (1+ asked)))
+                    nil)))
+           (buffer (find-file-noselect "a")))
+      (gemini-companion-privacy-refresh)
+      (unwind-protect
+          (progn
+            (dotimes (_ 2)
+              (should-not (gemini-companion-privacy-hidden-p buffer)))
+            (should (equal 1 asked))
+            (write-region "((nil . ((gemini-companion-share . nil))))" nil
+                          ".dir-locals.el" nil 'silent)
+            (should-not (gemini-companion-privacy-hidden-p buffer))
+            (gemini-companion-privacy-refresh)
+            (should (gemini-companion-privacy-hidden-p buffer))
+            (should (equal 2 asked))
+            (delete-file ".dir-locals.el")
+            (gemini-companion-privacy-refresh)
+            (should-not (gemini-companion-privacy-hidden-p buffer))
+            (with-current-buffer buffer
+              (set-buffer-modified-p t)
+              (let ((inhibit-message t))
+                (save-buffer)))
+            (should-not (gemini-companion-privacy-hidden-p buffer))
+            (should (equal 4 asked)))
+        (gemini-companion-privacy-forget)))))
 
 (ert-deftest gemini-companion-privacy-asks-the-function-about-folders ()
   (gemini-companion-test-with-folder '()

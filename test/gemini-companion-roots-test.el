@@ -13,13 +13,15 @@
 
 (defmacro gemini-companion-roots-test-with (folders &rest body)
   "Run BODY in a new folder that has FOLDERS, a list of relative names.
-No roots are remembered from before."
+No roots are kept from before, but those that BODY computes are."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-folder '()
      (dolist (name ,folders)
        (make-directory (expand-file-name name folder) t))
      (gemini-companion-roots-forget)
+     (gemini-companion-privacy-refresh)
      (unwind-protect (progn ,@body)
+       (gemini-companion-privacy-forget)
        (gemini-companion-roots-forget))))
 
 (defun gemini-companion-roots-test-below (folder roots)
@@ -151,12 +153,8 @@ No roots are remembered from before."
       (should (equal '("q")
                      (gemini-companion-roots-test-below
                       folder
-                      (gemini-companion-roots
-                       nil
-                       (lambda (buffer)
-                         (string-suffix-p "p/a" (buffer-file-name buffer)))
-                       (lambda (name)
-                         (string-suffix-p "r/" name)))))))))
+                      (let ((gemini-companion-excluded '("p/a\\'" "/r/\\'")))
+                        (gemini-companion-roots nil))))))))
 
 (ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
   (gemini-companion-roots-test-with '("p/src")

@@ -157,7 +157,7 @@ It is HOME and TMPDIR, too."
 (ert-deftest gemini-companion-status-test-names-options-that-fail ()
   (unwind-protect
       (let ((gemini-companion-excluded '("["))
-            (gemini-companion-roots-function #'car))
+            (gemini-companion-roots-function (lambda (_) (error "No"))))
         (should (equal '(good)
                        (gemini-companion-status-test--marks "Options")))
         (should (gemini-companion-privacy-folder-hidden-p temporary-file-directory))
