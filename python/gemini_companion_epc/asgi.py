@@ -19,7 +19,6 @@ from .config import Config
 from .connections import Listener
 from .exceptions import TooManySessions
 from .ide import Ide
-from .memory import heap
 from .session import COMMENT, Session, Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -163,15 +162,12 @@ class Asgi:
         size = int(length) if length.isdigit() else 0
         if size > self._config.body_limit:
             raise Refusal(413, "Content Too Large")
-        heap.used(size)
         try:
             body = await asyncio.wait_for(
                 _read(receive, self._config.body_limit), self._config.body_time
             )
         except asyncio.TimeoutError:
             raise Refusal(408, "Request Timeout") from None
-        finally:
-            heap.used(size)
         return without_lone_surrogates(body)
 
     # GET
@@ -226,7 +222,6 @@ def _closing(send: Send) -> Send:
             headers = [*message["headers"], (b"connection", b"close")]
             message = {**message, "headers": headers}
         await send(message)
-        heap.used(len(message.get("body", b"")))
 
     return closing
 

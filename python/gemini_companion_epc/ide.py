@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument, TooManySessions
-from .memory import heap
 from .session import Session, Stream, encode_event
 from .types import (
     Accepted,
@@ -293,7 +292,6 @@ class Ide:
     def _take_out(self, session: Session, diff: Diff) -> None:
         del self._diffs[diff.id]
         del session.diffs[diff.path]
-        heap.used(len(diff.proposal))
 
     # From the client
 
