@@ -40,7 +40,6 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-sharing)
-(require 'gemini-companion-terminal)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
@@ -972,7 +971,7 @@ accounts" (if type "Google account" "Not chosen yet"))
 
 (defun gemini-companion-status--container (_directory _ask)
   "Check whether a CLI would search for Emacs outside of a container."
-  (if (gemini-companion-terminal-container-p)
+  (if (gemini-companion-run-container-p)
       (gemini-companion-status-finding
        'note "This is a container, where Gemini CLI searches the host for \
 editors"
@@ -1048,9 +1047,9 @@ variable of its environment and returns the value."
                  directory (gemini-companion-status-roots file))))
       (list "it runs outside the workspace roots"
             "Open a file of its project, then type /ide enable in it."))
-     ((and (gemini-companion-terminal-container-p)
+     ((and (gemini-companion-run-container-p)
            (not (seq-some variable
-                          gemini-companion-terminal-container-variables)))
+                          gemini-companion-run-container-variables)))
       (list "it runs in a container and searches the host for editors"
             "export REMOTE_CONTAINERS=1 in its terminal, and start it again."))
      ((and directory (gemini-companion-status--rival directory port))

@@ -171,14 +171,9 @@ The first one has turned it on.")
      :stop gemini-companion-reason-stop)
     (gemini-companion-list
      :stop gemini-companion-list-stop)
-    (gemini-companion-terminal
-     :stop gemini-companion-terminal-restore)
     (gemini-companion-run
      :ready gemini-companion-run-ready
-     :stop gemini-companion-run-give-up)
-    (gemini-companion-hint
-     :ready gemini-companion-hint-ready
-     :stop gemini-companion-hint-stop))
+     :stop gemini-companion-run-stop))
   "Parts of the mode, lists (FEATURE . PLIST) in the order of their start.
 PLIST has functions: `:start' and `:stop', called without
 arguments, the latter in reverse order; `:ready', called with a

@@ -4,14 +4,23 @@
 
 ;;; Commentary:
 
-;; Which buffer, folder and environment Gemini CLI gets, with `cat' in its
-;; place and the real server.  test/e2e has the real CLI in real terminals.
+;; Which buffer, directory and environment Gemini CLI gets, with `cat' in its
+;; place and the real server; what a child of this Emacs sees; and the hint, for
+;; which a shell under the name of node plays the CLI in a real
+;; pseudo-terminal.  That time passes is what timers and clocks are made to say.
+;; test/e2e has the real CLI in real terminals.
 
 ;;; Code:
 
-(require 'gemini-companion)
-(require 'gemini-companion-test-helper)
+(require 'compile)
+(require 'eshell)
+(require 'gemini-companion-run)
+(require 'gemini-companion-server-test-helper)
 (require 'project)
+
+(declare-function eshell-send-input "esh-mode")
+(defvar eshell-directory-name)
+(defvar explicit-shell-file-name)
 
 (defvar gemini-companion-run-test-started nil
   "What was started: lists of command, folder and port, the last first.")
@@ -50,10 +59,7 @@
              (progn ,@body)
            (gemini-companion-mode -1)
            (gemini-companion-test-eventually
-             (not (seq-find (lambda (process)
-                              (string-prefix-p "gemini-companion"
-                                               (process-name process)))
-                            (process-list))))
+             (not (gemini-companion-test-processes)))
            (dolist (buffer (buffer-list))
              (when (string-prefix-p "*gemini: " (buffer-name buffer))
                (let ((kill-buffer-query-functions nil))
@@ -228,11 +234,11 @@
                                                 (string-search "eat" folder))
                                               load-path)))
                    (gemini-companion-run))))
-           ("local buffer"
+           ("switch to a local buffer"
             . ,(lambda ()
                  (let ((default-directory "/ssh:elsewhere:/tmp/"))
                    (gemini-companion-run))))
-           ("go to another buffer"
+           ("does not exist; switch to another buffer"
             . ,(lambda ()
                  (let ((project-find-functions nil)
                        (default-directory "/no/such/folder/"))
@@ -253,5 +259,281 @@
         (gemini-companion-run))
       (should-not gemini-companion-mode)
       (should-not (get-buffer (format "*gemini: %s*" name))))))
+
+;;;; Environment
+
+(defun gemini-companion-run-test-sees (name)
+  "Return the value of the variable NAME in a child of this Emacs."
+  (with-temp-buffer
+    (call-process "sh" nil t nil "-c" (format "printf %%s \"${%s-unset}\"" name))
+    (buffer-string)))
+
+(defun gemini-companion-run-test-port ()
+  "Return the port of the server, a string."
+  (number-to-string (plist-get (gemini-companion-server-info) :port)))
+
+(defmacro gemini-companion-run-test-with-environment (variables &rest body)
+  "Run BODY with the mode on, and VARIABLES, an alist, in the environment."
+  (declare (indent 1) (debug t))
+  `(let ((process-environment (copy-sequence process-environment)))
+     (pcase-dolist (`(,name . ,value) ,variables)
+       (setenv name value))
+     (gemini-companion-test-with-mode '()
+       ,@body)))
+
+(ert-deftest gemini-companion-run-leads-children-to-the-server ()
+  (gemini-companion-run-test-with-environment
+      '(("GEMINI_CLI_IDE_SERVER_PORT" . "7")
+        ("GEMINI_CLI_IDE_PID")
+        ("GEMINI_CLI_IDE_WORKSPACE_PATH" . "/elsewhere")
+        ("GEMINI_CLI_IDE_AUTH_TOKEN" . "theirs"))
+    (dolist (on '(t nil t nil))
+      (if on
+          (progn
+            (gemini-companion-mode 1)
+            (gemini-companion-test-eventually
+              (gemini-companion-server-ready-p)))
+        (setenv "GC_TEST_OF_OTHERS" "x")
+        (gemini-companion-mode -1)
+        (should (equal "x" (gemini-companion-run-test-sees
+                            "GC_TEST_OF_OTHERS"))))
+      (should
+       (equal (if on
+                  (list (gemini-companion-run-test-port)
+                        (number-to-string (emacs-pid)) "unset" "unset")
+                '("7" "unset" "/elsewhere" "theirs"))
+              (mapcar #'gemini-companion-run-test-sees
+                      '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
+                        "GEMINI_CLI_IDE_WORKSPACE_PATH"
+                        "GEMINI_CLI_IDE_AUTH_TOKEN")))))))
+
+(defconst gemini-companion-run-test-ways
+  `((compile . ,(lambda (command)
+                  (let ((compilation-ask-about-save nil))
+                    (compile command))))
+    (async-shell-command . ,(lambda (command)
+                              (async-shell-command command)
+                              (get-buffer "*Async Shell Command*")))
+    (shell . ,(lambda (command)
+                (let ((explicit-shell-file-name "/bin/sh"))
+                  (shell))
+                (process-send-string nil (concat command "\n"))
+                (current-buffer)))
+    (term . ,(lambda (command)
+               (term "/bin/sh")
+               (process-send-string nil (concat command "\n"))
+               (current-buffer)))
+    (eshell . ,(lambda (command)
+                 (let ((eshell-directory-name default-directory))
+                   (eshell t))
+                 (goto-char (point-max))
+                 (insert (format "sh -c '%s'" command))
+                 (eshell-send-input)
+                 (current-buffer))))
+  "The ways in which people start programs, alist of functions.")
+
+(ert-deftest gemini-companion-run-leads-all-that-users-start ()
+  (gemini-companion-run-test-with-environment '(("HISTFILE" . "/dev/null"))
+    (pcase-dolist (`(,way . ,start) gemini-companion-run-test-ways)
+      (ert-info ((symbol-name way))
+        (save-window-excursion
+          (let ((buffer (funcall start
+                                 "echo port: $GEMINI_CLI_IDE_SERVER_PORT :"))
+                (kill-buffer-query-functions nil))
+            (unwind-protect
+                (gemini-companion-test-eventually
+                  (string-search (format "port: %s :"
+                                         (gemini-companion-run-test-port))
+                                 (gemini-companion-test-text buffer)))
+              (kill-buffer buffer))))))))
+
+(defun gemini-companion-run-test-own (&rest variables)
+  "Give the current buffer an environment of its own with VARIABLES."
+  (setq-local process-environment
+              (append variables (default-value 'process-environment))))
+
+(defun gemini-companion-run-test-own-port ()
+  "Return the port that a child started in the current buffer sees."
+  (getenv-internal "GEMINI_CLI_IDE_SERVER_PORT" process-environment))
+
+(ert-deftest gemini-companion-run-leads-where-a-buffer-has-its-own ()
+  (with-temp-buffer
+    (let ((own (current-buffer)))
+      (gemini-companion-run-test-own "GC_TEST_OF_OTHERS=x")
+      (let ((before (copy-sequence process-environment)))
+        (gemini-companion-run-test-with-environment '()
+          (with-current-buffer own
+            (should (equal (gemini-companion-run-test-port)
+                           (gemini-companion-run-test-own-port)))
+            (should (member "GC_TEST_OF_OTHERS=x" process-environment))))
+        (should (equal before process-environment))))))
+
+(ert-deftest gemini-companion-run-leads-where-a-buffer-gets-its-own-later ()
+  (let ((older (copy-sequence process-environment)))
+    (gemini-companion-run-test-with-environment
+        '(("GEMINI_CLI_IDE_SERVER_PORT" . "7"))
+      (with-temp-buffer
+        (let ((old (current-buffer))
+              (port (gemini-companion-run-test-port)))
+          (setq-local process-environment older)
+          (save-window-excursion
+            (switch-to-buffer old)
+            (run-hook-with-args 'window-buffer-change-functions
+                                (selected-frame)))
+          (should (equal port (gemini-companion-run-test-own-port)))
+          (with-temp-buffer
+            ;; As envrc does: on top of the default.
+            (gemini-companion-run-test-own "GC_TEST_OF_OTHERS=x")
+            (should (equal port (gemini-companion-run-test-own-port)))
+            (gemini-companion-mode -1)
+            (should (equal "7" (gemini-companion-run-test-own-port)))))))))
+
+(ert-deftest gemini-companion-run-leaves-foreign-environments-alone ()
+  (gemini-companion-run-test-with-environment '()
+    (with-temp-buffer
+      (setq-local process-environment (list "GEMINI_CLI_IDE_SERVER_PORT=9"))
+      (gemini-companion-mode -1)
+      (should (equal '("GEMINI_CLI_IDE_SERVER_PORT=9")
+                     process-environment)))))
+
+(ert-deftest gemini-companion-run-tells-a-container-once ()
+  (gemini-companion-run-test-with-environment '(("SSH_CONNECTION" . "1 2 3 4")
+                                                ("REMOTE_CONTAINERS"))
+    (should (equal "unset" (gemini-companion-run-test-sees
+                            "REMOTE_CONTAINERS")))))
+
+;;;; Hint
+
+(defmacro gemini-companion-run-test-with-terminal (script &rest body)
+  "Run BODY with `terminal', a buffer with a shell that has SCRIPT.
+In it gemini is what looks like Gemini CLI, and is a minute old.
+Messages are collected in `said', the last first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-mode
+       `(("gemini" "echo up; read line"))
+     (make-symbolic-link (executable-find "sh") "node")
+     (let* ((age 60)
+            (passed 3600)
+            (clock (symbol-function 'float-time))
+            (attributes (symbol-function 'process-attributes))
+            (terminal (generate-new-buffer "*terminal*"))
+            (process
+             (make-process
+              :name "terminal" :buffer terminal :connection-type 'pty
+              :noquery t
+              :command (list "bash" "--norc" "-c"
+                             (format "set -m; gemini() { %snode %sgemini \
+\"$@\"; }; %s" folder folder ,script))))
+            said)
+       (ignore age passed)
+       (cl-letf (((symbol-function 'message)
+                  (lambda (&rest args) (push (apply #'format args) said)))
+                 ((symbol-function 'process-attributes)
+                  (lambda (pid)
+                    (cons (cons 'etime age) (funcall attributes pid))))
+                 ((symbol-function 'float-time)
+                  (lambda (&optional time)
+                    (if time
+                        (funcall clock time)
+                      (+ passed (funcall clock))))))
+         (unwind-protect
+             (save-window-excursion
+               (gemini-companion-test-eventually
+                 (string-match-p "up" (gemini-companion-test-text terminal)))
+               (gemini-companion-run-test-go-to terminal)
+               ,@body)
+           (delete-process process)
+           (kill-buffer terminal))))))
+
+(defun gemini-companion-run-test-go-to (buffer)
+  "Go to BUFFER, and run the hooks as at the end of a command."
+  (switch-to-buffer buffer)
+  (run-hook-with-args 'window-selection-change-functions (selected-frame)))
+
+(defun gemini-companion-run-test-wait ()
+  "Run all timers, again and again."
+  (dotimes (_ 5)
+    (gemini-companion-test-run-timers)))
+
+(ert-deftest gemini-companion-run-hints-once-at-a-cli-that-is-not-connected ()
+  (gemini-companion-run-test-with-terminal "gemini"
+    (gemini-companion-run-test-wait)
+    (should (equal 1 (length said)))
+    (should (string-match-p "\\*terminal\\* is not connected.* /ide enable"
+                            (car said)))
+    (should-not (gemini-companion-test-timers))))
+
+(ert-deftest gemini-companion-run-hints-at-a-cli-that-is-too-old ()
+  (gemini-companion-run-test-with-terminal "gemini"
+    (setq passed 0)
+    (gemini-companion-run-test-wait)
+    (should (string-match-p "was started before gemini-companion-mode" (car said)))))
+
+(ert-deftest gemini-companion-run-hints-at-a-cli-outside-the-roots ()
+  (gemini-companion-run-test-with-terminal "cd / && gemini"
+    (gemini-companion-run-test-wait)
+    (should (string-match-p "runs outside the open projects" (car said)))))
+
+(ert-deftest gemini-companion-run-gives-no-hint-at-other-programs ()
+  (dolist (script '("echo up; read line"
+                    "gemini -p question"
+                    "gemini --acp"))
+    (ert-info (script)
+      (gemini-companion-run-test-with-terminal script
+        (gemini-companion-run-test-wait)
+        (should-not said)))))
+
+(ert-deftest gemini-companion-run-gives-no-hint-at-a-connected-cli ()
+  (gemini-companion-run-test-with-terminal "gemini"
+    (gemini-companion-session-update
+     (list (list :id "one" :pid (process-running-child-p process))))
+    (gemini-companion-run-test-wait)
+    (should-not said)))
+
+(ert-deftest gemini-companion-run-gives-a-young-cli-time ()
+  (gemini-companion-run-test-with-terminal "gemini"
+    (setq age 1)
+    (gemini-companion-run-test-wait)
+    (should-not said)
+    (should (gemini-companion-test-timers))))
+
+(ert-deftest gemini-companion-run-checks-after-going-to-a-terminal ()
+  (gemini-companion-run-test-with-terminal "gemini"
+    (gemini-companion-run-test-wait)
+    (should said)
+    (should-not (gemini-companion-test-timers))
+    (gemini-companion-run-test-go-to "*scratch*")
+    (gemini-companion-run-test-wait)
+    (should-not (gemini-companion-test-timers))
+    (gemini-companion-run-test-go-to terminal)
+    (should (gemini-companion-test-timers))))
+
+(ert-deftest gemini-companion-run-knows-the-ways-to-start-a-cli ()
+  (gemini-companion-run-test-with-terminal "echo up; read line"
+    (let ((pid 1000000)
+          command)
+      (cl-letf (((symbol-function 'process-running-child-p)
+                 (lambda (&rest _) pid))
+                ((symbol-function 'process-attributes)
+                 (lambda (_)
+                   (list (cons 'etime age) (cons 'args command)))))
+        (pcase-dolist (`(,one . ,known)
+                       '(("node /usr/bin/gemini" . t)
+                         ("gemini -m gemini-2.5-flash" . t)
+                         ("node --max-old-space-size=9 /a/gemini-cli/gemini.js"
+                          . t)
+                         ("bun /a/gemini.mjs" . t)
+                         ("vim gemini" . nil)
+                         ("node server.js" . nil)
+                         ("node /usr/bin/gemini -p hello" . nil)
+                         ("" . nil) (nil . nil)))
+          (ert-info ((format "%s" one))
+            (setq command one
+                  pid (1+ pid)
+                  said nil)
+            (gemini-companion-run-test-go-to "*scratch*")
+            (gemini-companion-run-test-go-to terminal)
+            (gemini-companion-run-test-wait)
+            (should (eq known (and said t)))))))))
 
 ;;; gemini-companion-run-test.el ends here
