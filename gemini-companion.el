@@ -24,16 +24,14 @@
 
 ;;; Commentary:
 
-;; Run `gemini' in a terminal, inside Emacs or outside, and it finds your
-;; Emacs, knows which files are open, where point is and what is selected.
-;; Each edit that it proposes is reviewed in that Emacs, as an Ediff session
-;; or a unified diff; what you accept, with your own changes, is what Gemini
-;; CLI writes.
+;; Run `gemini' in a terminal, inside Emacs or outside, and it knows which files
+;; are open, where point is and what is selected.  Each edit that it proposes
+;; opens as a review in Emacs: accept it, with changes of your own if you like,
+;; or reject it, and Gemini CLI goes on with your answer.
 ;;
-;;   M-x gemini-companion-run
-;;
-;; in a project, or M-x gemini-companion-mode and then `gemini' in any
-;; terminal; type /ide enable there, once.
+;; Type M-x gemini-companion-mode, then M-x gemini-companion-run in a project,
+;; and /ide enable in Gemini CLI, once.  The manual is in Info, at
+;; (gemini-companion).
 
 ;; This file holds the mode, its menu, keys and mode line, and starts and stops
 ;; the other parts.  It spawns the server first and loads the larger parts
