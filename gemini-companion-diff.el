@@ -42,6 +42,10 @@
 
 ;;;; Customization
 
+(defgroup gemini-companion-reviews nil
+  "Reviews of proposed edits."
+  :group 'gemini-companion)
+
 (defcustom gemini-companion-review-arrival 'when-idle
   "When the review of a proposed edit appears.
 `when-idle' waits until nothing was typed for a moment and no
@@ -55,13 +59,13 @@ selects the review."
                  (const :tag "At once" now)
                  (const :tag "On request" notify))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 (defcustom gemini-companion-diff-opened-functions nil
   "Functions called with each diff when it is shown."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 (defvar gemini-companion-diff-objection-functions nil
   "Functions called with each diff that the user accepts.
@@ -72,7 +76,7 @@ If one of them returns non-nil, the diff stays open.")
 `gemini-companion-diff-state' tells how."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 ;;;; Keys
 

@@ -35,7 +35,7 @@
 (defface gemini-companion-dropped
   '((t :inherit shadow :strike-through t))
   "Face of a hunk that is dropped from a proposal."
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 ;; Many terminals strike nothing through.
 (defconst gemini-companion-hunks-mark (propertize "x " 'face 'warning)

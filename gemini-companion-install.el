@@ -45,7 +45,7 @@ update of this package needs others.  Nothing is installed if
 `gemini-companion-server-command' names the command of the server."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-server)
 
 ;;;; State
 

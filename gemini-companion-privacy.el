@@ -38,6 +38,10 @@
 
 ;;;; Customization
 
+(defgroup gemini-companion-sharing nil
+  "What is shared with a CLI."
+  :group 'gemini-companion)
+
 (defcustom gemini-companion-excluded
   '("/\\.authinfo[^/]*\\'" "/[._]netrc[^/]*\\'" "/\\.pgpass\\'" "/\\.my\\.cnf\\'"
     "/\\.git-credentials\\'" "/\\.npmrc\\'" "/\\.pypirc\\'" "/\\.htpasswd\\'"
@@ -73,7 +77,7 @@ others: it has read the file by itself.  Takes effect at once."
                          (symbol :tag "Major mode or function")
                          (function :tag "Function")))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-sharing)
 
 (defcustom gemini-companion-share-function #'always
   "Function that says which folders Gemini CLI may know of.
@@ -83,7 +87,7 @@ not told, and Gemini CLI cannot connect from there by way of this
 Emacs.  Its answer is kept until Gemini CLI connects."
   :type 'function
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-sharing)
 
 (defcustom gemini-companion-respect-geminiignore t
   "Non-nil means not to share files that a .geminiignore names.
@@ -95,7 +99,7 @@ CLI connects.  A file is not shared either if matching it against
 them would take too long."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-sharing)
 
 ;;;###autoload
 (put 'gemini-companion-share 'safe-local-variable #'null)
@@ -111,7 +115,7 @@ you have marked it as safe, with ! when Emacs asks about it."
   :type 'boolean
   :safe #'null
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-sharing)
 
 ;;;; State
 

@@ -46,12 +46,12 @@ the buffer is displayed too, and not selected."
                  (const :tag "Highlight what changed" pulse)
                  (const :tag "Display the buffer" show))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 (defface gemini-companion-changed
   '((t :inherit highlight :extend t))
   "Face of lines that Gemini CLI has just written."
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 ;;;; State
 

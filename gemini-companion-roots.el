@@ -41,7 +41,7 @@ If it fails, there are no roots, and `gemini-companion-status' says
 so."
   :type 'function
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-sharing)
 
 (defcustom gemini-companion-share-outside-projects nil
   "Non-nil means to share files that are outside all roots, too.
@@ -51,7 +51,7 @@ folder, and those below what `gemini-companion-roots-function' took
 away."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-sharing)
 
 (defconst gemini-companion-roots--terminal-modes
   '(vterm-mode eat-mode term-mode eshell-mode shell-mode

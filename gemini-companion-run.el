@@ -60,12 +60,16 @@
 
 ;;;; Customization
 
+(defgroup gemini-companion-terminal nil
+  "A CLI in a terminal of this Emacs."
+  :group 'gemini-companion)
+
 (defcustom gemini-companion-gemini-command "gemini"
   "Command that starts Gemini CLI: a program, or a list (PROGRAM ARG...)."
   :type '(choice (string :tag "Program")
                  (repeat :tag "Program and arguments" string))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-terminal nil
   "Terminal in which `gemini-companion-run' starts Gemini CLI.
@@ -81,7 +85,7 @@ outside of Emacs."
                  (const :tag "term, which Emacs has" term)
                  function)
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-run-side-window nil
   "Side of the frame where Gemini CLI is shown, or nil for any window.
@@ -90,7 +94,7 @@ selected one."
   :type '(choice (const :tag "Any window" nil)
                  (const right) (const left) (const bottom))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-terminal)
 
 ;;;; State
 

@@ -34,6 +34,10 @@
 
 ;;;; Customization
 
+(defgroup gemini-companion-server nil
+  "The Python server of gemini-companion."
+  :group 'gemini-companion)
+
 (defcustom gemini-companion-server-command nil
   "Command that runs the Python server, a list (PROGRAM ARG...).
 Nil means a Python with packages that are installed for it, after a
@@ -46,7 +50,7 @@ Takes effect when the server starts next."
   :type '(choice (const :tag "Packages installed on request" nil)
                  (repeat :tag "Program and arguments" string))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-server)
 
 (defcustom gemini-companion-log-file
   (locate-user-emacs-file "gemini-companion/server.log")
@@ -57,7 +61,7 @@ it is renamed; three old ones are kept.  Takes effect when the
 server starts next; see also `gemini-companion-log-level'."
   :type '(choice (const :tag "None" nil) file)
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-server)
 
 (defcustom gemini-companion-log-level 'info
   "Minimum severity of events written to `gemini-companion-log-file'.
@@ -70,7 +74,7 @@ Takes effect when the server starts next."
                  (const :tag "Connections and reviews" info)
                  (const :tag "Each message" debug))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-server)
 
 (defcustom gemini-companion-is-trusted nil
   "Workspace trust to report to Gemini CLI (`isTrusted').
@@ -85,7 +89,7 @@ server starts next."
                  (const :tag "Trusted: dangerous" trusted)
                  (const :tag "Not trusted" untrusted))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-server)
 
 ;;;; State
 

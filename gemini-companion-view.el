@@ -57,14 +57,14 @@ answer in its terminal.  The other changes hold from the next review on."
                  (const :tag "Unified diff" diff)
                  (const :tag "No reviews, only context" nil))
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 (defcustom gemini-companion-ediff-limit (* 5 1024 1024)
   "Size in bytes above which a review is a unified diff, not Ediff.
 That of the file or of the proposal, whichever is larger."
   :type 'natnum
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 (defcustom gemini-companion-review-limit (* 20 1024 1024)
   "Size in bytes above which an edit is not shown at all.
@@ -72,7 +72,7 @@ It is answered in the terminal of Gemini CLI.  That of the file or
 of the proposal, whichever is larger."
   :type 'natnum
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-reviews)
 
 ;;;; Keys
 

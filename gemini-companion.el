@@ -56,13 +56,14 @@
 (defgroup gemini-companion nil
   "Emacs companion of Gemini CLI."
   :group 'tools
+  :link '(info-link "(gemini-companion)")
   :prefix "gemini-companion-")
 
 (defcustom gemini-companion-ready-hook nil
   "Hook run when the server is up and Gemini CLI can connect."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion)
+  :group 'gemini-companion-server)
 
 ;;;; Commands
 
