@@ -74,6 +74,8 @@
 
 (ert-deftest gemini-companion-status-test-works-without-epc ()
   (with-temp-buffer
+    ;; Eask has put the packages there.
+    (setq-local process-environment (cons "EMACSLOADPATH" process-environment))
     (should (equal 0 (call-process
                       (expand-file-name invocation-name invocation-directory)
                       nil '(t nil) nil "-Q" "--batch"
