@@ -131,7 +131,7 @@ The slots up to ON-END are those of `gemini-companion-server-start'."
   (next nil :documentation "Process that will replace the current one.")
   (retired nil :documentation "Processes that were replaced and still run.")
   (kept nil :documentation "Port and token for the next process, a plist.")
-  (discovery nil :documentation "Name of the discovery file.")
+  (discovery nil :documentation "Names of the discovery files.")
   (died 0 :documentation "When the current process died last.")
   (since 0 :documentation "When the current process became ready.")
   (replaced 0 :documentation "When the current process replaced another.")
@@ -255,8 +255,8 @@ Gemini CLI stays connected, and open reviews stay open."
                                 (gemini-companion-server--retired server)))))))
 
 (defun gemini-companion-server--delete-discovery (server)
-  "Delete the discovery file that dead SERVER left, if there is one."
-  (when-let* ((file (gemini-companion-server--discovery server)))
+  "Delete the discovery files that dead SERVER left."
+  (dolist (file (gemini-companion-server--discovery server))
     (ignore-error file-error
       (delete-file file))))
 
@@ -422,7 +422,7 @@ M-x gemini-companion-install-server"))))
 (defun gemini-companion-server-info ()
   "Return the server's answer to hello, or nil.
 A plist of `:version', `:port', `:token' and `:discovery', the
-name of the discovery file."
+names of the discovery files, that of Gemini CLI first."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-process-info process)))
 

@@ -512,8 +512,11 @@ files are not shared" problem)
 ;;;; Discovery files
 
 (defun gemini-companion-status--own-file ()
-  "Return the discovery file of this Emacs, or nil."
-  (plist-get (gemini-companion-server-info) :discovery))
+  "Return the discovery file of this Emacs for Gemini CLI, or nil."
+  (seq-find (lambda (file)
+              (string-prefix-p "gemini-ide-server-"
+                               (file-name-nondirectory file)))
+            (plist-get (gemini-companion-server-info) :discovery)))
 
 (defun gemini-companion-status--json (file)
   "Return the JSON object in FILE as an alist, or nil."
@@ -531,7 +534,7 @@ files are not shared" problem)
 (defun gemini-companion-status--discovery (_directory _ask)
   "Check the discovery file of this Emacs."
   (if-let* ((info (gemini-companion-server-info)))
-      (let ((file (plist-get info :discovery)))
+      (let ((file (gemini-companion-status--own-file)))
         (if-let* ((problem (gemini-companion-status--file-problem file info)))
             (gemini-companion-status-finding
              'bad problem

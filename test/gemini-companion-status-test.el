@@ -224,7 +224,7 @@ It is HOME and TMPDIR, too."
 (ert-deftest gemini-companion-status-test-sees-what-is-wrong-with-the-file ()
   (gemini-companion-test-with-mode '()
     (let* ((info (gemini-companion-server-info))
-           (file (plist-get info :discovery))
+           (file (car (plist-get info :discovery)))
            (content (lambda (&rest more)
                       (json-encode
                        (append more

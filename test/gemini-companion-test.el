@@ -16,9 +16,13 @@
 
 (defvar epc:live-connections)
 
+(defun gemini-companion-test-discovery-file ()
+  "Return the name of the discovery file for Gemini CLI."
+  (car (plist-get (gemini-companion-server-info) :discovery)))
+
 (defun gemini-companion-test-discovery ()
-  "Return the content of the discovery file, an alist."
-  (json-read-file (plist-get (gemini-companion-server-info) :discovery)))
+  "Return the content of the discovery file for Gemini CLI, an alist."
+  (json-read-file (gemini-companion-test-discovery-file)))
 
 (defun gemini-companion-test-trace ()
   "Return what the mode might leave behind."
@@ -55,7 +59,7 @@
 
 (ert-deftest gemini-companion-mode-writes-the-discovery-file ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((file (plist-get (gemini-companion-server-info) :discovery))
+    (let ((file (gemini-companion-test-discovery-file))
           (content (gemini-companion-test-discovery)))
       (should (equal (concat temporary "gemini/ide/")
                      (file-name-directory file)))
@@ -73,7 +77,7 @@
   (let ((before (gemini-companion-test-trace))
         discovery)
     (gemini-companion-test-with-mode '(("a" "text"))
-      (setq discovery (plist-get (gemini-companion-server-info) :discovery))
+      (setq discovery (gemini-companion-test-discovery-file))
       (should (file-exists-p discovery))
       (should (equal (number-to-string
                       (plist-get (gemini-companion-server-info) :port))
@@ -174,11 +178,11 @@
       (dolist (key '(:port :token :discovery))
         (should (equal (plist-get info key)
                        (plist-get (gemini-companion-server-info) key))))
-      (should (file-exists-p (plist-get info :discovery))))))
+      (should (file-exists-p (gemini-companion-test-discovery-file))))))
 
 (ert-deftest gemini-companion-mode-is-off-after-a-server-that-stays-dead ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((discovery (plist-get (gemini-companion-server-info) :discovery))
+    (let ((discovery (gemini-companion-test-discovery-file))
           told)
       (setq gemini-companion-server-command
             '("sh" "-c" "echo gone for good >&2"))
@@ -339,7 +343,7 @@
       (dolist (key '(:port :token :discovery))
         (should (equal (plist-get info key)
                        (plist-get (gemini-companion-server-info) key))))
-      (should (file-exists-p (plist-get info :discovery)))
+      (should (file-exists-p (gemini-companion-test-discovery-file)))
       (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
 
 (ert-deftest gemini-companion-text-that-no-message-can-hold-is-not-sent ()

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from pydantic_core import from_json
 
+from .clients import CLIENTS, Client
 from .config import Config
 from .connections import Listener
 from .exceptions import TooManySessions
@@ -80,7 +81,10 @@ class Asgi:
         self._ide = ide
         self._answer = answer
         self._hosts = frozenset(f"{host}:{listener.port}".encode() for host in HOSTS)
-        self._authorization = f"Bearer {config.token}".encode()
+        self._clients = {
+            f"Bearer {client.bearer(config.token)}".encode(): client
+            for client in CLIENTS
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or what hypercorn asks of an application."""
@@ -108,9 +112,10 @@ class Asgi:
             raise Refusal(403, "Forbidden: a browser has no business here")
         if _header(scope, b"host") not in self._hosts:
             raise Refusal(403, "Forbidden: unknown Host")
-        authorization = _header(scope, b"authorization") or b""
-        if not hmac.compare_digest(authorization, self._authorization):
+        client = self._client(_header(scope, b"authorization") or b"")
+        if client is None:
             raise Refusal(401, "Unauthorized")
+        scope["state"] = {"client": client}
         self._listener.authenticate(tuple(scope["client"]))
         if scope["path"] != PATH:
             raise Refusal(404, "Not Found")
@@ -120,6 +125,14 @@ class Asgi:
         version = _header(scope, b"mcp-protocol-version")
         if version is not None and version not in HEADER_VERSIONS:
             raise Refusal(400, "Unsupported MCP-Protocol-Version")
+
+    def _client(self, authorization: bytes) -> Client | None:
+        """Return the client whose bearer is sent, in constant time."""
+        found = None
+        for expected, client in self._clients.items():
+            if hmac.compare_digest(authorization, expected):
+                found = client
+        return found
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "POST":
@@ -132,7 +145,7 @@ class Asgi:
             raise Refusal(404, "Session not found")
 
     def _session(self, scope: Scope, is_lasting: bool) -> Session:
-        session = self._ide.session(_session_id(scope))
+        session = self._ide.session(_session_id(scope), scope["state"]["client"])
         self._ide.identify(session, scope["client"][1], is_lasting)
         return session
 
@@ -145,14 +158,14 @@ class Asgi:
         body = await self._body(scope, receive)
         message = _message(body)
         if message.get("method") == "initialize":
-            session = self._ide.new_session()
+            session = self._ide.new_session(scope["state"]["client"])
             session.version = _version(message)
             self._ide.identify(session, scope["client"][1], False)
             body = _with_known_version(message, body)
             send = _with_session_id(session, send)
         else:
             session = self._session(scope, False)
-        scope = {**scope, "state": {"session": session}}
+        scope["state"]["session"] = session
         logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
         with self._ide.request(session):
             await self._answer(scope, _replayed(body, receive), send)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The discovery file: how Gemini CLI finds this server and is let in.
+"""The discovery files: how each CLI finds this server and is let in.
 
 Name and payload are pure; writing, removing and sweeping are apart from them.
 """
@@ -11,86 +11,130 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from .clients import CLIENTS, IDE_INFO, Client
 from .exceptions import DiscoveryError
 from .processes import lives
 
 logger = logging.getLogger(__name__)
 
-IDE_NAME = "emacs"
-
-_FILE_NAME = re.compile(r"gemini-ide-server-(\d+)-\d+\.json", re.ASCII)
-_DRAFT_NAME = re.compile(r"gemini-ide-server-\d+-\d+\.(\d+)\.tmp", re.ASCII)
+_DRAFT_NAME = re.compile(r".+\.(?P<pid>\d+)\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Discovery:
-    """What Gemini CLI needs to find this server and be let in."""
+    """What one client needs to find this server and be let in."""
 
+    client: Client
     pid: int
     port: int
-    workspaces: tuple[str, ...]
+    roots: tuple[str, ...]
     token: str = field(repr=False)
 
-    def path(self, tmpdir: Path) -> Path:
-        """Return where the client looks for the file, below its TMPDIR."""
-        name = f"gemini-ide-server-{self.pid}-{self.port}.json"
-        return folder(tmpdir) / name
+    def path(self, environ: Mapping[str, str]) -> Path:
+        """Return the file in which the client looks for this server."""
+        directory = self.client.directory(environ)
+        return directory / self.client.file_name(self.pid, self.port)
 
     def payload(self) -> dict[str, object]:
         """Return the content of the file in the protocol's spelling."""
         return {
             "port": self.port,
-            "workspacePath": os.pathsep.join(self.workspaces),
-            "authToken": self.token,
-            "ideInfo": {"name": IDE_NAME, "displayName": "Emacs"},
+            "workspacePath": self.client.workspace_path(self.roots),
+            "authToken": self.client.bearer(self.token),
+            "ideInfo": IDE_INFO,
+            # Qwen Code deletes a file without it; Gemini CLI ignores it.
+            "ppid": self.pid,
         }
 
 
-def folder(tmpdir: Path) -> Path:
-    """Return the folder of the discovery files below TMPDIR."""
-    return tmpdir / "gemini" / "ide"
+class DiscoveryFiles:
+    """The files of all clients, written and removed together."""
+
+    def __init__(
+        self, pid: int, port: int, token: str, environ: Mapping[str, str]
+    ) -> None:
+        self._environ = environ
+        self._all = [Discovery(client, pid, port, (), token) for client in CLIENTS]
+        self._written: dict[Path, Discovery] = {}
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files that were written."""
+        return list(self._written)
+
+    def update(self, roots: Iterable[str]) -> list[str]:
+        """Write all files with ``roots``; return the problems as sentences."""
+        known = true_names(roots)
+        self._all = [replace(one, roots=known) for one in self._all]
+        problems = [
+            f"{one.client.title} cannot connect from {root}: its name contains "
+            f"{os.pathsep}"
+            for one in self._all
+            if one.client.is_installed(self._environ)
+            for root in known
+            if not one.client.can_take(root)
+        ]
+        return problems + self._write(self._all)
+
+    def restore(self) -> list[str]:
+        """Write the files that are missing; return the problems as sentences.
+
+        A cleaner of temporary files may have removed one, or a client may have
+        been installed since.
+        """
+        return self._write(
+            [one for one in self._all if not is_whole(one.path(self._environ), one)]
+        )
+
+    def _write(self, wanted: Iterable[Discovery]) -> list[str]:
+        problems = []
+        for one in wanted:
+            if one.client.is_installed(self._environ):
+                try:
+                    self._written[write(one, self._environ)] = one
+                except DiscoveryError as error:
+                    problems.append(str(error))
+        return problems
+
+    def remove(self) -> None:
+        """Remove the files that were written and still name this server."""
+        for path, one in self._written.items():
+            with suppress(OSError):
+                remove(path, one)
+
+    def sweep(self) -> None:
+        """Remove the stale files of this user's Emacsen."""
+        for one in self._all:
+            sweep(one, self._environ)
 
 
-def node_tmpdir(environ: Mapping[str, str], is_windows: bool) -> Path:
-    """Return what os.tmpdir() of Node returns in ENVIRON."""
-    if is_windows:
-        root = environ.get("SystemRoot") or environ.get("windir") or ""
-        name = environ.get("TEMP") or environ.get("TMP") or root + "\\temp"
-        return Path(name)
-    names = (environ.get(variable) for variable in ("TMPDIR", "TMP", "TEMP"))
-    return Path(next((name for name in names if name), "/tmp"))
+def true_names(roots: Iterable[str]) -> tuple[str, ...]:
+    """Return the true names of those ``roots`` that are local directories."""
+    return tuple(
+        dict.fromkeys(
+            os.path.realpath(root)
+            for root in roots
+            if os.path.isabs(root) and "\0" not in root and os.path.isdir(root)
+        )
+    )
 
 
-def workspaces(roots: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the true names of ROOTS that can be written, and what cannot.
+def write(discovery: Discovery, environ: Mapping[str, str]) -> Path:
+    """Write the file of ``discovery`` atomically and return its name.
 
-    The second tuple holds those that the separator of the file would split.
+    Raises DiscoveryError.
     """
-    kept: dict[str, None] = {}
-    refused: list[str] = []
-    for root in roots:
-        if not os.path.isabs(root) or "\0" in root or not os.path.isdir(root):
-            continue
-        true_name = os.path.realpath(root)
-        if os.pathsep in true_name:
-            refused.append(root)
-        else:
-            kept[true_name] = None
-    return tuple(kept), tuple(refused)
-
-
-def write(discovery: Discovery, tmpdir: Path) -> Path:
-    """Write the file of DISCOVERY atomically and return its name."""
-    path = discovery.path(tmpdir)
-    # The client ignores other names, so it never reads half a file.
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    path = discovery.path(environ)
+    # Clients ignore other names, so they never read half a file.
+    draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     content = json.dumps(discovery.payload()).encode()
     try:
-        _make_folder(path.parent.parent)
-        _make_folder(path.parent)
+        if not discovery.client.needs_home:
+            _make_directory(path.parent.parent)
+        _make_directory(path.parent)
         draft.unlink(missing_ok=True)
         _write_private(draft, content)
         os.replace(draft, path)
@@ -99,25 +143,25 @@ def write(discovery: Discovery, tmpdir: Path) -> Path:
             draft.unlink(missing_ok=True)
         raise DiscoveryError(
             f"Cannot write {path}: {error.strerror or error}; "
-            "a new Gemini CLI will not find this Emacs"
+            f"a new {discovery.client.title} will not find this Emacs"
         ) from error
     return path
 
 
-def _make_folder(path: Path) -> None:
+def _make_directory(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
         raise DiscoveryError(
-            f"{path} belongs to another user; set TMPDIR to a folder of your "
-            "own for Emacs and Gemini CLI"
+            f"{path} belongs to another user; set TMPDIR to a directory of your "
+            "own for Emacs and the CLI"
         )
     if not stat.S_ISDIR(found.st_mode):
         raise DiscoveryError(
-            f"{path} is not a folder; remove it, or a new Gemini CLI will not "
-            "find this Emacs"
+            f"{path} is not a directory; remove it, or a new CLI will not find "
+            "this Emacs"
         )
     if os.name == "posix" and found.st_mode & 0o022:
         path.chmod(0o700)
@@ -130,51 +174,52 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def remove(path: Path, discovery: Discovery) -> None:
-    """Remove PATH if it still holds the port and token of DISCOVERY."""
-    found = _read(path)
-    if found.get("port") != discovery.port:
-        return
-    if found.get("authToken") == discovery.token:
+    """Remove ``path`` if it still holds the port and token of ``discovery``."""
+    found, own = _read(path), discovery.payload()
+    if all(found.get(key) == own[key] for key in ("port", "authToken")):
         path.unlink(missing_ok=True)
 
 
 def is_whole(path: Path, discovery: Discovery) -> bool:
-    """Return whether PATH holds what DISCOVERY tells."""
+    """Return whether ``path`` holds the payload of ``discovery``."""
     return _read(path) == discovery.payload()
 
 
-def sweep(tmpdir: Path, discovery: Discovery) -> None:
+def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
     """Remove the stale files of this user's Emacsen, and no others.
 
     Those are the files of dead Emacsen, and those of the Emacs of ``discovery``
     that name another port.
     """
+    own = discovery.path(environ)
     try:
-        paths = sorted(folder(tmpdir).iterdir())
+        paths = sorted(own.parent.iterdir())
     except OSError:
         return
     for path in paths:
-        if path == discovery.path(tmpdir):
+        if path == own or not _belongs_to_this_user(path):
             continue
-        if _is_stale(path, discovery.pid) and _belongs_to_this_user(path):
+        if _is_stale(path, discovery):
             logger.info("Removing a stale discovery file: %s", path.name)
             with suppress(OSError):
                 path.unlink()
 
 
-def _is_stale(path: Path, own_pid: int) -> bool:
-    if draft := _DRAFT_NAME.fullmatch(path.name):
-        return not lives(int(draft[1]))
-    name = _FILE_NAME.fullmatch(path.name)
+def _is_stale(path: Path, discovery: Discovery) -> bool:
+    draft = _DRAFT_NAME.fullmatch(path.name)
+    if draft and discovery.client.file_pattern.match(path.name):
+        return not lives(int(draft["pid"]))
+    name = discovery.client.file_pattern.fullmatch(path.name)
     if name is None:
         return False
-    pid = int(name[1])
-    return (pid == own_pid or not lives(pid)) and _is_of_emacs(path)
-
-
-def _is_of_emacs(path: Path) -> bool:
-    ide = _read(path).get("ideInfo")
-    return isinstance(ide, dict) and ide.get("name") == IDE_NAME
+    content = _read(path)
+    ide = content.get("ideInfo")
+    if not isinstance(ide, dict) or ide.get("name") != IDE_INFO["name"]:
+        return False
+    pid = content.get("ppid")
+    if "pid" in name.groupdict():
+        pid = int(name["pid"])
+    return isinstance(pid, int) and (pid == discovery.pid or not lives(pid))
 
 
 def _belongs_to_this_user(path: Path) -> bool:

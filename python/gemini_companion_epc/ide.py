@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
 
+from .clients import Client
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument, TooManySessions
 from .session import Session, Stream, encode_event
@@ -79,14 +80,14 @@ class Ide:
 
     # Sessions
 
-    def new_session(self) -> Session:
-        """Return a session for a client that has just introduced itself."""
-        return self.session(uuid4().hex)
+    def new_session(self, client: Client) -> Session:
+        """Return a session for a ``client`` that has just introduced itself."""
+        return self.session(uuid4().hex, client)
 
-    def session(self, session_id: str) -> Session:
-        """Return the session SESSION_ID, taking in one from before a restart.
+    def session(self, session_id: str, client: Client | None = None) -> Session:
+        """Return the session ``session_id``, also one from before a restart.
 
-        Raise TooManySessions if it is one too many.
+        Raises TooManySessions.
         """
         session = self._sessions.get(session_id)
         if session is None:
@@ -96,6 +97,8 @@ class Ide:
             self._sessions[session_id] = session
             session.context = self._context
             self._start_session_timer(session)
+        # One that was adopted is known when its first request comes.
+        session.client = session.client or client
         return session
 
     def identify(self, session: Session, port: int, is_lasting: bool) -> None:

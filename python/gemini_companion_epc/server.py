@@ -8,19 +8,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
-from . import __version__, discovery, folder, log
+from . import __version__, folder, log
 from .config import Config, new_token, parse_start_line
 from .connections import Listener, listen
-from .discovery import Discovery
+from .discovery import DiscoveryFiles
 from .emacs import Emacs, read_start_line, watch_stdin
-from .exceptions import DiscoveryError, StartError
+from .exceptions import StartError
 from .ide import Ide
 from .processes import ProcessWatch, lives, process_of
 from .session import next_tick
@@ -68,9 +67,9 @@ class Server:
         self._emacs = Emacs(config, self)
         find_process = partial(process_of, server_port=self._port)
         self._ide = Ide(config, self._emacs, find_process)
-        self._tmpdir = discovery.node_tmpdir(os.environ, os.name == "nt")
-        self._discovery = Discovery(config.emacs_pid, self._port, (), config.token)
-        self._discovery_path: Path | None = None
+        self._discovery = DiscoveryFiles(
+            config.emacs_pid, self._port, config.token, os.environ
+        )
         self._said: set[str] = set()
         self._serves = asyncio.Event()
         self._stop = asyncio.Event()
@@ -81,7 +80,7 @@ class Server:
         if is_busy:
             self._emacs.warn(
                 f"Port {config.port} is taken, now it is {self._port}; "
-                "type /ide enable in each running Gemini CLI"
+                "run /ide enable in each running CLI"
             )
 
     async def run(self) -> None:
@@ -96,7 +95,7 @@ class Server:
             logger.info("Emacs runs on another machine or in another container")
         self._emacs.listen()
         folder.sweep()
-        discovery.sweep(self._tmpdir, self._discovery)
+        self._discovery.sweep()
         self.roots_update(self._config.roots)
         print(self._emacs.port, flush=True)
         logger.info(
@@ -180,8 +179,8 @@ class Server:
             await asyncio.sleep(self._config.request_time)
             flush_limit = self._config.retire_limit
         else:
-            self._remove_discovery()
-            discovery.sweep(self._tmpdir, self._discovery)
+            self._discovery.remove()
+            self._discovery.sweep()
             self._ide.reject_all()
             flush_limit = self._config.flush_limit
         await self._ide.finish_closing()
@@ -197,21 +196,15 @@ class Server:
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), self._config.request_time)
 
-    def _remove_discovery(self) -> None:
-        if self._discovery_path is not None:
-            with suppress(OSError):
-                discovery.remove(self._discovery_path, self._discovery)
-
     # What Emacs calls
 
     def hello(self) -> dict[str, object]:
         """Return what Emacs is to know, now that it has proved itself."""
-        path = self._discovery_path
         return {
             "version": __version__,
             "port": self._port,
             "token": self._config.token,
-            "discovery": None if path is None else str(path),
+            "discovery": [str(path) for path in self._discovery.paths],
         }
 
     def context_update(self, context: IdeContext) -> None:
@@ -227,19 +220,7 @@ class Server:
         """Take the folders of the open projects."""
         if self._stop.is_set():
             return
-        workspaces, refused = discovery.workspaces(roots)
-        for root in refused:
-            self._say(f"Gemini CLI cannot find {root}: its name contains {os.pathsep}")
-        self._discovery = Discovery(
-            self._config.emacs_pid, self._port, workspaces, self._config.token
-        )
-        self._write_discovery()
-
-    def _write_discovery(self) -> None:
-        try:
-            self._discovery_path = discovery.write(self._discovery, self._tmpdir)
-        except DiscoveryError as error:
-            self._say(str(error))
+        self._say(self._discovery.update(roots))
 
     def _restore_files(self) -> None:
         """Bring back what a cleaner of temporary files took."""
@@ -248,9 +229,7 @@ class Server:
         if self._stop.is_set():
             return
         self._emacs.folder.restore()
-        path = self._discovery_path
-        if path is None or not discovery.is_whole(path, self._discovery):
-            self._write_discovery()
+        self._say(self._discovery.restore())
 
     async def _keep_files(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -259,11 +238,12 @@ class Server:
             await asyncio.sleep(next_tick(now, self._config.idle_check) - now)
             self._restore_files()
 
-    def _say(self, message: str) -> None:
-        """Tell the person MESSAGE, but not again with every change of the roots."""
-        if message not in self._said:
-            self._said.add(message)
-            self._emacs.warn(message)
+    def _say(self, messages: Iterable[str]) -> None:
+        """Show the user ``messages``, each once."""
+        for message in messages:
+            if message not in self._said:
+                self._said.add(message)
+                self._emacs.warn(message)
 
     def adopt_diff(self, diff: Diff) -> None:
         """Take in DIFF, which a former process had open."""

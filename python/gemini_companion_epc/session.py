@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from .clients import Client
 from .processes import ProcessWatch
 from .types import Accepted, Diff, Notification, Outcome, Process, SessionFacts
 
@@ -33,6 +34,7 @@ class Session:
         self.id = session_id
         self._told = told
         self.since = int(1000 * time.time())
+        self.client: Client | None = None
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
@@ -57,7 +59,8 @@ class Session:
     @property
     def facts(self) -> SessionFacts:
         """What Emacs is to know of the session."""
-        return SessionFacts(self.id, self.process, self.since, self.version)
+        client = None if self.client is None else self.client.name
+        return SessionFacts(self.id, self.process, self.since, self.version, client)
 
     async def wait_for_process(self, limit: float) -> Process | None:
         """Return the CLI's process, searched for LIMIT seconds more at most."""

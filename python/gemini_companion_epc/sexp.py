@@ -139,6 +139,8 @@ def roots_from(value: Sexp) -> tuple[str, ...]:
 
 def session_plist(session: SessionFacts) -> dict[str, Sexp]:
     told: dict[str, Sexp] = {"id": session.id, "since": session.since}
+    if session.client is not None:
+        told["client"] = session.client
     if session.version is not None:
         told["version"] = session.version
     if session.process is not None:

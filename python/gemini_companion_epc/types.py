@@ -143,6 +143,7 @@ class SessionFacts:
     process: Process | None = None
     since: int = 0
     version: str | None = None
+    client: str | None = None
 
 
 @dataclass(frozen=True)

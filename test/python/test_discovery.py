@@ -11,14 +11,28 @@ from pathlib import Path
 import pytest
 
 from gemini_companion_epc import discovery
-from gemini_companion_epc.discovery import Discovery
+from gemini_companion_epc.clients import CLIENTS, Client, node_tmpdir
+from gemini_companion_epc.discovery import Discovery, DiscoveryFiles
 from gemini_companion_epc.exceptions import DiscoveryError
 
 CLIENT_PATTERN = r"^gemini-ide-server-(\d+)-\d+\.json$"
 
 
-def _discovery(*workspaces: str, pid: int | None = None) -> Discovery:
-    return Discovery(pid or os.getpid(), 4711, workspaces, "token")
+GEMINI, QWEN = CLIENTS
+
+
+def _discovery(
+    *roots: str, pid: int | None = None, client: Client = GEMINI
+) -> Discovery:
+    return Discovery(client, pid or os.getpid(), 4711, roots, "token")
+
+
+def _environ(tmp_path: Path) -> dict[str, str]:
+    return {"TMPDIR": str(tmp_path), "QWEN_HOME": str(tmp_path / "qwen")}
+
+
+def _directory(tmp_path: Path) -> Path:
+    return GEMINI.directory(_environ(tmp_path))
 
 
 def _mode(path: Path) -> int:
@@ -40,12 +54,12 @@ def _mode(path: Path) -> int:
 def test_the_temporary_folder_is_the_one_of_node(
     environ: dict[str, str], is_windows: bool, expected: str
 ) -> None:
-    assert discovery.node_tmpdir(environ, is_windows) == Path(expected)
+    assert node_tmpdir(environ, is_windows) == Path(expected)
 
 
 def test_name_and_payload_are_what_the_client_reads(tmp_path: Path) -> None:
     found = _discovery("/a", "/b", pid=12)
-    path = found.path(tmp_path)
+    path = found.path(_environ(tmp_path))
     assert path == tmp_path / "gemini/ide/gemini-ide-server-12-4711.json"
     assert re.match(CLIENT_PATTERN, path.name)
     assert found.payload() == {
@@ -53,6 +67,7 @@ def test_name_and_payload_are_what_the_client_reads(tmp_path: Path) -> None:
         "workspacePath": os.pathsep.join(["/a", "/b"]),
         "authToken": "token",
         "ideInfo": {"name": "emacs", "displayName": "Emacs"},
+        "ppid": 12,
     }
 
 
@@ -64,7 +79,7 @@ def test_the_token_is_not_shown() -> None:
     assert "'token'" not in repr(_discovery())
 
 
-def test_workspaces_are_true_existing_and_single(tmp_path: Path) -> None:
+def test_roots_are_true_existing_and_single(tmp_path: Path) -> None:
     real = tmp_path / "real"
     odd = tmp_path / f"a{os.pathsep}b"
     link = tmp_path / "link"
@@ -73,15 +88,12 @@ def test_workspaces_are_true_existing_and_single(tmp_path: Path) -> None:
     link.symlink_to(real)
     (tmp_path / "file").touch()
     roots = [real, link, odd, tmp_path / "none", tmp_path / "file"]
-    kept, refused = discovery.workspaces(
-        ["", "relative", "~", "/ssh:host:/x", *map(str, roots)]
-    )
-    assert kept == (os.path.realpath(real),)
-    assert refused == (str(odd),)
+    kept = discovery.true_names(["", "relative", "~", "/ssh:host:/x", *map(str, roots)])
+    assert kept == (os.path.realpath(real), os.path.realpath(odd))
 
 
 def test_the_file_is_private_and_complete(tmp_path: Path) -> None:
-    path = discovery.write(_discovery("/a"), tmp_path)
+    path = discovery.write(_discovery("/a"), _environ(tmp_path))
     assert json.loads(path.read_text())["workspacePath"] == "/a"
     assert [_mode(one) for one in (path, path.parent, path.parent.parent)] == [
         0o600,
@@ -92,16 +104,16 @@ def test_the_file_is_private_and_complete(tmp_path: Path) -> None:
 
 
 def test_writing_again_replaces_the_file(tmp_path: Path) -> None:
-    discovery.write(_discovery("/a"), tmp_path)
-    path = discovery.write(_discovery("/b"), tmp_path)
+    discovery.write(_discovery("/a"), _environ(tmp_path))
+    path = discovery.write(_discovery("/b"), _environ(tmp_path))
     assert json.loads(path.read_text())["workspacePath"] == "/b"
 
 
 def test_a_folder_that_others_may_write_is_made_private(tmp_path: Path) -> None:
-    folder = discovery.folder(tmp_path)
+    folder = _directory(tmp_path)
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    discovery.write(_discovery(), tmp_path)
+    discovery.write(_discovery(), _environ(tmp_path))
     assert _mode(folder) == 0o700
 
 
@@ -113,30 +125,30 @@ def test_a_symlink_in_place_of_a_folder_is_refused(
     elsewhere.mkdir()
     (tmp_path / planted).parent.mkdir(exist_ok=True)
     (tmp_path / planted).symlink_to(elsewhere)
-    with pytest.raises(DiscoveryError, match="not a folder"):
-        discovery.write(_discovery(), tmp_path)
+    with pytest.raises(DiscoveryError, match="not a directory"):
+        discovery.write(_discovery(), _environ(tmp_path))
     assert list(elsewhere.iterdir()) == []
 
 
 def test_a_folder_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    discovery.folder(tmp_path).mkdir(parents=True)
+    _directory(tmp_path).mkdir(parents=True)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(DiscoveryError, match="another user"):
-        discovery.write(_discovery(), tmp_path)
+        discovery.write(_discovery(), _environ(tmp_path))
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DiscoveryError, match="Cannot write"):
-        discovery.write(_discovery(), tmp_path / "file")
+        discovery.write(_discovery(), _environ(tmp_path / "file"))
 
 
 def test_only_our_own_file_is_removed(tmp_path: Path) -> None:
     ours = _discovery()
-    path = discovery.write(ours, tmp_path)
-    discovery.remove(path, Discovery(ours.pid, ours.port, (), "another"))
+    path = discovery.write(ours, _environ(tmp_path))
+    discovery.remove(path, replace(ours, token="another"))
     assert path.exists()
     discovery.remove(path, ours)
     assert not path.exists()
@@ -151,41 +163,173 @@ def _dead_pid() -> int:
 
 def test_a_sweep_removes_dead_files_of_ours_and_no_others(tmp_path: Path) -> None:
     dead = _dead_pid()
-    ours = discovery.write(_discovery(pid=dead), tmp_path)
-    living = discovery.write(_discovery(), tmp_path)
+    ours = discovery.write(_discovery(pid=dead), _environ(tmp_path))
+    living = discovery.write(_discovery(), _environ(tmp_path))
     others = {
         f"gemini-ide-server-{dead}-1.json": '{"ideInfo": {"name": "vscode"}}',
         f"gemini-ide-server-{dead}-2.json": '{"ideInfo": {"name": "em',
         f"gemini-ide-server-{dead}-3.json": "[]",
         f"gemini-ide-server-{dead}.json": json.dumps(_discovery().payload()),
-        f"gemini-ide-server-{dead}-1.{os.getpid()}.tmp": "",
+        f"gemini-ide-server-{dead}-1.json.{os.getpid()}.tmp": "",
         "notes.json": json.dumps(_discovery().payload()),
     }
     for name, content in others.items():
         (ours.parent / name).write_text(content)
-    (ours.parent / f"gemini-ide-server-{os.getpid()}-1.{dead}.tmp").write_text("{")
-    discovery.sweep(tmp_path, _discovery())
+    (ours.parent / f"gemini-ide-server-{os.getpid()}-1.json.{dead}.tmp").write_text("{")
+    discovery.sweep(_discovery(), _environ(tmp_path))
     left = {path.name for path in ours.parent.iterdir()}
     assert left == {living.name, *others}
 
 
 def test_a_sweep_removes_the_file_of_a_port_that_was_lost(tmp_path: Path) -> None:
     mine = _discovery()
-    discovery.write(mine, tmp_path)
-    discovery.write(replace(mine, port=1), tmp_path)
-    another = discovery.write(replace(mine, pid=os.getppid(), port=2), tmp_path)
-    discovery.sweep(tmp_path, mine)
-    left = set(discovery.folder(tmp_path).iterdir())
-    assert left == {mine.path(tmp_path), another}
+    discovery.write(mine, _environ(tmp_path))
+    discovery.write(replace(mine, port=1), _environ(tmp_path))
+    another = discovery.write(
+        replace(mine, pid=os.getppid(), port=2), _environ(tmp_path)
+    )
+    discovery.sweep(mine, _environ(tmp_path))
+    left = set(_directory(tmp_path).iterdir())
+    assert left == {mine.path(_environ(tmp_path)), another}
 
 
 @pytest.mark.parametrize("pid", [10**9, 2**31, 2**63, 10**100])
 def test_a_sweep_takes_any_number_for_a_pid(tmp_path: Path, pid: int) -> None:
-    path = discovery.write(_discovery(pid=pid), tmp_path)
-    discovery.sweep(tmp_path, _discovery())
+    path = discovery.write(_discovery(pid=pid), _environ(tmp_path))
+    discovery.sweep(_discovery(), _environ(tmp_path))
     assert not path.exists()
 
 
 def test_a_sweep_without_a_folder_does_nothing(tmp_path: Path) -> None:
-    discovery.sweep(tmp_path, _discovery())
+    discovery.sweep(_discovery(), _environ(tmp_path))
     assert list(tmp_path.iterdir()) == []
+
+
+# Clients
+
+
+def test_qwen_reads_a_lock_named_for_the_port(tmp_path: Path) -> None:
+    found = _discovery("/a", "/b", pid=12, client=QWEN)
+    assert found.path(_environ(tmp_path)) == tmp_path / "qwen/ide/4711.lock"
+    assert found.payload() == {
+        "port": 4711,
+        "workspacePath": os.pathsep.join(["/a", "/b"]),
+        "authToken": "token.qwen",
+        "ideInfo": {"name": "emacs", "displayName": "Emacs"},
+        "ppid": 12,
+    }
+
+
+def test_the_home_of_qwen_is_the_one_that_it_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert QWEN.directory({}) == Path("/home/me/.qwen/ide")
+    assert QWEN.directory({"QWEN_HOME": "~/q"}) == Path("/home/me/q/ide")
+    assert QWEN.directory({"QWEN_HOME": ""}) == Path("/home/me/.qwen/ide")
+
+
+def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None:
+    odd = f"/a{os.pathsep}b"
+    assert GEMINI.workspace_path([odd, "/c"]) == "/c"
+    assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
+
+
+def _third() -> Client:
+    return Client(
+        name="third",
+        title="Third",
+        directory=lambda environ: Path(environ["THIRD_HOME"]) / "editors",
+        file_name=lambda pid, port: f"third-{port}",
+        file_pattern=re.compile(r"third-\d+"),
+        needs_home=True,
+    )
+
+
+@pytest.fixture(params=["gemini", "qwen", "third"])
+def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Client:
+    rows = (*CLIENTS, _third())
+    monkeypatch.setattr(discovery, "CLIENTS", rows)
+    return next(row for row in rows if row.name == request.param)
+
+
+def _homes(tmp_path: Path, *names: str) -> dict[str, str]:
+    for name in names:
+        (tmp_path / name).mkdir()
+    return {**_environ(tmp_path), "THIRD_HOME": str(tmp_path / "third")}
+
+
+def test_each_client_of_the_table_has_its_file(tmp_path: Path, client: Client) -> None:
+    environ = _homes(tmp_path, "qwen", "third")
+    files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
+    assert files.update([str(tmp_path)]) == []
+
+    path = client.directory(environ) / client.file_name(os.getpid(), 4711)
+    assert path in files.paths
+    assert client.file_pattern.fullmatch(path.name)
+    content = json.loads(path.read_text())
+    assert content["authToken"] == client.bearer("token")
+    assert content["workspacePath"] == os.path.realpath(tmp_path)
+    assert _mode(path) == 0o600
+
+    path.unlink()
+    files.restore()
+    assert path.exists()
+    files.remove()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_stale_file_of_each_client_is_swept(tmp_path: Path, client: Client) -> None:
+    environ = _homes(tmp_path, "qwen", "third")
+    left = Discovery(client, _dead_pid(), 1, (), "token")
+    discovery.write(left, environ)
+    lost = discovery.write(replace(left, pid=os.getpid(), port=2), environ)
+    living = discovery.write(replace(left, pid=os.getppid(), port=3), environ)
+    DiscoveryFiles(os.getpid(), 4711, "token", environ).sweep()
+    assert not lost.exists()
+    assert list(living.parent.iterdir()) == [living]
+
+
+@pytest.mark.parametrize("pid", [None, "x", 1.5, [], {}])
+def test_a_lock_with_an_odd_ppid_is_left(tmp_path: Path, pid: object) -> None:
+    environ = _homes(tmp_path, "qwen")
+    path = QWEN.directory(environ) / "1.lock"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"ppid": pid, "ideInfo": {"name": "emacs"}}))
+    discovery.sweep(_discovery(client=QWEN), environ)
+    assert path.exists()
+
+
+def test_a_lock_of_another_editor_is_left(tmp_path: Path) -> None:
+    environ = _homes(tmp_path, "qwen")
+    path = QWEN.directory(environ) / "1.lock"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"ppid": _dead_pid(), "ideInfo": {"name": "vscode"}}))
+    discovery.sweep(_discovery(client=QWEN), environ)
+    assert path.exists()
+
+
+def test_the_home_of_a_client_is_never_made(tmp_path: Path) -> None:
+    environ = _homes(tmp_path)
+    files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
+    files.update([str(tmp_path)])
+    files.restore()
+    assert not (tmp_path / "qwen").exists()
+    assert [path.parent for path in files.paths] == [_directory(tmp_path)]
+
+    _homes(tmp_path, "qwen")
+    files.restore()
+    assert (tmp_path / "qwen/ide/4711.lock").exists()
+
+
+def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
+    odd = tmp_path / f"a{os.pathsep}b"
+    odd.mkdir()
+    files = DiscoveryFiles(os.getpid(), 4711, "token", _homes(tmp_path, "qwen"))
+    (problem,) = files.update([str(odd)])
+    assert problem.startswith(f"Gemini CLI cannot connect from {odd}")
+
+
+def test_bearers_of_clients_differ() -> None:
+    bearers = {client.bearer("token") for client in CLIENTS}
+    assert len(bearers) == len(CLIENTS)

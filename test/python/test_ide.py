@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import StubEmacs
+from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.ide import Ide
@@ -25,7 +26,7 @@ class Room:
         self.ide = Ide(config, self.emacs, lambda port: None)
 
     def session(self) -> tuple[Session, Stream]:
-        session = self.ide.new_session()
+        session = self.ide.new_session(CLIENTS[0])
         return session, self.ide.open_stream(session)
 
 
@@ -67,7 +68,7 @@ async def _until(condition: Callable[[], object]) -> None:
 
 def test_outcomes_wait_for_a_stream_and_leave_in_order_once() -> None:
     async def scene(room: Room) -> None:
-        session = room.ide.new_session()
+        session = room.ide.new_session(CLIENTS[0])
         for path in ("/a", "/b", "/c"):
             room.ide.open_diff(session, path, "x")
         room.ide.accept(2, "two")
@@ -101,7 +102,7 @@ def test_an_outcome_that_was_not_written_is_kept() -> None:
 
 def test_the_latest_context_comes_first_and_is_not_repeated() -> None:
     async def scene(room: Room) -> None:
-        session = room.ide.new_session()
+        session = room.ide.new_session(CLIENTS[0])
         room.ide.open_diff(session, "/a", "x")
         room.ide.reject(1)
         room.ide.broadcast(_context("/old"))
@@ -435,7 +436,7 @@ def test_what_is_adopted_during_a_stop_is_rejected() -> None:
 
 def test_an_idle_session_is_forgotten_with_its_diffs() -> None:
     async def scene(room: Room) -> None:
-        session = room.ide.new_session()
+        session = room.ide.new_session(CLIENTS[0])
         with room.ide.request(session):
             room.ide.open_diff(session, "/a", "x")
             await asyncio.sleep(0.05)

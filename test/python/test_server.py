@@ -33,8 +33,13 @@ CliOf = Callable[[Any], FakeCli]
 
 
 def _discovery(emacs: FakeEmacs) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(Path(emacs.hello["discovery"]).read_text())
+    found: dict[str, Any] = json.loads(_discovery_file(emacs).read_text())
     return found
+
+
+def _discovery_file(emacs: FakeEmacs) -> Path:
+    """Return the discovery file for Gemini CLI."""
+    return Path(emacs.hello["discovery"][0])
 
 
 def _file(path: str, **more: Any) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def _stops(emacs: FakeEmacs, events: list[Events]) -> None:
         assert one.next()["method"] == "ide/diffRejected"
         assert one.end()
     assert emacs.wait() == 0
-    assert not Path(emacs.hello["discovery"]).exists()
+    assert not _discovery_file(emacs).exists()
     assert not Path(emacs.hello["folder"]).exists()
 
 
@@ -161,14 +166,37 @@ def test_a_discovery_folder_that_is_refused_is_said_and_the_server_runs(
     tmp.mkdir()
     (tmp / "gemini").symlink_to(tmp_path)
     emacs = start(tmp=tmp)
-    assert "not a folder" in emacs.expect("warn")[0]
+    assert "not a directory" in emacs.expect("warn")[0]
     assert emacs.hello["discovery"] == []
     cli_of(emacs).connect()
 
 
+def test_qwen_is_found_but_no_home_is_made_for_it(
+    start: Start, cli_of: CliOf, tmp_path: Path
+) -> None:
+    home = tmp_path / "home" / ".qwen"
+    emacs = start(roots=[str(tmp_path)])
+    assert not home.exists()
+    home.mkdir(parents=True)
+    lock = home / "ide" / f"{emacs.port}.lock"
+
+    emacs.context(_file("/a"))
+
+    until(lock.exists)
+    found = json.loads(lock.read_text())
+    assert found["ppid"] == _discovery(emacs)["ppid"]
+    cli = cli_of(emacs)
+    cli.token = found["authToken"]
+    cli.connect()
+    emacs.until("sessions-update", lambda args: plist(args[0][0])["client"] == "qwen")
+    emacs.call("stop")
+    assert emacs.wait() == 0
+    assert not lock.exists()
+
+
 def test_what_a_cleaner_of_temporary_files_took_comes_back(start: Start) -> None:
     emacs = start()
-    discovery, folder = Path(emacs.hello["discovery"]), Path(emacs.hello["folder"])
+    discovery, folder = _discovery_file(emacs), Path(emacs.hello["folder"])
     # The second time comes soon after the first look for them.
     for _ in range(2):
         shutil.rmtree(emacs.tmp / "gemini")
@@ -198,7 +226,7 @@ def test_dead_files_are_swept_at_the_end_too(start: Start) -> None:
     emacs = start()
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(BOUND)
-    path = Path(emacs.hello["discovery"])
+    path = _discovery_file(emacs)
     left = path.with_name(f"gemini-ide-server-{dead.pid}-1.json")
     shutil.copy(path, left)
     emacs.call("stop")
@@ -490,7 +518,7 @@ def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
         emacs.call("stop")
         assert emacs.wait() == 0
         assert time.monotonic() - began < 4
-    assert not Path(emacs.hello["discovery"]).exists()
+    assert not _discovery_file(emacs).exists()
     assert not Path(emacs.hello["folder"]).exists()
 
 
@@ -520,7 +548,7 @@ def test_emacs_may_leave_before_the_http_server_is_up(start: Start) -> None:
     emacs = start()
     emacs.wire.close()
     assert emacs.wait() == 0
-    assert not Path(emacs.hello["discovery"]).exists()
+    assert not _discovery_file(emacs).exists()
 
 
 def _work(emacs: FakeEmacs, cli: FakeCli) -> None:

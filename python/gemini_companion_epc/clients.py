@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CLIs that speak the companion protocol, and how each finds an editor.
+
+They share everything but discovery.  A further client is one more row of
+`CLIENTS`; no other module names one.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
+
+
+@dataclass(frozen=True)
+class Client:
+    """A CLI that reads discovery files."""
+
+    name: str
+    """The key of the client in calls between Emacs and the server."""
+    title: str
+    """The name of the client in messages."""
+    directory: Callable[[Mapping[str, str]], Path]
+    """Returns the directory of the discovery files for an environment."""
+    file_name: Callable[[int, int], str]
+    """Returns the name of the file for the PID of Emacs and the HTTP port."""
+    file_pattern: re.Pattern[str]
+    """Matches such names; the group ``pid``, if any, is the PID of Emacs."""
+    takes_json_roots: bool = False
+    """Whether the client reads workspace roots from a JSON array in a string."""
+    needs_home: bool = False
+    """Whether the parent of ``directory`` is the client's own, never made here."""
+
+    def bearer(self, token: str) -> str:
+        """Return the bearer token that names this client to the server."""
+        return token if self is CLIENTS[0] else f"{token}.{self.name}"
+
+    def workspace_path(self, roots: Sequence[str]) -> str:
+        """Return ``roots`` as the client reads them; see `can_take`."""
+        if self.takes_json_roots and any(os.pathsep in root for root in roots):
+            return json.dumps(list(roots))
+        return os.pathsep.join(root for root in roots if self.can_take(root))
+
+    def can_take(self, root: str) -> bool:
+        """Return whether the client can be sent the workspace root ``root``."""
+        return self.takes_json_roots or os.pathsep not in root
+
+    def is_installed(self, environ: Mapping[str, str]) -> bool:
+        """Return whether a discovery file may be written for the client."""
+        return not self.needs_home or self.directory(environ).parent.is_dir()
+
+
+def node_tmpdir(environ: Mapping[str, str], is_windows: bool) -> Path:
+    """Return the value of Node's ``os.tmpdir()`` in ``environ``."""
+    if is_windows:
+        root = environ.get("SystemRoot") or environ.get("windir") or ""
+        name = environ.get("TEMP") or environ.get("TMP") or root + "\\temp"
+        return Path(name)
+    names = (environ.get(variable) for variable in ("TMPDIR", "TMP", "TEMP"))
+    return Path(next((name for name in names if name), "/tmp"))
+
+
+def _gemini_directory(environ: Mapping[str, str]) -> Path:
+    return node_tmpdir(environ, os.name == "nt") / "gemini" / "ide"
+
+
+def _qwen_directory(environ: Mapping[str, str]) -> Path:
+    home = environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
+    return Path(home).expanduser() / "ide"
+
+
+CLIENTS = (
+    Client(
+        name="gemini",
+        title="Gemini CLI",
+        directory=_gemini_directory,
+        file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
+        file_pattern=re.compile(r"gemini-ide-server-(?P<pid>\d+)-\d+\.json", re.ASCII),
+    ),
+    Client(
+        name="qwen",
+        title="Qwen Code",
+        directory=_qwen_directory,
+        file_name=lambda pid, port: f"{port}.lock",
+        file_pattern=re.compile(r"\d+\.lock", re.ASCII),
+        takes_json_roots=True,
+        needs_home=True,
+    ),
+)
