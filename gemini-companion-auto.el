@@ -153,7 +153,7 @@ If it has to be reviewed nevertheless, record why."
           (t (gemini-companion-text-bytes file)))))
 
 (defun gemini-companion-auto--keep (edit)
-  "Keep EDIT, and say so; forget the oldest if there are too many."
+  "Keep EDIT and report it; drop the oldest if there are too many."
   (let ((bytes 0))
     (setq gemini-companion-auto--edits
           (seq-take-while
@@ -209,7 +209,7 @@ Those that wait are accepted too; one that is shown is not."
     (setf (gemini-companion-auto--grant-timer grant) nil)))
 
 (defun gemini-companion-auto--end (grant)
-  "End GRANT, and say so."
+  "End GRANT and report it."
   (gemini-companion-auto--cancel grant)
   (setq gemini-companion-auto--grants
         (delq grant gemini-companion-auto--grants))
@@ -360,7 +360,7 @@ is not.
 Only edits of regular files in the project of that CLI are
 accepted so, not of hidden ones, hooks and other files that may
 run by themselves, nor of a file with unsaved changes in this
-Emacs.  Others are reviewed, and the header line says why.  What
+Emacs.  Others are reviewed, and the header line gives the reason.  What
 was accepted is in \\[gemini-companion-list], to be seen and reverted.
 
 Interactively SESSION is the CLI of the review here, or the only

@@ -1,4 +1,4 @@
-;;; gemini-companion-events.el --- What Emacs and its server said  -*- lexical-binding: t; -*-
+;;; gemini-companion-events.el --- Log of calls between Emacs and the server  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,9 +20,9 @@
 
 ;;; Commentary:
 
-;; The last calls between Emacs and the server, both ways, for the person who
-;; wants to know what happened.  They are kept in memory, cut short, and shown
-;; by a command: one line each, with the details folded away below it.
+;; The last calls between Emacs and the server, both ways.  They are kept in
+;; memory, shortened, and displayed by a command: one line for each, with the
+;; details folded below it.
 
 ;;; Code:
 
@@ -114,9 +114,9 @@ A hook that fails would be dropped, or keep others from being run."
 
 ;;;###autoload
 (defun gemini-companion-events-buffer ()
-  "Show what Emacs and the server said to each other last.
+  "Show the event log of Emacs and the server.
 \\<gemini-companion-events-mode-map>\\[outline-toggle-children] \
-shows the details of a call, \\[revert-buffer] makes the list anew."
+shows the details of a call, \\[revert-buffer] refreshes the list."
   (interactive)
   (with-current-buffer (get-buffer-create "*gemini-companion events*")
     (gemini-companion-events-mode)

@@ -53,7 +53,7 @@ update of this package needs others.  Nothing is installed if
   "Name of the buffer with the output of the installation.")
 
 (defconst gemini-companion-install--stamp "gemini-companion"
-  "File in a complete environment that says what it was made for.")
+  "File in a complete environment with the key that it was made for.")
 
 (cl-defstruct (gemini-companion-install--job
                (:constructor gemini-companion-install--make-job)

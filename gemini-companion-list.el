@@ -21,7 +21,7 @@
 ;;; Commentary:
 
 ;; All diffs that await an answer, one to a line, to be viewed, accepted or
-;; rejected from there.  What a line tells is looked up when the list is made,
+;; rejected from there.  The contents of a line are computed when the list is made,
 ;; never when a diff arrives; the lines that a diff adds and removes are
 ;; counted by the program diff, for which nobody waits.
 
@@ -60,7 +60,7 @@
   "Size of a file or a proposal above which its lines are not counted.")
 
 (defconst gemini-companion-list--age-seconds 10
-  "How often the ages in a list that is on a screen are told anew.")
+  "Seconds between updates of the ages in a visible list.")
 
 (defvar gemini-companion-list--counts (make-hash-table :test #'eq
                                                        :weakness 'key)
@@ -69,10 +69,10 @@ The tick is that of the proposal buffer when the lines were
 counted.")
 
 (defvar gemini-companion-list--timer nil
-  "Timer that makes the list anew soon, or nil.")
+  "Timer that refreshes the list soon, or nil.")
 
 (defvar gemini-companion-list--clock nil
-  "Timer that tells the ages anew, or nil.")
+  "Timer that updates the ages, or nil.")
 
 ;;;; Cells
 
@@ -262,7 +262,7 @@ FILE nil is one without lines.  DELETE it then, if non-nil."
 \\[gemini-companion-list-revert] revert")))))
 
 (defun gemini-companion-list--fill ()
-  "Look up what the list is to tell."
+  "Compute the entries of the list."
   (let* ((window (get-buffer-window nil t))
          (columns (if window (window-width window) 80)))
     (setq tabulated-list-format
@@ -277,7 +277,7 @@ FILE nil is one without lines.  DELETE it then, if non-nil."
     (setq header-line-format '(:eval (gemini-companion-list--header)))))
 
 (defun gemini-companion-list--print ()
-  "Make the list anew; each window of it stays at its line."
+  "Refresh the list; each window of it stays at its line."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
       (let ((places (mapcar (lambda (window)
@@ -303,19 +303,19 @@ The first LINE has the names of the columns."
       (forward-line -1))))
 
 (defun gemini-companion-list--soon ()
-  "Make the list anew when Emacs is free."
+  "Refresh the list when Emacs is free."
   (unless gemini-companion-list--timer
     (setq gemini-companion-list--timer
           (run-at-time 0 nil #'gemini-companion-list--now))))
 
 (defun gemini-companion-list--now ()
-  "Make the list anew."
+  "Refresh the list."
   (setq gemini-companion-list--timer nil)
   (gemini-companion-list--print)
   (gemini-companion-list--set-clock))
 
 (defun gemini-companion-list--set-clock ()
-  "Let the ages be told anew while the list is on a screen and not empty."
+  "Update the ages while the list is visible and not empty."
   (when gemini-companion-list--clock
     (cancel-timer gemini-companion-list--clock))
   (setq gemini-companion-list--clock
@@ -403,7 +403,7 @@ argument LIST, or if several wait and none is shown, list them."
   (gemini-companion-diff-reject (gemini-companion-list--diff)))
 
 (defun gemini-companion-list-reject-with-reason ()
-  "Reject the review of this line and tell Gemini CLI why."
+  "Reject the review of this line with a reason."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff)))
 

@@ -33,7 +33,7 @@
 (defconst gemini-companion-name--columns 60
   "Width above which a name is shortened in the middle.")
 
-(defconst gemini-companion-name--unseen
+(defconst gemini-companion-name--invisible
   "[\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u3164\uFE00-\uFE0F\uFFA0]"
   "Matches characters that are no format characters, and show nothing.")
 
@@ -48,15 +48,15 @@ them, and blanks other than a space."
    (lambda (match)
      (let ((char (aref match 0)))
        (cond ((< #x3FFF7F char) (format "\\x%02X" (- char #x3FFF00)))
-             ((gemini-companion-name--unseen-p char) (format "\\u%04X" char))
+             ((gemini-companion-name--invisible-p char) (format "\\u%04X" char))
              (t match))))
    text t t))
 
-(defun gemini-companion-name--unseen-p (char)
-  "Return non-nil if CHAR is invisible, or for the look of others."
+(defun gemini-companion-name--invisible-p (char)
+  "Return non-nil if CHAR is invisible, or affects other characters."
   (or (memq (get-char-code-property char 'general-category)
             '(nil Cc Cf Cn Co Cs Zl Zp Zs))
-      (string-match-p gemini-companion-name--unseen (string char))
+      (string-match-p gemini-companion-name--invisible (string char))
       (<= #xE0100 char #xE01EF)))
 
 (defun gemini-companion-name--shortened (name)

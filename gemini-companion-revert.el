@@ -57,7 +57,7 @@ the buffer is displayed too, and not selected."
 
 (defconst gemini-companion-revert--delays
   '(0.02 0.03 0.05 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
-  "Seconds between the looks at a file, ten in all.")
+  "Seconds before each check of a file, ten in all.")
 
 (defconst gemini-companion-revert--small 65536
   "Size in bytes up to which a file is written in one go.")
@@ -67,7 +67,7 @@ the buffer is displayed too, and not selected."
                (:copier nil))
   "A file that will be written, and what is known of it.
 BEFORE is its stamp before it is written, LAST the one at the last
-look, DONE the one when its buffer was brought up to date."
+check, DONE the one when its buffer was brought up to date."
   file before last done delays timer)
 
 (defconst gemini-companion-revert--marked (* 1024 1024)
@@ -145,13 +145,13 @@ look, DONE the one when its buffer was brought up to date."
                      #'gemini-companion-revert--before-command t)))))
 
 (defun gemini-companion-revert--later (watch)
-  "Look at the file of WATCH again, or end it if that was often enough."
+  "Check the file of WATCH again, or end WATCH after the last time."
   (if-let* ((delay (pop (gemini-companion-revert--watch-delays watch))))
       (setf (gemini-companion-revert--watch-timer watch)
-            (run-at-time delay nil #'gemini-companion-revert--look watch))
+            (run-at-time delay nil #'gemini-companion-revert--recheck watch))
     (gemini-companion-revert--cancel watch)))
 
-(defun gemini-companion-revert--look (watch)
+(defun gemini-companion-revert--recheck (watch)
   "Reconcile the buffer of the file of WATCH if it was written by now.
 End WATCH if the file has not changed since that was done, or is gone."
   (let ((done (gemini-companion-revert--watch-done watch)))
@@ -165,7 +165,7 @@ End WATCH if the file has not changed since that was done, or is gone."
 (defun gemini-companion-revert--check (watch)
   "Reconcile the buffer of the file of WATCH if it was written and is whole.
 A small file is, unless it is empty, which it is for a moment; a
-large one if it is as it was at the last look."
+large one if it is as it was at the last check."
   (let* ((stamp (gemini-companion-revert-stamp
                  (gemini-companion-revert--watch-file watch)))
          (last (gemini-companion-revert--watch-last watch)))
@@ -339,7 +339,7 @@ characters of ASCII were written, the buffer's own coding stays."
 
 (defun gemini-companion-revert--show (lines)
   "Show the current buffer and LINES, a list of (BEG . END).
-That is as `gemini-companion-after-write' says."
+Do what `gemini-companion-after-write' asks for."
   (let ((buffer (current-buffer)))
     (when (and (eq gemini-companion-after-write 'show)
                (not (get-buffer-window buffer 'visible)))

@@ -333,7 +333,7 @@ Gemini CLI stays connected, and open reviews stay open."
 
 (defun gemini-companion-server--ended (server process report how)
   "Go on after PROCESS of SERVER, which was to be ready HOW, has ended.
-REPORT says why, or is nil if that was intended."
+REPORT is the reason, or nil if that was intended."
   (setf (gemini-companion-server--retired server)
         (delq process (gemini-companion-server--retired server)))
   (cond ((or (null report)

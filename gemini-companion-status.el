@@ -818,7 +818,7 @@ it; signal an error if it is malformed."
             (json-key-type 'string)
             (json-array-type 'vector)
             (json-false :false)
-            ;; To tell it from an empty object.
+            ;; Distinct from an empty object.
             (json-null :null))
         (prog1 (json-read)
           (skip-chars-forward " \t\r\n")

@@ -21,8 +21,8 @@
 ;;; Commentary:
 
 ;; What is read from a file, or written to one, as the same text on both sides:
-;; no format is decoded, no hook and no handler of file names of the person's
-;; has a say, and line ends stay.
+;; no format is decoded, no hook and no handler of file names of the user's
+;; is called, and line ends stay.
 ;;
 ;; To decode 10 MB that are not all ASCII takes Emacs 30 ms, and so it does to
 ;; encode them.  But in a buffer text is in UTF-8 already, and to take its
