@@ -77,30 +77,37 @@ that of the first command."
 
 (defun bench-commands-run-paused (side count)
   "Return the µs and the bytes of one of COUNT commands with SIDE's hooks.
-SIDE is that of `bench-commands-run'.  Before each command no timer
-waits, as all have run.  Sharing should be paused, so that those of
-ours send nothing."
+SIDE is that of `bench-commands-run'; the value has the medians.
+Before each command no timer waits, as all have run.  Sharing should
+be paused, so that those of ours send nothing."
   (cl-progv bench-commands--hooks (bench-commands--of side)
     (let ((gc-cons-threshold most-positive-fixnum)
-          (took 0)
-          (bytes 0))
+          (overhead (cdr (bench-commands--cost #'ignore 0)))
+          costs)
       (dotimes (place count)
-        (let* ((timers (copy-sequence timer-list))
-               (before (memory-use-counts))
-               (memory (memory-use-counts))
-               (began (float-time)))
-          (bench-commands--command place)
-          (let ((ended (float-time))
-                (after (memory-use-counts)))
-            (setq took (+ took (- ended began))
-                  bytes (+ bytes
-                           (bench-commands--bytes before memory after)
-                           ;; The two times.
-                           -16)))
-          (bench-commands--check side timers)
-          (bench-commands--finish timers)))
-      (list (/ (* 1e6 took) count)
-            (/ bytes (float count))))))
+        ;; Emacs allocates when it compares a timer with others.
+        (let ((timer-list nil))
+          (push (bench-commands--cost #'bench-commands--command place) costs)
+          (bench-commands--check side nil)
+          (bench-commands--finish nil)))
+      (list (* 1e6 (bench-commands--median (mapcar #'car costs)))
+            (- (bench-commands--median (mapcar #'cdr costs)) overhead)))))
+
+(defun bench-commands--cost (function place)
+  "Return the seconds and the bytes that FUNCTION takes with PLACE."
+  (let* ((before (memory-use-counts))
+         (memory (memory-use-counts))
+         ;; A time as a float has no more than a quarter of a µs.
+         (began (current-time)))
+    (funcall function place)
+    (let ((ended (current-time))
+          (after (memory-use-counts)))
+      (cons (float-time (time-subtract ended began))
+            (bench-commands--bytes before memory after)))))
+
+(defun bench-commands--median (numbers)
+  "Return the number in the middle of NUMBERS."
+  (nth (/ (length numbers) 2) (sort numbers #'<)))
 
 ;;;; Parts
 

@@ -10,8 +10,9 @@ made, which is to cost no more than the habit does each time.  What the timer
 does is not measured, but it is done before the next command.
 
 Commands must make a timer (but for the empty function), and at last the context
-that is sent to the CLI must be where our commands have led.  Of the bytes the
-most of all rounds counts.
+that is sent to the CLI must be where our commands have led.
+
+Of the bytes the most of all rounds counts.
 """
 
 from __future__ import annotations
