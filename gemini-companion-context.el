@@ -22,15 +22,16 @@
 
 ;; Turn the state of Emacs into a snapshot for Gemini CLI, and notice when it
 ;; may have changed: the open files, the active one, its cursor and selection.
-;; It knows no server and no secrets; the entry passes it the function to call
-;; after a change, and the one that names the file of a buffer.
 ;;
-;; Hooks only compare a few values and arm one timer.  The timer reports.
+;; Hooks only compare a few values and arm one timer.  The timer runs
+;; `gemini-companion-context-changed-hook'.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-events)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
 (require 'seq)
 (require 'subr-x)
 
@@ -61,12 +62,9 @@ Shorter than the first wait, as the change is some time ago then.")
 (defconst gemini-companion-context--widest 100000
   "Rectangles that begin beyond this character of their line are cut as lines.")
 
-(defvar gemini-companion-context--changed-function nil
-  "Function called, without arguments, after each change, or nil.")
-
-(defvar gemini-companion-context--name-function
-  #'gemini-companion-context-file
-  "Function that returns the name to tell of a buffer's file, or nil.")
+(defvar gemini-companion-context-changed-hook nil
+  "Hook run after each change of the context, when Emacs is quiet.
+The next snapshot may then equal the one before.")
 
 (defvar gemini-companion-context--timer nil
   "Timer that reports the next change, or nil.")
@@ -77,20 +75,14 @@ Shorter than the first wait, as the change is some time ago then.")
 (defvar gemini-companion-context--moved nil
   "Non-nil if something changed since the timer was armed.")
 
-(defvar gemini-companion-context--buffer nil
-  "Buffer of the selected window when it was last looked at.")
+(cl-defstruct (gemini-companion-context--seen (:type vector) (:copier nil))
+  "What is compared with each notice, of the selected window's buffer.
+MARK is nil unless it is active, and SHAPE tells a rectangle from a
+region."
+  buffer point mark shape tick)
 
-(defvar gemini-companion-context--point nil
-  "Point of that buffer.")
-
-(defvar gemini-companion-context--mark nil
-  "Mark of that buffer if it was active, else nil.")
-
-(defvar gemini-companion-context--shape nil
-  "What tells a rectangle in that buffer from a region, or nil.")
-
-(defvar gemini-companion-context--tick nil
-  "Modification tick of that buffer.")
+(defvar gemini-companion-context--seen (make-gemini-companion-context--seen)
+  "The state of the selected window when it was last looked at.")
 
 (defvar gemini-companion-context--active nil
   "Buffer that visits a file and was selected last, or nil.
@@ -111,10 +103,13 @@ Its file need not be one that is told.")
 (defvar gemini-companion-context--last-timestamp 0
   "The largest timestamp given out, in milliseconds since 1970.")
 
-(defvar gemini-companion-context--place nil
-  "Where line and character were counted last, or nil.
-A vector of the buffer, its tick, the position, its line, the
-position of the beginning of that, and the character.")
+(cl-defstruct (gemini-companion-context--place (:type vector) (:copier nil))
+  "The number LINE of the line that begins at START.
+In BUFFER, when its modification tick was TICK."
+  buffer tick start line)
+
+(defvar gemini-companion-context--place (make-gemini-companion-context--place)
+  "The line that was counted last.")
 
 (defvar gemini-companion-context--watches nil
   "Alist of (FILE . DESCRIPTOR), the listed files whose end is watched.")
@@ -125,17 +120,14 @@ position of the beginning of that, and the character.")
   "Return the name of the file that BUFFER or its base visits, or nil."
   (buffer-file-name (or (buffer-base-buffer buffer) buffer)))
 
-(defun gemini-companion-context-file (buffer)
-  "Return the local file that BUFFER or its base buffer visits, or nil."
-  (let ((file (gemini-companion-context--visited buffer)))
-    (and file
-         (not (file-remote-p file))
-         file)))
-
 (defun gemini-companion-context--name (buffer)
-  "Return the name to tell of the file of BUFFER, or nil."
+  "Return the name to share of the file that BUFFER visits, or nil."
   (and (gemini-companion-context--visited buffer)
-       (funcall gemini-companion-context--name-function buffer)))
+       (not (gemini-companion-privacy-hidden-p buffer))
+       (let ((file (gemini-companion-context--visited buffer)))
+         (or (gemini-companion-roots-name file)
+             (and gemini-companion-share-outside-projects
+                  (expand-file-name file))))))
 
 (defun gemini-companion-context--milliseconds (&optional time)
   "Return TIME, default now, in milliseconds since 1970."
@@ -170,51 +162,28 @@ in UTF-16 units from the beginning of the line."
     (save-restriction
       (widen)
       (goto-char position)
-      (let* ((start (line-beginning-position))
-             (former (gemini-companion-context--former-place))
-             (line (gemini-companion-context--line start former))
-             (character (gemini-companion-context--character
-                         start position former)))
-        (setq gemini-companion-context--place
-              (vector (current-buffer) (buffer-chars-modified-tick)
-                      position line start character))
-        (list :line line :character character)))))
+      (let ((start (line-beginning-position)))
+        (list :line (gemini-companion-context--line start)
+              :character (1+ (gemini-companion-context--units
+                              start position)))))))
 
-(defun gemini-companion-context--former-place ()
-  "Return what was counted last if it is true of this buffer, or nil."
-  (let ((place gemini-companion-context--place))
-    (and place
-         (eq (aref place 0) (current-buffer))
-         (eq (aref place 1) (buffer-chars-modified-tick))
-         place)))
-
-(defun gemini-companion-context--line (start former)
-  "Return the number of the line that begins at START, counted from FORMER."
-  (if (not former)
-      (line-number-at-pos start t)
-    (let ((known (aref former 4)))
-      (if (< start known)
-          (- (aref former 3) (gemini-companion-context--newlines start known))
-        (+ (aref former 3)
-           (gemini-companion-context--newlines known start))))))
-
-(defun gemini-companion-context--newlines (start end)
-  "Return the number of newlines from START to END."
-  (save-restriction
-    (narrow-to-region start end)
-    (1- (line-number-at-pos end))))
-
-(defun gemini-companion-context--character (start position former)
-  "Return POSITION on the line that begins at START, counted from FORMER.
-The first character is 1; the count is in UTF-16 units."
-  (if (and former (eql start (aref former 4)))
-      (let ((known (aref former 2)))
-        (if (< position known)
-            (- (aref former 5)
-               (gemini-companion-context--units position known))
-          (+ (aref former 5)
-             (gemini-companion-context--units known position))))
-    (1+ (gemini-companion-context--units start position))))
+(defun gemini-companion-context--line (start)
+  "Return the number of the line that begins at START.
+Counted from the last one, as to count a million takes 20 ms."
+  (let* ((place gemini-companion-context--place)
+         (known (gemini-companion-context--place-start place))
+         (tick (buffer-chars-modified-tick))
+         (line (if (and (eq (current-buffer)
+                            (gemini-companion-context--place-buffer place))
+                        (eq tick (gemini-companion-context--place-tick place)))
+                   (funcall (if (< start known) #'- #'+)
+                            (gemini-companion-context--place-line place)
+                            (count-lines start known))
+                 (line-number-at-pos start t))))
+    (setq gemini-companion-context--place
+          (make-gemini-companion-context--place
+           :buffer (current-buffer) :tick tick :start start :line line))
+    line))
 
 (defun gemini-companion-context--units (start end)
   "Return the number of UTF-16 units from START to END."
@@ -320,7 +289,7 @@ in UTF-16 units), and `:selected-text' if there is a selection."
                    (and gemini-companion-context--active
                         (gemini-companion-context--name
                          gemini-companion-context--active)))))
-    (when gemini-companion-context--changed-function
+    (when gemini-companion-context-changed-hook
       (gemini-companion-context--watch
        (mapcar (lambda (entry) (plist-get entry :path)) snapshot)))
     snapshot))
@@ -333,11 +302,6 @@ Its file need not be one that is told."
 (defun gemini-companion-context-idle-p ()
   "Return non-nil if no report of a change is scheduled."
   (null gemini-companion-context--timer))
-
-(defun gemini-companion-context-note ()
-  "Note that the next snapshot may differ, for a reason of the caller's."
-  (when gemini-companion-context--changed-function
-    (gemini-companion-context--changed)))
 
 (defun gemini-companion-context--entries (active)
   "Return the entries of a snapshot; ACTIVE is the active file, or nil."
@@ -436,84 +400,76 @@ Point is where the person will find it."
 
 (defconst gemini-companion-context--hooks
   '((post-command-hook . gemini-companion-context--notice)
-    (pre-redisplay-functions . gemini-companion-context--notice-window)
-    (buffer-list-update-hook . gemini-companion-context--notice-buffer)
+    (pre-redisplay-functions . gemini-companion-context--notice)
+    (buffer-list-update-hook . gemini-companion-context--notice)
     (activate-mark-hook . gemini-companion-context--notice)
     (deactivate-mark-hook . gemini-companion-context--notice)
-    (find-file-hook . gemini-companion-context--changed)
-    (after-save-hook . gemini-companion-context--changed)
-    (after-revert-hook . gemini-companion-context--changed)
-    (after-set-visited-file-name-hook . gemini-companion-context--changed)
-    (kill-buffer-hook . gemini-companion-context--killed))
+    (find-file-hook . gemini-companion-context-changed)
+    (after-save-hook . gemini-companion-context-changed)
+    (after-revert-hook . gemini-companion-context-changed)
+    (after-set-visited-file-name-hook . gemini-companion-context-changed)
+    (after-change-major-mode-hook . gemini-companion-context--file-changed)
+    (kill-buffer-hook . gemini-companion-context--file-changed))
   "The hooks that tracking uses, and what it adds to each.")
 
-(defun gemini-companion-context-start (changed &optional name)
-  "Start tracking, and call CHANGED after each change.
-A snapshot may then equal the one before.  NAME is a function that
-returns the name to tell of the file that a buffer visits, or nil
-if none may be told; the default tells all local files."
-  (setq gemini-companion-context--changed-function changed
-        gemini-companion-context--name-function
-        (or name #'gemini-companion-context-file)
-        gemini-companion-context--order (gemini-companion-context--displayed))
+(defun gemini-companion-context-start ()
+  "Track the context."
+  (setq gemini-companion-context--order (gemini-companion-context--displayed))
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
-  (add-variable-watcher 'server-clients
-                        #'gemini-companion-context--notice-client)
-  (gemini-companion-context--notice-buffer)
-  (gemini-companion-context--changed))
+  ;; A daemon without frames never draws anything, and what `emacsclient
+  ;; --eval' does is no command, so no hook would tell.
+  (add-variable-watcher 'server-clients #'gemini-companion-context--notice)
+  (gemini-companion-context--notice)
+  (gemini-companion-context-changed))
 
 (defun gemini-companion-context-stop ()
   "Stop tracking and forget what was tracked."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
-  (remove-variable-watcher 'server-clients
-                           #'gemini-companion-context--notice-client)
+  (remove-variable-watcher 'server-clients #'gemini-companion-context--notice)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (gemini-companion-context--watch nil)
-  (setq gemini-companion-context--changed-function nil
-        gemini-companion-context--name-function #'gemini-companion-context-file
-        gemini-companion-context--timer nil
-        gemini-companion-context--buffer nil
+  (setq gemini-companion-context--timer nil
+        gemini-companion-context--seen (make-gemini-companion-context--seen)
+        gemini-companion-context--place (make-gemini-companion-context--place)
         gemini-companion-context--active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil
         gemini-companion-context--unseen nil
-        gemini-companion-context--order nil
-        gemini-companion-context--place nil))
+        gemini-companion-context--order nil))
 
-(defsubst gemini-companion-context--active-mark ()
+(defsubst gemini-companion-context--mark ()
   "Return the position of the mark of the current buffer, if it is active."
   (and mark-active (marker-position (mark-marker))))
 
-(defsubst gemini-companion-context--selected-shape ()
+(defsubst gemini-companion-context--shape ()
   "Return a value by which rectangles differ from regions."
   (and mark-active
        (or (bound-and-true-p rectangle-mark-mode)
            (bound-and-true-p evil-visual-selection))))
 
-(defun gemini-companion-context--notice ()
-  "Note that the buffer, point or selection of the person may have changed.
+;; With &rest, each redisplay would make garbage.
+(defun gemini-companion-context--notice (&optional _ _ _ _)
+  "Note that the buffer, point or selection of the user may have changed.
 Run after every command and before every redisplay, so that what
-Lisp does without a command is seen too."
-  (let ((buffer (window-buffer (selected-window))))
-    (unless (and (eq buffer gemini-companion-context--buffer)
-                 (eq buffer (current-buffer))
-                 (eq (point) gemini-companion-context--point)
-                 (eq (gemini-companion-context--active-mark)
-                     gemini-companion-context--mark)
-                 (eq (gemini-companion-context--selected-shape)
-                     gemini-companion-context--shape)
-                 (eq (buffer-chars-modified-tick)
-                     gemini-companion-context--tick))
-      (gemini-companion-events-guarded 'context
-        (gemini-companion-context--look buffer)))))
-
-(defun gemini-companion-context--notice-window (window)
-  "Note what may have changed if WINDOW, to be drawn, is selected."
-  (when (eq window (selected-window))
-    (gemini-companion-context--notice)))
+Lisp does without a command is noticed too."
+  (let ((seen gemini-companion-context--seen)
+        (buffer (window-buffer (selected-window))))
+    (with-current-buffer buffer
+      (unless (and (eq buffer (gemini-companion-context--seen-buffer seen))
+                   (eq (point) (gemini-companion-context--seen-point seen))
+                   (eq (gemini-companion-context--mark)
+                       (gemini-companion-context--seen-mark seen))
+                   (eq (gemini-companion-context--shape)
+                       (gemini-companion-context--seen-shape seen))
+                   (eq (buffer-chars-modified-tick)
+                       (gemini-companion-context--seen-tick seen)))
+        (gemini-companion-events-guarded 'context
+          (when (or (eq buffer gemini-companion-context--active)
+                    (gemini-companion-context--chosen-p buffer))
+            (gemini-companion-context--see buffer)))))))
 
 (defun gemini-companion-context--chosen-p (buffer)
   "Return non-nil if BUFFER, which is selected, is so by somebody's choice.
@@ -524,45 +480,35 @@ nobody sees, and to what was selected there before."
             (eq buffer (prog1 gemini-companion-context--unseen
                          (setq gemini-companion-context--unseen buffer))))))
 
-(defun gemini-companion-context--look (buffer)
-  "Remember the state of BUFFER, which is selected, and whether it differs.
+(defun gemini-companion-context--see (buffer)
+  "Record the state of BUFFER, which is current and selected.
 Of a buffer without a file only matters that it is selected."
-  (when (or (eq buffer gemini-companion-context--active)
-            (gemini-companion-context--chosen-p buffer))
-    (gemini-companion-context--compare buffer)))
-
-(defun gemini-companion-context--compare (buffer)
-  "Remember the state of BUFFER, and report a change if it differs."
-  (with-current-buffer buffer
-    (let ((point (point))
-          (mark (gemini-companion-context--active-mark))
-          (shape (gemini-companion-context--selected-shape))
-          (tick (buffer-chars-modified-tick)))
-      (unless (and (eq buffer gemini-companion-context--buffer)
-                   (eq point gemini-companion-context--point)
-                   (eq mark gemini-companion-context--mark)
-                   (eq shape gemini-companion-context--shape)
-                   (eq tick gemini-companion-context--tick))
-        (let ((former gemini-companion-context--buffer))
-          (unless (eq buffer former)
-            (gemini-companion-context--leave)
-            (gemini-companion-context--focus buffer))
-          (setq gemini-companion-context--buffer buffer
-                gemini-companion-context--point point
-                gemini-companion-context--mark mark
-                gemini-companion-context--shape shape
-                gemini-companion-context--tick tick)
-          (when (or (not (eq buffer former))
-                    (gemini-companion-context--visited buffer)
-                    (gemini-companion-context--outdated-p))
-            (gemini-companion-context--changed)))))))
+  (let* ((seen gemini-companion-context--seen)
+         (new (not (eq buffer (gemini-companion-context--seen-buffer seen)))))
+    (when new
+      (gemini-companion-context--leave)
+      (gemini-companion-context--focus buffer))
+    ;; A new one would be garbage with each command.
+    (setf (gemini-companion-context--seen-buffer seen) buffer
+          (gemini-companion-context--seen-point seen) (point)
+          (gemini-companion-context--seen-mark seen)
+          (gemini-companion-context--mark)
+          (gemini-companion-context--seen-shape seen)
+          (gemini-companion-context--shape)
+          (gemini-companion-context--seen-tick seen)
+          (buffer-chars-modified-tick))
+    (when (or new
+              (gemini-companion-context--visited buffer)
+              (gemini-companion-context--outdated-p))
+      (gemini-companion-context-changed))))
 
 (defun gemini-companion-context--leave ()
   "Note that the buffer which was selected is not any more.
 The next snapshot would be too late: some modes end the selection."
   (when (and (buffer-live-p gemini-companion-context--active)
              (eq gemini-companion-context--active
-                 gemini-companion-context--buffer)
+                 (gemini-companion-context--seen-buffer
+                  gemini-companion-context--seen))
              (gemini-companion-context--name gemini-companion-context--active))
     (gemini-companion-context--look-at-active)))
 
@@ -577,26 +523,12 @@ Nothing is new when the person comes back to the active file."
           gemini-companion-context--active buffer
           gemini-companion-context--active-file nil)))
 
-(defun gemini-companion-context--notice-buffer ()
-  "Note that another buffer may be selected now."
-  (unless (eq (window-buffer (selected-window))
-              gemini-companion-context--buffer)
-    (gemini-companion-events-guarded 'context
-      (gemini-companion-context--look (window-buffer (selected-window))))))
-
-(defun gemini-companion-context--notice-client (&rest _)
-  "Note what a client of the Emacs server may have done.
-A daemon without frames never draws anything, and what `emacsclient
---eval' does is no command; so no hook would tell."
-  (gemini-companion-events-guarded 'context
-    (gemini-companion-context--look (window-buffer (selected-window)))))
-
-(defun gemini-companion-context--killed ()
-  "Note that a buffer is being killed."
+(defun gemini-companion-context--file-changed ()
+  "Note that the current buffer is being killed, or has another mode."
   (when buffer-file-name
-    (gemini-companion-context--changed)))
+    (gemini-companion-context-changed)))
 
-(defun gemini-companion-context--changed (&rest _)
+(defun gemini-companion-context-changed (&rest _)
   "Arrange that a change is reported when Emacs is quiet."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
@@ -623,7 +555,7 @@ A daemon without frames never draws anything, and what `emacsclient
          (gemini-companion-context--arm
           gemini-companion-context--again-seconds))
         (t (gemini-companion-events-guarded 'context
-             (funcall gemini-companion-context--changed-function)))))
+             (run-hooks 'gemini-companion-context-changed-hook)))))
 
 ;;;; Deleted files
 
@@ -662,7 +594,7 @@ A file that was saved by renaming has another inode now, so the
 watch is made anew with the next snapshot."
   (when-let* ((watch (rassoc descriptor gemini-companion-context--watches)))
     (gemini-companion-context--unwatch watch)
-    (gemini-companion-context--changed)))
+    (gemini-companion-context-changed)))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

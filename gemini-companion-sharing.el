@@ -55,14 +55,6 @@ Set by `gemini-companion-pause'.")
   "Return the workspace roots of this Emacs."
   (gemini-companion-roots gemini-companion-sharing--directory))
 
-(defun gemini-companion-sharing--name (buffer)
-  "Return the name to tell of the file that BUFFER visits, or nil."
-  (unless (gemini-companion-privacy-hidden-p buffer)
-    (let ((file (gemini-companion-context-file buffer)))
-      (or (gemini-companion-roots-name file)
-          (and gemini-companion-share-outside-projects
-               (expand-file-name file))))))
-
 (defun gemini-companion-sharing-tell ()
   "Tell the server the roots and, if a CLI is connected, the context."
   (when (gemini-companion-server-ready-p)
@@ -125,7 +117,7 @@ Nothing is scheduled to be sent, and all that was sent is answered."
   '((find-file-hook . gemini-companion-sharing--note-file)
     (after-save-hook . gemini-companion-sharing--note-file)
     (after-revert-hook . gemini-companion-sharing--note-file)
-    (after-change-major-mode-hook . gemini-companion-sharing--note-mode)
+    (gemini-companion-context-changed-hook . gemini-companion-sharing-tell)
     (gemini-companion-session-changed-functions
      . gemini-companion-sharing--sessions-changed))
   "What is added to which hook while the mode is on.")
@@ -142,12 +134,7 @@ Nothing is scheduled to be sent, and all that was sent is answered."
 (defun gemini-companion-sharing--note-option (&rest _)
   "Share what the options say now."
   (gemini-companion-privacy-refresh)
-  (gemini-companion-context-note))
-
-(defun gemini-companion-sharing--note-mode ()
-  "Note that the current buffer has another major mode, maybe an excluded one."
-  (when (eq (current-buffer) (gemini-companion-context-active))
-    (gemini-companion-context-note)))
+  (gemini-companion-context-changed))
 
 (defun gemini-companion-sharing--note-file ()
   "Note that the file of the current buffer was opened, saved or reverted.
@@ -216,8 +203,7 @@ An error must not keep other functions from being called then."
 (defun gemini-companion-sharing-start ()
   "Tell the server what is new from now on."
   (gemini-companion-privacy-refresh)
-  (gemini-companion-context-start #'gemini-companion-sharing-tell
-                                  #'gemini-companion-sharing--name)
+  (gemini-companion-context-start)
   (pcase-dolist (`(,hook . ,function) gemini-companion-sharing--hooks)
     (add-hook hook function))
   (dolist (option gemini-companion-sharing--options)

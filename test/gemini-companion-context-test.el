@@ -12,6 +12,7 @@
 (require 'gemini-companion-events)
 (require 'gemini-companion-test-helper)
 
+(defvar evil-state)
 (defvar server-clients)
 
 (defmacro gemini-companion-context-test-with (files &rest body)
@@ -19,13 +20,15 @@
 `reported' holds the snapshots, the last one first."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-folder ,files
-     (let (reported)
+     (let* (reported
+            (gemini-companion-share-outside-projects t)
+            (gemini-companion-context-changed-hook
+             (list (lambda ()
+                     (push (gemini-companion-context-snapshot) reported)))))
        (save-window-excursion
          (unwind-protect
              (progn
-               (gemini-companion-context-start
-                (lambda ()
-                  (push (gemini-companion-context-snapshot) reported)))
+               (gemini-companion-context-start)
                ,@body)
            (gemini-companion-context-stop))))))
 
@@ -326,12 +329,13 @@ Return what it holds then."
            (hook (lambda () (setq users (1+ users))))
            (hooks (gemini-companion-test-hooks))
            shown)
-      (gemini-companion-context-start #'ignore (lambda (_) (error "Of ours")))
       (add-hook 'post-command-hook hook t)
       (unwind-protect
           (cl-letf (((symbol-function 'message)
                      (lambda (&rest args) (push args shown))))
             (find-file (expand-file-name "a" folder))
+            ;; Evil is not there to say what is selected.
+            (setq-local evil-state 'visual)
             (dotimes (_ 2)
               (run-hooks 'post-command-hook)
               (switch-to-buffer "*scratch*")
@@ -391,7 +395,8 @@ Return what it holds then."
     (should (gemini-companion-test-timers))
     (should (get-variable-watchers 'server-clients))
     (gemini-companion-context-stop)
-    (should-not (gemini-companion-test-hooks))
+    (let ((gemini-companion-context-changed-hook nil))
+      (should-not (gemini-companion-test-hooks)))
     (should-not (gemini-companion-test-timers))
     (should-not (get-variable-watchers 'server-clients))))
 
