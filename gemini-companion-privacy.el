@@ -101,9 +101,6 @@ them would take too long."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
 
-;;;###autoload
-(put 'gemini-companion-share 'safe-local-variable #'null)
-
 (defcustom gemini-companion-share t
   "Nil if nothing of a file or project is to be told to Gemini CLI.
 Meant to be set in the .dir-locals.el of a project:

@@ -59,6 +59,10 @@
   :link '(info-link "(gemini-companion)")
   :prefix "gemini-companion-")
 
+;; A project that opts out may be visited before -privacy is loaded.
+;;;###autoload
+(put 'gemini-companion-share 'safe-local-variable #'null)
+
 (defcustom gemini-companion-ready-hook nil
   "Hook run when the server is up and Gemini CLI can connect."
   :type 'hook
