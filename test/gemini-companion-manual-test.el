@@ -16,17 +16,23 @@
 (require 'seq)
 (require 'wid-edit)
 
-(defconst gemini-companion-manual-test-file
-  (expand-file-name "doc/gemini-companion.org"
-                    (file-name-directory
-                     (locate-library "gemini-companion.el")))
-  "The manual.")
+(defconst gemini-companion-manual-test-root
+  (file-name-directory (locate-library "gemini-companion.el"))
+  "The directory of the repository.")
+
+;; The mode loads most of them later.
+(dolist (file (directory-files gemini-companion-manual-test-root nil
+                               "\\`gemini-companion.*\\.el\\'"))
+  (unless (string-suffix-p "-autoloads.el" file)
+    (require (intern (file-name-sans-extension file)))))
 
 (defmacro gemini-companion-manual-test-with (&rest body)
   "Evaluate BODY in a buffer with the manual."
   (declare (indent 0) (debug t))
   `(with-temp-buffer
-     (insert-file-contents gemini-companion-manual-test-file)
+     (insert-file-contents
+      (expand-file-name "doc/gemini-companion.org"
+                        gemini-companion-manual-test-root))
      ,@body))
 
 (defun gemini-companion-manual-test-missing (symbols)
@@ -37,10 +43,13 @@
                   (search-forward (format "\n- %s ::" symbol) nil t))
                 symbols)))
 
-(defun gemini-companion-manual-test-options ()
-  "Return all options of the group, as symbols."
-  (mapcar #'car (seq-filter (lambda (member) (eq 'custom-variable (cadr member)))
-                            (get 'gemini-companion 'custom-group))))
+(defun gemini-companion-manual-test-options (&optional group)
+  "Return all options of GROUP, by default ours, and of its subgroups."
+  (seq-mapcat (pcase-lambda (`(,name ,type))
+                (pcase type
+                  ('custom-variable (list name))
+                  ('custom-group (gemini-companion-manual-test-options name))))
+              (get (or group 'gemini-companion) 'custom-group)))
 
 (ert-deftest gemini-companion-manual-has-every-option ()
   (should-not (gemini-companion-manual-test-missing
