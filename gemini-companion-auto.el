@@ -376,9 +376,9 @@ one, or asked for."
   (let ((sessions (gemini-companion-sessions)))
     (cond (gemini-companion-diff-here
            (gemini-companion-diff-session gemini-companion-diff-here))
-          ((null sessions) (user-error "No Gemini CLI is connected"))
+          ((null sessions) (user-error "No CLI is connected"))
           ((null (cdr sessions)) (car sessions))
-          (t (gemini-companion-session-read "Gemini CLI" sessions)))))
+          (t (gemini-companion-session-read "CLI" sessions)))))
 
 (defun gemini-companion-auto-confirm (session)
   "Return SESSION, after a question if auto-accept is off for it.

@@ -500,11 +500,14 @@ DOES is a verb: what the command to look at it does."
   (unless (active-minibuffer-window)
     (setq gemini-companion-diff--announced
           (message (substitute-command-keys
-                    (concat "Gemini CLI proposes an edit of %s; \
+                    (concat "%s proposes an edit of %s; \
 \\[gemini-companion-review] %s it"
                             (when (gemini-companion-diff-replaces-edited diff)
                               "; \
 \\[gemini-companion-last-proposal] shows your edits of the previous one")))
+                   (upcase-initials
+                    (gemini-companion-session-title
+                     (gemini-companion-diff-session diff)))
                    (concat (gemini-companion-diff-name diff)
                            (when (gemini-companion-diff-note diff)
                              (format " (%s)"
@@ -530,8 +533,10 @@ If that fails say why; the CLI's own prompt can still answer it."
             (gemini-companion-diff-problem diff) nil)
     (error
      (setf (gemini-companion-diff-problem diff) (error-message-string problem))
-     (message "%s; answer in the terminal of Gemini CLI"
-              (error-message-string problem))
+     (message "%s; answer in the terminal of %s"
+              (error-message-string problem)
+              (gemini-companion-session-title
+               (gemini-companion-diff-session diff)))
      (gemini-companion-diff--schedule)))
   (gemini-companion-diff--changed)
   (when (eq (gemini-companion-diff-state diff) 'shown)
@@ -617,7 +622,7 @@ has not reconnected in time, `lost' if the server leaves it."
 (defun gemini-companion-diff--report-gone (diff reason)
   "Say that DIFF was dismissed as its CLI is gone for REASON.
 That is `exited' or `disconnected'."
-  (message "Gemini CLI %s %s; review closed, %s not written"
+  (message "%s %s; review closed, %s not written"
            (gemini-companion-session-name (gemini-companion-diff-session diff))
            reason
            (gemini-companion-diff-name diff)))
@@ -636,8 +641,10 @@ The CLI is about to close DIFF and may write another text."
     (gemini-companion-diff-keep diff (gemini-companion-diff-proposal-text diff))
     (when (gemini-companion-diff--emptied-p diff)
       (message "You emptied the proposal for %s; if you answered yes, \
-Gemini CLI writes its own text"
-               (gemini-companion-diff-name diff)))))
+%s writes its own text"
+               (gemini-companion-diff-name diff)
+               (gemini-companion-session-title
+                (gemini-companion-diff-session diff))))))
 
 (defun gemini-companion-diff-keep (diff text)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'."

@@ -266,9 +266,9 @@ FILE nil is one without lines.  DELETE it then, if non-nil."
   (let* ((window (get-buffer-window nil t))
          (columns (if window (window-width window) 80)))
     (setq tabulated-list-format
-          `[("File" ,(max 16 (min 60 (- columns 64))) t)
+          `[("File" ,(max 16 (min 60 (- columns 70))) t)
             ("Project" 12 t)
-            ("Gemini CLI" 18 t)
+            ("CLI" 24 t)
             ("Age" 6 nil)
             ("Lines" 11 nil)
             ("State" 8 t)]

@@ -116,7 +116,7 @@ Of one that has ended it needs that no more."
     (display-warning
      'gemini-companion
      (format
-      "%s was not written: Gemini CLI %s is not connected any more.  \
+      "%s was not written: %s is not connected any more.  \
 M-x gemini-companion-last-proposal shows the text that you accepted"
       (abbreviate-file-name (gemini-companion-diff-file-path diff))
       (gemini-companion-session-name (gemini-companion-diff-session diff)))))

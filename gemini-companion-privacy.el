@@ -30,6 +30,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-events)
 (require 'seq)
 (require 'subr-x)
@@ -94,9 +95,11 @@ Emacs.  Its answer is kept until Gemini CLI connects."
 The one in the directory of a file and those above it count, with
 the syntax and the precedence of .gitignore files.  (Gemini CLI
 itself reads only the one in the directory where it was started.)
-They are read again when they are saved in Emacs, and when Gemini
-CLI connects.  A file is not shared either if matching it against
-them would take too long."
+So do .qwenignore, .agentignore and .aiignore, which Qwen Code
+reads; a file that one of them names is shared with no CLI.
+They are read again when they are saved in Emacs, and when a CLI
+connects.  A file is not shared either if matching it against them
+would take too long."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
@@ -305,15 +308,17 @@ They take some 20 ms.  A repository must not be able to stop Emacs.")
     (signal 'gemini-companion-geminiignore-too-complex nil)))
 
 (defun gemini-companion-privacy--ignored-p (file)
-  "Return non-nil if a .geminiignore names FILE.
+  "Return non-nil if an ignore file of a CLI, as .geminiignore, names FILE.
 What is in an ignored directory cannot be restored."
-  (let ((files (gemini-companion-privacy--ignore-files
-                (file-name-directory file)))
-        (parts (gemini-companion-privacy--parts file)))
-    (and files
+  (let ((parts (gemini-companion-privacy--parts file)))
+    (seq-some
+     (lambda (name)
+       (when-let* ((files (gemini-companion-privacy--ignore-files
+                           name (file-name-directory file))))
          (cl-loop for depth from 1 to (length parts)
                   thereis (gemini-companion-privacy--ignored-at-p
-                           files parts depth)))))
+                           files parts depth))))
+     (gemini-companion-clients-all :ignore-files))))
 
 (defun gemini-companion-privacy--parts (name)
   "Return a vector of the parts of the absolute file NAME."
@@ -338,26 +343,25 @@ DIRECTORY is non-nil if NAME is that of a directory."
                    (gemini-companion-privacy--match-p (car rule) name)))
             rules))
 
-(defun gemini-companion-privacy--ignore-files (directory)
-  "Return what the .geminiignore files in DIRECTORY and above say.
+(defun gemini-companion-privacy--ignore-files (name directory)
+  "Return what the files NAME, as .geminiignore, in DIRECTORY and above say.
 The value is a list of (DEPTH . RULES), the innermost file first.
 They add up as .gitignore files do.  Gemini CLI itself reads only
 the one in the directory in which it was started."
   (gemini-companion-privacy-cached
-   gemini-companion-privacy--ignores directory nil
+   gemini-companion-privacy--ignores (cons name directory) nil
    (lambda ()
      (when-let* ((place (locate-dominating-file
                          directory
                          (lambda (place)
-                           (file-regular-p
-                            (expand-file-name ".geminiignore" place)))))
+                           (file-regular-p (expand-file-name name place)))))
                  (place (expand-file-name place))
                  (outside (file-name-directory (directory-file-name place))))
        (cons (cons (length (gemini-companion-privacy--parts place))
                    (gemini-companion-privacy--rules
-                    (expand-file-name ".geminiignore" place)))
+                    (expand-file-name name place)))
              (unless (equal outside place)
-               (gemini-companion-privacy--ignore-files outside)))))))
+               (gemini-companion-privacy--ignore-files name outside)))))))
 
 ;;;; Patterns
 

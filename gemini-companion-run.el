@@ -36,6 +36,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -148,14 +149,12 @@ VALUE is nil for a variable that is unset.")
 
 (defun gemini-companion-run--variables (port pid)
   "Return an alist of variables that lead to the server at PORT of Emacs PID."
-  `(("GEMINI_CLI_IDE_SERVER_PORT" . ,(number-to-string port))
+  `(,@(mapcar (lambda (client)
+                (cons (plist-get (cdr client) :port-variable)
+                      (number-to-string port)))
+              gemini-companion-clients)
     ("GEMINI_CLI_IDE_PID" . ,(number-to-string pid))
-    ;; Folders in it would become folders that the model may write to.
-    ("GEMINI_CLI_IDE_WORKSPACE_PATH")
-    ("GEMINI_CLI_IDE_AUTH_TOKEN")
-    ("GEMINI_CLI_IDE_CONNECTION_TYPE")
-    ("GEMINI_CLI_IDE_SERVER_STDIO_COMMAND")
-    ("GEMINI_CLI_IDE_SERVER_STDIO_ARGS")
+    ,@(mapcar #'list (gemini-companion-clients-all :unset))
     ;; In a container the client dials the host unless it is told that
     ;; its editor is in there too.
     ,@(when (and (gemini-companion-run-container-p)

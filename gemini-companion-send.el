@@ -219,14 +219,14 @@ name it anyway? ")))
 (defun gemini-companion-send--session (file)
   "Return the session that FILE is for; ask if that is not clear."
   (let* ((sessions (or (gemini-companion-sessions)
-                       (user-error "No Gemini CLI is connected; \
+                       (user-error "No CLI is connected; \
 start gemini in the project, or type /ide enable in it")))
          (near (seq-filter (lambda (session)
                              (gemini-companion-send--inside-p file session))
                            sessions)))
     (cond ((null (cdr sessions)) (car sessions))
           ((and near (null (cdr near))) (car near))
-          (t (gemini-companion-session-read "Gemini CLI"
+          (t (gemini-companion-session-read "CLI"
                                             (or near sessions))))))
 
 (defun gemini-companion-send--put (text session)

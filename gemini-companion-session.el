@@ -20,14 +20,16 @@
 
 ;;; Commentary:
 
-;; Each connected Gemini CLI is a session: a plist of its `:id', of the time
-;; `:since' which it is connected, in milliseconds since 1970, and, where the
-;; server could find them, of the `:version' of Gemini CLI, the `:pid' of its
-;; process and the `:directory' in which that runs.  This file knows which there
+;; Each connected CLI is a session: a plist of its `:id', of the time
+;; `:since' which it is connected, in milliseconds since 1970, of its `:client',
+;; a key of `gemini-companion-clients', and, where the server could find them,
+;; of its `:version', the `:pid' of its process and the `:directory' in which
+;; that runs.  This file knows which there
 ;; are, their names for the user, and the terminal buffer of each.
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-name)
 (require 'seq)
 (require 'subr-x)
@@ -71,7 +73,7 @@ They have lost their connection for good."
       (cons (format ":%d" (length sessions))
             (concat "Connected: "
                     (mapconcat #'gemini-companion-session-name sessions ", ")))
-    '("" . "No Gemini CLI is connected")))
+    '("" . "No CLI is connected")))
 
 (defun gemini-companion-session-forget ()
   "Forget all sessions, as there is no server any more."
@@ -129,20 +131,29 @@ new one; it counts once."
                   (seq-some gemini (cdr names))))
          (not (member "--version" words)))))
 
+(defun gemini-companion-session-title (session)
+  "Return the name of the program that is SESSION, as \"Gemini CLI\"."
+  (or (gemini-companion-clients-get (plist-get session :client) :title)
+      "the CLI"))
+
 (defun gemini-companion-session-name (session)
-  "Return a name of SESSION for a person: its folder, and the process.
+  "Return a name of SESSION for the user: program, directory, process.
 Without a known process, the beginning of its `:id'."
-  (let ((directory (plist-get session :directory))
+  (let ((title (gemini-companion-clients-get (plist-get session :client)
+                                             :title))
+        (directory (plist-get session :directory))
         (pid (plist-get session :pid)))
-    (cond ((and directory pid)
-           (format "%s (%d)"
-                   (gemini-companion-name-escaped
-                    (file-name-nondirectory (directory-file-name directory)))
-                   pid))
-          (pid (format "process %d" pid))
-          (t (format "session %s"
-                     (truncate-string-to-width
-                      (format "%s" (plist-get session :id)) 8))))))
+    (concat
+     (and title (concat title " "))
+     (cond ((and directory pid)
+            (format "%s (%d)"
+                    (gemini-companion-name-escaped
+                     (file-name-nondirectory (directory-file-name directory)))
+                    pid))
+           (pid (format "process %d" pid))
+           (t (format "session %s"
+                      (truncate-string-to-width
+                       (format "%s" (plist-get session :id)) 8)))))))
 
 (defun gemini-companion-session-read (prompt sessions)
   "Ask with PROMPT for one of SESSIONS, by default the first; return it."

@@ -26,6 +26,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-events)
 (require 'gemini-companion-privacy)
@@ -142,7 +143,8 @@ An error must not keep other functions from being called then."
   (gemini-companion-events-guarded 'sharing
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
-                  '(".geminiignore" ".dir-locals.el" ".dir-locals-2.el"))
+                  (append (gemini-companion-clients-all :ignore-files)
+                          '(".dir-locals.el" ".dir-locals-2.el")))
           (gemini-companion-privacy-refresh)
         (gemini-companion-roots-look-again (file-name-directory
                                             buffer-file-name))))))

@@ -184,9 +184,11 @@ compare again, at once if NOW is non-nil."
   (gemini-companion-diff-dismiss diff)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
   (unless (active-minibuffer-window)
-    (message "%s is now as Gemini CLI proposed it; if that still asks, answer \
-in its terminal"
-             (gemini-companion-diff-name diff))))
+    (message "%s already has the proposed text; review closed (if %s still \
+prompts, answer there)"
+             (gemini-companion-diff-name diff)
+             (gemini-companion-session-title
+              (gemini-companion-diff-session diff)))))
 
 (provide 'gemini-companion-stale)
 ;;; gemini-companion-stale.el ends here

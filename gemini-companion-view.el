@@ -174,7 +174,7 @@ selected.  Signal an error if there is nothing to show, or too much."
   "Signal an error if DIFF does not change the text in ORIGINAL."
   (when (gemini-companion-look-same-p
          original (gemini-companion-diff-proposal-buffer diff))
-    (user-error "Gemini CLI proposes no change of %s"
+    (user-error "Proposal for %s contains no changes"
                 (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-view--kind (diff)

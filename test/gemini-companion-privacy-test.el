@@ -199,6 +199,18 @@
     (let ((gemini-companion-respect-geminiignore nil))
       (should-not (gemini-companion-privacy-test-hidden "a.log")))))
 
+(ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
+  (dolist (name '(".geminiignore" ".qwenignore" ".agentignore" ".aiignore"))
+    (gemini-companion-test-with-folder `((,name "*.log\n"))
+      (ert-info (name)
+        (should (equal '("a.log")
+                       (gemini-companion-privacy-test-hidden "a" "a.log")))))))
+
+(ert-deftest gemini-companion-privacy-restores-only-in-the-same-ignore-file ()
+  (gemini-companion-test-with-folder '((".geminiignore" "*.log\n")
+                                       (".qwenignore" "!a.log\n"))
+    (should (gemini-companion-privacy-test-hidden "a.log"))))
+
 (ert-deftest gemini-companion-privacy-adds-nested-geminiignore-to-outer ()
   (gemini-companion-test-with-folder '((".geminiignore" "*.log\n/top\n"))
     (make-directory "sub")

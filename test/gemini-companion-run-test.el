@@ -286,7 +286,9 @@
       '(("GEMINI_CLI_IDE_SERVER_PORT" . "7")
         ("GEMINI_CLI_IDE_PID")
         ("GEMINI_CLI_IDE_WORKSPACE_PATH" . "/elsewhere")
-        ("GEMINI_CLI_IDE_AUTH_TOKEN" . "theirs"))
+        ("GEMINI_CLI_IDE_AUTH_TOKEN" . "theirs")
+        ("QWEN_CODE_IDE_SERVER_PORT" . "8")
+        ("QWEN_CODE_IDE_WORKSPACE_PATH" . "/elsewhere"))
     (dolist (on '(t nil t nil))
       (if on
           (progn
@@ -300,12 +302,15 @@
       (should
        (equal (if on
                   (list (gemini-companion-run-test-port)
-                        (number-to-string (emacs-pid)) "unset" "unset")
-                '("7" "unset" "/elsewhere" "theirs"))
+                        (number-to-string (emacs-pid)) "unset" "unset"
+                        (gemini-companion-run-test-port) "unset")
+                '("7" "unset" "/elsewhere" "theirs" "8" "/elsewhere"))
               (mapcar #'gemini-companion-run-test-sees
                       '("GEMINI_CLI_IDE_SERVER_PORT" "GEMINI_CLI_IDE_PID"
                         "GEMINI_CLI_IDE_WORKSPACE_PATH"
-                        "GEMINI_CLI_IDE_AUTH_TOKEN")))))))
+                        "GEMINI_CLI_IDE_AUTH_TOKEN"
+                        "QWEN_CODE_IDE_SERVER_PORT"
+                        "QWEN_CODE_IDE_WORKSPACE_PATH")))))))
 
 (defconst gemini-companion-run-test-ways
   `((compile . ,(lambda (command)

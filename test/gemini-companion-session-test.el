@@ -49,6 +49,17 @@
   (should (equal "session 01234567"
                  (gemini-companion-session-name '(:id "0123456789")))))
 
+(ert-deftest gemini-companion-session-names-its-program ()
+  (should (equal "Qwen Code web (7)"
+                 (gemini-companion-session-name
+                  '(:id "abc" :client "qwen" :pid 7 :directory "/home/web/"))))
+  (should (equal "Gemini CLI process 7"
+                 (gemini-companion-session-name
+                  '(:id "abc" :client "gemini" :pid 7))))
+  (should (equal "Qwen Code"
+                 (gemini-companion-session-title '(:client "qwen"))))
+  (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))
+
 (ert-deftest gemini-companion-session-knows-gemini-by-its-command ()
   (pcase-dolist (`(,command . ,expected)
                  '(("node /usr/bin/gemini" . t) ("gemini --acp" . t)

@@ -119,7 +119,7 @@ def test_review_goes_when_its_file_is_as_was_proposed(
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     file.write_text("uno\n")
-    emacs.terminal.wait_for("a.txt is now as Gemini CLI proposed it")
+    emacs.terminal.wait_for("a.txt already has the proposed text")
     reviews.wait_until(0)
     assert emacs.value(WINDOWS)[0] == before[0]
     eventually(lambda: emacs.value(IN_FILE) == ["uno\n", None, True], "revert")
