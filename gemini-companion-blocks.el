@@ -57,7 +57,7 @@ A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
 (defun gemini-companion-blocks-under (header)
   "Return the blocks of changed lines in the hunk at HEADER, in order.
 Each is a list (OLD OLD-COUNT NEW NEW-COUNT BEG END): lines of the
-original, of the full text of the proposal, and positions here."
+original, of the proposal with no hunk excluded, and positions here."
   (pcase-let ((`(,old ,old-left ,new ,new-left)
                (gemini-companion-blocks-sides header))
               (blocks nil)

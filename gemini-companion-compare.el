@@ -20,7 +20,7 @@
 
 ;;; Commentary:
 
-;; Run the program `diff' on the original and the full text of a proposal,
+;; Run the program `diff' on the original and a proposal with no hunk excluded,
 ;; beside Emacs, and hand over the file that it wrote.  Knows nothing of how
 ;; that is shown.
 
@@ -56,11 +56,10 @@ process and the file that it wrote, unless it was cancelled."
     process))
 
 (defun gemini-companion-compare--file (buffer)
-  "Write the full text of BUFFER to a new private file, and return its name."
-  (with-current-buffer buffer
-    (gemini-companion-text-temporary-file
-     (and (gemini-companion-hunks-dropped)
-          (gemini-companion-hunks-full-text buffer)))))
+  "Write BUFFER to a new private file, and return its name.
+Of a proposal, write the text with no hunk excluded."
+  (gemini-companion-hunks-call-with-all
+   buffer #'gemini-companion-text-temporary-file))
 
 (defun gemini-companion-compare--command (old new out name)
   "Return the command that writes how the files OLD and NEW differ to OUT.

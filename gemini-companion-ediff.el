@@ -61,9 +61,6 @@ value is a plist; see `gemini-companion-view--kinds'."
     (let ((panel (gemini-companion-ediff--start diff original proposal
                                                 frame keep)))
       (gemini-companion-ediff--set-headers panel)
-      (with-current-buffer proposal
-        (setq gemini-companion-hunks-edited-function
-              (lambda () (gemini-companion-ediff--set-headers panel))))
       (list :buffers (list panel original proposal)
             :main proposal
             :hunk (lambda () (gemini-companion-ediff--toggle panel))
@@ -97,16 +94,18 @@ its error."
          frame
          (lambda ()
            (select-window (gemini-companion-ediff--make-room original keep))
-           ;; What is dropped is among the differences too.
-           (gemini-companion-hunks-with-full-text proposal
-             (gemini-companion-text-as-bytes
-              (lambda ()
-                (let ((ediff-coding-system-for-write 'no-conversion))
-                  (ediff-buffers original proposal
-                                 (list (lambda ()
-                                         (setq panel (current-buffer))
-                                         (gemini-companion-ediff--set-up
-                                          diff))))))))))
+           ;; Excluded hunks are among the differences, too.
+           (gemini-companion-hunks-call-with-all
+            proposal
+            (lambda ()
+              (gemini-companion-text-as-bytes
+               (lambda ()
+                 (let ((ediff-coding-system-for-write 'no-conversion))
+                   (ediff-buffers original proposal
+                                  (list (lambda ()
+                                          (setq panel (current-buffer))
+                                          (gemini-companion-ediff--set-up
+                                           diff)))))))))))
       ((error quit)
        (when panel
          (gemini-companion-ediff--close panel))
@@ -252,11 +251,9 @@ Return non-nil if it is."
              (gemini-companion-look-keys
               'gemini-companion-diff-accept "accept"
               'gemini-companion-diff-reject "reject")
-             (gemini-companion-look-dropped
-              (length (gemini-companion-hunks-dropped))
-              (lambda () total))
+             (gemini-companion-look-excluded proposal total)
              (gemini-companion-look-keys
-              'gemini-companion-review-toggle-hunk "drop hunk"
+              'gemini-companion-review-toggle-hunk "exclude hunk"
               'gemini-companion-review-switch-view "unified"))))))
 
 ;;;; Hunks
@@ -270,13 +267,15 @@ The control panel is current; there is a key that exchanges them."
     '(A B)))
 
 (defun gemini-companion-ediff--compare-anew ()
-  "Have Ediff compare anew, as it was done first.
-What is dropped stays among the differences."
+  "Have Ediff compare again, as it was done first.
+Excluded hunks stay among the differences."
   (interactive)
   (let ((panel (current-buffer)))
-    (gemini-companion-hunks-with-full-text
-        (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-      (ediff-update-diffs))
+    (gemini-companion-hunks-call-with-all
+     (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
+     (lambda ()
+       (with-current-buffer panel
+         (ediff-update-diffs))))
     (gemini-companion-ediff--set-headers panel)))
 
 (defun gemini-companion-ediff--compare (panel frame)
@@ -297,15 +296,14 @@ What is dropped stays among the differences."
       (message "%s" said))))
 
 (defun gemini-companion-ediff--toggle (panel)
-  "Drop a hunk of PANEL's session from the proposal, or take it back.
+  "Exclude a hunk of PANEL's session from the proposal, or restore it.
 In PANEL that is the current one, else the one at point.  Return
-non-nil if it is dropped now."
+non-nil if it is excluded now."
   (let ((n (gemini-companion-ediff--hunk panel)))
     (with-current-buffer panel
       (prog1 (gemini-companion-ediff--toggle-hunk n)
         (ediff-clear-fine-differences n)
-        (ediff-unselect-and-select-difference n nil 'no-recenter)
-        (gemini-companion-ediff--set-headers panel)))))
+        (ediff-unselect-and-select-difference n nil 'no-recenter)))))
 
 (defun gemini-companion-ediff--hunk (panel)
   "Return the number of the hunk that is meant in the current buffer.
@@ -324,25 +322,17 @@ The numbers of the session of PANEL begin with 0."
           (user-error "No hunk here")))))
 
 (defun gemini-companion-ediff--toggle-hunk (n)
-  "Drop the hunk N of the control panel, which is current, or take it back.
-Return non-nil if it is dropped now."
+  "Exclude the hunk N of the control panel, which is current, or restore it.
+Return non-nil if it is excluded now."
   (pcase-let* ((`(,there ,here) (gemini-companion-ediff--sides))
                (`(,beg ,end) (gemini-companion-ediff--range n here))
                (range (gemini-companion-ediff--range n there))
                (original (with-current-buffer (ediff-get-buffer there)
-                           (apply #'gemini-companion-hunks-text range)))
-               (copied (assoc n ediff-killed-diffs-alist))
-               (panel (current-buffer)))
+                           (apply #'gemini-companion-hunks-text range))))
     (with-current-buffer (ediff-get-buffer here)
-      (let ((dropped (gemini-companion-hunks-at beg end)))
-        (cond (dropped (gemini-companion-hunks-take-back dropped) nil)
-              ((not (string= original
-                             (gemini-companion-hunks-text beg end)))
-               (gemini-companion-hunks-drop beg end original)
-               t)
-              ;; By Ediff's own command.
-              (copied (with-current-buffer panel (ediff-pop-diff n here)) nil)
-              (t (user-error "This hunk is as it is in the file")))))))
+      (gemini-companion-hunks-excluded)
+      (gemini-companion-hunks-toggle
+       (gemini-companion-hunks-overlay beg end original)))))
 
 (defun gemini-companion-ediff--range (n side)
   "Return a list of where the hunk N begins and ends on SIDE, `A' or `B'."
@@ -417,7 +407,6 @@ compared; a review that goes on still needs that."
       (ediff-really-quit nil))
     (dolist (buffer buffers)
       (with-current-buffer buffer
-        (setq gemini-companion-hunks-edited-function nil)
         (remove-hook 'kill-buffer-query-functions #'ignore t)))))
 
 (defun gemini-companion-ediff--session-buffers (panel)

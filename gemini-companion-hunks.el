@@ -1,4 +1,4 @@
-;;; gemini-companion-hunks.el --- Parts of a proposal that are dropped  -*- lexical-binding: t; -*-
+;;; gemini-companion-hunks.el --- Hunks excluded from a proposal  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -21,49 +21,14 @@
 
 ;;; Commentary:
 
-;; A hunk is dropped from a proposal by putting the lines of the original in
-;; its place, and an overlay there keeps what was proposed, so that it can be
-;; taken back.  The overlays are in the proposal buffer, so that they are the
-;; same for each view.  The full text of a proposal is the one with nothing
-;; dropped.  A dropped hunk that the person edits is not dropped any more.
+;; A hunk is excluded from a proposal by copying the original over it.  An
+;; overlay in the proposal buffer keeps both texts, to restore it and to know
+;; that it is excluded, in each view.  Undoing that, or editing what was
+;; copied, ends it.
 
 ;;; Code:
 
 (require 'seq)
-(require 'subr-x)
-
-(defface gemini-companion-dropped
-  '((t :inherit shadow :strike-through t))
-  "Face of a hunk that is dropped from a proposal."
-  :group 'gemini-companion-reviews)
-
-;; Many terminals strike nothing through.
-(defconst gemini-companion-hunks-mark (propertize "x " 'face 'warning)
-  "What stands before the lines of a hunk that is dropped.")
-
-;;;; State
-
-(defvar-local gemini-companion-hunks-edited-function nil
-  "Function called when a dropped hunk of this proposal was edited, or nil.
-It is not dropped any more then.")
-(put 'gemini-companion-hunks-edited-function 'permanent-local t)
-
-;;;; Looking
-
-(defun gemini-companion-hunks-dropped ()
-  "Return the overlays of the dropped hunks of the current buffer, in order."
-  (save-restriction
-    (widen)
-    (sort (seq-filter #'gemini-companion-hunks--intact-p
-                      (overlays-in (point-min) (point-max)))
-          (lambda (a b) (< (overlay-start a) (overlay-start b))))))
-
-(defun gemini-companion-hunks--intact-p (overlay)
-  "Return non-nil if OVERLAY is one of a dropped hunk, as it was dropped."
-  (and (overlay-get overlay 'gemini-companion-proposed)
-       (string= (overlay-get overlay 'gemini-companion-original)
-                (gemini-companion-hunks-text (overlay-start overlay)
-                                             (overlay-end overlay)))))
 
 (defun gemini-companion-hunks-text (beg end)
   "Return the text from BEG to END, which need not be visible."
@@ -71,169 +36,90 @@ It is not dropped any more then.")
     (widen)
     (buffer-substring-no-properties beg end)))
 
-(defun gemini-companion-hunks-at (beg end)
-  "Return the overlay of a dropped hunk between BEG and END, or nil."
-  (seq-find (lambda (overlay)
-              (and (<= beg (overlay-start overlay))
-                   (<= (overlay-end overlay) end)))
-            (gemini-companion-hunks-dropped)))
+(defun gemini-companion-hunks-excluded-p (overlay)
+  "Return non-nil if the hunk of OVERLAY is excluded."
+  (string= (overlay-get overlay 'gemini-companion-original)
+           (with-current-buffer (overlay-buffer overlay)
+             (gemini-companion-hunks-text (overlay-start overlay)
+                                          (overlay-end overlay)))))
 
-(defun gemini-companion-hunks-ranges ()
-  "Return where the dropped hunks are, a list in order.
-Each element is (OVERLAY FIRST COUNT): COUNT lines from the line
-FIRST on, counted in the full text, 1-based."
+(defun gemini-companion-hunks-excluded ()
+  "Return the overlays of the excluded hunks of the current buffer.
+Delete those of hunks that are not excluded any more."
+  (seq-filter (lambda (overlay)
+                (or (gemini-companion-hunks-excluded-p overlay)
+                    (delete-overlay overlay)))
+              (gemini-companion-hunks-overlays)))
+
+(defun gemini-companion-hunks-overlays (&optional beg end)
+  "Return the overlays of hunks from BEG to END, or in the whole buffer."
   (save-restriction
     (widen)
-    (let ((shift 0))
-      (mapcar
-       (lambda (overlay)
-         (let* ((proposed (overlay-get overlay 'gemini-companion-proposed))
-                (original (overlay-get overlay 'gemini-companion-original))
-                (count (gemini-companion-hunks--lines proposed))
-                (first (+ shift (line-number-at-pos (overlay-start overlay)))))
-           (setq shift (+ shift (- count (gemini-companion-hunks--lines
-                                          original))))
-           (list overlay first count)))
-       (gemini-companion-hunks-dropped)))))
+    (let ((beg (or beg (point-min)))
+          (end (or end (point-max))))
+      (seq-filter (lambda (overlay)
+                    (and (overlay-get overlay 'gemini-companion-original)
+                         (<= beg (overlay-start overlay))
+                         (<= (overlay-end overlay) end)))
+                  (overlays-in beg end)))))
 
-(defun gemini-companion-hunks--lines (text)
-  "Return how many lines TEXT has; the last one may be without an end."
-  (let ((count 0)
-        (position 0)
-        next)
-    (while (setq next (string-search "\n" text position))
-      (setq count (1+ count)
-            position (1+ next)))
-    (if (= position (length text))
-        count
-      (1+ count))))
+(defun gemini-companion-hunks-overlay (beg end original)
+  "Return the overlay of the hunk from BEG to END, a new one if need be.
+ORIGINAL is the text in its place in the original."
+  (let ((proposed (gemini-companion-hunks-text beg end)))
+    (cond ((car (gemini-companion-hunks-overlays beg end)))
+          ((string= original proposed)
+           (user-error "Hunk is identical to the file"))
+          (t
+           (let ((overlay (make-overlay beg end nil nil 'rear-advance)))
+             (overlay-put overlay 'gemini-companion-original original)
+             (overlay-put overlay 'gemini-companion-proposed proposed)
+             overlay)))))
 
-(defun gemini-companion-hunks-position (line)
-  "Return where the LINE of the full text begins in the current buffer.
-LINE, 1-based, is not in a dropped hunk."
-  (let ((shift 0))
-    (pcase-dolist (`(,overlay ,first ,count) (gemini-companion-hunks-ranges))
-      (when (< first line)
-        (setq shift (+ shift
-                       (- (gemini-companion-hunks--lines
-                           (overlay-get overlay 'gemini-companion-original))
-                          count)))))
-    (gemini-companion-hunks-line-position (+ line shift))))
+(defun gemini-companion-hunks-toggle (overlay)
+  "Exclude the hunk of OVERLAY, or restore it if it is excluded.
+Return non-nil if it is excluded now."
+  (with-current-buffer (overlay-buffer overlay)
+    (undo-boundary)
+    (gemini-companion-hunks--exchange overlay)
+    (undo-boundary)
+    (or (gemini-companion-hunks-excluded-p overlay)
+        (delete-overlay overlay))))
 
-(defun gemini-companion-hunks-line-position (line)
-  "Return where LINE, 1-based, of the current buffer begins."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (forward-line (1- line))
-      (point))))
+(defun gemini-companion-hunks--exchange (overlay)
+  "Replace the text of OVERLAY in the current buffer by its other one."
+  (let ((text (overlay-get overlay
+                           (if (gemini-companion-hunks-excluded-p overlay)
+                               'gemini-companion-proposed
+                             'gemini-companion-original)))
+        (beg (overlay-start overlay))
+        (end (overlay-end overlay)))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char end)
+        (insert text)
+        (delete-region beg end)))))
 
-(defun gemini-companion-hunks-full-text (buffer)
-  "Return the text of BUFFER with nothing dropped."
+(defun gemini-companion-hunks-call-with-all (buffer function)
+  "Return the value of FUNCTION, called while BUFFER has no hunk excluded.
+BUFFER, a proposal, is current, and must not be edited by FUNCTION."
   (with-current-buffer buffer
-    (save-restriction
-      (widen)
-      (let ((from (point-min))
-            parts)
-        (dolist (overlay (gemini-companion-hunks-dropped))
-          (push (buffer-substring-no-properties from (overlay-start overlay))
-                parts)
-          (push (overlay-get overlay 'gemini-companion-proposed) parts)
-          (setq from (overlay-end overlay)))
-        (push (buffer-substring-no-properties from (point-max)) parts)
-        (apply #'concat (nreverse parts))))))
+    (let ((overlays (gemini-companion-hunks-excluded)))
+      (gemini-companion-hunks--exchange-all overlays)
+      (unwind-protect (funcall function)
+        (with-current-buffer buffer
+          (gemini-companion-hunks--exchange-all overlays))))))
 
-;;;; Changing
-
-(defun gemini-companion-hunks-drop (beg end original)
-  "Put ORIGINAL, text of the original, in place of BEG to END.
-What was there is kept, to be taken back."
-  (let ((overlay (make-overlay beg end nil nil 'rear-advance))
-        (proposed (gemini-companion-hunks-text beg end)))
-    (overlay-put overlay 'gemini-companion-proposed proposed)
-    (overlay-put overlay 'gemini-companion-original original)
-    (if (string-empty-p original)
-        (overlay-put overlay 'before-string
-                     (concat gemini-companion-hunks-mark
-                             (propertize "dropped\n" 'face 'warning)))
-      (overlay-put overlay 'line-prefix gemini-companion-hunks-mark))
-    (gemini-companion-hunks--replace beg end original)
-    (dolist (hook '(modification-hooks insert-in-front-hooks
-                                       insert-behind-hooks))
-      (overlay-put overlay hook '(gemini-companion-hunks--edited)))))
-
-(defun gemini-companion-hunks--edited (overlay after &rest _)
-  "Delete OVERLAY, a dropped hunk, if the person has edited it.
-AFTER is non-nil after the edit."
-  (when (and after
-             (overlay-buffer overlay)
-             (not (gemini-companion-hunks--intact-p overlay)))
-    (delete-overlay overlay)
-    (when gemini-companion-hunks-edited-function
-      (funcall gemini-companion-hunks-edited-function))))
-
-(defun gemini-companion-hunks-take-back (overlay)
-  "Put what was proposed back in place of OVERLAY, a dropped hunk."
-  (gemini-companion-hunks--replace
-   (overlay-start overlay) (overlay-end overlay)
-   (prog1 (overlay-get overlay 'gemini-companion-proposed)
-     (overlay-put overlay 'gemini-companion-proposed nil)))
-  (delete-overlay overlay))
-
-(defun gemini-companion-hunks--replace (beg end text)
-  "Replace BEG to END by TEXT, also in the overlays that end at END."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (undo-boundary)
-      (goto-char end)
-      (insert text)
-      (delete-region beg end)
-      (undo-boundary))))
-
-(defmacro gemini-companion-hunks-with-full-text (buffer &rest body)
-  "Evaluate BODY with nothing dropped from BUFFER, then drop again.
-The value is that of BODY.  BODY must not change the text."
-  (declare (indent 1) (debug t))
-  (let ((proposal (make-symbol "proposal"))
-        (lifted (make-symbol "lifted")))
-    ;; BODY may change the current buffer, in which BUFFER is evaluated.
-    `(let* ((,proposal ,buffer)
-            (,lifted (gemini-companion-hunks--lift ,proposal)))
-       (unwind-protect (progn ,@body)
-         (gemini-companion-hunks--lay ,proposal ,lifted)))))
-
-(defun gemini-companion-hunks--lift (buffer)
-  "Take all dropped hunks of BUFFER back, and return what they were.
-The value is a list of (POSITION PROPOSED ORIGINAL), the last one first."
-  (with-current-buffer buffer
-    (gemini-companion-hunks--unrecorded
-     (lambda ()
-       (let (lifted)
-         (dolist (overlay (gemini-companion-hunks-dropped) lifted)
-           (push (list (overlay-start overlay)
-                       (overlay-get overlay 'gemini-companion-proposed)
-                       (overlay-get overlay 'gemini-companion-original))
-                 lifted)
-           (gemini-companion-hunks-take-back overlay)))))))
-
-(defun gemini-companion-hunks--lay (buffer lifted)
-  "Drop again what was LIFTED from BUFFER."
-  (with-current-buffer buffer
-    (gemini-companion-hunks--unrecorded
-     (lambda ()
-       (pcase-dolist (`(,position ,proposed ,original) lifted)
-         (gemini-companion-hunks-drop
-          position (+ position (length proposed)) original))))))
-
-(defun gemini-companion-hunks--unrecorded (function)
-  "Return the value of FUNCTION, whose edits undo is not to see.
-They cancel each other out."
+(defun gemini-companion-hunks--exchange-all (overlays)
+  "Exchange the texts of OVERLAYS in the current buffer.
+Nothing notices, as it is done twice."
   (let ((modified (buffer-modified-p))
-        (buffer-undo-list t))
-    (prog1 (funcall function)
-      (restore-buffer-modified-p modified))))
+        (buffer-undo-list t)
+        (inhibit-modification-hooks t)
+        (inhibit-read-only t))
+    (mapc #'gemini-companion-hunks--exchange overlays)
+    (restore-buffer-modified-p modified)))
 
 (provide 'gemini-companion-hunks)
 ;;; gemini-companion-hunks.el ends here

@@ -28,6 +28,7 @@
 ;;; Code:
 
 (require 'gemini-companion-diff)
+(require 'gemini-companion-hunks)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -291,12 +292,19 @@ COMMANDS are a plist of commands and what a person calls them."
              (seq-partition commands 2)
              "  "))
 
-(defun gemini-companion-look-dropped (count total)
-  "Return how many hunks are dropped, or nil if COUNT is zero.
-TOTAL is a function that returns how many there are."
-  (unless (zerop count)
-    (propertize (format "%d of %d hunks dropped" count (funcall total))
-                'face 'warning)))
+(defun gemini-companion-look-excluded (proposal total)
+  "Return how many of TOTAL hunks are excluded, as a part of a header line.
+PROPOSAL is the buffer that they are excluded from, TOTAL a form."
+  `(:eval (gemini-companion-look--excluded ,proposal ,total)))
+
+(defun gemini-companion-look--excluded (proposal total)
+  "Return how many of TOTAL hunks are excluded from PROPOSAL, or nothing."
+  (let ((count (with-current-buffer proposal
+                 (length (gemini-companion-hunks-excluded)))))
+    (if (zerop count)
+        ""
+      (propertize (format "%d of %d hunks excluded" count total)
+                  'face 'warning))))
 
 (defun gemini-companion-look-subject (diff)
   "Return what DIFF is about, as a part of a header line.

@@ -22,8 +22,8 @@
 ;;; Commentary:
 
 ;; One way to look at a diff: what `diff -u' says, in one window, read-only.
-;; It compares the original with the full text of the proposal, so that hunks
-;; that are dropped stay there, and are shown as dropped.  What is sent is the
+;; It compares the original with the proposal before any hunk was excluded, so
+;; that excluded ones stay there, struck through.  What is sent is the
 ;; proposal buffer, which can be edited in the same window.  Loaded with the
 ;; first review of its kind, as it loads Diff mode.
 
@@ -38,6 +38,11 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
+
+(defface gemini-companion-excluded
+  '((t :inherit shadow :strike-through t))
+  "Face of a hunk that is excluded from a proposal."
+  :group 'gemini-companion-reviews)
 
 (defconst gemini-companion-unified--wait 0.3
   "For how many seconds the text of a diff is waited for.
@@ -97,7 +102,7 @@ One that takes longer appears when it is there.")
    "Not in a review; %s"
    (substitute-command-keys
     "\\[gemini-companion-review-edit] edits the proposal, \
-\\[gemini-companion-review-toggle-hunk] drops a hunk")))
+\\[gemini-companion-review-toggle-hunk] excludes a hunk")))
 
 ;;;; State
 
@@ -115,8 +120,11 @@ One that takes longer appears when it is there.")
   "Non-nil if the proposal has changed since this diff was made.
 It is the timer that makes it anew, or t.")
 
-(defvar gemini-companion-unified--dropping nil
+(defvar gemini-companion-unified--toggling nil
   "Non-nil while this file changes a proposal.")
+
+(defvar-local gemini-companion-unified--total nil
+  "How many hunks this diff has, or nil if none is excluded.")
 
 ;;;; View
 
@@ -263,7 +271,7 @@ The default is `gemini-companion-unified--wait'."
     (with-current-buffer buffer
       (setq gemini-companion-unified--process nil)
       (gemini-companion-unified--fill process file)
-      (gemini-companion-unified--mark-all)
+      (gemini-companion-unified--mark)
       (gemini-companion-unified--set-header))))
 
 (defun gemini-companion-unified--fill (process file)
@@ -290,22 +298,31 @@ The windows stay at their line; at first, that is the first hunk."
                                     gemini-companion-unified--refined)
                                  (default-value 'diff-refine)))
     (set-buffer-modified-p nil)
-    (goto-char (gemini-companion-hunks-line-position line))
+    (goto-char (gemini-companion-unified--line line))
     (when (and first
                (re-search-forward gemini-companion-blocks-header-re nil t))
       (goto-char (match-beginning 0))
       (setq line (line-number-at-pos)))
     (pcase-dolist (`(,window ,point ,start) places)
-      (set-window-point window (gemini-companion-hunks-line-position
-                                (if first line point)))
-      (set-window-start window (gemini-companion-hunks-line-position start)))))
+      (set-window-point window
+                        (gemini-companion-unified--line (if first line point)))
+      (set-window-start window (gemini-companion-unified--line start)))))
+
+(defun gemini-companion-unified--line (line)
+  "Return where LINE, 1-based, of the current buffer begins."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (forward-line (1- line))
+      (point))))
 
 (defun gemini-companion-unified--changed (&rest _)
   "Note that the current buffer, a proposal, was changed by the person.
 Its diff is made anew soon, or when the person comes back to it."
   (let ((buffer gemini-companion-unified--diff))
     (when (and (buffer-live-p buffer)
-               (not gemini-companion-unified--dropping))
+               (not gemini-companion-unified--toggling))
       (with-current-buffer buffer
         (unless gemini-companion-unified--stale
           (setq gemini-companion-unified--stale
@@ -340,31 +357,15 @@ Its diff is made anew soon, or when the person comes back to it."
           'gemini-companion-diff-reject "reject")
          (if gemini-companion-unified--process
              (propertize "comparing..." 'face 'warning)
-           (gemini-companion-look-dropped
-            (gemini-companion-unified--dropped-count)
-            #'gemini-companion-blocks-count))
+           (gemini-companion-look-excluded
+            (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
+            'gemini-companion-unified--total))
          (gemini-companion-look-keys
-          'gemini-companion-review-toggle-hunk "drop hunk"
+          'gemini-companion-review-toggle-hunk "exclude hunk"
           'gemini-companion-review-edit "edit"
           'gemini-companion-review-switch-view "Ediff"))))
 
-(defun gemini-companion-unified--dropped-count ()
-  "Return how many blocks of the current buffer are dropped."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer
-                        gemini-companion-diff-here)
-    (length (gemini-companion-hunks-dropped))))
-
 ;;;; Hunks
-
-(defun gemini-companion-unified--dropped (block ranges)
-  "Return the overlay of BLOCK in the proposal if it is dropped, or nil.
-RANGES are those of the proposal's dropped hunks."
-  (pcase-let ((`(,_ ,_ ,new ,count . ,_) block))
-    (car (seq-find (pcase-lambda (`(,_ ,first ,lines))
-                     (if (or (zerop count) (zerop lines))
-                         (= first new)
-                       (and (< first (+ new count)) (< new (+ first lines)))))
-                   ranges))))
 
 (defun gemini-companion-unified--move (buffer count)
   "Go COUNT hunks on in BUFFER, a unified diff that is shown."
@@ -373,124 +374,97 @@ RANGES are those of the proposal's dropped hunks."
     (diff-hunk-next count)))
 
 (defun gemini-companion-unified--toggle ()
-  "Drop the lines at point from the proposal, or take them back.
+  "Exclude the lines at point from the proposal, or restore them.
 Those are a block of changed lines, or between such blocks all
 that have one header, as Diff mode's commands take them.  Return
-non-nil if they are dropped now."
+non-nil if they are excluded now."
+  (gemini-companion-unified--check)
+  (let* ((overlays (gemini-companion-unified--overlays
+                    (gemini-companion-blocks-at-point
+                     (gemini-companion-blocks-header))))
+         (left (seq-remove #'gemini-companion-hunks-excluded-p overlays))
+         (gemini-companion-unified--toggling t))
+    (mapc #'gemini-companion-hunks-toggle (or left overlays))
+    (gemini-companion-unified--mark)
+    (force-mode-line-update)
+    left))
+
+(defun gemini-companion-unified--check ()
+  "Signal an error if no hunk can be excluded in the current buffer."
   (when (buffer-local-value 'buffer-read-only
                             (gemini-companion-diff-proposal-buffer
                              gemini-companion-diff-here))
     (user-error "The proposal is read-only"))
   (cond ((not (derived-mode-p 'gemini-companion-unified-mode))
-         (user-error "Hunks are dropped in the diff"))
+         (user-error "Hunks are excluded in the diff"))
         (gemini-companion-unified--stale
          (gemini-companion-unified--make (current-buffer))
          (user-error "The proposal has changed; here is how it differs now"))
         (gemini-companion-unified--process
-         (user-error "The diff is still being made")))
-  (let* ((header (gemini-companion-blocks-header))
-         (blocks (gemini-companion-blocks-at-point header))
-         (gemini-companion-unified--dropping t))
-    (prog1 (with-current-buffer (gemini-companion-diff-proposal-buffer
-                                 gemini-companion-diff-here)
-             (gemini-companion-unified--toggle-blocks
-              blocks (gemini-companion-hunks-ranges)))
-      (gemini-companion-unified--mark header)
-      (gemini-companion-unified--set-header))))
+         (user-error "The diff is still being made"))))
 
-(defun gemini-companion-unified--toggle-blocks (blocks ranges)
-  "Drop BLOCKS from the current buffer; if all are dropped take them back.
-RANGES are those of the dropped hunks in it.  Return the blocks
-that were dropped."
-  (let ((left (seq-remove (lambda (block)
-                            (gemini-companion-unified--dropped block ranges))
-                          blocks)))
-    (if left
-        (mapc #'gemini-companion-unified--drop left)
-      (ignore
-       (mapc #'gemini-companion-hunks-take-back
-             (seq-uniq (mapcar (lambda (block)
-                                 (gemini-companion-unified--dropped block
-                                                                    ranges))
-                               blocks)
-                       #'eq))))))
-
-(defun gemini-companion-unified--drop (block)
-  "Drop BLOCK from the current buffer, a proposal."
-  (pcase-let* ((`(,old ,old-count ,new ,new-count . ,_) block)
-               (original (buffer-local-value
-                          'gemini-companion-unified--original
-                          gemini-companion-unified--diff))
-               (text (with-current-buffer original
-                       (gemini-companion-hunks-text
-                        (gemini-companion-hunks-line-position old)
-                        (gemini-companion-hunks-line-position
-                         (+ old old-count)))))
-               (beg (gemini-companion-hunks-position new))
-               (end (save-excursion
-                      (save-restriction
-                        (widen)
-                        (goto-char beg)
-                        (forward-line new-count)
-                        (point)))))
-    (gemini-companion-hunks-drop beg end text)))
+(defun gemini-companion-unified--overlays (blocks)
+  "Return the overlays of BLOCKS in the proposal."
+  (let ((original gemini-companion-unified--original)
+        (proposal (gemini-companion-diff-proposal-buffer
+                   gemini-companion-diff-here)))
+    (gemini-companion-hunks-call-with-all
+     proposal
+     (lambda ()
+       (mapcar (pcase-lambda (`(,old ,old-count ,new ,new-count . ,_))
+                 (gemini-companion-hunks-overlay
+                  (gemini-companion-unified--line new)
+                  (gemini-companion-unified--line (+ new new-count))
+                  (with-current-buffer original
+                    (gemini-companion-hunks-text
+                     (gemini-companion-unified--line old)
+                     (gemini-companion-unified--line (+ old old-count))))))
+               blocks)))))
 
 ;;;; Marks
 
-(defun gemini-companion-unified--mark-all ()
-  "Mark the hunks of the current buffer that are dropped."
-  (remove-overlays (point-min) (point-max) 'gemini-companion-dropped 'header)
-  (remove-overlays (point-min) (point-max) 'gemini-companion-dropped 'lines)
-  (let ((ranges (with-current-buffer (gemini-companion-diff-proposal-buffer
-                                      gemini-companion-diff-here)
-                  (gemini-companion-hunks-ranges))))
+(defun gemini-companion-unified--mark ()
+  "Mark the blocks of the current buffer that are excluded."
+  (remove-overlays (point-min) (point-max) 'gemini-companion-excluded t)
+  (let ((lines (gemini-companion-unified--excluded-lines)))
+    (setq gemini-companion-unified--total
+          (and lines (gemini-companion-blocks-count)))
     (save-excursion
       (goto-char (point-min))
-      (while (and ranges
+      (while (and lines
                   (re-search-forward gemini-companion-blocks-header-re nil t))
-        (let* ((header (match-beginning 0))
-               (sides (save-match-data
-                        (gemini-companion-blocks-sides header)))
-               (end (+ (nth 2 sides) (nth 3 sides))))
-          (when (<= (nth 1 (car ranges)) end)
-            (gemini-companion-unified--mark header))
-          (while (and ranges (<= (nth 1 (car ranges)) end))
-            (pop ranges)))))))
+        (pcase-let* ((header (match-beginning 0))
+                     (`(,_ ,_ ,new ,count)
+                      (gemini-companion-blocks-sides header)))
+          (when (<= (car lines) (+ new count))
+            (pcase-dolist (`(,_ ,_ ,line ,_ ,beg ,end)
+                           (gemini-companion-blocks-under header))
+              (when (memql line lines)
+                (gemini-companion-unified--strike beg end)))
+            (setq lines (seq-drop-while (lambda (line) (<= line (+ new count)))
+                                        lines))))))))
 
-(defun gemini-companion-unified--mark (header)
-  "Mark the lines of the hunk at HEADER that are dropped."
-  (let* ((blocks (gemini-companion-blocks-under header))
-         (ranges (with-current-buffer (gemini-companion-diff-proposal-buffer
-                                       gemini-companion-diff-here)
-                   (gemini-companion-hunks-ranges)))
-         (dropped (seq-filter (lambda (block)
-                                (gemini-companion-unified--dropped block
-                                                                   ranges))
-                              blocks))
-         (end (save-excursion (goto-char header) (line-end-position))))
-    (remove-overlays header (1+ end) 'gemini-companion-dropped 'header)
-    (dolist (block blocks)
-      (remove-overlays (nth 4 block) (nth 5 block)
-                       'gemini-companion-dropped 'lines))
-    (dolist (block dropped)
-      (gemini-companion-unified--overlay
-       (nth 4 block) (nth 5 block) 'lines
-       'face 'gemini-companion-dropped 'priority 10
-       'line-prefix gemini-companion-hunks-mark))
-    (when dropped
-      (gemini-companion-unified--overlay
-       header end 'header 'after-string
-       (propertize (if (= (length dropped) (length blocks))
-                       " dropped"
-                     " partly dropped")
-                   'face 'warning)))))
+(defun gemini-companion-unified--excluded-lines ()
+  "Return where in the proposal the excluded hunks begin, in order.
+Those are lines of the proposal with no hunk excluded."
+  (gemini-companion-hunks-call-with-all
+   (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
+   (lambda ()
+     (save-restriction
+       (widen)
+       (sort (mapcar (lambda (overlay)
+                       (line-number-at-pos (overlay-start overlay)))
+                     (gemini-companion-hunks-overlays))
+             #'<)))))
 
-(defun gemini-companion-unified--overlay (beg end kind &rest properties)
-  "Put an overlay of KIND with PROPERTIES from BEG to END."
+(defun gemini-companion-unified--strike (beg end)
+  "Strike the lines from BEG to END through."
   (let ((overlay (make-overlay beg end)))
-    (overlay-put overlay 'gemini-companion-dropped kind)
-    (pcase-dolist (`(,property ,value) (seq-partition properties 2))
-      (overlay-put overlay property value))))
+    (overlay-put overlay 'gemini-companion-excluded t)
+    (overlay-put overlay 'face 'gemini-companion-excluded)
+    (overlay-put overlay 'priority 10)
+    ;; Many terminals strike nothing through.
+    (overlay-put overlay 'line-prefix (propertize "x " 'face 'warning))))
 
 ;;;; Editing
 
@@ -535,13 +509,11 @@ that were dropped."
             (setq line (1+ line)))
           (forward-line))))
     (with-current-buffer proposal
-      (let ((dropped (seq-find (pcase-lambda (`(,_ ,first ,count))
-                                 (and (<= first line)
-                                      (< line (+ first (max 1 count)))))
-                               (gemini-companion-hunks-ranges))))
-        (if dropped
-            (overlay-start (car dropped))
-          (gemini-companion-hunks-position line))))))
+      (marker-position
+       (gemini-companion-hunks-call-with-all
+        proposal
+        (lambda ()
+          (copy-marker (gemini-companion-unified--line line))))))))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here

@@ -113,8 +113,8 @@ of the proposal, whichever is larger."
 It is called with a diff, the buffer of the original, a frame, and
 non-nil if the window in use stays visible and selected there.  It
 returns a plist: `:buffers' with those in the windows, `:main' with
-the one to go to, `:hunk' with a function that drops the hunk at
-point, and returns non-nil, or takes it back, `:move' with one that
+the one to go to, `:hunk' with a function that excludes the hunk
+at point, and returns non-nil, or restores it, `:move' with one that
 goes its argument, a number, of hunks on, `:edit' with one that
 goes to the proposal or back, `:select' with one that selects the
 view if it is on the selected frame as a whole, and returns
@@ -317,7 +317,7 @@ If the person has moved to another tab of its frame, the windows stay."
 
 (defun gemini-companion-review-switch-view ()
   "Show this review in another way: as Ediff session or unified diff.
-What you have edited stays, and so do the hunks that you dropped."
+What you have edited stays, and so do excluded hunks."
   (interactive)
   (let* ((view (gemini-companion-view--here))
          (open (gemini-companion-view-open view))
@@ -350,16 +350,16 @@ What you have edited stays, and so do the hunks that you dropped."
     (user-error "Too large for Ediff; see `gemini-companion-ediff-limit'")))
 
 (defun gemini-companion-review-toggle-hunk ()
-  "Drop the hunk at point from the proposal, or take it back.
+  "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends what remains."
   (interactive)
   (message (substitute-command-keys
             (if (funcall (plist-get (gemini-companion-view-open
                                      (gemini-companion-view--here))
                                     :hunk))
-                "Hunk dropped; \\[gemini-companion-review-toggle-hunk] takes \
-it back"
-              "Hunk taken back"))))
+                "Hunk excluded; \\[gemini-companion-review-toggle-hunk] \
+restores it"
+              "Hunk restored"))))
 
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on."

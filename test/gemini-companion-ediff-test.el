@@ -262,7 +262,7 @@
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
 
-(ert-deftest gemini-companion-ediff-compares-anew-with-what-is-dropped ()
+(ert-deftest gemini-companion-ediff-compares-anew-with-what-is-excluded ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
           (inhibit-message t))
@@ -275,7 +275,7 @@
       (should (equal "one\n2\nthree\n"
                      (gemini-companion-diff-proposal-text diff))))))
 
-(ert-deftest gemini-companion-ediff-drops-a-hunk-where-sides-are-exchanged ()
+(ert-deftest gemini-companion-ediff-excludes-a-hunk-where-sides-are-exchanged ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
       (with-current-buffer (gemini-companion-ediff-test-panel)
@@ -285,7 +285,7 @@
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-diff-proposal-text diff)))
       (should (string-match-p
-               "1 of 2 hunks dropped"
+               "1 of 2 hunks excluded"
                (gemini-companion-test-header
                 (gemini-companion-diff-main diff)))))))
 

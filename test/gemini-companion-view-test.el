@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; Changing the view in the middle of a review, and dropping hunks in either.
+;; Changing the view in the middle of a review, and excluding hunks in either.
 
 ;;; Code:
 
@@ -51,13 +51,13 @@
          (gemini-companion-review-toggle-hunk))))))
 
 (defun gemini-companion-view-test-count ()
-  "Return the count of dropped hunks in the current header line."
+  "Return the count of excluded hunks in the current header line."
   (let ((text (gemini-companion-test-header
                (gemini-companion-diff-main (car (gemini-companion-diffs))))))
-    (and (string-match "[0-9]+ of [0-9]+ hunks dropped" text)
+    (and (string-match "[0-9]+ of [0-9]+ hunks excluded" text)
          (match-string 0 text))))
 
-(ert-deftest gemini-companion-view-drops-and-takes-back-exactly ()
+(ert-deftest gemini-companion-view-excludes-and-restores-exactly ()
   (dolist (view '(ediff diff))
     (pcase-dolist (`(,what ,old ,new ,_) gemini-companion-view-test-edits)
       (ert-info ((format "%s, %s" view what))
@@ -115,13 +115,13 @@
             ('ediff (ediff-next-difference))
             ('diff (diff-hunk-next)))
           (gemini-companion-review-toggle-hunk)
-          (should (equal "1 of 3 hunks dropped"
+          (should (equal "1 of 3 hunks excluded"
                          (gemini-companion-view-test-count)))
           (gemini-companion-diff-accept))
         (should (equal (replace-regexp-in-string "^[13]0$" "ten" text)
                        (nth 2 (car outcomes))))))))
 
-(ert-deftest gemini-companion-view-drops-a-block-or-all-under-a-header ()
+(ert-deftest gemini-companion-view-excludes-a-block-or-all-under-a-header ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
     (let* ((gemini-companion-review-view 'diff)
            (diff (gemini-companion-test-show "a" "one\n2\nthree\n4\nfive\n"))
@@ -139,10 +139,10 @@
             (re-search-forward (concat "^" (regexp-quote line)))
             (gemini-companion-review-toggle-hunk)
             (should (equal expected (funcall text)))
-            (should (equal (and count (concat count " hunks dropped"))
+            (should (equal (and count (concat count " hunks excluded"))
                            (gemini-companion-view-test-count)))))))))
 
-(ert-deftest gemini-companion-view-switch-keeps-edits-and-dropped-hunks ()
+(ert-deftest gemini-companion-view-switch-keeps-edits-and-excluded-hunks ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
     (find-file (expand-file-name "a" folder))
     (let* ((opened 0)
@@ -156,7 +156,7 @@
       (gemini-companion-review-switch-view)
       (should (eq 'gemini-companion-unified-mode
                   (buffer-local-value 'major-mode (window-buffer))))
-      (should (equal "1 of 2 hunks dropped" (gemini-companion-view-test-count)))
+      (should (equal "1 of 2 hunks excluded" (gemini-companion-view-test-count)))
       (should-not (seq-find (lambda (buffer)
                               (string-prefix-p "*Ediff" (buffer-name buffer)))
                             (buffer-list)))
@@ -164,7 +164,7 @@
         (goto-char (point-max))
         (insert "mine"))
       (gemini-companion-review-switch-view)
-      (should (equal "1 of 2 hunks dropped" (gemini-companion-view-test-count)))
+      (should (equal "1 of 2 hunks excluded" (gemini-companion-view-test-count)))
       (should-not (get-buffer "*gemini diff: a*"))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (goto-char (point-min))
@@ -350,17 +350,17 @@
                 (with-current-buffer (window-buffer)
                   (gemini-companion-review-switch-view)))
               (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should (equal new (gemini-companion-hunks-full-text
-                                    (current-buffer))))
-                (mapc #'gemini-companion-hunks-take-back
-                      (gemini-companion-hunks-dropped)))
+                (should (equal new (gemini-companion-hunks-call-with-all
+                                    (current-buffer) #'buffer-string)))
+                (mapc #'gemini-companion-hunks-toggle
+                      (gemini-companion-hunks-excluded)))
               (with-current-buffer (window-buffer)
                 (gemini-companion-unified-refresh)
                 (gemini-companion-view-test-toggle-all 'diff))
               (should (equal old
                              (gemini-companion-diff-proposal-text diff))))))))))
 
-(ert-deftest gemini-companion-view-undo-takes-a-hunk-back ()
+(ert-deftest gemini-companion-view-undo-restores-a-hunk ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
@@ -373,13 +373,35 @@
         (let ((last-command nil)) (undo))
         (should (equal "1\n2\nnew\n3\n" (buffer-string)))
         (should-not (gemini-companion-view-test-count))
-        (should-not (gemini-companion-hunks-dropped))
+        (should-not (gemini-companion-hunks-excluded))
         (should-not (seq-find (lambda (overlay)
                                 (overlay-get overlay
                                              'gemini-companion-original))
                               (overlays-in (point-min) (point-max))))
         (gemini-companion-review-toggle-hunk)
         (should (equal "1\n2\n3\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-view-excludes-no-hunk-that-was-edited-since ()
+  (dolist (view '(ediff diff))
+    (ert-info ((symbol-name view))
+      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+        (let* ((gemini-companion-review-view view)
+               (diff (gemini-companion-test-show "a" "1\ntwo\n3\n")))
+          (with-current-buffer (window-buffer)
+            (gemini-companion-view-test-toggle-all view)
+            (should (gemini-companion-view-test-count)))
+          (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+            (goto-char 3)
+            (insert "mine "))
+          (should-not (gemini-companion-view-test-count))
+          (gemini-companion-review-switch-view)
+          (gemini-companion-review-switch-view)
+          (with-current-buffer (window-buffer)
+            (gemini-companion-view-test-toggle-all view)
+            (should (gemini-companion-view-test-count))
+            (gemini-companion-view-test-toggle-all view))
+          (gemini-companion-diff-accept)
+          (should (equal '((1 accepted "1\nmine 2\n3\n")) outcomes)))))))
 
 (ert-deftest gemini-companion-view-nil-leaves-the-answer-to-the-terminal ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))

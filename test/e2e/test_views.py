@@ -39,18 +39,18 @@ def proposed(
     return emacs, reviews, cli
 
 
-def test_hunk_dropped_by_key_in_the_unified_diff_is_not_written(
+def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(
     world: World, scratch: Scratch
 ) -> None:
     emacs, _, cli = proposed(world, scratch)
     emacs.terminal.wait_for("+twenty")
 
     emacs.keys("n", "x")
-    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.terminal.wait_for("1 of 2 hunks excluded")
     emacs.keys("p", "x")
-    emacs.terminal.wait_for("2 of 2 hunks dropped")
+    emacs.terminal.wait_for("2 of 2 hunks excluded")
     emacs.keys("x")
-    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.terminal.wait_for("1 of 2 hunks excluded")
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
@@ -59,17 +59,17 @@ def test_hunk_dropped_by_key_in_the_unified_diff_is_not_written(
     emacs.holds('(equal "a.txt" (e2e-windows))')
 
 
-def test_hunk_dropped_by_key_in_ediff_is_not_written(
+def test_hunk_excluded_by_key_in_ediff_is_not_written(
     world: World, scratch: Scratch
 ) -> None:
     emacs, _, cli = proposed(world, scratch, EDIFF)
 
     emacs.keys("x")
-    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.terminal.wait_for("1 of 2 hunks excluded")
     emacs.keys("n", "x")
-    emacs.terminal.wait_for("2 of 2 hunks dropped")
+    emacs.terminal.wait_for("2 of 2 hunks excluded")
     emacs.keys("C-c", "C-x")
-    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.terminal.wait_for("1 of 2 hunks excluded")
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
@@ -77,12 +77,12 @@ def test_hunk_dropped_by_key_in_ediff_is_not_written(
     assert written == OLD.replace("\n20\n", "\ntwenty\n")
 
 
-def test_accepting_with_all_hunks_dropped_leaves_the_file(
+def test_accepting_with_all_hunks_excluded_leaves_the_file(
     world: World, scratch: Scratch
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
     emacs.keys("x", "n", "x")
-    emacs.terminal.wait_for("2 of 2 hunks dropped")
+    emacs.terminal.wait_for("2 of 2 hunks excluded")
 
     emacs.keys("C-c", "C-c")
 
@@ -98,7 +98,7 @@ def test_view_changes_by_key_and_windows_come_back(
     emacs, reviews, cli = proposed(world, scratch, EDIFF)
     emacs.keys("x", "C-c", "C-v")
     emacs.terminal.wait_for("+twenty")
-    emacs.terminal.wait_for("1 of 2 hunks dropped")
+    emacs.terminal.wait_for("1 of 2 hunks excluded")
 
     emacs.keys("M->", "e")
     emacs.terminal.wait_for("back to the diff")
