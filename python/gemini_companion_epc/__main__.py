@@ -14,7 +14,7 @@ NEEDED_PACKAGES = {
     "sexpdata": "sexpdata>=1.0.2,<2",
     "mcp": "mcp>=2.3,<3",
     "hypercorn": "hypercorn>=0.18,<0.19",
-    "psutil": "psutil>=7,<8",
+    "psutil": "psutil>=7.2.2,<8",
 }
 
 
