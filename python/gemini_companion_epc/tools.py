@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The two tools that a CLI can call, served by the MCP SDK.
+"""The two MCP tools that a CLI can call.
 
-Apart from ide because the SDK takes half a second to import: the port of the
-EPC server must not wait for it.  The SDK answers single requests; the sessions
-and the event streams are ours.
+The MCP SDK answers single requests; sessions and event streams are those of this
+package.  Importing the SDK takes half a second, so no module that the EPC server
+needs may import this one.
 """
 
 import logging
@@ -26,7 +26,6 @@ from mcp_types import (
 )
 from pydantic_core import to_json
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
 
 from . import __version__
 from .config import Config
@@ -40,7 +39,7 @@ Context: TypeAlias = ServerRequestContext[Any, Request]
 
 OPEN_DIFF = Tool(
     name="openDiff",
-    description="Open a review of a proposed new content of a file in Emacs.",
+    description="Open a review of the proposed content of a file in Emacs.",
     input_schema={
         "type": "object",
         "properties": {
@@ -52,7 +51,7 @@ OPEN_DIFF = Tool(
 )
 CLOSE_DIFF = Tool(
     name="closeDiff",
-    description="Close the review of a file and return what its proposal holds.",
+    description="Close the review of a file and return the text of the proposal.",
     input_schema={
         "type": "object",
         "properties": {
@@ -79,16 +78,17 @@ class Tools:
     ) -> ListToolsResult:
         """Answer tools/list."""
         process = await _session(context).wait_for_process(self._config.list_limit)
-        # Under an ACP client, which asks for itself, a diff is one question
-        # too many: the turn hangs until both are answered.
+        # An ACP client asks the user itself; with a diff too, the turn would hang
+        # until both are answered.
         is_acp = process is not None and process.is_acp
         return ListToolsResult(tools=[] if is_acp else self._tools)
 
     async def call(
         self, context: Context, params: CallToolRequestParams
     ) -> CallToolResult:
-        """Answer tools/call; an error result only if an argument is malformed."""
-        # A CLI that was offered them before a restart calls them still.
+        """Answer tools/call, with an error result only for malformed arguments."""
+        # Even if they are no longer offered: the CLI may have listed them before a
+        # restart.
         if params.name not in (OPEN_DIFF.name, CLOSE_DIFF.name):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
         session = _session(context)
@@ -115,20 +115,13 @@ class Tools:
         logger.info("closeDiff: %s %s", session.short_id, size)
         answer = {} if text is None else {"content": text}
         return CallToolResult(
-            # Four times as fast as json for a large text.
+            # This is four times as fast as json for a large text.
             content=[TextContent(text=to_json(answer).decode())]
         )
 
 
-class _Manager(StreamableHTTPSessionManager):
-    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # What the SDK has in front of this copies the body twice, to see that it
-        # is not too large; asgi knows that.
-        await self._handle_request(scope, receive, send)
-
-
 def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
-    """Return what answers single requests, each apart from all others."""
+    """Return the MCP endpoint, which answers each request independently."""
     tools = Tools(ide, config)
     server = Server(
         "gemini-companion",
@@ -137,17 +130,18 @@ def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
         on_call_tool=tools.call,
     )
     server.middleware[:] = [_check]
-    return _Manager(
+    return StreamableHTTPSessionManager(
         server,
         json_response=True,
         stateless=True,
+        max_request_body_size=config.body_limit,
     )
 
 
 async def _check(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Refuse a tools/call of a wrong shape by the name of its field.
+    """Refuse a malformed tools/call, with the name of the wrong field.
 
-    The SDK refuses it, too, but does not say why.
+    The SDK refuses it without a reason.
     """
     logger.debug("HTTP in: %s %.40r", _session(ctx).short_id, ctx.method)
     if ctx.method == "tools/call" and ctx.request_id is not None:
@@ -169,7 +163,7 @@ def _session(context: Context) -> Session:
 def _path(arguments: dict[str, Any]) -> str:
     path = _text(arguments, "filePath")
     if not os.path.isabs(path) or "\0" in path or _REMOTE.match(path):
-        raise MalformedArgument("filePath must be an absolute path of this machine")
+        raise MalformedArgument("filePath must be an absolute path on this machine")
     return path
 
 
