@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check what the server needs, then run it.
+"""Check the requirements of the server, then run it.
 
-An old Python must be able to read this file up to its refusal, so it keeps to
+An old Python must be able to report that it is too old, so this file keeps to
 the syntax of Python 3.6.
 """
 
@@ -18,19 +18,19 @@ NEEDED_PACKAGES = {
 }
 
 
-def python_fault(version):
+def python_problem(version):
     # type: (tuple[int, int]) -> str | None
-    """Return why Python VERSION cannot run the server, None if it can."""
+    """Return why Python ``version`` cannot run the server, or None if it can."""
     if version >= NEEDED_PYTHON:
         return None
-    return "Python {}.{} or later is needed, {} is {}.{}".format(
+    return "Python {}.{} or later is required; {} is {}.{}".format(
         *NEEDED_PYTHON, sys.executable, *version
     )
 
 
-def package_fault():
+def package_problem():
     # type: () -> str | None
-    """Return which packages are missing and the cure, None if none is."""
+    """Return which packages are missing and how to install them, or None."""
     missing = [name for name in NEEDED_PACKAGES if find_spec(name) is None]
     if not missing:
         return None
@@ -41,21 +41,24 @@ def package_fault():
 
 def install_command(names):
     # type: (list[str]) -> str
-    """Return the command that installs the packages NAMES."""
+    """Return the command that installs the packages ``names``."""
     wanted = " ".join("'{}'".format(NEEDED_PACKAGES[name]) for name in names)
     return "{} -m pip install {}".format(sys.executable, wanted)
 
 
 def main():
     # type: () -> int
-    """Run the server; return 1 if it failed, 2 or 3 if it cannot run here."""
-    fault = python_fault(sys.version_info[:2])
-    if fault is not None:
-        sys.stderr.write(fault + "\n")
+    """Run the server and return the exit status.
+
+    It is 1 for a failed start, 2 for an old Python, 3 for a missing package.
+    """
+    problem = python_problem(sys.version_info[:2])
+    if problem is not None:
+        sys.stderr.write(problem + "\n")
         return 2
-    fault = package_fault()
-    if fault is not None:
-        sys.stderr.write(fault + "\n")
+    problem = package_problem()
+    if problem is not None:
+        sys.stderr.write(problem + "\n")
         return 3
     from gemini_companion_epc.server import run
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP surface: who is let in, how much is read, and the event streams.
+"""The ASGI application: authentication, limits and event streams.
 
-Every refusal comes before the body is read.  What is left of a POST is answered
-by `answer`, an ASGI application that finds its session in the request's state.
+Requests are refused before their bodies are read.  ``answer``, the application
+that answers the remaining POST requests, finds the session in the state of the
+request.
 """
 
 import asyncio
@@ -32,9 +33,9 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 PATH = "/mcp"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
 METHODS = ("GET", "POST", "DELETE")
-# Any other header value starts a later era of the protocol, without a GET stream.
+# With a later version in the header, the SDK serves a protocol without streams.
 HEADER_VERSIONS = (b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25")
-# The client refuses an answer that is newer than these.
+# The client refuses an answer with a later version.
 INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
 
 SESSION_HEADER = b"mcp-session-id"
@@ -57,7 +58,7 @@ _ESCAPES = re.compile(
 
 
 class Refusal(Exception):
-    """An answer other than the one that was asked for."""
+    """An error answer."""
 
     def __init__(self, status: int, text: str, headers: Headers | None = None) -> None:
         super().__init__(text)
@@ -67,7 +68,7 @@ class Refusal(Exception):
 
 
 class _Disconnected(Exception):
-    """The client went away before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 class Asgi:
@@ -87,9 +88,9 @@ class Asgi:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or what hypercorn asks of an application."""
+        """Answer a request, or an event of the lifespan protocol."""
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await _lifespan(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
@@ -109,9 +110,9 @@ class Asgi:
         if _size(scope["headers"]) > _LARGEST_HEADERS:
             raise Refusal(431, "Request Header Fields Too Large")
         if _header(scope, b"origin") is not None:
-            raise Refusal(403, "Forbidden: a browser has no business here")
+            raise Refusal(403, "Forbidden: Origin not allowed")
         if _header(scope, b"host") not in self._hosts:
-            raise Refusal(403, "Forbidden: unknown Host")
+            raise Refusal(403, "Forbidden: Host not allowed")
         client = self._client(_header(scope, b"authorization") or b"")
         if client is None:
             raise Refusal(401, "Unauthorized")
@@ -208,7 +209,7 @@ class Asgi:
             stream.written(event)
             if event is not COMMENT:
                 self._log_event(session, event)
-        logger.info("HTTP out: %s end of the stream", session.short_id)
+        logger.info("HTTP out: %s end of stream", session.short_id)
         await _send_body(b"", False, send)
 
     def _log_event(self, session: Session, event: bytes) -> None:
@@ -224,26 +225,26 @@ class Asgi:
 
 
 def _closing(send: Send) -> Send:
-    """Return ``send`` with a header that closes the connection after the answer.
+    """Return ``send`` with a header that closes the connection.
 
-    A client that is busy does not notice that an idle connection was closed, and
-    fails when it writes its next request to it.
+    A busy client does not notice that an idle connection was closed, and fails
+    when it writes the next request to it.
     """
 
-    async def closing(message: Message) -> None:
+    async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [*message["headers"], (b"connection", b"close")]
             message = {**message, "headers": headers}
         await send(message)
 
-    return closing
+    return wrapped
 
 
-async def _live(receive: Receive, send: Send) -> None:
+async def _lifespan(receive: Receive, send: Send) -> None:
     while True:
-        asked = (await receive())["type"]
-        await send({"type": f"{asked}.complete"})
-        if asked == "lifespan.shutdown":
+        event = (await receive())["type"]
+        await send({"type": f"{event}.complete"})
+        if event == "lifespan.shutdown":
             return
 
 
@@ -282,9 +283,9 @@ async def _read(receive: Receive, limit: int) -> bytes:
 
 
 def without_lone_surrogates(body: bytes) -> bytes:
-    """Return the JSON text BODY with lone surrogate escapes as U+FFFD.
+    """Return the JSON text ``body`` with escaped lone surrogates as U+FFFD.
 
-    A parser may refuse them, and a refusal disconnects the client.
+    The SDK refuses them, and a refusal disconnects the client.
     """
     if _SURROGATE.search(body) is None:
         return body
@@ -294,7 +295,7 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
 
 def _message(body: bytes) -> dict[str, Any]:
-    """Return the message in ``body``; an empty one if it is none, or is large."""
+    """Return the message in ``body``, or an empty one if it is malformed or large."""
     # Parsing 10 MB takes 10 ms.
     if len(body) > _SMALL and _ODD_ID.search(body) is None:
         return {}
@@ -308,13 +309,13 @@ def _message(body: bytes) -> dict[str, Any]:
     if "method" in message and (
         not isinstance(reply_id, str | int) or isinstance(reply_id, bool)
     ):
-        # The SDK takes it for a notification, and the client waits for ever.
+        # The SDK takes it for a notification, so the client would wait for ever.
         raise Refusal(400, "id must be a string or an integer")
     return message
 
 
 def _version(initialize: dict[str, Any]) -> str | None:
-    """Return the version that the client tells of itself, if it is one."""
+    """Return the version of the client, or None if it is missing or malformed."""
     params = initialize.get("params")
     client = params.get("clientInfo") if isinstance(params, dict) else None
     version = client.get("version") if isinstance(client, dict) else None
@@ -334,13 +335,13 @@ def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:
 
 
 def _with_session_id(session: Session, send: Send) -> Send:
-    async def tell(message: Message) -> None:
+    async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = [*message["headers"], (SESSION_HEADER, session.id.encode())]
             message = {**message, "headers": headers}
         await send(message)
 
-    return tell
+    return wrapped
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
@@ -354,8 +355,8 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
     logger.info("HTTP out: %d %s", refusal.status, refusal.text)
-    # Hypercorn's reader blocks on a full queue, and a connection that is closed
-    # over unread bytes is reset, which can take the answer along.
+    # Closing a connection with unread data resets it, and the client may lose the
+    # answer; and the reader of hypercorn blocks when its queue is full.
     drain = asyncio.ensure_future(_drain(receive))
     try:
         await _respond(refusal.status, refusal.text, refusal.headers, send, drain)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the server is told when it starts, and its limits."""
+"""Start-up configuration and limits."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def new_token() -> str:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that is fixed for the life of the process; times in seconds."""
+    """Settings that are fixed for the life of the process; times in seconds."""
 
     secret: str = field(repr=False)
     emacs_pid: int
@@ -36,29 +36,29 @@ class Config:
     log_level: str = "info"
 
     hello_limit: float = 5
-    """An EPC connection that has not said hello by then is closed."""
+    """How long an EPC peer may take to authenticate."""
     review_grace: float = 10
-    """The diffs of a session whose event stream has closed live this long."""
+    """How long the diffs of a session stay open after its event stream has closed."""
     return_limit: float = 2
-    """By then the clients of a former process have opened their streams."""
+    """How long the clients of the previous process take to open their streams."""
     session_grace: float = 120
-    """A session without an event stream and without requests lives this long."""
+    """How long a session without an event stream and without requests is kept."""
     max_sessions: int = 2000
-    """A client that asks for one more is refused."""
+    """The largest number of sessions; further clients are refused."""
     report_interval: float = 0.1
-    """Emacs gets the list of sessions no more often."""
+    """The shortest time between two reports of the sessions to Emacs."""
     cancel_window: float = 2
-    """How long after an interrupted proposal the next one is still part of it."""
+    """How long the next openDiff after an interrupted one still belongs to it."""
     list_limit: float = 1
-    """How long tools/list waits to know the process of its session."""
+    """How long tools/list waits for the process of its session to be found."""
     open_limit: float = 0.05
-    """The same for openDiff."""
+    """How long openDiff waits for it."""
     close_limit: float = 120
     """How long Emacs may take to answer close-diff."""
     busy_check: float = 5
-    """Seconds between looks for the files while the person works."""
+    """The time between two checks of the files while the user works."""
     idle_check: float = 15
-    """The same while nothing happens."""
+    """The time between two checks of the files while nothing happens."""
     headers_time: float = 300
     """How long a client may take from connecting to sending its request.
 
@@ -66,36 +66,39 @@ class Config:
     if it finds the connection closed.
     """
     comment_interval: float = 30
-    """An event stream is never silent for longer.
+    """The time between two comments in a silent event stream.
 
-    A multiple of idle_check, so that both wake the process together.
+    A multiple of ``idle_check``, so that one wake-up serves both.
     """
     body_limit: int = 65 * 1024 * 1024
-    """The largest HTTP body in bytes: 64 MiB of text and what JSON adds."""
+    """The largest HTTP body in bytes: 64 MiB of text, and what JSON adds."""
     body_time: float = 30
     """How long a client may take to send a body."""
     answer_limit: float = 0.3
-    """How long a closeDiff may still wait for Emacs when the server stops."""
+    """How long closeDiff may still wait for Emacs when the server stops."""
     flush_limit: float = 1
-    """How long the outcomes may take to leave when the server stops."""
+    """How long writing the outcomes may take when the server stops."""
     retire_limit: float = 0.3
-    """The same when a successor takes over."""
+    """How long writing the outcomes may take when a successor takes over."""
     request_time: float = 0.05
     """Within this time after connecting, most clients have sent their request."""
     done_limit: float = 0.5
-    """How long Emacs may take to do what it was asked when the server ends."""
+    """How long Emacs may take to answer its calls when the server ends."""
     end_limit: float = 0.5
     """How long the event streams, and then hypercorn, may take to end."""
     exit_limit: float = 3
-    """Whatever still hangs this long after a stop began is abandoned."""
+    """How long a stop may take before the process exits anyway."""
 
 
 def parse_start_line(line: bytes) -> Config:
-    """Return the Config that the first line of stdin asks for."""
+    """Return the Config in the first line of stdin.
+
+    Raise StartError if it is malformed.
+    """
     if not line.strip():
         raise StartError(
-            "No start line came on stdin; this program is started by Emacs, "
-            "use M-x gemini-companion-mode there"
+            "No start line on stdin; this program is started by Emacs, with "
+            "M-x gemini-companion-mode"
         )
     try:
         start = json.loads(line)

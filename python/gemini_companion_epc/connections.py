@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP port: bound so that a successor can share it, and never flooded.
+"""The HTTP port, which a successor can share.
 
 Hypercorn does not limit the number of connections, so the socket from which it
 accepts them keeps those on which no token has arrived, and sheds the oldest when
@@ -30,7 +30,7 @@ class Listener(socket.socket):
     """A listening socket that sheds connections without a token."""
 
     def __init__(self, port: int) -> None:
-        # Without IPPROTO_TCP asyncio leaves Nagle on, 40 ms for each answer.
+        # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an answer.
         super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._waiting: dict[Address, tuple[socket.socket, float]] = {}
         self._late: deque[tuple[socket.socket, Address]] = deque()
@@ -40,8 +40,8 @@ class Listener(socket.socket):
             if os.name == "posix":
                 self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if sys.platform == "linux":
-                # A successor listens on the same port before this process ends;
-                # elsewhere the option means something else, or nothing.
+                # A successor binds the same port before this process ends.
+                # Elsewhere the option has another meaning or none.
                 self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             self.bind(("127.0.0.1", port))
             self.listen(_BACKLOG)
@@ -51,12 +51,12 @@ class Listener(socket.socket):
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port of the socket."""
         port: int = self.getsockname()[1]
         return port
 
     def accept(self) -> tuple[socket.socket, Address]:
-        """Accept a connection; the event loop calls this."""
+        """Accept a connection for the event loop."""
         if self._is_ended:
             return self._accept_late()
         connection, address = super().accept()
@@ -66,7 +66,7 @@ class Listener(socket.socket):
         return connection, address
 
     def authenticate(self, address: Address) -> None:
-        """Never shed the connection from ``address``, which sent the token."""
+        """Keep the connection from ``address``, which sent the token."""
         self._waiting.pop(address, None)
 
     @property
@@ -75,10 +75,10 @@ class Listener(socket.socket):
         return any(one.fileno() >= 0 for one, _ in self._waiting.values())
 
     def end(self) -> None:
-        """Leave all further connections to the successor, and reset none.
+        """Leave further connections to the successor, without resetting any.
 
-        Those that the kernel has completed by now are still accepted: a
-        listening socket that is shut down counts as readable.
+        The connections that the kernel has completed are still accepted: a
+        listening socket that was shut down is readable.
         """
         if sys.platform == "linux":
             with suppress(OSError):
@@ -109,10 +109,13 @@ class Listener(socket.socket):
 
 
 def listen(port: int) -> tuple[Listener, bool]:
-    """Return a listening socket, and whether PORT was taken by another."""
+    """Return a listening socket, and whether ``port`` is in use elsewhere.
+
+    Raise StartError if no port can be bound.
+    """
     try:
         return Listener(port), False
     except OSError:
         if not port:
-            raise StartError("No port of 127.0.0.1 can be bound") from None
+            raise StartError("Cannot bind a port on 127.0.0.1") from None
         return listen(0)[0], True

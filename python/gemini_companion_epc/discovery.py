@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The discovery files: how each CLI finds this server and is let in.
-
-Name and payload are pure; writing, removing and sweeping are apart from them.
-"""
+"""The discovery files, by which each CLI finds this server."""
 
 import json
 import logging
@@ -25,7 +22,7 @@ _DRAFT_NAME = re.compile(r".+\.(?P<pid>\d+)\.tmp", re.ASCII)
 
 @dataclass(frozen=True)
 class Discovery:
-    """What one client needs to find this server and be let in."""
+    """What one client needs to connect to this server."""
 
     client: Client
     pid: int
@@ -82,11 +79,11 @@ class DiscoveryFiles:
     def restore(self) -> list[str]:
         """Write the files that are missing; return the problems as sentences.
 
-        A cleaner of temporary files may have removed one, or a client may have
-        been installed since.
+        A cleanup of temporary files may have removed one, or a client may have
+        been installed in the meantime.
         """
         return self._write(
-            [one for one in self._all if not is_whole(one.path(self._environ), one)]
+            [one for one in self._all if not is_current(one.path(self._environ), one)]
         )
 
     def _write(self, wanted: Iterable[Discovery]) -> list[str]:
@@ -125,10 +122,10 @@ def true_names(roots: Iterable[str]) -> tuple[str, ...]:
 def write(discovery: Discovery, environ: Mapping[str, str]) -> Path:
     """Write the file of ``discovery`` atomically and return its name.
 
-    Raises DiscoveryError.
+    Raise DiscoveryError if that is not possible.
     """
     path = discovery.path(environ)
-    # Clients ignore other names, so they never read half a file.
+    # Clients ignore this name, so they never read an incomplete file.
     draft = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     content = json.dumps(discovery.payload()).encode()
     try:
@@ -143,7 +140,7 @@ def write(discovery: Discovery, environ: Mapping[str, str]) -> Path:
             draft.unlink(missing_ok=True)
         raise DiscoveryError(
             f"Cannot write {path}: {error.strerror or error}; "
-            f"a new {discovery.client.title} will not find this Emacs"
+            f"a new {discovery.client.title} cannot find this Emacs"
         ) from error
     return path
 
@@ -160,8 +157,7 @@ def _make_directory(path: Path) -> None:
         )
     if not stat.S_ISDIR(found.st_mode):
         raise DiscoveryError(
-            f"{path} is not a directory; remove it, or a new CLI will not find "
-            "this Emacs"
+            f"{path} is not a directory; remove it, or a new CLI cannot find this Emacs"
         )
     if os.name == "posix" and found.st_mode & 0o022:
         path.chmod(0o700)
@@ -174,14 +170,14 @@ def _write_private(path: Path, content: bytes) -> None:
 
 
 def remove(path: Path, discovery: Discovery) -> None:
-    """Remove ``path`` if it still holds the port and token of ``discovery``."""
+    """Remove ``path`` if it still has the port and token of ``discovery``."""
     found, own = _read(path), discovery.payload()
     if all(found.get(key) == own[key] for key in ("port", "authToken")):
         path.unlink(missing_ok=True)
 
 
-def is_whole(path: Path, discovery: Discovery) -> bool:
-    """Return whether ``path`` holds the payload of ``discovery``."""
+def is_current(path: Path, discovery: Discovery) -> bool:
+    """Return whether the content of ``path`` is that of ``discovery``."""
     return _read(path) == discovery.payload()
 
 

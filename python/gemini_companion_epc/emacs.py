@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Emacs end: what Emacs calls, what it is asked, and how it is told apart."""
+"""EPC endpoint: the methods Emacs may call, and the calls made to Emacs."""
 
 import asyncio
 import logging
@@ -13,8 +13,9 @@ from typing import Protocol, TypeAlias
 from sexpdata import Symbol
 
 from .config import Config
+from .directory import PrivateDirectory
+from .epc_server import MAX_UNAUTHENTICATED, Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument, StartError
-from .folder import PrivateFolder
 from .sexp import (
     Sexp,
     as_integer,
@@ -26,85 +27,84 @@ from .sexp import (
     session_plist,
 )
 from .types import CloseReason, Diff, IdeContext, SessionFacts, clean, encode
-from .wire import MOST_UNPROVEN, Handler, PeerListener, to_loop
 
 logger = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Sexp], None]
 
-LONGEST_TEXT = 256 * 1024
+MAX_TEXT = 256 * 1024
 
 _START_LINE_LIMIT = 1024 * 1024
 
 
 class Owner(Protocol):
-    """What the calls of Emacs reach; every method runs in the event loop."""
+    """The receiver of the calls from Emacs; its methods run in the event loop."""
 
     def hello(self) -> dict[str, object]:
-        """Return what Emacs is to know, now that it has proved itself."""
+        """Return the description of the server for Emacs."""
 
     def context_update(self, context: IdeContext) -> None:
-        """Take the files that are open in Emacs."""
+        """Update the files that are open in Emacs."""
 
     def roots_update(self, roots: Sequence[str]) -> None:
-        """Take the folders of the open projects."""
+        """Update the workspace roots."""
 
     def diff_accepted(self, diff_id: int, text: str) -> None:
-        """Take the outcome of a review that was accepted with TEXT."""
+        """Accept the diff ``diff_id`` with ``text``."""
 
     def diff_rejected(self, diff_id: int) -> None:
-        """Take the outcome of a review that was rejected."""
+        """Reject the diff ``diff_id``."""
 
     def adopt_diff(self, diff: Diff) -> None:
-        """Take in DIFF, which a former process had open."""
+        """Take over ``diff``, which was opened in the previous process."""
 
     def drop_diff(self, diff_id: int) -> None:
-        """Forget a diff that the former process has closed."""
+        """Drop the diff ``diff_id``, which the previous process has closed."""
 
     def retire(self) -> None:
-        """Make way for a successor, which has what is open now."""
+        """Begin to retire: a successor takes over."""
 
     def stop(self) -> None:
-        """Shut down; Emacs asks for it, or is gone."""
+        """Begin to stop."""
 
 
 class _Text:
-    """A text that goes through a file when it is large.
+    """A text that is sent in a file if it is large.
 
-    sexpdata asks for its form in the thread that writes.
+    sexpdata converts it in the thread that writes.
     """
 
-    def __init__(self, text: str, folder: PrivateFolder) -> None:
+    def __init__(self, text: str, directory: PrivateDirectory) -> None:
         self._text = text
-        self._folder = folder
+        self._directory = directory
 
     def __to_lisp_as__(self) -> Sexp:
         if _is_large(self._text):
-            path = self._folder.write(self._text)
+            path = self._directory.write(self._text)
             if path is not None:
                 return [Symbol(":file"), str(path)]
         return clean(self._text)
 
 
 def _is_large(text: str) -> bool:
-    if len(text) > LONGEST_TEXT:
+    if len(text) > MAX_TEXT:
         return True
-    return 4 * len(text) > LONGEST_TEXT and len(encode(text)) > LONGEST_TEXT
+    return 4 * len(text) > MAX_TEXT and len(encode(text)) > MAX_TEXT
 
 
 class Emacs:
-    """The one Emacs at the other end."""
+    """The Emacs that has started this process."""
 
     def __init__(self, config: Config, owner: Owner) -> None:
-        self.folder = PrivateFolder()
+        self.directory = PrivateDirectory()
         self._config = config
         self._owner = owner
         self._peer: Handler | None = None
         self._is_gone = False
-        self._early: list[tuple[str, list[Sexp], Reply, Reply]] = []
-        self._listener = PeerListener(config.secret)
+        self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
+        self._server = PeerServer(config.secret)
         self._accepting: asyncio.Task[None] | None = None
-        self._listener.funcs = {
+        self._server.funcs = {
             "context-update": self._context_update,
             "roots-update": self._roots_update,
             "diff-accepted": self._diff_accepted,
@@ -114,30 +114,30 @@ class Emacs:
             "retire": self._retire,
             "stop": self._stop,
         }
-        if self.folder.path is None:
+        if self.directory.path is None:
             self.warn(
-                f"No temporary folder can be made ({self.folder.fault}), so texts "
-                "of more than 16 MB cannot be reviewed; set TMPDIR to a folder "
-                "that can be written"
+                f"Cannot create a temporary directory ({self.directory.problem}), so "
+                "texts of more than 16 MB cannot be reviewed; set TMPDIR to a "
+                "writable directory"
             )
 
     @property
     def port(self) -> int:
-        """The port that Emacs is to connect to."""
-        port: int = self._listener.server_address[1]
+        """The port to which Emacs connects."""
+        port: int = self._server.server_address[1]
         return port
 
     def listen(self) -> None:
-        """Let Emacs in; needs the running event loop."""
-        listener = self._listener
-        listener.loop = asyncio.get_running_loop()
-        listener.connected = self._connected
-        listener.disconnected = self._disconnected
-        listener.peer_arrived = self._peer_arrived
-        self._accepting = listener.loop.create_task(self._accept())
+        """Accept connections; the event loop must be running."""
+        server = self._server
+        server.loop = asyncio.get_running_loop()
+        server.on_connect = self._connected
+        server.on_disconnect = self._disconnected
+        server.on_authenticate = self._authenticated
+        self._accepting = server.loop.create_task(self._accept())
 
     async def close(self) -> None:
-        """Leave once Emacs has done all that it was asked; remove the folder."""
+        """Disconnect when Emacs has answered, and remove the directory."""
         self._stop_listening()
         with suppress(EmacsError, asyncio.TimeoutError):
             await asyncio.wait_for(self._all_done(), self._config.done_limit)
@@ -145,78 +145,77 @@ class Emacs:
         if peer is not None:
             peer.finish_writing()
             await asyncio.to_thread(peer.writer.join, 0.2)
-            peer.hang_up()
-            self._lose(peer)
-        self.folder.remove()
+            peer.close()
+            self._forget_peer(peer)
+        self.directory.remove()
 
     async def _all_done(self) -> None:
-        # Emacs answers in order.  A connection that is closed over an answer of
-        # Emacs is lost to it with all that it has not read.
+        # Emacs answers in order.  Closing a connection with unread answers resets
+        # it, and Emacs would lose the calls that it has not read.
         if self._peer is not None:
-            await self._ask("outcome-told", [0], lambda reply: None)
+            await self._request("outcome-told", [0], lambda reply: None)
 
     async def _accept(self) -> None:
-        listener = self._listener
+        server = self._server
         try:
             while True:
                 with suppress(ConnectionError):
-                    peer, address = await listener.loop.sock_accept(listener.socket)
+                    peer, address = await server.loop.sock_accept(server.socket)
                     peer.setblocking(True)
-                    listener.process_request(peer, address)
+                    server.process_request(peer, address)
         finally:
-            listener.server_close()
+            server.server_close()
 
     def _connected(self, handler: Handler) -> None:
-        unproven = [one for one in self._listener.clients if not one.is_proven]
-        for oldest in unproven[:-MOST_UNPROVEN]:
-            oldest.hang_up()
-        self._listener.loop.call_later(
+        waiting = [one for one in self._server.clients if not one.is_authenticated]
+        for oldest in waiting[:-MAX_UNAUTHENTICATED]:
+            oldest.close()
+        self._server.loop.call_later(
             self._config.hello_limit,
-            lambda: None if handler.is_proven else handler.hang_up(),
+            lambda: None if handler.is_authenticated else handler.close(),
         )
 
-    def _peer_arrived(self, handler: Handler, uid: int) -> None:
+    def _authenticated(self, handler: Handler, uid: int) -> None:
         logger.info("Emacs is connected")
         self._peer = handler
         self._stop_listening()
         handler._send("return", uid, self._welcome())
-        for early in self._early:
-            handler.call(*early)
-        self._early.clear()
+        for call in self._queue:
+            handler.call(*call)
+        self._queue.clear()
 
     def _welcome(self) -> dict[str, object]:
-        path = self.folder.path
-        folder = None if path is None else str(path)
-        return {**self._owner.hello(), "folder": folder}
+        path = self.directory.path
+        return {**self._owner.hello(), "folder": None if path is None else str(path)}
 
     def _stop_listening(self) -> None:
         if self._accepting is not None:
             self._accepting.cancel()
             self._accepting = None
-        for handler in list(self._listener.clients):
+        for handler in list(self._server.clients):
             if handler is not self._peer:
-                handler.hang_up()
+                handler.close()
 
     def _disconnected(self, handler: Handler) -> None:
         if handler is self._peer:
             logger.info("Emacs has disconnected")
-            self._lose(handler)
+            self._forget_peer(handler)
             self._owner.stop()
 
     def give_up(self) -> None:
-        """Wait no longer for what Emacs has not answered by now."""
-        waiting = self._peer.callmanager.callbacks if self._peer else {}
-        while waiting:
-            _, (_, fail) = waiting.popitem()
+        """Fail the calls that Emacs has not answered."""
+        calls = self._peer.callmanager.callbacks if self._peer else {}
+        while calls:
+            _, (_, fail) = calls.popitem()
             fail(EmacsGone("Emacs did not answer"))
 
-    def _lose(self, handler: Handler) -> None:
+    def _forget_peer(self, handler: Handler) -> None:
         self.give_up()
         self._peer = None
         self._is_gone = True
 
-    # What Emacs calls: each method runs in the thread that reads, and returns a
-    # function for the event loop
+    # Methods that Emacs may call.  They run in the thread that reads, and return a
+    # function for the event loop.
 
     def _context_update(self, files: Sexp) -> Callable[[], object]:
         return partial(self._owner.context_update, context_from(files))
@@ -257,14 +256,14 @@ class Emacs:
     def _read_text(self, value: Sexp) -> str:
         if is_text(value):
             return clean(value)
-        return self.folder.take(as_text(as_plist(value).get(":file"), "TEXT"))
+        return self.directory.take(as_text(as_plist(value).get(":file"), "TEXT"))
 
-    # What Emacs is asked
+    # Calls to Emacs
 
     def open_diff(self, diff: Diff, session: SessionFacts) -> None:
-        """Show DIFF of SESSION, whenever it suits the person."""
+        """Open a review of ``diff``, from ``session``."""
         loop = asyncio.get_running_loop()
-        text = _Text(diff.proposal, self.folder)
+        text = _Text(diff.proposal, self.directory)
 
         def fail(error: Exception) -> None:
             if isinstance(error, EmacsGone):
@@ -272,42 +271,45 @@ class Emacs:
             to_loop(
                 loop,
                 self.warn,
-                f"The proposal for {diff.path} cannot be shown ({error}); "
+                f"Cannot show the proposal for {diff.path} ({error}); "
                 "answer in the terminal of Gemini CLI",
             )
 
-        self._tell(
+        self._send(
             "open-diff", [diff.id, session_plist(session), diff.path, text], fail
         )
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        """Take the diff DIFF_ID away; return what its proposal held."""
-        return await self._ask(
+        """Close the review of ``diff_id`` and return the text of its proposal.
+
+        Raise EmacsError if Emacs cannot.
+        """
+        return await self._request(
             "close-diff",
             [diff_id, Symbol(reason)],
             lambda reply: None if reply == [] else self._read_text(reply),
         )
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
-        """Tell which sessions are connected."""
-        self._tell(
+        """Report the sessions that are connected."""
+        self._send(
             "sessions-update", [[session_plist(session) for session in sessions]]
         )
 
     def outcome_told(self, diff_id: int) -> None:
-        """Tell that the outcome of the diff DIFF_ID has left for its client."""
-        self._tell("outcome-told", [diff_id])
+        """Report that the outcome of ``diff_id`` was written to its client."""
+        self._send("outcome-told", [diff_id])
 
     def outcome_undelivered(self, diff_id: int) -> None:
-        """Report that the accepted text of `diff_id` cannot reach its client."""
-        self._tell("outcome-undelivered", [diff_id])
+        """Report that the accepted text of ``diff_id`` cannot be delivered."""
+        self._send("outcome-undelivered", [diff_id])
 
     def warn(self, message: str) -> None:
-        """Tell the person MESSAGE."""
+        """Show ``message`` to the user."""
         logger.warning("%s", message)
-        self._tell("warn", [clean(message)])
+        self._send("warn", [clean(message)])
 
-    def _tell(self, name: str, args: list[Sexp], fail: Reply | None = None) -> None:
+    def _send(self, name: str, args: list[Sexp], fail: Reply | None = None) -> None:
         def log(error: Exception) -> None:
             if not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)
@@ -315,7 +317,7 @@ class Emacs:
         if not self._is_gone:
             self._call(name, args, lambda reply: None, fail or log)
 
-    async def _ask(
+    async def _request(
         self,
         name: str,
         args: list[Sexp],
@@ -335,13 +337,13 @@ class Emacs:
             to_loop(loop, _reject, answer, error if gone else EmacsError(str(error)))
 
         if self._is_gone:
-            raise EmacsGone("Emacs has left")
+            raise EmacsGone("Emacs has disconnected")
         self._call(name, args, succeed, fail)
         return await answer
 
     def _call(self, name: str, args: list[Sexp], succeed: Reply, fail: Reply) -> None:
         if self._peer is None:
-            self._early.append((name, args, succeed, fail))
+            self._queue.append((name, args, succeed, fail))
         else:
             self._peer.call(name, args, succeed, fail)
 
@@ -356,11 +358,11 @@ def _reject(answer: "asyncio.Future[str | None]", error: Exception) -> None:
         answer.set_exception(error)
 
 
-# The start line, and the end of stdin
+# Stdin
 
 
 def read_start_line() -> bytes:
-    """Return the first line of stdin, which is left open."""
+    """Return the first line of stdin, and leave stdin open."""
     line = bytearray()
     try:
         while not line.endswith(b"\n") and (byte := os.read(0, 1)):
@@ -373,7 +375,7 @@ def read_start_line() -> bytes:
 
 
 def watch_stdin(gone: Callable[[], None]) -> None:
-    """Have the running event loop call GONE once Emacs has closed stdin."""
+    """Call ``gone`` on the running event loop when Emacs closes stdin."""
     loop = asyncio.get_running_loop()
 
     def watch() -> None:

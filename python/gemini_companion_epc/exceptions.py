@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What can go wrong, each with a sentence for the person."""
+"""Errors, each with a sentence for the user."""
 
 
 class CompanionError(Exception):
-    """Any failure of our own."""
+    """Base class of the errors of this package."""
 
 
 class StartError(CompanionError):
-    """The server cannot run; the message says why and names the cure."""
+    """The server cannot start; the message names the reason and the remedy."""
 
 
 class DiscoveryError(CompanionError):
-    """The discovery file cannot be written; the server runs without it."""
+    """The discovery file cannot be written; the server runs without one."""
 
 
 class EmacsError(CompanionError):
@@ -19,12 +19,12 @@ class EmacsError(CompanionError):
 
 
 class EmacsGone(EmacsError):
-    """Emacs is not connected, or left before it answered."""
+    """Emacs is not connected, or disconnected before it answered."""
 
 
 class TooManySessions(CompanionError):
-    """A client wants one session more than the server keeps."""
+    """A client asked for more sessions than the server keeps."""
 
 
 class MalformedArgument(CompanionError):
-    """A peer sent an argument that does not have the shape it must have."""
+    """A peer sent an argument of the wrong type or format."""

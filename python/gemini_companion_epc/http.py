@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hypercorn and the MCP SDK, put together; what hypercorn lacks is put right.
+"""The HTTP server: hypercorn with its patches, and the MCP endpoint.
 
-Apart from server because they take half a second to import.
+Importing them takes half a second, so the server imports this module late.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from .connections import Listener
 from .ide import Ide
 from .tools import session_manager
 
-_PIECE = 1024 * 1024
+_CHUNK = 1024 * 1024
 
 
 async def serve(
@@ -33,16 +33,16 @@ async def serve(
     started: asyncio.Event,
     stop: asyncio.Event,
 ) -> None:
-    """Serve IDE to the clients that LISTENER accepts, until STOP is set.
+    """Serve ``ide`` to the clients that ``listener`` accepts.
 
-    Set STARTED as soon as they are accepted.
+    Set ``started`` when connections are accepted, and return when ``stop`` is set.
     """
 
     async def until_stop() -> None:
         started.set()
         await stop.wait()
 
-    _mend()
+    _patch()
     manager = session_manager(ide, config)
     app = Asgi(config, listener, ide, manager.handle_request)
     async with manager.run():
@@ -67,25 +67,26 @@ def _settings(config: Config, listener: Listener) -> HypercornConfig:
     return settings
 
 
-def _mend() -> None:
-    # Hypercorn has no option for any of these.
+def _patch() -> None:
+    """Correct hypercorn 0.18 where it has no option."""
     H11Protocol._check_protocol = _stay  # type: ignore[method-assign]
     hypercorn.asyncio.run.TCPServer = _Connection  # type: ignore[attr-defined]
-    # In pieces of 64 KiB a proposal of 10 MB takes longer.
-    hypercorn.asyncio.tcp_server.MAX_RECV = _PIECE
+    # Upstream: 64 KiB, which takes longer for a large body.
+    hypercorn.asyncio.tcp_server.MAX_RECV = _CHUNK
 
 
 async def _stay(self: H11Protocol, event: object) -> None:
-    """Go on with HTTP/1.1 whatever the client asks for.
+    """Stay with HTTP/1.1.
 
-    Anybody may ask for HTTP/2, and such a connection is never let go.
+    Upstream: any client may upgrade to HTTP/2, before it is authenticated, and
+    such a connection is not closed when it is idle.
     """
 
 
 class _Connection(TCPServer):
-    """A connection that is let go at once when the client has closed it.
+    """A connection that is dropped when the client has closed it.
 
-    Hypercorn keeps it, and 100 KB, until it would have been idle for too long.
+    Upstream: it is kept, with 100 KB, until ``keep_alive_timeout`` has passed.
     """
 
     async def _read_data(self) -> None:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Gemini end: sessions, their outboxes, and the diffs that await an outcome.
+"""Sessions, and the diffs that await an outcome.
 
-Knows neither HTTP nor EPC: the streams are read by asgi, and Emacs is whatever
-keeps the promises of the Protocol below.  All of it runs in the event loop.
+This module depends neither on HTTP nor on EPC: asgi reads the event streams, and
+Emacs is any object with the methods of the Protocol below.  Everything runs in
+the event loop.
 """
 
 import asyncio
@@ -37,26 +38,26 @@ FindProcess: TypeAlias = Callable[[int], Process | None]
 
 
 class Emacs(Protocol):
-    """What the sessions need of Emacs."""
+    """The calls to Emacs."""
 
     def open_diff(self, diff: Diff, session: SessionFacts) -> None:
-        """Show DIFF of SESSION, whenever it suits the person."""
+        """Open a review of ``diff``, from ``session``."""
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        """Take the diff DIFF_ID away; return what its proposal held."""
+        """Close the review of ``diff_id`` and return the text of its proposal."""
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
-        """Tell which sessions are connected."""
+        """Report the sessions that are connected."""
 
     def outcome_told(self, diff_id: int) -> None:
-        """Tell that the outcome of the diff DIFF_ID has left for its client."""
+        """Report that the outcome of ``diff_id`` was written to its client."""
 
     def outcome_undelivered(self, diff_id: int) -> None:
-        """Report that the accepted text of `diff_id` cannot reach its client."""
+        """Report that the accepted text of ``diff_id`` cannot be delivered."""
 
 
 class Ide:
-    """All sessions, and the way of each diff to exactly one end."""
+    """All sessions, and their diffs, each of which has exactly one outcome."""
 
     def __init__(self, config: Config, emacs: Emacs, find_process: FindProcess) -> None:
         self._config = config
@@ -68,8 +69,8 @@ class Ide:
         self._closing: dict[int, str | None] = {}
         self._all_closed = asyncio.Event()
         self._all_closed.set()
-        # Emacs hands over the diffs of a former process, but a client may open
-        # one before that: its ID must not be one of theirs.
+        # A client may open a diff before Emacs hands over those of the previous
+        # process, with other IDs.
         self._next_id = 1000 * int(time.time()) if config.port else 1
         self._context: bytes | None = None
         self._dismissals: set[asyncio.Task[None]] = set()
@@ -81,13 +82,14 @@ class Ide:
     # Sessions
 
     def new_session(self, client: Client) -> Session:
-        """Return a session for a ``client`` that has just introduced itself."""
+        """Return a new session of ``client``."""
         return self.session(uuid4().hex, client)
 
     def session(self, session_id: str, client: Client | None = None) -> Session:
-        """Return the session ``session_id``, also one from before a restart.
+        """Return the session ``session_id``, a new one if it is unknown.
 
-        Raises TooManySessions.
+        A client may have opened it before a restart.  Raise TooManySessions if
+        there are too many.
         """
         session = self._sessions.get(session_id)
         if session is None:
@@ -102,9 +104,10 @@ class Ide:
         return session
 
     def identify(self, session: Session, port: int, is_lasting: bool) -> None:
-        """Find out which process has connected SESSION from PORT.
+        """Search for the process of ``session``, which is connected from ``port``.
 
-        Only a connection that is lasting is sure to be there long enough.
+        Search again for a connection that is lasting: others may be closed before
+        they are found.
         """
         if session.process is None and (session.search is None or is_lasting):
             loop = asyncio.get_running_loop()
@@ -113,12 +116,12 @@ class Ide:
             )
 
     async def _search(
-        self, session: Session, port: int, former: "asyncio.Task[None] | None"
+        self, session: Session, port: int, previous: "asyncio.Task[None] | None"
     ) -> None:
-        if former is not None:
-            await asyncio.wait([former])
+        if previous is not None:
+            await asyncio.wait([previous])
         if session.process is None:
-            # What each reads, a burst of connections is not to multiply.
+            # Each search reads much, and many clients may connect at once.
             async with self._one_search:
                 session.process = await asyncio.to_thread(self._find_process, port)
             if session.process is not None and session.stream is not None:
@@ -127,7 +130,7 @@ class Ide:
     def end_session(
         self, session_id: str, reason: CloseReason = "disconnected"
     ) -> bool:
-        """Forget the session SESSION_ID; return whether there was one."""
+        """End the session ``session_id``; return whether it existed."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return False
@@ -143,7 +146,7 @@ class Ide:
 
     @contextmanager
     def request(self, session: Session) -> Iterator[None]:
-        """Keep SESSION while a request of it is answered."""
+        """Keep ``session`` while one of its requests is answered."""
         session.requests += 1
         _cancel(session.session_timer)
         try:
@@ -153,10 +156,10 @@ class Ide:
             self._start_session_timer(session)
 
     def open_stream(self, session: Session) -> Stream:
-        """Return a new event stream of SESSION, which ends the one before."""
-        former, session.stream = session.stream, Stream(session)
-        if former is not None:
-            former.end()
+        """Return a new event stream of ``session``, and end the previous one."""
+        previous, session.stream = session.stream, Stream(session)
+        if previous is not None:
+            previous.end()
         _cancel(session.review_timer, session.session_timer)
         session.end_watch()
         if self._is_stopping or self._is_ending:
@@ -165,13 +168,13 @@ class Ide:
         return session.stream
 
     def close_stream(self, session: Session, stream: Stream) -> None:
-        """Note that STREAM of SESSION is closed, for good unless one follows."""
+        """Record that ``stream`` of ``session`` is closed; another may follow."""
         stream.closed.set()
         if session.stream is not stream:
             return
         session.stream = None
         stream.end()
-        # Else one that was killed keeps its reviews for the grace time.
+        # Otherwise the reviews of a CLI that was killed last for the grace time.
         session.watch_process(partial(self.end_session, session.id, "exited"))
         self._start_review_timer(session)
         self._start_session_timer(session)
@@ -193,7 +196,7 @@ class Ide:
             )
 
     def report_sessions(self) -> None:
-        """Report the connected sessions to Emacs: now, but not too often."""
+        """Report the connected sessions to Emacs, soon and not too often."""
         if self._report is None:
             self._report = asyncio.get_running_loop().call_at(
                 self._reported + self._config.report_interval, self._report_now
@@ -203,7 +206,7 @@ class Ide:
         self._report = None
         self._reported = asyncio.get_running_loop().time()
         if self._is_ending:
-            # Emacs would answer on a connection that is closed by then.
+            # The answer of Emacs would arrive after the connection is closed.
             return
         self._emacs.sessions_update(
             [
@@ -216,64 +219,70 @@ class Ide:
     # From Emacs
 
     def broadcast(self, context: IdeContext) -> None:
-        """Tell every client CONTEXT, now or when it connects."""
+        """Send ``context`` to every client, and to those that connect later."""
         event = encode_event(context.notification(self._config.is_trusted))
         self._context = event
         for session in self._sessions.values():
-            session.show(event)
+            session.update_context(event)
 
     def adopt(self, diff: Diff) -> None:
-        """Take in DIFF, which was opened in a former process."""
+        """Take over ``diff``, which was opened in the previous process.
+
+        Raise MalformedArgument if it is already open here.
+        """
         if diff.id in self._diffs or diff.id in self._closing:
             raise MalformedArgument(f"The diff {diff.id} is open already")
         self._next_id = max(self._next_id, diff.id + 1)
         session = self.session(diff.session_id)
         other = session.diffs.get(diff.path)
         if other is not None:
-            # The former process may have taken a newer one after handing over.
+            # The previous process may have received a newer one in the meantime.
             older = min(diff, other, key=lambda one: one.id)
             self._dismiss(older, "closed")
             if older is diff:
                 return
-            self._take_out(session, other)
-        self._put_in(session, diff)
+            self._remove(session, other)
+        self._add(session, diff)
         if self._is_stopping:
             self._settle(diff, Rejected(diff.path))
         elif session.stream is None:
             self._start_review_timer(session)
 
     def drop(self, diff_id: int) -> None:
-        """Forget the diff DIFF_ID, which the former process has closed."""
+        """Drop the diff ``diff_id``, which the previous process has closed."""
         diff = self._diffs.get(diff_id)
         if diff is not None:
-            self._take_out(self._sessions[diff.session_id], diff)
+            self._remove(self._sessions[diff.session_id], diff)
         for session in self._sessions.values():
             session.withdraw(diff_id)
         self._emacs.outcome_told(diff_id)
 
     def accept(self, diff_id: int, content: str) -> None:
-        """Tell the client of the diff DIFF_ID to write CONTENT."""
+        """Accept the diff ``diff_id``: its client writes ``content``.
+
+        Raise MalformedArgument if ``content`` is empty and the proposal is not.
+        """
         if diff_id in self._closing:
             self._closing[diff_id] = content
         diff = self._open(diff_id)
         if diff is None:
             return
         if not content and diff.proposal:
-            # The client takes "" for no answer and writes the model's text.
+            # The client takes "" for no content and writes the proposal.
             raise MalformedArgument(
-                "An emptied proposal cannot be accepted: Gemini CLI would write "
-                "the model's text; reject it, or answer in the terminal"
+                "An empty text cannot be accepted: Gemini CLI would write the "
+                "model's text; reject the proposal, or answer in the terminal"
             )
         self._settle(diff, Accepted(diff.path, content))
 
     def reject(self, diff_id: int) -> None:
-        """Tell the client of the diff DIFF_ID to leave the file as it is."""
+        """Reject the diff ``diff_id``: its client writes nothing."""
         diff = self._open(diff_id)
         if diff is not None:
             self._settle(diff, Rejected(diff.path))
 
     def _open(self, diff_id: int) -> Diff | None:
-        """Return the diff DIFF_ID if it is open; else nothing more is told of it."""
+        """Return the diff ``diff_id``, or None if it is not open any more."""
         diff = self._diffs.get(diff_id)
         if diff is None:
             self._emacs.outcome_told(diff_id)
@@ -281,7 +290,7 @@ class Ide:
 
     def _settle(self, diff: Diff, outcome: Outcome) -> None:
         session = self._sessions[diff.session_id]
-        self._take_out(session, diff)
+        self._remove(session, diff)
         now = asyncio.get_running_loop().time()
         session.settled = {
             path: until for path, until in session.settled.items() if until > now
@@ -289,38 +298,38 @@ class Ide:
         session.settled[diff.path] = now + self._config.cancel_window
         session.notify(outcome, diff.id)
 
-    def _put_in(self, session: Session, diff: Diff) -> None:
+    def _add(self, session: Session, diff: Diff) -> None:
         self._diffs[diff.id] = session.diffs[diff.path] = diff
 
-    def _take_out(self, session: Session, diff: Diff) -> None:
+    def _remove(self, session: Session, diff: Diff) -> None:
         del self._diffs[diff.id]
         del session.diffs[diff.path]
 
     # From the client
 
     def open_diff(self, session: Session, path: str, proposal: str) -> None:
-        """Have the person review PROPOSAL for PATH."""
+        """Open a review of ``proposal`` for the file ``path``."""
         if self._is_interrupted(session, path) or self._is_stopping:
             session.notify(Rejected(path))
             return
         if self._sessions.get(session.id) is not session:
             return
-        former = session.diffs.get(path)
-        if former is not None:
-            self._take_out(session, former)
-            self._dismiss(former, "closed")
+        previous = session.diffs.get(path)
+        if previous is not None:
+            self._remove(session, previous)
+            self._dismiss(previous, "closed")
         diff = Diff(self._next_id, session.id, path, proposal)
         self._next_id += 1
-        self._put_in(session, diff)
+        self._add(session, diff)
         self._emacs.open_diff(diff, session.facts)
 
     async def close_diff(self, session: Session, path: str) -> str | None:
-        """Close the diff of PATH; return its text, None when there is none."""
+        """Close the diff of ``path``; return its text, or None if there is none."""
         diff = session.diffs.get(path)
         if diff is None:
             self._release(session, path)
             return None
-        self._take_out(session, diff)
+        self._remove(session, diff)
         self._closing[diff.id] = None
         self._all_closed.clear()
         try:
@@ -339,21 +348,21 @@ class Ide:
                 self._emacs.close_diff(diff.id, "closed"), self._config.close_limit
             )
         except (EmacsError, asyncio.TimeoutError) as error:
-            logger.warning("No text of diff %d from Emacs: %r", diff.id, error)
+            logger.warning("Emacs returned no text of diff %d: %r", diff.id, error)
             return None
 
     def _release(self, session: Session, path: str) -> None:
-        """Free a client that Ctrl-C left waiting for a diff nobody sees.
+        """Release a client that still waits for a diff after Ctrl-C.
 
-        It sends no closeDiff for the interrupted one and holds back the next
-        openDiff, so the first sign is the closeDiff of a path not open here.
+        It sends neither closeDiff for that diff nor the next openDiff, so the
+        first sign is closeDiff for a path that is not open.
         """
         now = asyncio.get_running_loop().time()
         if session.settled.get(path, now) > now:
-            # It crossed the outcome of its own diff.
+            # The outcome of this diff is on its way to the client.
             return
         for diff in list(session.diffs.values()):
-            self._take_out(session, diff)
+            self._remove(session, diff)
             self._dismiss(diff, "lost")
             session.notify(Rejected(diff.path))
             session.interrupted[path] = now + self._config.cancel_window
@@ -363,24 +372,24 @@ class Ide:
         return asyncio.get_running_loop().time() < until
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
-        """Dismiss what `session` has open, and what it would write too late."""
+        """Dismiss the diffs of ``session``, and report undelivered acceptances."""
         if self._is_ending:
             # The successor has the diffs.
             return
         for diff in list(session.diffs.values()):
-            self._take_out(session, diff)
+            self._remove(session, diff)
             self._dismiss(diff, reason)
         for diff_id in session.withdraw_accepted():
             self._emacs.outcome_undelivered(diff_id)
 
     def _dismiss(self, diff: Diff, reason: CloseReason) -> None:
         task = asyncio.get_running_loop().create_task(
-            self._tell_dismissed(diff, reason)
+            self._close_in_emacs(diff, reason)
         )
         self._dismissals.add(task)
         task.add_done_callback(self._dismissals.discard)
 
-    async def _tell_dismissed(self, diff: Diff, reason: CloseReason) -> None:
+    async def _close_in_emacs(self, diff: Diff, reason: CloseReason) -> None:
         try:
             await self._emacs.close_diff(diff.id, reason)
         except EmacsError as error:
@@ -389,15 +398,15 @@ class Ide:
     # Stop
 
     def reject_all(self) -> None:
-        """Reject every diff that awaits its outcome, and all that follow."""
+        """Reject all diffs, and those that follow."""
         self._is_stopping = True
         for diff in list(self._diffs.values()):
             self._settle(diff, Rejected(diff.path))
-            # Emacs knows it, unless a signal began the stop.
+            # After a signal, Emacs does not know.
             self._dismiss(diff, "lost")
 
     async def finish_closing(self) -> None:
-        """Wait until Emacs has answered every close-diff, within the limit."""
+        """Wait until Emacs has answered each close-diff, ``answer_limit`` at most."""
         answers = [self._all_closed.wait(), self._all_dismissed()]
         await _within(self._config.answer_limit, answers)
 
@@ -406,12 +415,12 @@ class Ide:
             await asyncio.wait(self._dismissals)
 
     async def flush(self, limit: float) -> None:
-        """Wait until every outcome has left, LIMIT seconds at most."""
+        """Wait until all outcomes are written, ``limit`` seconds at most."""
         waiting = [session.flushed.wait() for session in self._sessions.values()]
         await _within(limit, waiting)
 
     async def end_streams(self) -> None:
-        """End every event stream gracefully, within the limit."""
+        """End all event streams gracefully, waiting ``end_limit`` at most."""
         self._is_ending = True
         streams = [
             session.stream

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the log goes: what matters to stderr, more of it to a file.
+"""Logging to stderr and to a file.
 
-Each event is one line, with the sizes of texts and never the texts themselves.
+Each event is one line, with the sizes of texts but never the texts themselves.
 """
 
 import logging
@@ -20,7 +20,7 @@ _FILES_KEPT = 3
 
 
 class _Lines(logging.Formatter):
-    """One line for an event, whatever it names, and no secret in it."""
+    """Formatter that writes each event on one line, without the secrets."""
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__(_FORMAT)
@@ -37,7 +37,7 @@ class _Lines(logging.Formatter):
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A rotating log that only this user can read."""
+    """Rotating log file that only its owner can read."""
 
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -45,12 +45,12 @@ class _PrivateFile(RotatingFileHandler):
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:
-        if self._is_taken_away():
+        if self._was_rotated():
             self.close()
             self.stream = self._open()
         return bool(super().shouldRollover(record))
 
-    def _is_taken_away(self) -> bool:
+    def _was_rotated(self) -> bool:
         """Return whether another process has rotated the file."""
         try:
             return self.stream is not None and not os.path.samestat(
@@ -60,11 +60,11 @@ class _PrivateFile(RotatingFileHandler):
             return True
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Go on without the line: a full disk must not fill stderr as well."""
+        """Ignore the error: a full disk must not fill stderr as well."""
 
 
 def to_stderr() -> None:
-    """Write what matters to stderr, of which Emacs keeps the end."""
+    """Log to stderr, the end of which Emacs keeps."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
     handler.setFormatter(_Lines(()))
@@ -73,15 +73,16 @@ def to_stderr() -> None:
 
 
 def hide(secrets: Sequence[str]) -> None:
-    """Have none of SECRETS written to stderr."""
+    """Replace ``secrets`` in the log on stderr."""
     for handler in logging.getLogger().handlers:
         handler.setFormatter(_Lines(secrets))
 
 
 def to_file(name: str, level: str, secrets: Sequence[str]) -> None:
-    """Write what is of LEVEL or above to the file NAME, too, without SECRETS.
+    """Also log events of ``level`` and above to the file ``name``.
 
-    Make its folder if need be; OSError if the file cannot be written.
+    Replace ``secrets``.  Create the directory of the file if it does not exist.
+    Raise OSError if the file cannot be written.
     """
     Path(name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handler = _PrivateFile(name, maxBytes=_FILE_SIZE, backupCount=_FILES_KEPT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which process is at the other end of a connection, and when one ends."""
+"""The processes of the clients: find them, and watch for their exit."""
 
 import asyncio
 import logging
@@ -19,10 +19,11 @@ _POLL_INTERVAL = 1.0
 
 
 def process_of(port: int, server_port: int) -> Process | None:
-    """Return the process that is connected from PORT to SERVER_PORT, if known.
+    """Return the process that is connected from ``port`` to ``server_port``.
 
-    Reads what all processes have open: milliseconds at best, so not in the
-    event loop.  Other users' processes stay unknown, and on some systems all.
+    Return None if it is unknown, as those of other users are.  This reads the
+    open files of all processes, which takes milliseconds: do not call it in the
+    event loop.
     """
     find = _find_by_inode if sys.platform == "linux" else _find_in_all
     with suppress(psutil.Error, OSError):
@@ -45,27 +46,26 @@ def _find_in_all(port: int, server_port: int) -> int | None:
 
 
 def _find_by_inode(port: int, server_port: int) -> int | None:
-    """Do the same without an object for each socket of the machine.
+    """Return the same as `_find_in_all`, without an object for each socket.
 
-    Of those alone that wait for their end there may be thousands.
+    There may be thousands of sockets in the state TIME_WAIT.
     """
     inode = _inode(port, server_port)
     if inode is None:
         return None
-    # What has just connected is mostly among the last that were started.
+    # A process that has just connected was probably started recently.
     pids: list[int] = psutil.pids()
     for pid in reversed(pids):
         with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
             for descriptor in descriptors:
-                # It may have been closed meanwhile.
-                with suppress(OSError):
+                with suppress(OSError):  # it was closed in the meantime
                     if os.readlink(descriptor.path) == f"socket:[{inode}]":
                         return pid
     return None
 
 
 def _inode(port: int, server_port: int) -> str | None:
-    """Return the number of the socket in the kernel's table, see proc(5)."""
+    """Return the inode of the socket from ``/proc/net/tcp``, see proc(5)."""
     local, remote = f":{port:04X}", f":{server_port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as table:
         for line in table:
@@ -88,12 +88,12 @@ def _process(pid: int) -> Process:
 
 
 def is_acp(command: list[str]) -> bool:
-    """Return whether COMMAND runs Gemini CLI under an ACP client."""
+    """Return whether ``command`` runs Gemini CLI under an ACP client."""
     return any(word.split("=")[0] in _ACP_OPTIONS for word in command)
 
 
 def lives(pid: int) -> bool:
-    """Return whether there is a process PID, which may be any number at all."""
+    """Return whether a process ``pid`` exists; ``pid`` may be any number."""
     try:
         return bool(psutil.pid_exists(pid))
     except OverflowError:
@@ -101,7 +101,7 @@ def lives(pid: int) -> bool:
 
 
 class ProcessWatch:
-    """Calls `gone` in the running event loop once the process `pid` has ended."""
+    """A watch that calls ``gone`` on the running event loop when ``pid`` exits."""
 
     def __init__(self, pid: int, gone: Callable[[], object]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -140,7 +140,7 @@ class ProcessWatch:
 
 def _runs(process: psutil.Process) -> bool:
     try:
-        # Its parent may take its time to reap it.
+        # A parent may reap it late.
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False

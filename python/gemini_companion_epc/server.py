@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Start, serve and stop, in order; what wires the two ends together."""
+"""The life of the server process: start, serve, stop."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from . import __version__, folder, log
+from . import __version__, directory, log
 from .config import Config, new_token, parse_start_line
 from .connections import Listener, listen
 from .discovery import DiscoveryFiles
@@ -32,10 +32,10 @@ Serve: TypeAlias = Callable[[asyncio.Event, asyncio.Event], Awaitable[None]]
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
-def run(cure: str) -> int:
-    """Serve the Emacs that started this process; return the exit status.
+def run(install_command: str) -> int:
+    """Serve the Emacs that started this process, and return the exit status.
 
-    CURE is the command that installs the packages which the server needs.
+    ``install_command`` installs the packages that the server needs.
     """
     log.to_stderr()
     try:
@@ -45,7 +45,10 @@ def run(cure: str) -> int:
         print(error, file=sys.stderr)
         return 1
     except ImportError as error:
-        print(f"A Python package does not fit ({error}); run: {cure}", file=sys.stderr)
+        print(
+            f"Incompatible Python package: {error}; to fix it, run: {install_command}",
+            file=sys.stderr,
+        )
         return 3
     return 0
 
@@ -55,12 +58,12 @@ async def _run(config: Config) -> None:
 
 
 class Server:
-    """The process: two ends, the discovery file, and one way out."""
+    """The server process, which connects Emacs, the sessions and the files."""
 
     def __init__(self, config: Config) -> None:
         self._listener, is_busy = listen(config.port)
         if is_busy:
-            # The clients have sent the old one to whoever has that port now.
+            # Clients send the previous token to the program that has the port now.
             config = replace(config, token=new_token())
         self._config = config
         self._port = self._listener.port
@@ -70,7 +73,7 @@ class Server:
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ
         )
-        self._said: set[str] = set()
+        self._warnings: set[str] = set()
         self._serves = asyncio.Event()
         self._stop = asyncio.Event()
         self._is_retiring = False
@@ -79,22 +82,22 @@ class Server:
         self._restoring: asyncio.TimerHandle | None = None
         if is_busy:
             self._emacs.warn(
-                f"Port {config.port} is taken, now it is {self._port}; "
-                "run /ide enable in each running CLI"
+                f"Port {config.port} is in use, so the server uses {self._port}; "
+                "run /ide enable in each CLI"
             )
 
     async def run(self) -> None:
-        """Serve until Emacs leaves, asks for it, or a signal comes."""
+        """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
         self._open_log()
         _on_signals(self.interrupt)
         watch_stdin(self.stop)
-        # Another process may have inherited stdin and hold it open.
+        # Another process may have inherited stdin and keep it open.
         if lives(self._config.emacs_pid):
             ProcessWatch(self._config.emacs_pid, self.stop)
         else:
             logger.info("Emacs runs on another machine or in another container")
         self._emacs.listen()
-        folder.sweep()
+        directory.sweep()
         self._discovery.sweep()
         self.roots_update(self._config.roots)
         print(self._emacs.port, flush=True)
@@ -117,13 +120,13 @@ class Server:
         stopping.cancel()
         keeping.cancel()
         self._stop.set()
-        await self._leave()
+        await self._shut_down()
         stop_http.set()
-        # Hypercorn waits for a stalled client, maybe for ever.
+        # Hypercorn would wait for a client that does not read.
         await asyncio.wait([serving], timeout=self._config.end_limit)
         await self._emacs.close()
         if not serving.done():
-            _abandon()
+            _exit()
         await serving
 
     def _open_log(self) -> None:
@@ -148,32 +151,32 @@ class Server:
     # Stop
 
     def stop(self) -> None:
-        """Begin to stop; a server that retires waits for no client any longer."""
+        """Begin to stop; if retiring, do not wait for clients any longer."""
         self._hurry.set()
         if not self._stop.is_set():
             logger.info("Stopping")
             self._stop.set()
 
     def interrupt(self) -> None:
-        """Begin to stop, as a signal asks, of which Emacs knows nothing."""
+        """Begin to stop because of a signal, and report it to Emacs."""
         if not self._stop.is_set():
             self._emacs.warn(
-                "A signal stopped the server, which rejects the reviews that are open"
+                "The server was stopped by a signal; open reviews were rejected"
             )
         self.stop()
 
     def retire(self) -> None:
-        """Begin to make way for a successor: a stop that settles nothing."""
+        """Begin to stop for a successor, which takes over the diffs."""
         if not self._stop.is_set():
             logger.info("Retiring")
             self._is_retiring = True
             self._stop.set()
 
-    async def _leave(self) -> None:
+    async def _shut_down(self) -> None:
         waiting_limit = self._config.headers_time if self._is_retiring else 0
-        _abandon_after(self._config.exit_limit + waiting_limit)
+        _exit_after(self._config.exit_limit + waiting_limit)
         if self._is_retiring:
-            # What the listen queue holds can be answered only then.
+            # Connections in the listen queue are answered only then.
             await self._serves.wait()
             self._listener.end()
             await asyncio.sleep(self._config.request_time)
@@ -191,15 +194,15 @@ class Server:
             await self._answer_late_requests()
 
     async def _answer_late_requests(self) -> None:
-        """Serve the clients that have connected, but are busy at the moment."""
+        """Serve the clients that have connected but not yet sent a request."""
         while self._listener.is_awaited and not self._hurry.is_set():
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._hurry.wait(), self._config.request_time)
 
-    # What Emacs calls
+    # Methods that Emacs calls
 
     def hello(self) -> dict[str, object]:
-        """Return what Emacs is to know, now that it has proved itself."""
+        """Return the description of the server for Emacs."""
         return {
             "version": __version__,
             "port": self._port,
@@ -208,7 +211,7 @@ class Server:
         }
 
     def context_update(self, context: IdeContext) -> None:
-        """Take the files that are open in Emacs."""
+        """Update the files that are open in Emacs."""
         self._ide.broadcast(context)
         if self._restoring is None:
             loop = asyncio.get_running_loop()
@@ -217,19 +220,19 @@ class Server:
             )
 
     def roots_update(self, roots: Sequence[str]) -> None:
-        """Take the folders of the open projects."""
+        """Update the workspace roots."""
         if self._stop.is_set():
             return
-        self._say(self._discovery.update(roots))
+        self._warn_once(self._discovery.update(roots))
 
     def _restore_files(self) -> None:
-        """Bring back what a cleaner of temporary files took."""
+        """Restore the files that were removed by a cleanup of temporary files."""
         self._restored = asyncio.get_running_loop().time()
         self._restoring = None
         if self._stop.is_set():
             return
-        self._emacs.folder.restore()
-        self._say(self._discovery.restore())
+        self._emacs.directory.restore()
+        self._warn_once(self._discovery.restore())
 
     async def _keep_files(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -238,33 +241,36 @@ class Server:
             await asyncio.sleep(next_tick(now, self._config.idle_check) - now)
             self._restore_files()
 
-    def _say(self, messages: Iterable[str]) -> None:
-        """Show the user ``messages``, each once."""
+    def _warn_once(self, messages: Iterable[str]) -> None:
+        """Show ``messages`` to the user, except those shown before."""
         for message in messages:
-            if message not in self._said:
-                self._said.add(message)
+            if message not in self._warnings:
+                self._warnings.add(message)
                 self._emacs.warn(message)
 
     def adopt_diff(self, diff: Diff) -> None:
-        """Take in DIFF, which a former process had open."""
+        """Take over ``diff``, which was opened in the previous process."""
         self._ide.adopt(diff)
 
     def drop_diff(self, diff_id: int) -> None:
-        """Forget a diff that the former process has closed."""
+        """Drop the diff ``diff_id``, which the previous process has closed."""
         self._ide.drop(diff_id)
 
     def diff_accepted(self, diff_id: int, text: str) -> None:
-        """Take the outcome of a review that was accepted with TEXT."""
+        """Accept the diff ``diff_id`` with ``text``."""
         self._ide.accept(diff_id, text)
 
     def diff_rejected(self, diff_id: int) -> None:
-        """Take the outcome of a review that was rejected."""
+        """Reject the diff ``diff_id``."""
         self._ide.reject(diff_id)
 
 
 def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
-    # Half a second of imports; until then clients wait in the listen queue.  Of
-    # what is imported nothing is garbage, and to look for it takes a tenth.
+    """Import the HTTP server, and return the function that runs it.
+
+    This takes half a second, in which clients wait in the listen queue.
+    """
+    # Importing creates no garbage, and collecting it takes a tenth of the time.
     gc.disable()
     try:
         from .http import serve
@@ -286,14 +292,14 @@ def _on_signals(stop: Callable[[], None]) -> None:
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
 
 
-def _abandon_after(limit: float) -> None:
-    watch = threading.Timer(limit, _abandon)
+def _exit_after(limit: float) -> None:
+    watch = threading.Timer(limit, _exit)
     watch.daemon = True
     watch.start()
 
 
-def _abandon() -> None:
-    """Leave what still hangs; all that matters has been done."""
-    logger.info("What still hung is abandoned")
+def _exit() -> None:
+    """Exit at once, although connections are still open."""
+    logger.info("Exiting with open connections")
     logging.shutdown()
     os._exit(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One CLI: its session, what waits for it, and its event streams.
+"""The session of one CLI: its outbox and its event streams.
 
 A notification that is sent while no event stream is open would be lost, so each
 session keeps its outcomes until they are written, and the latest context.
@@ -20,7 +20,7 @@ COMMENT = b": \r\n\r\n"
 
 
 class QueuedOutcome(NamedTuple):
-    """An outcome that waits for a stream; the diff is 0 for one without a review."""
+    """An outcome that waits for a stream; ``diff_id`` is 0 if there was no review."""
 
     diff_id: int
     is_accepted: bool
@@ -28,11 +28,14 @@ class QueuedOutcome(NamedTuple):
 
 
 class Session:
-    """One CLI, with its diffs by path and its outbox."""
+    """The session of one CLI, with its diffs by path and its outbox.
 
-    def __init__(self, session_id: str, told: Callable[[int], None]) -> None:
+    ``acknowledged`` is called with the diff of each outcome that was written.
+    """
+
+    def __init__(self, session_id: str, acknowledged: Callable[[int], None]) -> None:
         self.id = session_id
-        self._told = told
+        self._acknowledged = acknowledged
         self.since = int(1000 * time.time())
         self.client: Client | None = None
         self.version: str | None = None
@@ -53,40 +56,40 @@ class Session:
 
     @property
     def short_id(self) -> str:
-        """What tells the session from others in the log."""
+        """The ID of the session in the log."""
         return self.id[:8]
 
     @property
     def facts(self) -> SessionFacts:
-        """What Emacs is to know of the session."""
+        """The description of the session for Emacs."""
         client = None if self.client is None else self.client.name
         return SessionFacts(self.id, self.process, self.since, self.version, client)
 
     async def wait_for_process(self, limit: float) -> Process | None:
-        """Return the CLI's process, searched for LIMIT seconds more at most."""
+        """Return the process of the CLI, after waiting ``limit`` seconds at most."""
         if self.search is not None:
             await asyncio.wait([self.search], timeout=limit)
         return self.process
 
     def watch_process(self, exited: Callable[[], object]) -> None:
-        """Call `exited` once the CLI's process, if it is known, has ended."""
+        """Call ``exited`` when the process of the CLI, if known, exits."""
         self.end_watch()
         if self.process is not None:
             self._watch = ProcessWatch(self.process.pid, exited)
 
     def end_watch(self) -> None:
-        """Stop watching the CLI's process."""
+        """Stop watching the process of the CLI."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
 
-    def show(self, context: bytes) -> None:
-        """Make CONTEXT, and no older one, what the client is to know."""
+    def update_context(self, context: bytes) -> None:
+        """Send ``context`` in place of an earlier context."""
         self.context = context
         self._wake()
 
     def notify(self, outcome: Outcome, diff_id: int = 0) -> None:
-        """Queue OUTCOME, of the diff DIFF_ID, until it is written to a stream."""
+        """Queue ``outcome``, of the diff ``diff_id``, for the event stream."""
         event = encode_event(outcome.notification())
         is_accepted = isinstance(outcome, Accepted)
         self.outcomes.append(QueuedOutcome(diff_id, is_accepted, event))
@@ -94,11 +97,11 @@ class Session:
         self._wake()
 
     def withdraw(self, diff_id: int) -> None:
-        """Tell no outcome of the diff DIFF_ID that has not been written by now."""
+        """Remove the outcome of the diff ``diff_id`` from the queue."""
         self._keep([one for one in self.outcomes if one.diff_id != diff_id])
 
     def withdraw_accepted(self) -> list[int]:
-        """Withdraw what was accepted and not written; return the diffs."""
+        """Remove the accepted outcomes from the queue and return their diffs."""
         accepted = [one.diff_id for one in self.outcomes if one.is_accepted]
         self._keep([one for one in self.outcomes if not one.is_accepted])
         return accepted
@@ -108,11 +111,11 @@ class Session:
         if not outcomes:
             self.flushed.set()
 
-    def left(self) -> None:
-        """Forget the first outcome, which has left, and say so."""
+    def acknowledge(self) -> None:
+        """Drop the first outcome, which was written, and report it."""
         outcome = self.outcomes.popleft()
         if outcome.diff_id:
-            self._told(outcome.diff_id)
+            self._acknowledged(outcome.diff_id)
         if not self.outcomes:
             self.flushed.set()
 
@@ -122,7 +125,7 @@ class Session:
 
 
 class Stream:
-    """One open event stream of a session; a newer one takes its place."""
+    """An open event stream of a session, until a newer one replaces it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -132,7 +135,7 @@ class Stream:
         self.closed = asyncio.Event()
 
     async def next(self, silence: float) -> bytes | None:
-        """Return what to write next, a comment after SILENCE, None at the end."""
+        """Return the next event, a comment after ``silence`` s, or None at the end."""
         while True:
             event = self._pending()
             if event is not None or self._ending:
@@ -141,9 +144,9 @@ class Stream:
                 return COMMENT
 
     async def _wait(self, silence: float) -> bool:
-        """Return whether `wake` was called before SILENCE seconds were over.
+        """Return whether `wake` was called within ``silence`` seconds.
 
-        A task less than with `asyncio.wait_for`, and the client is told sooner.
+        This takes one task less than `asyncio.wait_for`.
         """
         loop = asyncio.get_running_loop()
         self._waiting = loop.create_future()
@@ -159,21 +162,21 @@ class Stream:
             self._waiting.set_result(is_changed)
 
     def written(self, event: bytes) -> None:
-        """Forget EVENT, which has left; a stream that was replaced keeps it."""
+        """Record that ``event`` was written, unless the stream was replaced."""
         session = self._session
         if session.stream is not self:
             return
         if session.outcomes and session.outcomes[0].event is event:
-            session.left()
+            session.acknowledge()
         elif event is not COMMENT:
             self._context = event
 
     def wake(self) -> None:
-        """Look again at what there is to write."""
+        """Check again for events to write."""
         self._go_on(True)
 
     def end(self) -> None:
-        """End the stream gracefully once everything is written."""
+        """End the stream gracefully when everything is written."""
         self._ending = True
         self.wake()
 
@@ -189,23 +192,23 @@ class Stream:
 
 
 def next_tick(now: float, interval: float) -> float:
-    """Return when after NOW that is due which is done at each INTERVAL.
+    """Return the next multiple of ``interval`` after ``now``.
 
-    Intervals that are multiples of each other then wake the process together.
+    One wake-up then serves all intervals that are multiples of each other.
     """
     return (now // interval + 1) * interval
 
 
 def encode_event(notification: Notification) -> bytes:
-    """Return the event for ``notification``."""
+    """Return ``notification`` as an event of the stream."""
     return b"event: message\r\ndata: " + _json(notification) + b"\r\n\r\n"
 
 
 def _json(notification: Notification) -> bytes:
     if notification["method"] != "ide/diffAccepted":
         return json.dumps(notification, separators=(",", ":")).encode("ascii")
-    # Five times as fast for a large text.  It comes with mcp, which a server
-    # that has just started has not imported, so not for the context.
+    # This is five times as fast for a large text.  It is imported late, as the
+    # context may be needed before mcp, which imports it, is loaded.
     from pydantic_core import to_json
 
     return to_json(notification)

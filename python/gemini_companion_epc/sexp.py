@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""S-expressions: what Emacs says, as values, and the other way round.
+"""Conversion between S-expressions and values.
 
-Pure; sexpdata reads and writes, and what it misreads is put right here.
+The parser of sexpdata is used, with its errors corrected.
 """
 
 import logging
@@ -23,7 +23,7 @@ _OCTAL = re.compile(r"[0-7]{1,3}")
 
 
 class _Parser(sexpdata.Parser):
-    """The reader of sexpdata with the escapes of strings put right."""
+    """The parser of sexpdata, which misreads some escapes in strings."""
 
     def parse_str(self, i: int) -> tuple[int, str]:
         chars: list[str] = []
@@ -34,13 +34,13 @@ class _Parser(sexpdata.Parser):
             if found.group() == '"':
                 return i, "".join(chars)
             i = self._escape(i, chars)
-        raise ValueError("a string does not end")
+        raise ValueError("unterminated string")
 
     def _escape(self, i: int, chars: list[str]) -> int:
         octal = _OCTAL.match(self.string, i)
         if octal is not None:
             code = int(octal.group(), 8)
-            # Emacs writes a byte that is not text in this form.
+            # Emacs prints a byte that is not part of a character like this.
             chars.append(chr(code) if code < 0x80 else "\ufffd")
             return octal.end()
         char = self.string[i : i + 1]
@@ -50,7 +50,10 @@ class _Parser(sexpdata.Parser):
 
 
 def parse(message: bytes) -> list[Sexp]:
-    """Return the list that MESSAGE holds; ValueError if it is not one."""
+    """Return the list in ``message``.
+
+    Raise ValueError if it is not one list.
+    """
     try:
         forms = _Parser(message.decode("utf-8", errors="replace")).parse()
     except (
@@ -68,36 +71,53 @@ def parse(message: bytes) -> list[Sexp]:
 
 
 def is_text(value: Sexp) -> bool:
+    """Return whether ``value`` is a string; a symbol is none."""
     return isinstance(value, str) and not isinstance(value, Symbol)
 
 
 def is_integer(value: Sexp) -> bool:
+    """Return whether ``value`` is an integer; a boolean is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def as_integer(value: Sexp, name: str) -> int:
+    """Return ``value``, the argument ``name``.
+
+    Raise MalformedArgument if it is not an integer.
+    """
     if not is_integer(value):
         raise MalformedArgument(f"{name} must be an integer")
     return int(value)
 
 
 def as_text(value: Sexp, name: str) -> str:
+    """Return ``value``, the argument ``name``, without lone surrogates.
+
+    Raise MalformedArgument if it is not a string.
+    """
     if not is_text(value):
         raise MalformedArgument(f"{name} must be a string")
     return clean(value)
 
 
 def as_plist(value: Sexp) -> dict[str, Sexp]:
+    """Return the property list ``value`` as a dictionary.
+
+    Raise MalformedArgument if it is not a property list.
+    """
     if not isinstance(value, list) or len(value) % 2:
-        raise MalformedArgument("a property list is needed")
+        raise MalformedArgument("a property list is required")
     keys = value[::2]
     if not all(isinstance(key, Symbol) for key in keys):
-        raise MalformedArgument("a property list is needed")
+        raise MalformedArgument("a property list is required")
     return {key.value(): item for key, item in zip(keys, value[1::2], strict=True)}
 
 
 def file_from(value: Sexp) -> File:
-    """Return the file that the property list VALUE tells."""
+    """Return the file that the property list ``value`` describes.
+
+    Raise MalformedArgument if it is malformed.
+    """
     plist = as_plist(value)
     timestamp = plist.get(":timestamp")
     if isinstance(timestamp, float) and math.isfinite(timestamp):
@@ -119,7 +139,10 @@ def file_from(value: Sexp) -> File:
 
 
 def context_from(value: Sexp) -> IdeContext:
-    """Return the context that the list VALUE tells, without its bad entries."""
+    """Return the context that the list ``value`` describes.
+
+    Ignore malformed files in it.  Raise MalformedArgument if it is not a list.
+    """
     if not isinstance(value, list):
         raise MalformedArgument("FILES must be a list")
     files = []
@@ -127,24 +150,29 @@ def context_from(value: Sexp) -> IdeContext:
         try:
             files.append(file_from(item))
         except MalformedArgument as error:
-            logger.warning("A file of the context is left out: %s", error)
+            logger.warning("Ignoring a malformed file in the context: %s", error)
     return IdeContext.of(files)
 
 
 def roots_from(value: Sexp) -> tuple[str, ...]:
+    """Return the workspace roots in the list ``value``.
+
+    Raise MalformedArgument if it is not a list of strings.
+    """
     if not isinstance(value, list):
         raise MalformedArgument("ROOTS must be a list")
     return tuple(as_text(root, "a root") for root in value)
 
 
 def session_plist(session: SessionFacts) -> dict[str, Sexp]:
-    told: dict[str, Sexp] = {"id": session.id, "since": session.since}
+    """Return ``session`` as a dictionary, which sexpdata writes as a plist."""
+    plist: dict[str, Sexp] = {"id": session.id, "since": session.since}
     if session.client is not None:
-        told["client"] = session.client
+        plist["client"] = session.client
     if session.version is not None:
-        told["version"] = session.version
+        plist["version"] = session.version
     if session.process is not None:
-        told["pid"] = session.process.pid
+        plist["pid"] = session.process.pid
         if session.process.directory is not None:
-            told["directory"] = clean(session.process.directory)
-    return told
+            plist["directory"] = clean(session.process.directory)
+    return plist

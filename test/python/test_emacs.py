@@ -26,7 +26,7 @@ from sexpdata import Symbol
 from fake_emacs import BOUND, NO_ANSWER, PYTHON_PATH, ReturnedError, Wire, plist
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
-from gemini_companion_epc.emacs import LONGEST_TEXT, Emacs
+from gemini_companion_epc.emacs import MAX_TEXT, Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone, MalformedArgument
 from gemini_companion_epc.sexp import context_from, parse
 from gemini_companion_epc.types import (
@@ -147,8 +147,8 @@ def _diff(text: str) -> Diff:
 
 
 def _folder(room: Room) -> Path:
-    assert room.emacs.folder.path is not None
-    return room.emacs.folder.path
+    assert room.emacs.directory.path is not None
+    return room.emacs.directory.path
 
 
 # S-expressions
@@ -506,7 +506,7 @@ def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None
         peer.expect("open-diff")
         peer.send_text('(return-error 1 "void-function")')
     (message,) = peer.expect("warn")
-    assert "/a cannot be shown" in message
+    assert "Cannot show the proposal for /a" in message
     assert "answer in the terminal" in message
 
 
@@ -521,7 +521,7 @@ def test_what_is_asked_before_the_hello_follows_it(room: Room) -> None:
 def test_large_messages_do_not_mix(room: Room) -> None:
     """Defect 1: concurrent sends interleave."""
     peer = room.peer()
-    texts = [chr(ord("a") + n) * (LONGEST_TEXT - 1) for n in range(8)]
+    texts = [chr(ord("a") + n) * (MAX_TEXT - 1) for n in range(8)]
     for text in texts:
         room.do(room.emacs.open_diff, _diff(text), SESSION)
     threads = [
@@ -543,7 +543,7 @@ def test_a_stopped_emacs_does_not_block_the_event_loop(room: Room) -> None:
         peer.sendall(b"%06x" % len(hello) + hello.encode())
         assert peer.recv(6)
         for _ in range(60):
-            room.do(room.emacs.open_diff, _diff("x" * (LONGEST_TEXT - 1)), SESSION)
+            room.do(room.emacs.open_diff, _diff("x" * (MAX_TEXT - 1)), SESSION)
         assert room.do(lambda: True)
 
 
@@ -561,10 +561,10 @@ def test_small_messages_do_not_wait_for_an_acknowledgement(room: Room) -> None:
 @pytest.mark.parametrize(
     ("text", "is_file"),
     [
-        ("x" * LONGEST_TEXT, False),
-        ("x" * (LONGEST_TEXT + 1), True),
-        ("\u4e2d" * (LONGEST_TEXT // 3), False),
-        ("\u4e2d" * (LONGEST_TEXT // 3 + 1), True),
+        ("x" * MAX_TEXT, False),
+        ("x" * (MAX_TEXT + 1), True),
+        ("\u4e2d" * (MAX_TEXT // 3), False),
+        ("\u4e2d" * (MAX_TEXT // 3 + 1), True),
         ("\r\n\ufeff\0\U0001f600" * 5_000_000, True),
     ],
     ids=["limit", "over", "wide limit", "wide over", "50 MB"],
@@ -606,9 +606,9 @@ def test_the_server_does_without_a_private_folder(
     peer = room.wire()
     assert plist(peer.call("hello", SECRET, __version__))["folder"] == []
     assert "No space left" in peer.expect("warn")[0]
-    room.do(room.emacs.open_diff, _diff("x" * LONGEST_TEXT * 2), SESSION)
-    assert peer.expect("open-diff")[3] == "x" * LONGEST_TEXT * 2
-    with pytest.raises(ReturnedError, match="private folder"):
+    room.do(room.emacs.open_diff, _diff("x" * MAX_TEXT * 2), SESSION)
+    assert peer.expect("open-diff")[3] == "x" * MAX_TEXT * 2
+    with pytest.raises(ReturnedError, match="private directory"):
         peer.call("diff-accepted", 1, {"file": "/etc/hosts"})
 
 
@@ -635,7 +635,7 @@ def test_a_file_outside_of_the_folder_is_neither_read_nor_deleted(
     link.symlink_to(other)
     peer = room.peer()
     for name in (str(other), str(link), "other"):
-        with pytest.raises(ReturnedError, match="private folder"):
+        with pytest.raises(ReturnedError, match="private directory"):
             peer.call("diff-accepted", 1, {"file": name})
     assert other.read_text() == "x"
 

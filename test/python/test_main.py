@@ -20,8 +20,8 @@ runpy.run_module("gemini_companion_epc", run_name="__main__")
 
 
 def test_an_old_python_is_refused_with_the_cure() -> None:
-    assert "3.10 or later" in (__main__.python_fault((3, 9)) or "")
-    assert __main__.python_fault((3, 10)) is None
+    assert "3.10 or later" in (__main__.python_problem((3, 9)) or "")
+    assert __main__.python_problem((3, 10)) is None
 
 
 def test_an_old_python_can_read_the_refusal() -> None:
@@ -35,9 +35,9 @@ def test_a_missing_package_is_named_with_the_cure(
     monkeypatch.setattr(
         __main__, "NEEDED_PACKAGES", {"epc": "epc>=0", "no_such": "no-such>=1,<2"}
     )
-    fault = __main__.package_fault() or ""
-    assert "no_such" in fault
-    assert f"{sys.executable} -m pip install 'no-such>=1,<2'" in fault
+    problem = __main__.package_problem() or ""
+    assert "no_such" in problem
+    assert f"{sys.executable} -m pip install 'no-such>=1,<2'" in problem
 
 
 def test_nothing_is_printed_but_a_sentence_when_packages_are_missing() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc import folder
+from gemini_companion_epc import directory
+from gemini_companion_epc.directory import PrivateDirectory
 from gemini_companion_epc.exceptions import MalformedArgument
-from gemini_companion_epc.folder import PrivateFolder
 
 
 def _dead_pid() -> int:
@@ -27,11 +27,11 @@ def test_a_sweep_removes_the_folders_of_dead_servers_only(
     (dead / "server-1").touch()
     # Anybody may make such a folder beside ours.
     (tmp_path / f"gemini-companion-{10**30}-abc").mkdir()
-    living = PrivateFolder().path
+    living = PrivateDirectory().path
     assert living is not None
     other = tmp_path / "gemini-companion-notes"
     other.mkdir()
-    folder.sweep()
+    directory.sweep()
     assert sorted(tmp_path.iterdir()) == sorted([living, other])
 
 
@@ -39,7 +39,7 @@ def test_a_text_that_half_fits_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    private = PrivateFolder()
+    private = PrivateDirectory()
     assert private.path is not None
     real_open = os.open
 
@@ -55,7 +55,7 @@ def test_a_folder_that_a_cleaner_took_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    private = PrivateFolder()
+    private = PrivateDirectory()
     assert private.path is not None
     private.path.rmdir()
     written = private.write("text")
@@ -68,7 +68,7 @@ def test_what_another_user_puts_in_place_of_the_folder_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    private = PrivateFolder()
+    private = PrivateDirectory()
     written = private.write("text")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert private.write("text") is None

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The EPC wire: one connection, and the port that lets one peer in.
+"""EPC server for one authenticated peer, without the defects of the epc package.
 
-The defects of the epc package are put right here.  A connection has a thread
-that reads and a thread that writes, so neither a stopped Emacs nor a large
-message holds up the event loop.  What is read enters the loop by `to_loop`;
-what is to be sent leaves it by `Handler._send`.
+Each connection has a thread that reads and a thread that writes, so neither a
+stopped Emacs nor a large message blocks the event loop.  Calls enter the loop by
+`to_loop` only, and messages leave it by `Handler._send` only.
 """
 
 import asyncio
@@ -30,9 +29,9 @@ from .sexp import Sexp, as_text, is_integer, is_text, parse
 
 logger = logging.getLogger(__name__)
 
-LONGEST_MESSAGE = 0xFFFFFF
-LONGEST_HELLO = 4096
-MOST_UNPROVEN = 32
+MAX_MESSAGE = 0xFFFFFF
+MAX_HELLO = 4096
+MAX_UNAUTHENTICATED = 32
 
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 _CALL_HEAD = re.compile(rb"\s*\(\s*(?:call|methods)\s+(\d{1,18})\b")
@@ -40,14 +39,14 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Handler(EPCHandler):
-    """One connection, which must say hello before anything else."""
+    """A connection, whose first message must be a call of hello."""
 
-    server: "PeerListener"
+    server: "PeerServer"
     connection: socket.socket
     disable_nagle_algorithm = True
 
     def setup(self) -> None:
-        self.is_proven = False
+        self.is_authenticated = False
         self._outgoing: SimpleQueue[tuple[Sexp, ...] | None] = SimpleQueue()
         self.writer = threading.Thread(target=self._write, daemon=True)
         super().setup()
@@ -58,16 +57,16 @@ class Handler(EPCHandler):
         super().finish()
 
     def finish_writing(self) -> None:
-        """End the thread that writes once all before this is written."""
+        """End the thread that writes when it has written all messages."""
         self._outgoing.put(None)
 
-    def hang_up(self) -> None:
-        """Close the connection from any thread."""
+    def close(self) -> None:
+        """Close the connection; this may be called in any thread."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def to_loop(self, function: Callable[..., object], *args: object) -> None:
-        """Have the event loop call FUNCTION with ARGS."""
+        """Schedule ``function(*args)`` on the event loop."""
         to_loop(self.server.loop, function, *args)
 
     # Reading
@@ -77,22 +76,22 @@ class Handler(EPCHandler):
             for message in self._messages():
                 self._handle(message)
         except (OSError, EOFError, ValueError) as error:
-            logger.info("An EPC connection broke: %s", error)
+            logger.info("EPC connection failed: %s", error)
 
     def _messages(self) -> Iterator[bytes]:
         while (head := self._read(6)) is not None:
             if not _LENGTH.fullmatch(head):
-                raise ValueError("a message without a length")
+                raise ValueError("message without a length")
             length = int(head, 16)
-            if not self.is_proven and length > LONGEST_HELLO:
-                raise ValueError("too long for a hello")
+            if not self.is_authenticated and length > MAX_HELLO:
+                raise ValueError("message too long for hello")
             message = self._read(length)
             if message is None:
-                raise EOFError("a message without its text")
+                raise EOFError("message without a text")
             yield message
 
     def _read(self, size: int) -> bytes | None:
-        """Return SIZE bytes, None at the end of the stream before the first."""
+        """Return ``size`` bytes, or None at the end of the stream."""
         data = bytearray(size)
         view = memoryview(data)
         done = 0
@@ -100,15 +99,15 @@ class Handler(EPCHandler):
             count = self.connection.recv_into(view[done:])
             if not count:
                 if done:
-                    raise EOFError("a message is cut short")
+                    raise EOFError("incomplete message")
                 return None
             self._acknowledge()
             done += count
         return bytes(data)
 
     def _acknowledge(self) -> None:
-        # Emacs cannot turn Nagle off: what it sends next waits for our delayed
-        # acknowledgement, 40 ms, and the kernel forgets this option every time.
+        # Emacs cannot turn off Nagle's algorithm, so its next message would wait
+        # 40 ms for a delayed acknowledgement.  The kernel resets this option.
         if _QUICKACK is not None:
             with suppress(OSError):
                 self.connection.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
@@ -123,20 +122,20 @@ class Handler(EPCHandler):
             self._answer_undecodable(sexp, str(error))
             return
         logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
-        if not self.is_proven:
-            self._prove(kind.value(), uid, form[2:])
+        if not self.is_authenticated:
+            self._authenticate(kind.value(), uid, form[2:])
             return
         self._receive(kind.value(), uid, form[2:])
 
-    def _answer_undecodable(self, message: bytes, fault: str) -> None:
-        logger.warning("An EPC message cannot be decoded: %s", fault)
+    def _answer_undecodable(self, message: bytes, problem: str) -> None:
+        logger.warning("Cannot decode an EPC message: %s", problem)
         call = _CALL_HEAD.match(message)
-        if not self.is_proven:
-            self.hang_up()
+        if not self.is_authenticated:
+            self.close()
         elif call is not None:
-            self._send("epc-error", int(call[1]), f"The message is {fault}")
+            self._send("epc-error", int(call[1]), f"The message is {problem}")
 
-    def _prove(self, kind: str, uid: int, rest: list[Sexp]) -> None:
+    def _authenticate(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         try:
             name, (secret, version) = rest
             if kind != "call" or name.value() != "hello":
@@ -147,14 +146,14 @@ class Handler(EPCHandler):
         except (ValueError, TypeError, AttributeError, MalformedArgument):
             is_right = False
         if not is_right:
-            logger.warning("An EPC peer without the secret was turned away")
-            self.hang_up()
+            logger.warning("EPC peer refused: wrong secret")
+            self.close()
         elif version != __version__:
             self._send("return-error", uid, _version_sentence(version))
-        elif self.server.prove(self):
-            self.to_loop(self.server.peer_arrived, self, uid)
+        elif self.server.authenticate(self):
+            self.to_loop(self.server.on_authenticate, self, uid)
         else:
-            self.hang_up()
+            self.close()
 
     def _receive(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         if kind == "call":
@@ -166,7 +165,7 @@ class Handler(EPCHandler):
         elif kind in ("return-error", "epc-error"):
             self._receive_error(uid, rest)
         else:
-            logger.warning("An EPC message of an unknown kind: %s", kind[:40])
+            logger.warning("EPC message of unknown kind: %s", kind[:40])
 
     def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
         try:
@@ -194,24 +193,24 @@ class Handler(EPCHandler):
         except MalformedArgument as error:
             self._send("return-error", uid, str(error))
         except Exception:
-            logger.exception("A call of Emacs failed")
+            logger.exception("A call from Emacs failed")
             self._send("return-error", uid, "The server failed; see its log")
         else:
-            # The thread that writes would hold up what the call has set off.
+            # Let the tasks that the call has started run before the other thread.
             self.server.loop.call_soon(self._send, "return", uid, True)
 
     def _receive_return(self, uid: int, rest: list[Sexp]) -> None:
-        with suppress(BaseRemoteError):  # nobody waits for it any more
+        with suppress(BaseRemoteError):  # the call was given up
             self._handle_return(uid, rest[0] if rest else [])
 
     def _receive_error(self, uid: int, rest: list[Sexp]) -> None:
-        with suppress(BaseRemoteError):  # nobody waits for it any more
+        with suppress(BaseRemoteError):  # the call was given up
             self._handle_return_error(uid, rest[0] if rest else "")
 
     # Writing
 
     def _send(self, *message: Sexp) -> None:
-        """Have MESSAGE sent after all before it: the only way out."""
+        """Send ``message`` after all previous ones."""
         self._outgoing.put(message)
 
     def _write(self) -> None:
@@ -219,31 +218,31 @@ class Handler(EPCHandler):
             try:
                 data = _encode(message)
             except (ValueError, TypeError, OSError, RecursionError) as error:
-                logger.error("An EPC message cannot be sent: %s", error)
+                logger.error("Cannot send an EPC message: %s", error)
                 self._fail(message, str(error))
                 continue
             logger.debug("EPC out: %s, %d bytes", _title(message), len(data))
             try:
                 self.connection.sendall(data)
             except OSError as error:
-                logger.info("Writing to Emacs ended: %s", error)
-                self.hang_up()
+                logger.info("Cannot write to Emacs: %s", error)
+                self.close()
                 return
 
-    def _fail(self, message: tuple[Sexp, ...], fault: str) -> None:
+    def _fail(self, message: tuple[Sexp, ...], problem: str) -> None:
         kind, uid = message[:2]
         if kind == "call":
-            self._receive_error(uid, [fault])
+            self._receive_error(uid, [problem])
         elif kind == "return":
-            self._send("return-error", uid, fault)
+            self._send("return-error", uid, problem)
 
 
 def _encode(message: tuple[Sexp, ...]) -> bytes:
     kind, *rest = message
     data = sexpdata.dumps([Symbol(kind), *rest]).encode("utf-8", errors="replace")
     length = len(data) + 1
-    if length > LONGEST_MESSAGE:
-        raise ValueError(f"it is too long: {length} bytes")
+    if length > MAX_MESSAGE:
+        raise ValueError(f"message too long: {length} bytes")
     return b"%06x%b\n" % (length, data)
 
 
@@ -265,15 +264,15 @@ def _version_sentence(version: Sexp) -> str:
     )
 
 
-class PeerListener(ThreadingMixIn, EPCServer):
-    """The port that Emacs connects to, closed once it has proved itself."""
+class PeerServer(ThreadingMixIn, EPCServer):
+    """The EPC server, which accepts one peer that knows the secret."""
 
     daemon_threads = True
     block_on_close = False
-    request_queue_size = MOST_UNPROVEN
+    request_queue_size = MAX_UNAUTHENTICATED
 
     def __init__(self, secret: str) -> None:
-        # epc writes its log to stderr by itself, and describes each call.
+        # The logger of epc writes to stderr, and formats the arguments of each call.
         epc_logger = logging.getLogger("epc")
         epc_logger.handlers.clear()
         epc_logger.setLevel(logging.ERROR)
@@ -281,36 +280,36 @@ class PeerListener(ThreadingMixIn, EPCServer):
         self.socket.setblocking(False)
         self.secret = secret
         self.loop: asyncio.AbstractEventLoop
-        self.peer_arrived: Callable[[Handler, int], None]
-        self.connected: Callable[[Handler], None]
-        self.disconnected: Callable[[Handler], None]
+        self.on_authenticate: Callable[[Handler, int], None]
+        self.on_connect: Callable[[Handler], None]
+        self.on_disconnect: Callable[[Handler], None]
         self._lock = threading.Lock()
-        self._is_taken = False
+        self._has_peer = False
 
-    def prove(self, handler: Handler) -> bool:
-        """Return whether HANDLER is the first that knows the secret."""
+    def authenticate(self, handler: Handler) -> bool:
+        """Authenticate ``handler`` if it is the first; return whether it is."""
         with self._lock:
-            handler.is_proven = not self._is_taken
-            self._is_taken = True
-        return handler.is_proven
+            handler.is_authenticated = not self._has_peer
+            self._has_peer = True
+        return handler.is_authenticated
 
     def get_method(self, name: str) -> Callable[..., Callable[[], object]]:
         method: Callable[..., Callable[[], object]] = self.funcs[name]
         return method
 
     def handle_client_connect(self, handler: Handler) -> None:
-        handler.to_loop(self.connected, handler)
+        handler.to_loop(self.on_connect, handler)
 
     def handle_client_disconnect(self, handler: Handler) -> None:
-        handler.to_loop(self.disconnected, handler)
+        handler.to_loop(self.on_disconnect, handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        logger.exception("An EPC connection failed")
+        logger.exception("EPC connection failed")
 
 
 def to_loop(
     loop: asyncio.AbstractEventLoop, function: Callable[..., object], *args: object
 ) -> None:
-    """Have LOOP call FUNCTION with ARGS: the only way into it."""
-    with suppress(RuntimeError):  # the loop is closed, the process ends
+    """Schedule ``function(*args)`` on ``loop`` from any thread."""
+    with suppress(RuntimeError):  # the loop is closed; the process ends
         loop.call_soon_threadsafe(function, *args)
