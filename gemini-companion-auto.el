@@ -236,7 +236,10 @@ Those that wait are accepted too; one that is shown is not."
             (gemini-companion-sessions)))
 
 (defun gemini-companion-auto-start ()
-  "Follow which CLIs are connected."
+  "Accept edits of CLIs as the user asks for it.
+Follow which CLIs are connected."
+  (add-hook 'gemini-companion-diff-arrival-functions
+            #'gemini-companion-auto-take)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-auto--sessions-changed))
 
@@ -247,6 +250,8 @@ Those that wait are accepted too; one that is shown is not."
 
 (defun gemini-companion-auto-stop ()
   "End all grants and forget what was accepted."
+  (remove-hook 'gemini-companion-diff-arrival-functions
+               #'gemini-companion-auto-take)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-auto--sessions-changed)
   (when-let* ((buffer (get-buffer "*gemini accepted*")))

@@ -67,6 +67,10 @@ selects the review."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
+(defvar gemini-companion-diff-arrival-functions nil
+  "Functions called with each new diff before it may be shown.
+The first one that returns non-nil has settled the diff.")
+
 (defvar gemini-companion-diff-objection-functions nil
   "Functions called with each diff that the user accepts.
 If one of them returns non-nil, the diff stays open.")
@@ -150,10 +154,6 @@ previous proposal.")
 
 (defvar gemini-companion-diff--show-function #'ignore
   "Function that shows a diff and returns a function that hides it.")
-
-(defvar gemini-companion-diff--take-function #'ignore
-  "Function called with each new diff before it may be shown.
-It may settle the diff.")
 
 (defvar gemini-companion-diff-changed-hook nil
   "Hook run after a diff was opened, shown, put back or ended.
@@ -260,16 +260,13 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 
 ;;;; Arrival
 
-(defun gemini-companion-diff-start (show outcome &optional take)
+(defun gemini-companion-diff-start (show outcome)
   "Take proposals: show them by SHOW and tell each outcome by OUTCOME.
 SHOW is called with a diff, and non-nil if the user has asked for
 it and it is to be selected; it returns a function that hides it.
-OUTCOME is called with each diff that was accepted or rejected.
-TAKE, if non-nil, is called with each new diff and may settle it;
-then it is not shown."
+OUTCOME is called with each diff that was accepted or rejected."
   (setq gemini-companion-diff--show-function show
-        gemini-companion-diff--outcome-function outcome
-        gemini-companion-diff--take-function (or take #'ignore))
+        gemini-companion-diff--outcome-function outcome)
   (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
 
@@ -323,7 +320,8 @@ what the user made of it is kept."
   (when (eq (gemini-companion-diff-state diff) 'pending)
     (setf (gemini-companion-diff-offered diff) t)
     (with-demoted-errors "Taking a proposal: %S"
-      (funcall gemini-companion-diff--take-function diff))
+      (run-hook-with-args-until-success
+       'gemini-companion-diff-arrival-functions diff))
     (when (gemini-companion-diff--open-p diff)
       (gemini-companion-diff--schedule))))
 

@@ -326,8 +326,7 @@ Install the packages of the server before, if needed."
     (setq gemini-companion--timer nil)
     (mapc #'require (mapcar #'car gemini-companion--parts))
     (gemini-companion-diff-start 'gemini-companion-view-show
-                                 'gemini-companion-outcome-tell
-                                 'gemini-companion-auto-take)
+                                 'gemini-companion-outcome-tell)
     (mapc #'funcall (gemini-companion--functions :start))))
 
 (defun gemini-companion--turn-off (state &optional now)

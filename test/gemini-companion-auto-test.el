@@ -42,8 +42,8 @@ accepted is written at once."
               (when (eq 'accepted (gemini-companion-diff-state diff))
                 (write-region (gemini-companion-diff-accepted-text diff)
                               nil (gemini-companion-diff-file-path diff)
-                              nil 'silent)))
-            #'gemini-companion-auto-take))
+                              nil 'silent))))
+           (gemini-companion-auto-start))
          (progn
            (gemini-companion-auto-stop)
            (gemini-companion-session-update nil))
@@ -156,8 +156,7 @@ accepted is written at once."
 (ert-deftest gemini-companion-auto-says-why-an-edit-is-reviewed ()
   (gemini-companion-auto-test-with '()
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (gemini-companion-diff-start #'gemini-companion-view-show #'ignore
-                                 #'gemini-companion-auto-take)
+    (gemini-companion-diff-start #'gemini-companion-view-show #'ignore)
     (dolist (gemini-companion-review-view '(ediff diff))
       (let ((diff (gemini-companion-auto-test-open
                    1 gemini-companion-auto-test-one (concat folder ".envrc")

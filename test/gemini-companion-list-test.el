@@ -187,7 +187,8 @@
   (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
     (let ((session (gemini-companion-test-session "s1" 1))
           (temporary-file-directory folder))
-      (gemini-companion-diff-start #'ignore #'ignore #'gemini-companion-auto-take)
+      (gemini-companion-diff-start #'ignore #'ignore)
+      (gemini-companion-auto-start)
       (unwind-protect
           (save-window-excursion
             (gemini-companion-list)

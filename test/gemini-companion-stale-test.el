@@ -195,10 +195,10 @@ if `answer' is non-nil."
           (diff (gemini-companion-test-open "a" "new\n")))
       (gemini-companion-stale-test-write "a" "saved\n")
       (gemini-companion-test-eventually (gemini-companion-diff-changed diff))
+      (gemini-companion-auto-start)
       (unwind-protect
           (progn
             (gemini-companion-auto-accept (gemini-companion-diff-session diff))
-            (gemini-companion-auto-take diff)
             (should (equal (list diff) (gemini-companion-diffs))))
         (gemini-companion-auto-stop)))))
 
