@@ -135,6 +135,7 @@ may edit.  STATE is `pending', `shown', `accepted', `rejected' or
   (remarks nil :documentation "What is unusual about its file, strings.")
   (note nil :documentation "Why it is not auto-accepted, or nil.")
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
+  (outdated nil :documentation "Non-nil if its view has to compare again.")
   (changed nil :documentation "Non-nil if its file has changed since then.")
   (base nil :documentation "Text of its file before that, or nil if unknown.")
   (unsaved nil :documentation "Non-nil if a buffer of its file has unsaved text.")
@@ -160,7 +161,7 @@ previous proposal.")
 For what displays the diffs; it must not fail, nor take long.")
 
 (defvar gemini-companion-diff--timer nil
-  "Timer that shows the next diff when the person is free, or nil.")
+  "Timer of `gemini-companion-diff--go-on', or nil.")
 
 (defvar gemini-companion-diff--announced nil
   "What was said last about a diff that waits, or nil.")
@@ -241,7 +242,6 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   "Return the oldest diff that waits to be shown, or nil."
   (seq-find (lambda (diff)
               (and (eq (gemini-companion-diff-state diff) 'pending)
-                   (gemini-companion-diff-offered diff)
                    (not (gemini-companion-diff-problem diff))))
             gemini-companion-diff--open))
 
@@ -282,11 +282,11 @@ end, else when the person is between two commands."
     (dolist (diff (gemini-companion-diffs))
       (with-demoted-errors "Ending a review: %S"
         (gemini-companion-diff--settle diff state later))))
-  (when gemini-companion-diff--timer
+  (when (and gemini-companion-diff--timer
+             (null gemini-companion-diff--leaving))
     (cancel-timer gemini-companion-diff--timer))
   (gemini-companion-revert-stop)
-  (setq gemini-companion-diff--timer nil
-        gemini-companion-diff--ended nil
+  (setq gemini-companion-diff--ended nil
         gemini-companion-diff--last-proposal nil))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
@@ -311,22 +311,20 @@ what the user made of it is kept."
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     ;; The server waits for an answer to this call first.
-    (run-at-time 0 nil #'gemini-companion-diff--offer diff)
+    (gemini-companion-diff--schedule)
     (gemini-companion-diff--changed)
     t))
 
 (defun gemini-companion-diff--offer (diff)
-  "Let DIFF be taken, else arrange that it is shown."
+  "Let DIFF, if it waits, be settled without a review."
   (when (eq (gemini-companion-diff-state diff) 'pending)
     (setf (gemini-companion-diff-offered diff) t)
     (with-demoted-errors "Taking a proposal: %S"
       (run-hook-with-args-until-success
-       'gemini-companion-diff-arrival-functions diff))
-    (when (gemini-companion-diff--open-p diff)
-      (gemini-companion-diff--schedule))))
+       'gemini-companion-diff-arrival-functions diff))))
 
 (defun gemini-companion-diff-offer-again ()
-  "Let each diff that waits be taken."
+  "Let each diff that waits be settled without a review."
   (mapc #'gemini-companion-diff--offer (gemini-companion-diffs)))
 
 (defun gemini-companion-diff--changed ()
@@ -439,29 +437,44 @@ indirect buffer that the person made may go."
     (when (eq frame (gemini-companion-diff-frame diff))
       (gemini-companion-diff--settle diff 'rejected))))
 
-(defun gemini-companion-diff--schedule (&rest _)
-  "Arrange that the next diff is shown soon."
-  (unless gemini-companion-diff--timer
-    (setq gemini-companion-diff--timer
-          (run-at-time 0 nil #'gemini-companion-diff--arrive t))))
+(defun gemini-companion-diff--schedule (&optional seconds)
+  "Do what is due soon, or in SECONDS if that is a number."
+  (when gemini-companion-diff--timer
+    (cancel-timer gemini-companion-diff--timer))
+  (setq gemini-companion-diff--timer
+        (run-at-time (if (numberp seconds) seconds 0) nil
+                     #'gemini-companion-diff--go-on)))
 
-(defun gemini-companion-diff--arrive (&optional announce)
-  "Show the next diff if none is shown and the person is free.
-If it has to wait and ANNOUNCE is non-nil, say so."
-  (setq gemini-companion-diff--timer nil)
+(defun gemini-companion-diff--go-on ()
+  "Do what is due: offer new diffs, close views and show one.
+Try again soon if some of that has to wait until the user is free."
+  (mapc #'gemini-companion-diff--offer
+        (seq-remove #'gemini-companion-diff-offered
+                    gemini-companion-diff--open))
+  (mapc #'gemini-companion-diff--leave
+        (copy-sequence gemini-companion-diff--leaving))
+  (when (or (gemini-companion-diff--arrive)
+            gemini-companion-diff--leaving)
+    (gemini-companion-diff--schedule 0.2))
+  ;; Our own question about a diff ends with it.
+  (when (memq gemini-companion-diff--asking gemini-companion-diff--leaving)
+    (throw 'gemini-companion-diff--asking 'ended)))
+
+(defun gemini-companion-diff--arrive ()
+  "Show the next diff if none is shown and the user is free.
+Otherwise announce it; return non-nil if it waits for the user."
   (when-let* ((diff (gemini-companion-diff--waiting)))
     (cond ((or (gemini-companion-diff--shown)
                gemini-companion-diff--leaving
                (eq gemini-companion-review-arrival 'notify)
                (not (gemini-companion-diff--frame-p)))
-           (when announce (gemini-companion-diff--announce diff "shows")))
+           (ignore (gemini-companion-diff--announce diff "shows")))
           ((or (eq gemini-companion-review-arrival 'now)
                (gemini-companion-diff--free-p))
-           (gemini-companion-diff--show diff))
+           (ignore (gemini-companion-diff--show diff)))
           (t
-           (when announce (gemini-companion-diff--announce diff "shows"))
-           (setq gemini-companion-diff--timer
-                 (run-at-time 0.2 nil #'gemini-companion-diff--arrive))))))
+           (gemini-companion-diff--announce diff "shows")
+           t))))
 
 (defun gemini-companion-diff--frame-p ()
   "Return non-nil if there is a frame that a person can see."
@@ -493,24 +506,25 @@ A command that reads keys, such as `query-replace', goes on."
        (zerop (length (this-command-keys-vector)))))
 
 (defun gemini-companion-diff--announce (diff does)
-  "Announce DIFF, unless the user is in the echo area.
+  "Announce DIFF once, unless the user is in the echo area.
 DOES is a verb: what the command to look at it does."
-  (unless (active-minibuffer-window)
-    (setq gemini-companion-diff--announced
-          (message (substitute-command-keys
-                    (concat "%s proposes an edit of %s; \
+  (let ((text (format
+               (substitute-command-keys
+                (concat "%s proposes an edit of %s; \
 \\[gemini-companion-review] %s it"
-                            (when (gemini-companion-diff-replaces-edited diff)
-                              "; \
+                        (when (gemini-companion-diff-replaces-edited diff)
+                          "; \
 \\[gemini-companion-last-proposal] shows your edits of the previous one")))
-                   (upcase-initials
-                    (gemini-companion-session-title
-                     (gemini-companion-diff-session diff)))
-                   (concat (gemini-companion-diff-name diff)
-                           (when (gemini-companion-diff-note diff)
-                             (format " (%s)"
-                                     (gemini-companion-diff-note diff))))
-                   does))))
+               (upcase-initials
+                (gemini-companion-session-title
+                 (gemini-companion-diff-session diff)))
+               (concat (gemini-companion-diff-name diff)
+                       (when (gemini-companion-diff-note diff)
+                         (format " (%s)" (gemini-companion-diff-note diff))))
+               does)))
+    (unless (or (active-minibuffer-window)
+                (equal text gemini-companion-diff--announced))
+      (setq gemini-companion-diff--announced (message "%s" text)))))
 
 (defun gemini-companion-diff--unannounce ()
   "Clear the echo area if a diff is still announced."
@@ -565,17 +579,16 @@ edits that the person made in its proposal."
            (gemini-companion-diff--put-back shown))
          (gemini-companion-diff--show diff 'select))))
 
-(defun gemini-companion-diff-refresh-view (diff &optional now)
-  "Note that the file of DIFF has changed, and have its view compare again.
-Do that between two commands, or at once if NOW is non-nil."
-  (cond ((not (gemini-companion-diff--open-p diff)))
-        ((null (gemini-companion-diff-refresh diff))
-         (setf (gemini-companion-diff-changed diff) t))
-        ((or now (gemini-companion-diff--between-commands-p))
-         (with-demoted-errors "Reading a proposed file again: %S"
-           (funcall (gemini-companion-diff-refresh diff))))
-        (t
-         (run-at-time 0.2 nil #'gemini-companion-diff-refresh-view diff))))
+(defun gemini-companion-diff-compare-again (diff &optional now)
+  "Have the view of DIFF compare again if it is outdated.
+Unless NOW is non-nil, do that only between two commands."
+  (when (and (gemini-companion-diff-outdated diff)
+             (or now (gemini-companion-diff--between-commands-p)))
+    (setf (gemini-companion-diff-outdated diff) nil)
+    (with-demoted-errors "Reading a proposed file again: %S"
+      (if (gemini-companion-diff-refresh diff)
+          (funcall (gemini-companion-diff-refresh diff))
+        (setf (gemini-companion-diff-changed diff) t)))))
 
 (defun gemini-companion-diff--put-back (diff)
   "Take the view of DIFF, which is shown, away; it is pending again."
@@ -667,7 +680,7 @@ soon if LATER is non-nil."
     (if (not later)
         (gemini-companion-diff--finish diff)
       (push diff gemini-companion-diff--leaving)
-      (run-at-time 0 nil #'gemini-companion-diff--leave diff))))
+      (gemini-companion-diff--schedule))))
 
 (defun gemini-companion-diff--tell (diff state)
   "Move DIFF to STATE and tell its outcome.
@@ -684,16 +697,13 @@ If that fails it is as before, and can be answered again."
         (setf (gemini-companion-diff-state diff) former)))))
 
 (defun gemini-companion-diff--leave (diff)
-  "Take away the view of DIFF, which ended without the person's doing.
-Our own question about it ends with it; another command or prompt
-is waited for, as its keys would go to another buffer."
-  (cond ((not (memq diff gemini-companion-diff--leaving)))
-        ((eq diff gemini-companion-diff--asking)
-         (throw 'gemini-companion-diff--asking 'ended))
-        ((and (gemini-companion-diff-hide diff)
-              (not (gemini-companion-diff--between-commands-p)))
-         (run-at-time 0.2 nil #'gemini-companion-diff--leave diff))
-        (t (gemini-companion-diff--finish diff))))
+  "Close what is left of DIFF, which ended without the user's doing.
+Its view waits for a command or a prompt, whose keys would go to
+another buffer."
+  (unless (or (eq diff gemini-companion-diff--asking)
+              (and (gemini-companion-diff-hide diff)
+                   (not (gemini-companion-diff--between-commands-p))))
+    (gemini-companion-diff--finish diff)))
 
 (defun gemini-companion-diff--finish (diff)
   "Take away all that is left of DIFF, which has ended, and show the next."

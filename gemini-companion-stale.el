@@ -72,7 +72,8 @@ Gemini CLI keeps the line ends that a file had."
 (defun gemini-companion-stale--objection (diff)
   "Return non-nil if the user does not want DIFF accepted after all.
 Ask only if that would undo a change of its file."
-  (gemini-companion-stale--check diff 'now)
+  (gemini-companion-stale--check diff)
+  (gemini-companion-diff-compare-again diff 'now)
   (or (not (memq diff (gemini-companion-diffs)))
       (and (gemini-companion-diff-changed diff)
            (gemini-companion-stale--undoes-p diff)
@@ -154,12 +155,13 @@ Or if that cannot be known."
   "Look at the files of the open diffs."
   (dolist (diff (mapcar #'car gemini-companion-stale--stamps))
     (gemini-companion-stale--check diff)
+    (gemini-companion-diff-compare-again diff)
     (gemini-companion-stale--check-buffer diff)))
 
-(defun gemini-companion-stale--check (diff &optional now)
+(defun gemini-companion-stale--check (diff)
   "If the file of DIFF has changed since the last look, act on it.
-Dismiss DIFF if the file is as was proposed, else have its view
-compare again, at once if NOW is non-nil."
+Dismiss DIFF if the file is as was proposed, else its view is
+outdated."
   (let ((known (assq diff gemini-companion-stale--stamps))
         (stamp (gemini-companion-stale--stamp diff)))
     (unless (equal stamp (cdr known))
@@ -169,7 +171,7 @@ compare again, at once if NOW is non-nil."
                (with-demoted-errors "Looking at a proposed file: %S"
                  (gemini-companion-stale--as-proposed-p diff (nth 1 stamp))))
           (gemini-companion-stale--dismiss diff)
-        (gemini-companion-diff-refresh-view diff now)))))
+        (setf (gemini-companion-diff-outdated diff) t)))))
 
 (defun gemini-companion-stale--check-buffer (diff)
   "Note whether a buffer of the file of DIFF has unsaved text."
