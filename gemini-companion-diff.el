@@ -276,9 +276,7 @@ Their views go at once if NOW is non-nil, as Emacs is about to
 end, else when the person is between two commands."
   (remove-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (remove-hook 'after-make-frame-functions #'gemini-companion-diff--schedule)
-  (let ((later (not (or now
-                        (eq real-this-command 'gemini-companion-mode)
-                        (gemini-companion-diff--between-commands-p)))))
+  (let ((later (not (or now (gemini-companion-diff--between-commands-p)))))
     (dolist (diff (gemini-companion-diffs))
       (with-demoted-errors "Ending a review: %S"
         (gemini-companion-diff--settle diff state later))))
