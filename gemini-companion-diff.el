@@ -89,24 +89,8 @@ If one of them returns non-nil, the diff stays open.")
     (define-key map (kbd "C-c C-c") #'gemini-companion-diff-accept)
     (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
     (define-key map [remap save-buffer] #'gemini-companion-diff-accept)
-    ;; Evil remaps the commands of its ex line like those of keys.
-    (dolist (command '(evil-write evil-update evil-save-and-close
-                                  evil-save-modified-and-close))
-      (define-key map (vector 'remap command)
-                  #'gemini-companion-diff-accept-as-saved))
-    (define-key map [remap evil-quit] #'gemini-companion-diff-quit)
     map)
   "Keys in all buffers of a review.")
-
-(declare-function evil-initial-state "ext:evil-core")
-(declare-function evil-set-initial-state "ext:evil-core")
-
-(defun gemini-companion-diff-letters-are-keys (mode)
-  "Have Evil leave the letters in buffers of MODE, a major mode, to its map.
-A state that the person has set for MODE stays."
-  (when (and (fboundp 'evil-initial-state)
-             (not (evil-initial-state mode)))
-    (evil-set-initial-state mode 'emacs)))
 
 (define-minor-mode gemini-companion-review-mode
   "Answer a proposal of Gemini CLI.
@@ -741,14 +725,6 @@ its own; reject it, or leave at least one character"))
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))
 
-(defun gemini-companion-diff-accept-as-saved ()
-  "Accept the review here, as Evil's :w and ZZ save a file.
-With a file name, as in :w FILE, do what Evil does."
-  (interactive)
-  (if (bound-and-true-p evil-ex-argument)
-      (call-interactively 'evil-write)
-    (gemini-companion-diff-accept)))
-
 (defun gemini-companion-diff-reject (&optional diff)
   "Reject DIFF, so that Gemini CLI does not write the file.
 Without DIFF, take the review of the current buffer, else the one
@@ -774,21 +750,6 @@ If DIFF ends meanwhile, so does the question; return nil then."
     (if (eq answer 'ended)
         (gemini-companion-diff--finish diff)
       answer)))
-
-(defun gemini-companion-diff-quit ()
-  "Ask how to end the review of the current buffer, or to keep at it."
-  (interactive)
-  (let ((diff (gemini-companion-diff-unsettled nil)))
-    (pcase (car (gemini-companion-diff-ask
-                 diff
-                 (lambda ()
-                   (read-multiple-choice
-                    (format "Answer for %s" (gemini-companion-diff-name diff))
-                    '((?a "accept" "Gemini CLI writes the proposal as it is")
-                      (?r "reject" "The file stays as it is")
-                      (?k "keep reviewing" "Nothing is decided"))))))
-      (?a (gemini-companion-diff-accept diff))
-      (?r (gemini-companion-diff-reject diff)))))
 
 (defun gemini-companion-last-proposal ()
   "Show the last text of a review that Gemini CLI did not take.

@@ -33,11 +33,9 @@
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
 (require 'gemini-companion-text)
+(require 'gemini-companion-view)
 (require 'gemini-companion-windows)
 (require 'seq)
-
-(declare-function gemini-companion-review-toggle-hunk "gemini-companion-view")
-(declare-function gemini-companion-review-edit "gemini-companion-view")
 
 (defconst gemini-companion-ediff--least-lines 15
   "Least height of an Ediff session.
@@ -138,7 +136,7 @@ hook of the user's may fail at any time."
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff--buffer-killed nil t)
-  (local-set-key "q" #'gemini-companion-diff-quit)
+  (local-set-key "q" #'gemini-companion-review-quit)
   (local-set-key "x" #'gemini-companion-review-toggle-hunk)
   (local-set-key "e" #'gemini-companion-review-edit)
   (local-set-key "!" #'gemini-companion-ediff--compare-anew)

@@ -131,6 +131,15 @@ Return non-nil if there was any."
 
 (defvar warning-minimum-log-level)
 (declare-function evil-initialize "ext:evil-core")
+(declare-function evil-initial-state "ext:evil-core")
+(declare-function evil-set-initial-state "ext:evil-core")
+
+(defun gemini-companion-look-letters-are-keys (mode)
+  "Have Evil leave the letters in buffers of MODE, a major mode, to its map.
+A state that the user has set for MODE stays."
+  (when (and (fboundp 'evil-initial-state)
+             (not (evil-initial-state mode)))
+    (evil-set-initial-state mode 'emacs)))
 
 (defconst gemini-companion-look--modes
   '(prog-mode conf-mode sgml-mode yaml-mode)

@@ -36,6 +36,7 @@
 (require 'gemini-companion-hunks)
 (require 'gemini-companion-look)
 (require 'gemini-companion-text)
+(require 'gemini-companion-view)
 (require 'gemini-companion-windows)
 (require 'seq)
 
@@ -65,7 +66,7 @@ One that takes longer appears when it is there.")
     (define-key map "k" #'gemini-companion-review-toggle-hunk)
     (define-key map "x" #'gemini-companion-review-toggle-hunk)
     (define-key map "g" #'gemini-companion-unified-refresh)
-    (define-key map "q" #'gemini-companion-diff-quit)
+    (define-key map "q" #'gemini-companion-review-quit)
     ;; What would change the file, or this text alone.
     (dolist (command '( diff-add-change-log-entries-other-window
                         diff-apply-buffer diff-apply-hunk
@@ -81,9 +82,6 @@ One that takes longer appears when it is there.")
     map)
   "Keys in the unified diff of a proposal, beside those of a review.")
 
-(declare-function gemini-companion-review-toggle-hunk "gemini-companion-view")
-(declare-function gemini-companion-review-edit "gemini-companion-view")
-
 (define-derived-mode gemini-companion-unified-mode diff-mode "Proposal"
   "Show a proposal of Gemini CLI as a unified diff.
 \\{gemini-companion-unified-keys}"
@@ -93,7 +91,7 @@ One that takes longer appears when it is there.")
   (push (cons 'gemini-companion-unified--original
               gemini-companion-unified-keys)
         minor-mode-overriding-map-alist)
-  (gemini-companion-diff-letters-are-keys 'gemini-companion-unified-mode))
+  (gemini-companion-look-letters-are-keys 'gemini-companion-unified-mode))
 
 (defun gemini-companion-unified-not-here ()
   "Say that this command of Diff mode is of no use in a review."

@@ -87,6 +87,14 @@ of the proposal, whichever is larger."
 (define-key gemini-companion-review-mode-map
   (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
 
+;; Evil remaps the commands of its ex line like those of keys.
+(dolist (command '(evil-write evil-update evil-save-and-close
+                              evil-save-modified-and-close))
+  (define-key gemini-companion-review-mode-map (vector 'remap command)
+    #'gemini-companion-review-accept-as-saved))
+(define-key gemini-companion-review-mode-map
+  [remap evil-quit] #'gemini-companion-review-quit)
+
 (defvar gemini-companion-review-repeat-map
   (let ((map (make-sparse-keymap)))
     (define-key map "n" #'gemini-companion-review-next-hunk)
@@ -314,6 +322,29 @@ If the person has moved to another tab of its frame, the windows stay."
   (bury-buffer proposal))
 
 ;;;; Commands
+
+(defun gemini-companion-review-quit ()
+  "Ask how to end the review of the current buffer, or to keep at it."
+  (interactive)
+  (let ((diff (gemini-companion-diff-unsettled nil)))
+    (pcase (car (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (read-multiple-choice
+                    (format "Answer for %s" (gemini-companion-diff-name diff))
+                    '((?a "accept" "Gemini CLI writes the proposal as it is")
+                      (?r "reject" "The file stays as it is")
+                      (?k "keep reviewing" "Nothing is decided"))))))
+      (?a (gemini-companion-diff-accept diff))
+      (?r (gemini-companion-diff-reject diff)))))
+
+(defun gemini-companion-review-accept-as-saved ()
+  "Accept the review here, as Evil's :w and ZZ save a file.
+With a file name, as in :w FILE, do what Evil does."
+  (interactive)
+  (if (bound-and-true-p evil-ex-argument)
+      (call-interactively 'evil-write)
+    (gemini-companion-diff-accept)))
 
 (defun gemini-companion-review-switch-view ()
   "Show this review in another way: as Ediff session or unified diff.

@@ -141,7 +141,7 @@
                        ("k" . gemini-companion-review-toggle-hunk)
                        ("e" . gemini-companion-review-edit)
                        ("RET" . gemini-companion-review-edit)
-                       ("q" . gemini-companion-diff-quit)
+                       ("q" . gemini-companion-review-quit)
                        ("n" . diff-hunk-next)))
         (should (equal (cons key command)
                        (cons key (key-binding (kbd key)))))))))
