@@ -40,7 +40,7 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-sharing)
+(require 'gemini-companion-share)
 (require 'seq)
 (require 'subr-x)
 
@@ -632,7 +632,7 @@ That is a cons of its process id and its age in seconds."
   "Return non-nil if a CLI in DIRECTORY may connect."
   (seq-some (lambda (root)
               (string-prefix-p (file-name-as-directory root) directory))
-            (gemini-companion-sharing-roots)))
+            (gemini-companion-share-roots)))
 
 (defun gemini-companion-run--hint-text (buffer pid age)
   "Return the hint for the CLI PID of AGE seconds in BUFFER.

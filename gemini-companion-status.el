@@ -39,7 +39,7 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-sharing)
+(require 'gemini-companion-share)
 (require 'json)
 (require 'seq)
 (require 'subr-x)

@@ -47,8 +47,8 @@
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-diff-start "gemini-companion-diff")
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
-(autoload 'gemini-companion-sharing-roots "gemini-companion-sharing")
-(autoload 'gemini-companion-sharing-set-directory "gemini-companion-sharing")
+(autoload 'gemini-companion-share-roots "gemini-companion-share")
+(autoload 'gemini-companion-share-set-directory "gemini-companion-share")
 (autoload 'gemini-companion-view-offered-p "gemini-companion-view")
 
 ;;;; Customization
@@ -158,11 +158,11 @@ The first one has turned it on.")
      :lighter gemini-companion-auto-lighter)
     (gemini-companion-diff
      :lighter gemini-companion-diff-lighter)
-    (gemini-companion-sharing
-     :start gemini-companion-sharing-start
-     :ready gemini-companion-sharing-ready
-     :stop gemini-companion-sharing-stop
-     :lighter gemini-companion-sharing-lighter)
+    (gemini-companion-share
+     :start gemini-companion-share-start
+     :ready gemini-companion-share-ready
+     :stop gemini-companion-share-stop
+     :lighter gemini-companion-share-lighter)
     (gemini-companion-view)
     (gemini-companion-windows
      :stop gemini-companion-windows-forget)
@@ -316,8 +316,8 @@ Install the packages of the server before, if needed."
 
 (defun gemini-companion--roots ()
   "Return the first workspace roots of the server."
-  (gemini-companion-sharing-set-directory gemini-companion--directory)
-  (gemini-companion-sharing-roots))
+  (gemini-companion-share-set-directory gemini-companion--directory)
+  (gemini-companion-share-roots))
 
 (defun gemini-companion--begin ()
   "Load and start the parts, unless that was done."

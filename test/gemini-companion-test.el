@@ -10,7 +10,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-sharing)
+(require 'gemini-companion-share)
 (require 'gemini-companion-view)
 (require 'gemini-companion-server-test-helper)
 
@@ -270,9 +270,9 @@
       (make-directory secret)
       (make-directory (expand-file-name ".git" secret))
       (find-file-noselect "secret/a")
-      (should (member secret (gemini-companion-sharing-roots)))
+      (should (member secret (gemini-companion-share-roots)))
       (push "/secret/" gemini-companion-excluded)
-      (should-not (member secret (gemini-companion-sharing-roots))))))
+      (should-not (member secret (gemini-companion-share-roots))))))
 
 (ert-deftest gemini-companion-exclusions-take-effect-without-a-command ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
@@ -309,10 +309,10 @@
 (ert-deftest gemini-companion-roots-follow-the-function-at-once ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
-    (should (gemini-companion-sharing-roots))
+    (should (gemini-companion-share-roots))
     (let ((gemini-companion-roots-function #'ignore))
-      (should-not (gemini-companion-sharing-roots)))
-    (should (gemini-companion-sharing-roots))))
+      (should-not (gemini-companion-share-roots)))
+    (should (gemini-companion-share-roots))))
 
 (ert-deftest gemini-companion-files-outside-all-roots-are-told-on-request ()
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -497,7 +497,7 @@ program that does nothing."
              '(auth-source diff diff-mode ediff epc json
                outline project rect transient
                gemini-companion-diff gemini-companion-review
-               gemini-companion-sharing gemini-companion-epc)))))
+               gemini-companion-share gemini-companion-epc)))))
 
 (ert-deftest gemini-companion-mode-loads-all-when-emacs-is-free ()
   (should

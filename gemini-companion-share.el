@@ -1,0 +1,232 @@
+;;; gemini-companion-share.el --- Send workspace roots and context to the server  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Send the server the workspace roots, and the context while a CLI is connected
+;; and sharing is not paused; neither twice.  This file knows when that has to
+;; be computed again: the options and hooks are here.
+
+;;; Code:
+
+(require 'gemini-companion-clients)
+(require 'gemini-companion-context)
+(require 'gemini-companion-events)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-server)
+(require 'gemini-companion-session)
+(require 'seq)
+
+;;;; State
+
+(defvar gemini-companion-share--directory nil
+  "Directory in which the mode was turned on.")
+
+(defvar gemini-companion-share--sent nil
+  "Alist of (METHOD . VALUE), what was sent to the server last.")
+
+(defvar gemini-companion-share--hidden nil
+  "Buffer of the file that the user is in if that is not shared, or nil.")
+
+(defvar gemini-companion-paused nil
+  "Non-nil while nothing is shared with Gemini CLI.
+Set by `gemini-companion-pause'.")
+
+;;;; Sending
+
+(defun gemini-companion-share-roots ()
+  "Return the workspace roots of this Emacs."
+  (gemini-companion-roots gemini-companion-share--directory))
+
+(defun gemini-companion-share-send ()
+  "Send the roots and, if a CLI is connected, the context."
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
+    (when (gemini-companion-sessions)
+      (gemini-companion-share--post 'context-update
+                                    (unless gemini-companion-paused
+                                      (gemini-companion-context-snapshot)))
+      (gemini-companion-share--update-hidden))))
+
+(defun gemini-companion-share-refresh ()
+  "Send what is to be shared, after a new look at the disk."
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-share-send))
+
+(defun gemini-companion-shared ()
+  "Return what was shared with Gemini CLI last, or nil.
+A list of plists, as `gemini-companion-context-snapshot' returns it.
+Nil while no CLI is connected or sharing is paused."
+  (and (gemini-companion-sessions)
+       (alist-get 'context-update gemini-companion-share--sent)))
+
+(defun gemini-companion-share--active ()
+  "Return the entry of the active file in what was sent last, or nil."
+  (seq-find (lambda (file) (plist-get file :active)) (gemini-companion-shared)))
+
+(defun gemini-companion-share--update-hidden ()
+  "Record whether the user is in a file that is not shared.
+The mode line shows it."
+  (let ((hidden (and (not gemini-companion-paused)
+                     (not (gemini-companion-share--active))
+                     (gemini-companion-context-active))))
+    (unless (eq hidden gemini-companion-share--hidden)
+      (setq gemini-companion-share--hidden hidden)
+      (force-mode-line-update t))))
+
+(defun gemini-companion-share--post (method value)
+  "Send the server VALUE by METHOD unless that was sent last."
+  (let ((last (assq method gemini-companion-share--sent)))
+    (unless (and last (equal (cdr last) value))
+      (setf (alist-get method gemini-companion-share--sent) value)
+      (gemini-companion-server-post method value))))
+
+;;;; Life
+
+(defun gemini-companion-idle-p ()
+  "Return non-nil if the server has the current state of Emacs.
+Nothing is scheduled to be sent, and all that was sent is answered."
+  (and (gemini-companion-context-idle-p)
+       (gemini-companion-server-idle-p)))
+
+(defconst gemini-companion-share--hooks
+  '((find-file-hook . gemini-companion-share--file-changed)
+    (after-save-hook . gemini-companion-share--file-changed)
+    (after-revert-hook . gemini-companion-share--file-changed)
+    (gemini-companion-context-changed-hook . gemini-companion-share-send)
+    (gemini-companion-session-changed-functions
+     . gemini-companion-share--sessions-changed))
+  "What is added to which hook while the mode is on.")
+
+(defconst gemini-companion-share--options
+  '(gemini-companion-excluded
+    gemini-companion-share
+    gemini-companion-share-function
+    gemini-companion-share-outside-projects
+    gemini-companion-respect-geminiignore
+    gemini-companion-roots-function)
+  "The options on which it depends what is shared.")
+
+(defun gemini-companion-share--option-changed (&rest _)
+  "Share what the options say now."
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-context-changed))
+
+(defun gemini-companion-share--file-changed ()
+  "Note that the file of the current buffer was opened, saved or reverted.
+An error must not keep other functions from being called then."
+  (gemini-companion-events-guarded 'sharing
+    (when buffer-file-name
+      (if (member (file-name-nondirectory buffer-file-name)
+                  (append (gemini-companion-clients-all :ignore-files)
+                          '(".dir-locals.el" ".dir-locals-2.el")))
+          (gemini-companion-privacy-refresh)
+        (gemini-companion-roots-look-again (file-name-directory
+                                            buffer-file-name))))))
+
+(defun gemini-companion-share-set-directory (directory)
+  "Note that the mode is being turned on in DIRECTORY, which counts as root."
+  (setq gemini-companion-share--directory directory))
+
+(defun gemini-companion-share-ready (_how)
+  "Send all to the server, which is a new one."
+  (setq gemini-companion-share--sent nil)
+  (gemini-companion-share-refresh))
+
+(defun gemini-companion-share--sessions-changed (previous)
+  "Send the context to CLIs that were not among the PREVIOUS sessions."
+  (let ((sessions (gemini-companion-sessions)))
+    (cond ((null sessions)
+           ;; The next one must not begin with what is old by then.
+           (setq gemini-companion-share--hidden nil)
+           (gemini-companion-share--post 'context-update nil))
+          ;; A CLI looks at its directory when it starts, too.
+          ((seq-difference sessions previous #'gemini-companion-session-same-p)
+           (gemini-companion-share-refresh))
+          (t (gemini-companion-share-send)))))
+
+(defun gemini-companion-share-lighter ()
+  "Return the text and tooltip of sharing for the mode line, or nil."
+  (let ((help (gemini-companion-share--help)))
+    (cond (gemini-companion-paused (cons " paused" help))
+          ((eq (current-buffer) gemini-companion-share--hidden)
+           (cons " hidden" help))
+          (help (cons "" help)))))
+
+(defun gemini-companion-share--help ()
+  "Return a line about what is shared with the connected CLIs, or nil."
+  (when (gemini-companion-sessions)
+    (let* ((files (gemini-companion-shared))
+           (active (gemini-companion-share--active))
+           (others (length (remq active files)))
+           (selected (length (plist-get active :selected-text))))
+      (concat "Shared: "
+              (cond (active
+                     (file-name-nondirectory (plist-get active :path)))
+                    (gemini-companion-paused "nothing, sharing is paused")
+                    (files "no active file")
+                    (t "nothing"))
+              (if (zerop selected)
+                  ""
+                (format ", %d characters selected" selected))
+              (cond ((zerop others) "")
+                    ((= 1 others) ", one open file")
+                    (t (format ", %d open files" others)))))))
+
+(defun gemini-companion-share-start ()
+  "Send each change from now on."
+  (gemini-companion-privacy-refresh)
+  (gemini-companion-context-start)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
+    (add-hook hook function))
+  (dolist (option gemini-companion-share--options)
+    (add-variable-watcher option #'gemini-companion-share--option-changed)))
+
+(defun gemini-companion-share-stop ()
+  "Send nothing any more, and forget what was sent."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
+    (remove-hook hook function))
+  (dolist (option gemini-companion-share--options)
+    (remove-variable-watcher option #'gemini-companion-share--option-changed))
+  (gemini-companion-context-stop)
+  (gemini-companion-roots-forget)
+  (gemini-companion-privacy-forget)
+  (setq gemini-companion-share--sent nil
+        gemini-companion-share--hidden nil
+        gemini-companion-share--directory nil))
+
+;;;; Command
+
+;;;###autoload
+(defun gemini-companion-pause ()
+  "Pause sharing, or resume it.
+Gemini CLI learns at once that no file is open.  It stays connected,
+and reviews appear as before."
+  (interactive)
+  (setq gemini-companion-paused (not gemini-companion-paused))
+  (gemini-companion-share-refresh)
+  (force-mode-line-update t)
+  (message (if gemini-companion-paused
+               "Sharing paused; M-x gemini-companion-pause resumes it"
+             "Sharing resumed")))
+
+(provide 'gemini-companion-share)
+;;; gemini-companion-share.el ends here
