@@ -13,6 +13,12 @@
 (require 'bench)
 (require 'gemini-companion)
 
+(declare-function gemini-companion-diff-proposal-buffer
+                  "gemini-companion-diff")
+(declare-function gemini-companion-diff-accept "gemini-companion-diff")
+(declare-function gemini-companion-diffs "gemini-companion-diff")
+(defvar gemini-companion-review-arrival)
+
 (defvar bench-exchange--ready nil "Non-nil once the package's end is connected.")
 
 (defvar bench-exchange--bare nil "The bare socket, or nil.")

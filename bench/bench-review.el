@@ -20,6 +20,12 @@
 (defconst bench-review--bound 30
   "Seconds after which a review that is not displayed is an error.")
 
+(declare-function gemini-companion-diff-accept "gemini-companion-diff")
+(declare-function gemini-companion-diff-reject "gemini-companion-diff")
+(declare-function gemini-companion-diffs "gemini-companion-diff")
+(defvar gemini-companion-ediff-limit)
+(defvar gemini-companion-review-arrival)
+
 (defvar bench-review--last ""
   "Last line of the change, which a whole unified diff contains.")
 

@@ -10,6 +10,8 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-session)
 (require 'gemini-companion-test-helper)
 (require 'json)
 
