@@ -9,7 +9,7 @@
 ;;
 ;;   batch-compile FILE    compile FILE, warnings are errors
 ;;   batch-lint FILE...    package-lint, checkdoc and relint
-;;   batch-test FILE...    run the tests in FILEs
+;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs
 
 ;;; Code:
 
@@ -133,14 +133,18 @@ the native compiler does it."
       (mapc #'kill-buffer (seq-difference (buffer-list) buffers #'eq)))))
 
 (defun batch-test ()
-  "Run the test files, print the result and exit."
+  "Load files, run what they test, print the result and exit.
+Names after those of the files limit that to these tests."
   (require 'ert)
   ;; Emacs 30 visits the file of a test that failed; others would fail by that.
   (when (fboundp 'ert-test-location)
     (advice-add 'ert-test-location :around #'batch--visit-no-more))
-  (dolist (file (batch--files))
-    (load (expand-file-name file) nil t))
-  (ert-run-tests-batch-and-exit))
+  (let ((names nil))
+    (dolist (name (batch--files))
+      (if (string-suffix-p ".el" name)
+          (load (expand-file-name name) nil t)
+        (push (intern name) names)))
+    (ert-run-tests-batch-and-exit (if names (cons 'member names) t))))
 
 (provide 'batch)
 ;;; batch.el ends here

@@ -4,11 +4,33 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import groupby
 
 import pytest
 from harness.scratch import Scratch
 from harness.tools import Tools
 from harness.world import World
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shard", help="N/M: run the Nth of M parts, whole files")
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    if shard := config.getoption("shard"):
+        number, count = map(int, shard.split("/"))
+        items[:] = shards(items, count)[number - 1]
+
+
+def shards(items: list[pytest.Item], count: int) -> list[list[pytest.Item]]:
+    """Return ITEMS in COUNT lists of about the same length, files as wholes."""
+    files = [list(group) for _, group in groupby(items, lambda item: item.path)]
+    found: list[list[pytest.Item]] = [[] for _ in range(count)]
+    for group in sorted(files, key=len, reverse=True):
+        min(found, key=len).extend(group)
+    return found
 
 
 @pytest.fixture(scope="session")
