@@ -25,6 +25,16 @@ def write_file(path: object, content: str) -> Part:
     return _call("write_file", file_path=str(path), content=content)
 
 
+def read_file(path: object) -> Part:
+    """Return a turn in which the model reads PATH."""
+    return _call("read_file", file_path=str(path))
+
+
+def edit(path: object, old: str, new: str) -> Part:
+    """Return a turn in which a model of Qwen Code replaces OLD by NEW in PATH."""
+    return _call("edit", file_path=str(path), old_string=old, new_string=new)
+
+
 def replace(path: object, old: str, new: str) -> Part:
     """Return a turn in which the model wants OLD replaced by NEW in PATH."""
     return _call(
@@ -48,6 +58,34 @@ def _answer(part: Part) -> bytes:
     }
     usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
     return json.dumps({"candidates": [candidate], "usageMetadata": usage}).encode()
+
+
+def _openai_answer(part: Part, is_stream: bool) -> bytes:
+    """Return PART as the OpenAI API has it, which Qwen Code speaks."""
+    message: dict[str, Any] = {"role": "assistant", "content": part.get("text")}
+    reason = "stop"
+    if call := part.get("functionCall"):
+        function = {"name": call["name"], "arguments": json.dumps(call["args"])}
+        message["tool_calls"] = [
+            {"index": 0, "id": "call", "type": "function", "function": function}
+        ]
+        reason = "tool_calls"
+    answer = {
+        "id": "answer",
+        "object": "chat.completion.chunk" if is_stream else "chat.completion",
+        "created": 1,
+        "model": "model",
+        "choices": [
+            {
+                "index": 0,
+                "delta" if is_stream else "message": message,
+                "finish_reason": reason,
+            }
+        ],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }
+    text = json.dumps(answer).encode()
+    return b"data: " + text + b"\n\ndata: [DONE]\n\n" if is_stream else text
 
 
 class Model:
@@ -98,6 +136,13 @@ class Model:
                     part = model._next(request)
                     event = b"data: " + _answer(part) + b"\r\n\r\n"
                     self._send("text/event-stream", event)
+                elif self.path.endswith("/chat/completions"):
+                    is_stream = bool(request.get("stream"))
+                    part = model._next(request) if _is_turn(request) else say("")
+                    self._send(
+                        "text/event-stream" if is_stream else "application/json",
+                        _openai_answer(part, is_stream),
+                    )
                 elif ":countTokens" in self.path:
                     self._send("application/json", b'{"totalTokens": 1}')
                 else:
@@ -114,6 +159,16 @@ class Model:
                 """Say nothing."""
 
         return Handler
+
+
+def _is_turn(request: dict[str, Any]) -> bool:
+    """Return whether ``request`` of Qwen Code goes on with the conversation.
+
+    It also asks for suggestions, and for what to keep in its memory.
+    """
+    last = request["messages"][-1]
+    is_prompt = re.search(r"prompt \d+ please", json.dumps(last["content"]))
+    return bool(request.get("tools") and (is_prompt or last["role"] == "tool"))
 
 
 def _told(request: dict[str, Any]) -> Iterator[Context]:

@@ -59,6 +59,11 @@ class Tools:
         )
 
     @cached_property
+    def qwen(self) -> str:
+        """The command of Qwen Code; `dev/setup` installs it."""
+        return os.environ.get("GC_QWEN") or str(ROOT / ".deps" / "qwen" / "qwen")
+
+    @cached_property
     def package(self) -> str:
         """The tar that a person installs; `make package' builds it."""
         named = os.environ.get("GC_PACKAGE")

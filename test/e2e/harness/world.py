@@ -7,10 +7,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from . import gemini
+from . import gemini, qwen
 from .emacs import Emacs, Reviews, TerminalBuffer, lisp
 from .gemini import Gemini
 from .model import Model
+from .qwen import Qwen
 from .scratch import Scratch
 from .terminal import Tmux
 from .tools import Tools
@@ -58,6 +59,24 @@ class World:
             cli.wait_until_connected()
         return cli
 
+    def qwen(
+        self, name: str = "qwen", directory: Path | None = None, **settings: object
+    ) -> Qwen:
+        """Start a Qwen Code beside Emacs with SETTINGS, and wait until it is ready."""
+        model = self.model()
+        qwen.configure(self.scratch, **settings)
+        program = qwen.script(self.tools, self.scratch, model, name)
+        terminal = self.tmux.start(
+            name,
+            [str(program)],
+            directory or self.scratch.project,
+            gemini.in_container(),
+            gemini.SIZE,
+        )
+        cli = Qwen(terminal, model)
+        cli.wait_until_connected()
+        return cli
+
     def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
         """Start a CLI in Emacs's BUFFER by START, Lisp with the program as %s."""
         model = self.model()
@@ -86,6 +105,8 @@ class World:
                 emacs.quit()
             eventually(lambda: not self.scratch.servers(), "the server is gone")
             eventually(lambda: not self.scratch.discovery_files(), "no discovery file")
+            locks = self.scratch.home / ".qwen" / "ide"
+            eventually(lambda: not list(locks.glob("*.lock")), "no lock for Qwen Code")
             self.tmux.close()
             eventually(lambda: not self.scratch.processes(), "nothing runs")
         finally:
