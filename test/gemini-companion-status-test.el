@@ -74,8 +74,17 @@
 
 (ert-deftest gemini-companion-status-test-works-without-epc ()
   (with-temp-buffer
-    ;; Eask has put the packages there.
-    (setq-local process-environment (cons "EMACSLOADPATH" process-environment))
+    ;; Eask adds the directories of the packages to it.
+    (setq-local process-environment
+                (cons (concat "EMACSLOADPATH="
+                              (string-join
+                               (seq-remove
+                                (lambda (directory)
+                                  (string-search "/.eask/" directory))
+                                (split-string (or (getenv "EMACSLOADPATH") "")
+                                              path-separator))
+                               path-separator))
+                      process-environment))
     (should (equal 0 (call-process
                       (expand-file-name invocation-name invocation-directory)
                       nil '(t nil) nil "-Q" "--batch"
