@@ -31,7 +31,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-look)
 (require 'gemini-companion-name)
-(require 'gemini-companion-reason)
+(require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)

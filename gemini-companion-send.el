@@ -22,14 +22,20 @@
 
 ;; Type into the prompt of a Gemini CLI that runs in a terminal of this Emacs:
 ;; a reference to the file, its lines or a diagnostic, which the user completes
-;; there and sends.  Text for a CLI that runs elsewhere goes to the kill ring.
+;; there and sends, or the reason for a rejection.  Text for a CLI that runs
+;; elsewhere goes to the kill ring.
 ;;
 ;; Enter is pressed on request, and only when the terminal shows the text: a
 ;; CLI that asks a question at that moment takes no text, and Enter would be
 ;; its answer.
+;;
+;; The protocol has no field for the reason of a rejection, so it becomes the
+;; next prompt.  It is typed once the rejection was written and the terminal
+;; stands still; before that the CLI still asks its own question about the edit.
 
 ;;; Code:
 
+(require 'gemini-companion-diff)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-session)
 (require 'seq)
@@ -43,6 +49,11 @@
 (declare-function flymake-diagnostic-text "flymake")
 (defvar term-raw-map)
 (defvar vterm-copy-mode)
+
+;;;; Keys
+
+(define-key gemini-companion-review-mode-map (kbd "C-c C-r")
+            #'gemini-companion-diff-reject-with-reason)
 
 ;;;; State
 
@@ -59,6 +70,22 @@ Gemini CLI takes an Enter that follows at once for a part of the paste.")
 
 (defconst gemini-companion-send--most-checks 30
   "Number of checks after which Enter is given up.")
+
+(defconst gemini-companion-send--still-seconds 0.5
+  "Seconds without a change in a terminal before a reason is typed there.")
+
+(defconst gemini-companion-send--most-seconds 10
+  "Seconds after which typing a reason is given up.")
+
+(defvar gemini-companion-send--reasons nil
+  "Reasons that are to be typed, a list of plists.
+Each has the `:id' of the diff, its `:session', the `:text', the
+`:timer' that checks the terminal, the time `:until' which it does,
+`:told' if the rejection was written to the CLI, and the `:tick' of
+the terminal's text with the time `:since' which it has that.")
+
+(defvar gemini-companion-send--reason-history nil
+  "History of reasons.")
 
 ;;;; Typing
 
@@ -134,7 +161,7 @@ Gemini CLI shows a placeholder for a long paste; that counts too."
           count)))))
 
 (defun gemini-companion-send--expect (process text shown left)
-  "Press Enter in PROCESS once TEXT is on its screen more than SHOWN times.
+  "Press Enter in PROCESS once it has TEXT more than SHOWN times.
 LEFT is the number of checks before that is given up."
   (run-at-time gemini-companion-send--check-seconds nil
                #'gemini-companion-send--check process text shown left))
@@ -295,6 +322,127 @@ it if the file on disk is not what the buffer has."
              (seq-uniq diagnostics)
              "\n"))
 
+;;;; Reasons
+
+(defun gemini-companion-send--read-reason (diff)
+  "Return the user's reason to reject DIFF, or nil if DIFF ended meanwhile.
+Text typed until then is in the kill ring."
+  (let* ((typed "")
+         (reason
+          (gemini-companion-diff-ask
+           diff
+           (lambda ()
+             (minibuffer-with-setup-hook
+                 (lambda ()
+                   (add-hook 'minibuffer-exit-hook
+                             (lambda ()
+                               (setq typed
+                                     (minibuffer-contents-no-properties)))
+                             nil t))
+               (read-string (format "Reject %s and tell Gemini CLI: "
+                                    (gemini-companion-diff-name diff))
+                            nil 'gemini-companion-send--reason-history nil t))))))
+    (if (and reason (memq diff (gemini-companion-diffs)))
+        reason
+      (gemini-companion-send--keep
+       (or reason typed) "This review has ended already: %s"
+       (gemini-companion-diff-state diff))
+      nil)))
+
+(defun gemini-companion-send--keep (text format &rest args)
+  "Put TEXT into the kill ring; the message begins with FORMAT and ARGS."
+  (if (string-blank-p text)
+      (apply #'message format args)
+    (kill-new text)
+    (message "%s; your text is in the kill ring"
+             (apply #'format format args))))
+
+(defun gemini-companion-send--reason (diff text)
+  "Type TEXT as the next prompt of the CLI of DIFF, which was rejected."
+  (let ((session (gemini-companion-diff-session diff)))
+    (if (not (gemini-companion-session-terminal session))
+        (gemini-companion-send--keep
+         text "Rejected; %s does not run in an Emacs terminal"
+         (gemini-companion-session-name session))
+      (let ((reason (list :id (gemini-companion-diff-id diff)
+                          :session session :text text :timer nil
+                          :until (+ (float-time)
+                                    gemini-companion-send--most-seconds)
+                          :told nil :tick nil :since nil)))
+        (plist-put reason :timer
+                   (run-at-time 0.1 0.1 #'gemini-companion-send--check-reason
+                                reason))
+        (push reason gemini-companion-send--reasons)))))
+
+(defun gemini-companion-send--told (id)
+  "Record that the rejection of the diff ID was written to its CLI."
+  (when-let* ((reason (seq-find (lambda (reason)
+                                  (eql id (plist-get reason :id)))
+                                gemini-companion-send--reasons)))
+    (plist-put reason :told t)))
+
+(defun gemini-companion-send--check-reason (reason)
+  "Type REASON if its terminal is ready; give up if that takes too long."
+  (let ((terminal (gemini-companion-session-terminal
+                   (plist-get reason :session)))
+        (now (float-time)))
+    (cond ((or (not terminal) (< (plist-get reason :until) now))
+           (gemini-companion-send--drop reason)
+           (gemini-companion-send--keep
+            (plist-get reason :text)
+            "Rejected; %s is not ready for a prompt"
+            (gemini-companion-session-name (plist-get reason :session))))
+          ((gemini-companion-send--still-p reason terminal now)
+           (gemini-companion-send--drop reason)
+           (gemini-companion-send--type-reason reason)))))
+
+(defun gemini-companion-send--still-p (reason terminal now)
+  "Return non-nil if at the time NOW TERMINAL is ready for REASON.
+The rejection was written, and nothing changed there for a while."
+  (let ((tick (buffer-chars-modified-tick terminal)))
+    (unless (and (plist-get reason :told)
+                 (eql tick (plist-get reason :tick)))
+      (plist-put reason :tick tick)
+      (plist-put reason :since now))
+    (and (plist-get reason :told)
+         (<= gemini-companion-send--still-seconds
+             (- now (plist-get reason :since))))))
+
+(defun gemini-companion-send--type-reason (reason)
+  "Type REASON and press Enter, or keep it if that is impossible."
+  (let ((text (plist-get reason :text))
+        (session (plist-get reason :session)))
+    (unless (gemini-companion-send-type session text t)
+      (gemini-companion-send--keep
+       text "Rejected; the terminal of %s takes no text now"
+       (gemini-companion-session-name session)))))
+
+(defun gemini-companion-send--drop (reason)
+  "Remove REASON from those that are to be typed."
+  (cancel-timer (plist-get reason :timer))
+  (setq gemini-companion-send--reasons
+        (delq reason gemini-companion-send--reasons)))
+
+;;;; Life
+
+(defun gemini-companion-send-idle-p ()
+  "Return non-nil if no reason waits to be typed."
+  (null gemini-companion-send--reasons))
+
+(defun gemini-companion-send-start ()
+  "Follow which outcomes were written."
+  (add-hook 'gemini-companion-outcome-told-functions
+            #'gemini-companion-send--told))
+
+(defun gemini-companion-send-stop ()
+  "Type nothing any more; put reasons that wait into the kill ring."
+  (remove-hook 'gemini-companion-outcome-told-functions
+               #'gemini-companion-send--told)
+  (dolist (reason (copy-sequence gemini-companion-send--reasons))
+    (gemini-companion-send--drop reason)
+    (gemini-companion-send--keep (plist-get reason :text)
+                                   "Reason not sent")))
+
 ;;;; Commands
 
 ;;;###autoload
@@ -326,6 +474,23 @@ the line are taken."
     (gemini-companion-send--refer
      (lambda (reference)
        (gemini-companion-send--diagnostic-text reference diagnostics)))))
+
+(defun gemini-companion-diff-reject-with-reason (&optional diff)
+  "Reject DIFF with a reason, which is read in the minibuffer.
+The reason is sent as the next prompt of that CLI if it runs in a
+terminal of this Emacs, else it goes to the kill ring.  Without
+DIFF, take the review of the current buffer, else the one that is
+shown."
+  (interactive)
+  (let ((diff (gemini-companion-diff-unsettled diff)))
+    (when-let* ((reason (gemini-companion-send--read-reason diff)))
+      (when (string-blank-p reason)
+        (user-error "No reason given; %s rejects without one"
+                    (substitute-command-keys
+                     "\\<gemini-companion-review-mode-map>\
+\\[gemini-companion-diff-reject]")))
+      (gemini-companion-diff-reject diff)
+      (gemini-companion-send--reason diff reason))))
 
 (provide 'gemini-companion-send)
 ;;; gemini-companion-send.el ends here

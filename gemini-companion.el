@@ -169,9 +169,9 @@ The first one has turned it on.")
     (gemini-companion-stale
      :start gemini-companion-stale-start
      :stop gemini-companion-stale-stop)
-    (gemini-companion-reason
-     :start gemini-companion-reason-start
-     :stop gemini-companion-reason-stop)
+    (gemini-companion-send
+     :start gemini-companion-send-start
+     :stop gemini-companion-send-stop)
     (gemini-companion-list
      :stop gemini-companion-list-stop)
     (gemini-companion-run

@@ -37,7 +37,7 @@ def test_reason_is_the_next_prompt(
     cli.wait_for("I see")
     assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
     assert file.read_text() == "one\n"
-    assert emacs.eval("(gemini-companion-reason-idle-p)") == "t"
+    assert emacs.eval("(gemini-companion-send-idle-p)") == "t"
     cli.is_free()
 
 
@@ -53,7 +53,7 @@ def test_question_for_a_reason_goes_when_the_terminal_answers(
 
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
-    emacs.terminal.wait_for("your sentence is in the kill ring")
+    emacs.terminal.wait_for("your text is in the kill ring")
     assert emacs.value("(current-kill 0)") == "half a sen"
     assert emacs.eval("(active-minibuffer-window)") == "nil"
     assert emacs.value("(buffer-name (window-buffer))") == "a.txt"

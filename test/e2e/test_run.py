@@ -86,7 +86,7 @@ def test_cli_that_does_not_connect_gets_a_hint(world: World, scratch: Scratch) -
     settings.write_text(json.dumps(disabled), encoding="utf-8")
     cli = run(world, emacs)
 
-    emacs.terminal.wait_for("is not connected to Emacs: type /ide enable there")
+    emacs.terminal.wait_for("is not connected; run /ide enable there")
     cli.type("/ide enable")
 
     emacs.holds("(gemini-companion-sessions)", "connected")
