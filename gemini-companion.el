@@ -95,6 +95,7 @@
 ;; Loaded on use, also where no autoloads file was loaded.
 (autoload 'gemini-companion-events-buffer "gemini-companion-events" nil t)
 (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
+(autoload 'gemini-companion-run "gemini-companion-run" nil t)
 (autoload 'gemini-companion-send-diagnostic-at-point "gemini-companion-send" nil t)
 (autoload 'gemini-companion-send-file "gemini-companion-send" nil t)
 (autoload 'gemini-companion-send-region "gemini-companion-send" nil t)
