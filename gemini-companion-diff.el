@@ -20,15 +20,14 @@
 
 ;;; Commentary:
 
-;; A diff is an edit that a Gemini CLI proposes to one file.  It begins with
-;; `gemini-companion-diff-open' as `pending', is `shown' when the person is
-;; free to look at it, and ends once: `accepted', `rejected', or `dismissed'
-;; because the CLI closed it or is gone.  One function moves a diff to its
-;; end, so that an outcome is told exactly once.
+;; A diff is an edit that a CLI proposes to one file.  It begins with
+;; `gemini-companion-diff-open' as `pending', is `shown' when the user is free
+;; to see it, and ends once: `accepted', `rejected', or `dismissed' because the
+;; CLI closed it or is gone.  One function moves a diff to its end, so that an
+;; outcome is sent exactly once.  While it is open its file is watched.
 ;;
-;; How a diff looks is not known here: the entry passes a function that shows
-;; a diff and returns a function that takes the view away again, and leaves the
-;; proposal buffer alive if its argument is non-nil.
+;; How a diff is displayed is not known here: the entry file passes a function
+;; that displays a diff and returns a function that closes its view.
 
 ;;; Code:
 
@@ -379,13 +378,13 @@ Killing the buffer rejects DIFF."
   (setq gemini-companion-diff-here diff)
   (with-demoted-errors "Hook of the review: %S"
     (gemini-companion-review-mode))
-  (add-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed nil t))
-(put 'gemini-companion-diff--buffer-killed 'permanent-local-hook t)
+  (add-hook 'kill-buffer-hook #'gemini-companion-diff-buffer-killed nil t))
+(put 'gemini-companion-diff-buffer-killed 'permanent-local-hook t)
 
 (defun gemini-companion-diff-forsake ()
   "Let the current buffer, one of a diff's, be killed without ending that."
   (setq gemini-companion-diff-here nil)
-  (remove-hook 'kill-buffer-hook #'gemini-companion-diff--buffer-killed t))
+  (remove-hook 'kill-buffer-hook #'gemini-companion-diff-buffer-killed t))
 
 (defun gemini-companion-diff-discard (buffer)
   "Kill BUFFER if it is live, without ending the diff that it belongs to."
@@ -402,7 +401,7 @@ Killing the buffer rejects DIFF."
            (setq-local kill-buffer-hook nil))
          (kill-buffer buffer))))))
 
-(defun gemini-companion-diff--buffer-killed ()
+(defun gemini-companion-diff-buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
 One that is put back loses all its buffers but the proposal's.  An
 indirect buffer that the person made may go."
@@ -764,6 +763,166 @@ in its terminal, or that ended with the CLI."
        (insert text)
        (pop-to-buffer (current-buffer))))
     (_ (user-error "Nothing of a review was left undelivered"))))
+
+;;;; Files that change
+
+;;;;; State
+
+(defconst gemini-companion-diff--seconds 0.5
+  "How often the files of open diffs are looked at.")
+
+(defvar gemini-companion-diff--stamps nil
+  "Alist of each open diff and what its file was like at the last look.")
+
+(defvar gemini-companion-diff--watch-timer nil
+  "Timer that looks at the files, or nil while no diff is open.")
+
+;;;;; Comparison
+
+(defun gemini-companion-diff--stamp (diff)
+  "Return the stamp of the file of DIFF, or nil if there is none."
+  (gemini-companion-revert-stamp (gemini-companion-diff-file-path diff)))
+
+(defun gemini-companion-diff--as-proposed-p (diff size)
+  "Return non-nil if the file of DIFF, of SIZE bytes, is as was proposed.
+Gemini CLI keeps the line ends that a file had."
+  (when-let* ((proposal (gemini-companion-diff-proposed-text diff))
+              (bytes (string-bytes proposal)))
+    ;; What cannot be the same is not read.
+    (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
+         (string= (gemini-companion-diff--plain proposal)
+                  (gemini-companion-diff--plain
+                   (gemini-companion-text-read
+                    (gemini-companion-diff-file-path diff)))))))
+
+(defun gemini-companion-diff--plain (text)
+  "Return TEXT with plain line ends and no byte order mark."
+  (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
+
+;;;;; Confirmation
+
+(defun gemini-companion-diff--objection (diff)
+  "Return non-nil if the user does not want DIFF accepted after all.
+Ask only if that would undo a change of its file."
+  (gemini-companion-diff--check diff)
+  (gemini-companion-diff-compare-again diff 'now)
+  (or (not (memq diff (gemini-companion-diffs)))
+      (and (gemini-companion-diff-changed diff)
+           (gemini-companion-diff--undoes-p diff)
+           (not (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (yes-or-no-p
+                    (format "%s has changed since it was proposed; \
+accept and undo that change? "
+                            (gemini-companion-diff-name diff)))))))))
+
+(defun gemini-companion-diff--undoes-p (diff)
+  "Return non-nil if the proposal of DIFF would undo a change of its file.
+Or if that cannot be known."
+  (let ((text (gemini-companion-diff-proposal-text diff))
+        (now (ignore-error file-error
+               (gemini-companion-diff--plain
+                (gemini-companion-text-read
+                 (gemini-companion-diff-file-path diff)))))
+        (base (gemini-companion-diff-base diff)))
+    (not (and now
+              (or (string= text now)
+                  (and base
+                       (gemini-companion-diff--merged-p text base now)))))))
+
+(defun gemini-companion-diff--merged-p (text base now)
+  "Return non-nil if TEXT has all that changed from BASE to NOW."
+  (when (executable-find "diff3")
+    (let ((files (mapcar #'gemini-companion-text-temporary-file
+                         (list text base now)))
+          (default-directory "/"))
+      (unwind-protect
+          (with-temp-buffer
+            (and (eql 0 (apply #'call-process "diff3" nil t nil "--text" files))
+                 ;; Parts where NOW differs from the two others, or all do.
+                 (not (progn (goto-char (point-min))
+                             (re-search-forward "^====3?$" nil t)))))
+        (mapc #'delete-file files)))))
+
+;;;;; Watch
+
+(defun gemini-companion-diff-watch ()
+  "Watch from now on the file of each diff that awaits an answer."
+  (add-hook 'gemini-companion-diff-objection-functions
+            #'gemini-companion-diff--objection)
+  (add-hook 'gemini-companion-diff-changed-hook
+            #'gemini-companion-diff--follow))
+
+(defun gemini-companion-diff-unwatch ()
+  "Look at no file any more."
+  (remove-hook 'gemini-companion-diff-objection-functions
+               #'gemini-companion-diff--objection)
+  (remove-hook 'gemini-companion-diff-changed-hook
+               #'gemini-companion-diff--follow)
+  (when gemini-companion-diff--watch-timer
+    (cancel-timer gemini-companion-diff--watch-timer))
+  (setq gemini-companion-diff--watch-timer nil
+        gemini-companion-diff--stamps nil))
+
+(defun gemini-companion-diff--follow ()
+  "Watch the files of the diffs that are open now, and no others."
+  (let ((diffs (gemini-companion-diffs)))
+    (setq gemini-companion-diff--stamps
+          (mapcar (lambda (diff)
+                    (or (assq diff gemini-companion-diff--stamps)
+                        (cons diff (gemini-companion-diff-stamp diff))))
+                  diffs))
+    (mapc #'gemini-companion-diff--check-buffer diffs)
+    (cond ((and diffs (not gemini-companion-diff--watch-timer))
+           (setq gemini-companion-diff--watch-timer
+                 (run-at-time gemini-companion-diff--seconds
+                              gemini-companion-diff--seconds
+                              #'gemini-companion-diff--look)))
+          ((and gemini-companion-diff--watch-timer (not diffs))
+           (cancel-timer gemini-companion-diff--watch-timer)
+           (setq gemini-companion-diff--watch-timer nil)))))
+
+(defun gemini-companion-diff--look ()
+  "Look at the files of the open diffs."
+  (dolist (diff (mapcar #'car gemini-companion-diff--stamps))
+    (gemini-companion-diff--check diff)
+    (gemini-companion-diff-compare-again diff)
+    (gemini-companion-diff--check-buffer diff)))
+
+(defun gemini-companion-diff--check (diff)
+  "If the file of DIFF has changed since the last look, act on it.
+Dismiss DIFF if the file is as was proposed, else its view is
+outdated."
+  (let ((known (assq diff gemini-companion-diff--stamps))
+        (stamp (gemini-companion-diff--stamp diff)))
+    (unless (equal stamp (cdr known))
+      (setcdr known stamp)
+      (if (and stamp
+               ;; The file may be gone by now, or not be readable.
+               (with-demoted-errors "Looking at a proposed file: %S"
+                 (gemini-companion-diff--as-proposed-p diff (nth 1 stamp))))
+          (gemini-companion-diff--dismiss diff)
+        (setf (gemini-companion-diff-outdated diff) t)))))
+
+(defun gemini-companion-diff--check-buffer (diff)
+  "Note whether a buffer of the file of DIFF has unsaved text."
+  (let ((unsaved (gemini-companion-revert-unsaved-p
+                  (gemini-companion-diff-file-path diff))))
+    (unless (eq unsaved (gemini-companion-diff-unsaved diff))
+      (setf (gemini-companion-diff-unsaved diff) unsaved)
+      (force-mode-line-update t))))
+
+(defun gemini-companion-diff--dismiss (diff)
+  "Dismiss DIFF, whose file is as was proposed, and say so."
+  (gemini-companion-diff-dismiss diff)
+  (gemini-companion-revert (gemini-companion-diff-file-path diff))
+  (unless (active-minibuffer-window)
+    (message "%s already has the proposed text; review closed (if %s still \
+prompts, answer there)"
+             (gemini-companion-diff-name diff)
+             (gemini-companion-session-title
+              (gemini-companion-diff-session diff)))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

@@ -30,11 +30,8 @@
 
 (require 'ediff)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-hunks)
-(require 'gemini-companion-look)
+(require 'gemini-companion-review)
 (require 'gemini-companion-text)
-(require 'gemini-companion-view)
-(require 'gemini-companion-windows)
 (require 'seq)
 
 (defconst gemini-companion-ediff--least-lines 15
@@ -49,12 +46,12 @@ With less, a unified diff shows more.")
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
 If KEEP is non-nil, the window in use there stays visible.  The
-value is a plist; see `gemini-companion-view--kinds'."
+value is a plist; see `gemini-companion-review--kinds'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
     (setf (gemini-companion-diff-frame diff) frame)
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
-        (gemini-companion-look-colour (gemini-companion-diff-file-path diff))
+        (gemini-companion-review-colour (gemini-companion-diff-file-path diff))
         (gemini-companion-diff-adopt diff)))
     (let ((panel (gemini-companion-ediff--start diff original proposal
                                                 frame keep)))
@@ -88,12 +85,12 @@ its error."
         (buffers (buffer-list))
         panel)
     (condition-case problem
-        (gemini-companion-windows-in-frame
+        (gemini-companion-review-in-frame
          frame
          (lambda ()
            (select-window (gemini-companion-ediff--make-room original keep))
            ;; Excluded hunks are among the differences, too.
-           (gemini-companion-hunks-call-with-all
+           (gemini-companion-review-call-with-all
             proposal
             (lambda ()
               (gemini-companion-text-as-bytes
@@ -135,7 +132,7 @@ hook of the user's may fail at any time."
               ediff-actual-diff-options ediff-actual-diff-options)
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)
-  (add-hook 'ediff-quit-hook #'gemini-companion-diff--buffer-killed nil t)
+  (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
   (local-set-key "q" #'gemini-companion-review-quit)
   (local-set-key "x" #'gemini-companion-review-toggle-hunk)
   (local-set-key "e" #'gemini-companion-review-edit)
@@ -148,7 +145,7 @@ hook of the user's may fail at any time."
 (defun gemini-companion-ediff--make-room (buffer &optional keep)
   "Show BUFFER in a window with room for Ediff, and return the window.
 If KEEP is non-nil, the window in use stays visible."
-  (or (gemini-companion-windows-make-room
+  (or (gemini-companion-review-make-room
        buffer gemini-companion-ediff--least-lines keep)
       (user-error "No room for Ediff in this frame")))
 
@@ -241,16 +238,16 @@ Return non-nil if it is."
                          ediff-number-of-differences)))))
     (with-current-buffer original
       (setq header-line-format
-            (gemini-companion-look-header
-             (gemini-companion-look-subject gemini-companion-diff-here))))
+            (gemini-companion-review-header
+             (gemini-companion-review-subject gemini-companion-diff-here))))
     (with-current-buffer proposal
       (setq header-line-format
-            (gemini-companion-look-header
-             (gemini-companion-look-keys
+            (gemini-companion-review-header
+             (gemini-companion-review-keys
               'gemini-companion-diff-accept "accept"
               'gemini-companion-diff-reject "reject")
-             (gemini-companion-look-excluded proposal total)
-             (gemini-companion-look-keys
+             (gemini-companion-review-excluded-text proposal total)
+             (gemini-companion-review-keys
               'gemini-companion-review-toggle-hunk "exclude hunk"
               'gemini-companion-review-switch-view "unified"))))))
 
@@ -269,7 +266,7 @@ The control panel is current; there is a key that exchanges them."
 Excluded hunks stay among the differences."
   (interactive)
   (let ((panel (current-buffer)))
-    (gemini-companion-hunks-call-with-all
+    (gemini-companion-review-call-with-all
      (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
      (lambda ()
        (with-current-buffer panel
@@ -280,7 +277,7 @@ Excluded hunks stay among the differences."
   "Compare again in PANEL's session on FRAME, and leave its windows alone."
   (let ((said (current-message))
         (message-log-max nil))
-    (gemini-companion-windows-in-frame
+    (gemini-companion-review-in-frame
      frame
      (lambda ()
        (save-window-excursion
@@ -326,11 +323,11 @@ Return non-nil if it is excluded now."
                (`(,beg ,end) (gemini-companion-ediff--range n here))
                (range (gemini-companion-ediff--range n there))
                (original (with-current-buffer (ediff-get-buffer there)
-                           (apply #'gemini-companion-hunks-text range))))
+                           (apply #'gemini-companion-review-text range))))
     (with-current-buffer (ediff-get-buffer here)
-      (gemini-companion-hunks-excluded)
-      (gemini-companion-hunks-toggle
-       (gemini-companion-hunks-overlay beg end original)))))
+      (gemini-companion-review-excluded)
+      (gemini-companion-review-toggle
+       (gemini-companion-review-overlay beg end original)))))
 
 (defun gemini-companion-ediff--range (n side)
   "Return a list of where the hunk N begins and ends on SIDE, `A' or `B'."
@@ -369,7 +366,7 @@ Return non-nil if it is excluded now."
   "End the Ediff session of PANEL and leave the windows as they are."
   (when (buffer-live-p panel)
     (let ((buffers (gemini-companion-ediff--session-buffers panel))
-          (layout (gemini-companion-windows-layout (selected-frame)))
+          (layout (gemini-companion-review-layout (selected-frame)))
           (kill-buffer-query-functions nil)
           (said (current-message))
           ;; Ediff makes the selected window the only one, even a side window.
@@ -380,10 +377,10 @@ Return non-nil if it is excluded now."
       (save-window-excursion
         (with-current-buffer panel
           (remove-hook 'ediff-quit-hook
-                       #'gemini-companion-diff--buffer-killed t)
+                       #'gemini-companion-diff-buffer-killed t)
           (gemini-companion-diff-forsake)
           (gemini-companion-ediff--quit)))
-      (gemini-companion-windows-restore layout)
+      (gemini-companion-review-restore layout)
       ;; Ediff clears the echo area.
       (when said
         (let ((message-log-max nil))

@@ -29,7 +29,7 @@
 
 (require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-look)
+(require 'gemini-companion-review)
 (require 'gemini-companion-name)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
@@ -244,7 +244,7 @@ FILE nil is one without lines.  DELETE it then, if non-nil."
   (add-hook 'tabulated-list-revert-hook #'gemini-companion-list--fill nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
   (add-hook 'gemini-companion-diff-changed-hook #'gemini-companion-list--soon)
-  (gemini-companion-look-letters-are-keys 'gemini-companion-list-mode))
+  (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
 
 (defun gemini-companion-list--header ()
   "Return what the keys do, as a header line."

@@ -18,27 +18,164 @@
 ;; You should have received a copy of the GNU General Public License
 ;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
 
-
 ;;; Commentary:
 
-;; One way to look at a diff: what `diff -u' says, in one window, read-only.
-;; It compares the original with the proposal before any hunk was excluded, so
-;; that excluded ones stay there, struck through.  What is sent is the
-;; proposal buffer, which can be edited in the same window.  Loaded with the
-;; first review of its kind, as it loads Diff mode.
+;; The unified view of a review: one window with the output of the program diff,
+;; in which hunks are excluded and restored, and from which the proposal can be
+;; edited.
 
 ;;; Code:
 
+(require 'diff)
 (require 'diff-mode)
-(require 'gemini-companion-blocks)
-(require 'gemini-companion-compare)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-hunks)
-(require 'gemini-companion-look)
+(require 'gemini-companion-review)
 (require 'gemini-companion-text)
-(require 'gemini-companion-view)
-(require 'gemini-companion-windows)
 (require 'seq)
+
+;;;; Text of a diff
+
+(defconst gemini-companion-unified-header-re
+  (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
+          " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@")
+  "What the first line of a hunk looks like.")
+
+(defun gemini-companion-unified-header ()
+  "Return where the hunk at point begins."
+  (save-excursion
+    (end-of-line)
+    (or (re-search-backward gemini-companion-unified-header-re nil t)
+        (user-error "No hunk here"))))
+
+(defun gemini-companion-unified-sides (header)
+  "Return the numbers in the HEADER of a hunk.
+A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
+  (save-excursion
+    (goto-char header)
+    (looking-at gemini-companion-unified-header-re)
+    (pcase-let ((`(,old ,old-count ,new ,new-count)
+                 (mapcar (lambda (group)
+                           (string-to-number (or (match-string group) "1")))
+                         '(1 2 3 4))))
+      ;; A side without lines names the line before it.
+      (list (if (zerop old-count) (1+ old) old) old-count
+            (if (zerop new-count) (1+ new) new) new-count))))
+
+(defun gemini-companion-unified-under (header)
+  "Return the blocks of changed lines in the hunk at HEADER, in order.
+Each is a list (OLD OLD-COUNT NEW NEW-COUNT BEG END): lines of the
+original, of the proposal with no hunk excluded, and positions here."
+  (pcase-let ((`(,old ,old-left ,new ,new-left)
+               (gemini-companion-unified-sides header))
+              (blocks nil)
+              (block nil))
+    (save-excursion
+      (goto-char header)
+      (forward-line)
+      (while (and (or (< 0 old-left) (< 0 new-left)) (not (eobp)))
+        (let ((sign (char-after)))
+          (cond ((memq sign '(?- ?+))
+                 (unless block
+                   (setq block (list old 0 new 0 (point) (point)))
+                   (push block blocks)))
+                ((not (eq sign ?\\))
+                 (setq block nil)))
+          (unless (memq sign '(?+ ?\\))
+            (setq old (1+ old) old-left (1- old-left))
+            (when block (setf (nth 1 block) (1+ (nth 1 block)))))
+          (unless (memq sign '(?- ?\\))
+            (setq new (1+ new) new-left (1- new-left))
+            (when block (setf (nth 3 block) (1+ (nth 3 block)))))
+          (forward-line)
+          (when block (setf (nth 5 block) (point))))))
+    (nreverse blocks)))
+
+(defun gemini-companion-unified-at-point (header)
+  "Return the block at point, in a list, or all of the hunk at HEADER."
+  (let ((blocks (gemini-companion-unified-under header)))
+    (or (seq-filter (lambda (block)
+                      (and (<= (nth 4 block) (point))
+                           (< (point) (nth 5 block))))
+                    blocks)
+        blocks)))
+
+(defun gemini-companion-unified-count ()
+  "Return how many blocks of changed lines the current buffer has."
+  (save-excursion
+    (goto-char (point-min))
+    (how-many "^[ @].*\n[-+]")))
+
+;;;; Comparison
+
+(defun gemini-companion-unified-start (original proposal name on-end)
+  "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
+NAME is that of the file, for the diff.  ON-END is called with the
+process and the file that it wrote, unless it was cancelled."
+  (unless (executable-find diff-command)
+    (user-error "Cannot find the program %s; install it or customize \
+`diff-command'"
+                diff-command))
+  (let* ((verbatim (buffer-local-value 'gemini-companion-review-file original))
+         (old (or verbatim (gemini-companion-unified--file original)))
+         (new (gemini-companion-unified--file proposal))
+         (out (make-temp-file "gemini-companion-"))
+         (default-directory "/")
+         (process (make-process
+                   :name "gemini-companion-diff" :noquery t
+                   :connection-type 'pipe
+                   :command (gemini-companion-unified--command
+                             old new out (abbreviate-file-name name))
+                   :sentinel (lambda (process _event)
+                               (gemini-companion-unified--collect process)))))
+    (process-put process :files (cons out (remq verbatim (list old new))))
+    (process-put process :on-end on-end)
+    process))
+
+(defun gemini-companion-unified--file (buffer)
+  "Write BUFFER to a new private file, and return its name.
+Of a proposal, write the text with no hunk excluded."
+  (gemini-companion-review-call-with-all
+   buffer #'gemini-companion-text-temporary-file))
+
+(defun gemini-companion-unified--command (old new out name)
+  "Return the command that writes how the files OLD and NEW differ to OUT.
+Both are called NAME there.  It writes to a file, as a garbage
+collection would come with each piece that is read from a pipe."
+  ;; The person's own shell may quote in another way.
+  (let ((posix (file-executable-p "/bin/sh")))
+    (list (if posix "/bin/sh" shell-file-name)
+          (if posix "-c" shell-command-switch)
+          (concat (and posix "exec ")
+                  (mapconcat #'shell-quote-argument
+                             (list diff-command "--text" "-u"
+                                   "--label" (concat name "\tas it is")
+                                   "--label" (concat name "\tproposed")
+                                   old new)
+                             " ")
+                  " >" (shell-quote-argument out)))))
+
+(defun gemini-companion-unified-wait (process seconds)
+  "Wait until PROCESS has ended, SECONDS at most."
+  (let ((end (+ (float-time) seconds)))
+    (while (and (process-live-p process) (< (float-time) end))
+      ;; No timer may run meanwhile.
+      (accept-process-output process 0.005 nil 1)))
+  (gemini-companion-unified--collect process))
+
+(defun gemini-companion-unified--collect (process)
+  "Hand over what PROCESS has written, if it has ended."
+  (when-let* ((files (and (not (process-live-p process))
+                          (process-get process :files))))
+    (unwind-protect
+        (funcall (process-get process :on-end) process (car files))
+      (gemini-companion-unified-cancel process))))
+
+(defun gemini-companion-unified-cancel (process)
+  "End PROCESS, if that is needed, and delete its files."
+  (let ((files (process-get process :files)))
+    (process-put process :files nil)
+    (delete-process process)
+    (mapc #'delete-file files)))
 
 (defface gemini-companion-excluded
   '((t :inherit shadow :strike-through t))
@@ -91,7 +228,7 @@ One that takes longer appears when it is there.")
   (push (cons 'gemini-companion-unified--original
               gemini-companion-unified-keys)
         minor-mode-overriding-map-alist)
-  (gemini-companion-look-letters-are-keys 'gemini-companion-unified-mode))
+  (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
 (defun gemini-companion-unified-not-here ()
   "Say that this command of Diff mode is of no use in a review."
@@ -129,13 +266,13 @@ It is the timer that makes it anew, or t.")
 (defun gemini-companion-unified-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as a unified diff on FRAME.
 If KEEP is non-nil, the window in use there stays visible.  The
-value is a plist; see `gemini-companion-view--kinds'."
+value is a plist; see `gemini-companion-review--kinds'."
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
          (buffer (gemini-companion-unified--buffer diff original)))
     (condition-case problem
         (progn
           (gemini-companion-unified--make buffer)
-          (gemini-companion-windows-in-frame
+          (gemini-companion-review-in-frame
            frame
            (lambda ()
              (setf (gemini-companion-diff-frame diff)
@@ -189,7 +326,7 @@ If KEEP is non-nil, the window in use stays visible.  A user's
                     (lambda (buffer _)
                       (gemini-companion-unified--use-window buffer diff keep))
                     (lambda (buffer _)
-                      (gemini-companion-windows-make-room
+                      (gemini-companion-review-make-room
                        buffer
                        (if keep gemini-companion-unified--least-lines 1)
                        keep))
@@ -206,7 +343,7 @@ It is the one of the file, the selected one, or the largest; nil
 if each of them is small or there for something else.  If KEEP is
 non-nil, that in use is."
   (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
-         (used (and keep (gemini-companion-windows-in-use)))
+         (used (and keep (gemini-companion-review-in-use)))
          (windows (list (and file (get-buffer-window file))
                         (selected-window)
                         (get-largest-window nil nil keep))))
@@ -223,7 +360,7 @@ If WIDE is non-nil, it has enough columns, too."
   (not (or (window-dedicated-p window)
            (window-minibuffer-p window)
            (window-parameter window 'window-side)
-           (and wide (not (gemini-companion-windows-fits-p window 1)))
+           (and wide (not (gemini-companion-review-fits-p window 1)))
            (< (window-body-height window)
               gemini-companion-unified--least-lines))))
 
@@ -239,7 +376,7 @@ If WIDE is non-nil, it has enough columns, too."
       (when (timerp gemini-companion-unified--stale)
         (cancel-timer gemini-companion-unified--stale))
       (when gemini-companion-unified--process
-        (gemini-companion-compare-cancel gemini-companion-unified--process)))
+        (gemini-companion-unified-cancel gemini-companion-unified--process)))
     (gemini-companion-diff-discard buffer)))
 
 ;;;; Text
@@ -249,17 +386,17 @@ If WIDE is non-nil, it has enough columns, too."
 The default is `gemini-companion-unified--wait'."
   (with-current-buffer buffer
     (when gemini-companion-unified--process
-      (gemini-companion-compare-cancel gemini-companion-unified--process))
+      (gemini-companion-unified-cancel gemini-companion-unified--process))
     (setq gemini-companion-unified--stale nil
           gemini-companion-unified--process
-          (gemini-companion-compare-start
+          (gemini-companion-unified-start
            gemini-companion-unified--original
            (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
            (gemini-companion-diff-file-path gemini-companion-diff-here)
            (lambda (process file)
              (gemini-companion-unified--take buffer process file))))
     (gemini-companion-unified--set-header)
-    (gemini-companion-compare-wait gemini-companion-unified--process
+    (gemini-companion-unified-wait gemini-companion-unified--process
                                    (or seconds
                                        gemini-companion-unified--wait))))
 
@@ -298,7 +435,7 @@ The windows stay at their line; at first, that is the first hunk."
     (set-buffer-modified-p nil)
     (goto-char (gemini-companion-unified--line line))
     (when (and first
-               (re-search-forward gemini-companion-blocks-header-re nil t))
+               (re-search-forward gemini-companion-unified-header-re nil t))
       (goto-char (match-beginning 0))
       (setq line (line-number-at-pos)))
     (pcase-dolist (`(,window ,point ,start) places)
@@ -348,17 +485,17 @@ Its diff is made anew soon, or when the person comes back to it."
 (defun gemini-companion-unified--set-header ()
   "Say in the header line of the current buffer what a person may do."
   (setq header-line-format
-        (gemini-companion-look-header
-         (gemini-companion-look-subject gemini-companion-diff-here)
-         (gemini-companion-look-keys
+        (gemini-companion-review-header
+         (gemini-companion-review-subject gemini-companion-diff-here)
+         (gemini-companion-review-keys
           'gemini-companion-diff-accept "accept"
           'gemini-companion-diff-reject "reject")
          (if gemini-companion-unified--process
              (propertize "comparing..." 'face 'warning)
-           (gemini-companion-look-excluded
+           (gemini-companion-review-excluded-text
             (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
             'gemini-companion-unified--total))
-         (gemini-companion-look-keys
+         (gemini-companion-review-keys
           'gemini-companion-review-toggle-hunk "exclude hunk"
           'gemini-companion-review-edit "edit"
           'gemini-companion-review-switch-view "Ediff"))))
@@ -378,11 +515,11 @@ that have one header, as Diff mode's commands take them.  Return
 non-nil if they are excluded now."
   (gemini-companion-unified--check)
   (let* ((overlays (gemini-companion-unified--overlays
-                    (gemini-companion-blocks-at-point
-                     (gemini-companion-blocks-header))))
-         (left (seq-remove #'gemini-companion-hunks-excluded-p overlays))
+                    (gemini-companion-unified-at-point
+                     (gemini-companion-unified-header))))
+         (left (seq-remove #'gemini-companion-review-excluded-p overlays))
          (gemini-companion-unified--toggling t))
-    (mapc #'gemini-companion-hunks-toggle (or left overlays))
+    (mapc #'gemini-companion-review-toggle (or left overlays))
     (gemini-companion-unified--mark)
     (force-mode-line-update)
     left))
@@ -406,15 +543,15 @@ non-nil if they are excluded now."
   (let ((original gemini-companion-unified--original)
         (proposal (gemini-companion-diff-proposal-buffer
                    gemini-companion-diff-here)))
-    (gemini-companion-hunks-call-with-all
+    (gemini-companion-review-call-with-all
      proposal
      (lambda ()
        (mapcar (pcase-lambda (`(,old ,old-count ,new ,new-count . ,_))
-                 (gemini-companion-hunks-overlay
+                 (gemini-companion-review-overlay
                   (gemini-companion-unified--line new)
                   (gemini-companion-unified--line (+ new new-count))
                   (with-current-buffer original
-                    (gemini-companion-hunks-text
+                    (gemini-companion-review-text
                      (gemini-companion-unified--line old)
                      (gemini-companion-unified--line (+ old old-count))))))
                blocks)))))
@@ -426,17 +563,17 @@ non-nil if they are excluded now."
   (remove-overlays (point-min) (point-max) 'gemini-companion-excluded t)
   (let ((lines (gemini-companion-unified--excluded-lines)))
     (setq gemini-companion-unified--total
-          (and lines (gemini-companion-blocks-count)))
+          (and lines (gemini-companion-unified-count)))
     (save-excursion
       (goto-char (point-min))
       (while (and lines
-                  (re-search-forward gemini-companion-blocks-header-re nil t))
+                  (re-search-forward gemini-companion-unified-header-re nil t))
         (pcase-let* ((header (match-beginning 0))
                      (`(,_ ,_ ,new ,count)
-                      (gemini-companion-blocks-sides header)))
+                      (gemini-companion-unified-sides header)))
           (when (<= (car lines) (+ new count))
             (pcase-dolist (`(,_ ,_ ,line ,_ ,beg ,end)
-                           (gemini-companion-blocks-under header))
+                           (gemini-companion-unified-under header))
               (when (memql line lines)
                 (gemini-companion-unified--strike beg end)))
             (setq lines (seq-drop-while (lambda (line) (<= line (+ new count)))
@@ -445,14 +582,14 @@ non-nil if they are excluded now."
 (defun gemini-companion-unified--excluded-lines ()
   "Return where in the proposal the excluded hunks begin, in order.
 Those are lines of the proposal with no hunk excluded."
-  (gemini-companion-hunks-call-with-all
+  (gemini-companion-review-call-with-all
    (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
    (lambda ()
      (save-restriction
        (widen)
        (sort (mapcar (lambda (overlay)
                        (line-number-at-pos (overlay-start overlay)))
-                     (gemini-companion-hunks-overlays))
+                     (gemini-companion-review-overlays))
              #'<)))))
 
 (defun gemini-companion-unified--strike (beg end)
@@ -473,7 +610,7 @@ Those are lines of the proposal with no hunk excluded."
         (set-window-buffer (selected-window) proposal)
         (with-current-buffer proposal
           (unless font-lock-mode
-            (gemini-companion-look-colour
+            (gemini-companion-review-colour
              (gemini-companion-diff-file-path gemini-companion-diff-here))
             (gemini-companion-diff-adopt gemini-companion-diff-here))
           (setq header-line-format (gemini-companion-unified--edit-header))
@@ -485,17 +622,17 @@ Those are lines of the proposal with no hunk excluded."
 
 (defun gemini-companion-unified--edit-header ()
   "Return the header line of a proposal that is edited."
-  (gemini-companion-look-header
-   (gemini-companion-look-keys 'gemini-companion-diff-accept "accept"
+  (gemini-companion-review-header
+   (gemini-companion-review-keys 'gemini-companion-diff-accept "accept"
                                'gemini-companion-diff-reject "reject"
                                'gemini-companion-review-edit "back to the diff")
-   (gemini-companion-look-subject gemini-companion-diff-here)))
+   (gemini-companion-review-subject gemini-companion-diff-here)))
 
 (defun gemini-companion-unified--place (proposal)
   "Return where in PROPOSAL the line at point is."
-  (let* ((header (ignore-error user-error (gemini-companion-blocks-header)))
+  (let* ((header (ignore-error user-error (gemini-companion-unified-header)))
          (line (if header
-                   (nth 2 (gemini-companion-blocks-sides header))
+                   (nth 2 (gemini-companion-unified-sides header))
                  1))
          (end (line-beginning-position)))
     (when header
@@ -508,7 +645,7 @@ Those are lines of the proposal with no hunk excluded."
           (forward-line))))
     (with-current-buffer proposal
       (marker-position
-       (gemini-companion-hunks-call-with-all
+       (gemini-companion-review-call-with-all
         proposal
         (lambda ()
           (copy-marker (gemini-companion-unified--line line))))))))

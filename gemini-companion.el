@@ -49,7 +49,7 @@
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
 (autoload 'gemini-companion-share-set-directory "gemini-companion-share")
-(autoload 'gemini-companion-view-offered-p "gemini-companion-view")
+(autoload 'gemini-companion-review-offered-p "gemini-companion-review")
 
 ;;;; Customization
 
@@ -158,18 +158,16 @@ The first one has turned it on.")
      :stop gemini-companion-auto-stop
      :lighter gemini-companion-auto-lighter)
     (gemini-companion-diff
+     :start gemini-companion-diff-watch
+     :stop gemini-companion-diff-unwatch
      :lighter gemini-companion-diff-lighter)
     (gemini-companion-share
      :start gemini-companion-share-start
      :ready gemini-companion-share-ready
      :stop gemini-companion-share-stop
      :lighter gemini-companion-share-lighter)
-    (gemini-companion-view)
-    (gemini-companion-windows
-     :stop gemini-companion-windows-forget)
-    (gemini-companion-stale
-     :start gemini-companion-stale-start
-     :stop gemini-companion-stale-stop)
+    (gemini-companion-review
+     :stop gemini-companion-review-forget)
     (gemini-companion-send
      :start gemini-companion-send-start
      :stop gemini-companion-send-stop)
@@ -299,7 +297,7 @@ Install the packages of the server before, if needed."
       (gemini-companion-server-start
        :command #'gemini-companion-install-command
        :roots #'gemini-companion--roots
-       :offer-tools #'gemini-companion-view-offered-p
+       :offer-tools #'gemini-companion-review-offered-p
        :methods gemini-companion--methods
        :retired-methods gemini-companion--retired-methods
        :on-ready #'gemini-companion--ready
@@ -326,7 +324,7 @@ Install the packages of the server before, if needed."
     (cancel-timer gemini-companion--timer)
     (setq gemini-companion--timer nil)
     (mapc #'require (mapcar #'car gemini-companion--parts))
-    (gemini-companion-diff-start 'gemini-companion-view-show
+    (gemini-companion-diff-start 'gemini-companion-review-show
                                  'gemini-companion-outcome-tell)
     (mapc #'funcall (gemini-companion--functions :start))))
 

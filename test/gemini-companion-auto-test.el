@@ -156,7 +156,7 @@ accepted is written at once."
 (ert-deftest gemini-companion-auto-says-why-an-edit-is-reviewed ()
   (gemini-companion-auto-test-with '()
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (gemini-companion-diff-start #'gemini-companion-view-show #'ignore)
+    (gemini-companion-diff-start #'gemini-companion-review-show #'ignore)
     (dolist (gemini-companion-review-view '(ediff diff))
       (let ((diff (gemini-companion-auto-test-open
                    1 gemini-companion-auto-test-one (concat folder ".envrc")

@@ -8,7 +8,7 @@
 
 ;;; Code:
 
-(require 'gemini-companion-look)
+(require 'gemini-companion-review)
 (require 'gemini-companion-review-test-helper)
 
 (defconst gemini-companion-look-test-texts
@@ -77,7 +77,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
                   (with-temp-buffer
                     (insert text)
                     (should-not (gemini-companion-test-demoted
-                                  (gemini-companion-look-colour "/nowhere/a.x")
+                                  (gemini-companion-review-colour "/nowhere/a.x")
                                   (gemini-companion-look-test-harm text))))
                   (accept-process-output nil 0)
                   (should (zerop connections))
@@ -100,7 +100,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     (ert-info ((format "%s with %S" name text))
       (with-temp-buffer
         (insert text)
-        (gemini-companion-look-colour (concat "/nowhere/" name))
+        (gemini-companion-review-colour (concat "/nowhere/" name))
         (should (eq mode major-mode))))))
 
 (define-derived-mode gemini-companion-look-test-mode prog-mode "Bad"

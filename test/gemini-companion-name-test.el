@@ -122,7 +122,7 @@ symbolic link src/innocent.txt)" error)
                  (warning "a file outside your projects: ~/.bashrc")
                  (diff (progn
                          (gemini-companion-diff-start
-                          #'gemini-companion-view-show #'ignore)
+                          #'gemini-companion-review-show #'ignore)
                          (gemini-companion-test-open "innocent.txt" "x\n" 1
                                                      session))))
             (gemini-companion-test-eventually

@@ -10,7 +10,7 @@
 
 (require 'gemini-companion-diff)
 (require 'gemini-companion-test-helper)
-(require 'gemini-companion-view)
+(require 'gemini-companion-review)
 
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
   "Evaluate START, BODY and in the end STOP in a folder with FILES.
@@ -67,7 +67,7 @@ at once."
            ;; The first one changes the height in batch.
            (set-window-configuration (current-window-configuration))
            (gemini-companion-diff-start
-            #'gemini-companion-view-show
+            #'gemini-companion-review-show
             (lambda (diff)
               (push (gemini-companion-test-outcome diff) outcomes))))
          nil

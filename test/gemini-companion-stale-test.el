@@ -10,7 +10,7 @@
 
 (require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
-(require 'gemini-companion-stale)
+(require 'gemini-companion-diff)
 
 (defmacro gemini-companion-stale-test-with (files &rest body)
   "Watch the files of proposals while BODY is run in a folder with FILES.
@@ -26,8 +26,8 @@
               (cl-incf views)
               (lambda (&rest _) (cl-decf views)))
             (lambda (diff) (push diff outcomes)))
-           (gemini-companion-stale-start))
-         (gemini-companion-stale-stop)
+           (gemini-companion-diff-watch))
+         (gemini-companion-diff-unwatch)
        ,@body)))
 
 (defun gemini-companion-stale-test-open (file text)
@@ -113,9 +113,9 @@ if `answer' is non-nil."
      (gemini-companion-test-with-reviews ,files
        (cl-letf (((symbol-function 'yes-or-no-p)
                   (lambda (_) (cl-incf asked) answer)))
-         (gemini-companion-stale-start)
+         (gemini-companion-diff-watch)
          (unwind-protect (progn ,@body)
-           (gemini-companion-stale-stop))))))
+           (gemini-companion-diff-unwatch))))))
 
 (defun gemini-companion-stale-test-remark-p (remark)
   "Return non-nil if REMARK is in the header line of the unified diff."

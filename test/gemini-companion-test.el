@@ -11,7 +11,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-share)
-(require 'gemini-companion-view)
+(require 'gemini-companion-review)
 (require 'gemini-companion-server-test-helper)
 
 (defvar epc:live-connections)

@@ -47,7 +47,7 @@
     ('diff
      (save-excursion
        (goto-char (point-min))
-       (while (re-search-forward gemini-companion-blocks-header-re nil t)
+       (while (re-search-forward gemini-companion-unified-header-re nil t)
          (gemini-companion-review-toggle-hunk))))))
 
 (defun gemini-companion-view-test-count ()
@@ -330,7 +330,7 @@
        view)
       ('diff
        (goto-char (point-min))
-       (re-search-forward gemini-companion-blocks-header-re)
+       (re-search-forward gemini-companion-unified-header-re)
        (forward-line (random 8))
        (gemini-companion-review-toggle-hunk)
        view))))
@@ -350,10 +350,10 @@
                 (with-current-buffer (window-buffer)
                   (gemini-companion-review-switch-view)))
               (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should (equal new (gemini-companion-hunks-call-with-all
+                (should (equal new (gemini-companion-review-call-with-all
                                     (current-buffer) #'buffer-string)))
-                (mapc #'gemini-companion-hunks-toggle
-                      (gemini-companion-hunks-excluded)))
+                (mapc #'gemini-companion-review-toggle
+                      (gemini-companion-review-excluded)))
               (with-current-buffer (window-buffer)
                 (gemini-companion-unified-refresh)
                 (gemini-companion-view-test-toggle-all 'diff))
@@ -373,7 +373,7 @@
         (let ((last-command nil)) (undo))
         (should (equal "1\n2\nnew\n3\n" (buffer-string)))
         (should-not (gemini-companion-view-test-count))
-        (should-not (gemini-companion-hunks-excluded))
+        (should-not (gemini-companion-review-excluded))
         (should-not (seq-find (lambda (overlay)
                                 (overlay-get overlay
                                              'gemini-companion-original))
@@ -570,7 +570,7 @@
                 (lambda (frame name)
                   (and (eq frame (selected-frame))
                        (alist-get name (list parameter))))))
-      (should (eq other (gemini-companion-windows-frame nil))))))
+      (should (eq other (gemini-companion-review-frame nil))))))
 
 (ert-deftest gemini-companion-view-quit-on-its-way-to-another-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))

@@ -1,0 +1,1108 @@
+;;; gemini-companion-review.el --- A review on the screen  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+
+;;; Commentary:
+
+;; A diff that is displayed: its view, which one and how it changes to another
+;; in the middle of a review; the original; colors and header lines; the
+;; windows before and after; hunks that are excluded.  What Ediff and the
+;; unified diff display is known in their own files, which are loaded when one
+;; of them is used.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+
+(autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
+(autoload 'gemini-companion-unified-open "gemini-companion-unified")
+
+;;;; Customization
+
+(defcustom gemini-companion-review-view 'ediff
+  "How the review of a proposed edit looks.
+`ediff' is an Ediff session, `diff' a unified diff in one window;
+\\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
+changes from one to the other.
+
+Nil means no reviews: Gemini CLI is not offered them, and asks in
+its terminal as it does without an editor; it still knows what you
+work on.  A Gemini CLI that is connected asks once what it is
+offered, so a change to or from nil needs \"/ide disable\" in it,
+\\[gemini-companion-restart], and \"/ide enable\"; until then,
+answer in its terminal.  The other changes hold from the next review on."
+  :type '(choice (const :tag "Ediff" ediff)
+                 (const :tag "Unified diff" diff)
+                 (const :tag "No reviews, only context" nil))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
+(defcustom gemini-companion-ediff-limit (* 5 1024 1024)
+  "Size in bytes above which a review is a unified diff, not Ediff.
+That of the file or of the proposal, whichever is larger."
+  :type 'natnum
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
+(defcustom gemini-companion-review-limit (* 20 1024 1024)
+  "Size in bytes above which an edit is not shown at all.
+It is answered in the terminal of Gemini CLI.  That of the file or
+of the proposal, whichever is larger."
+  :type 'natnum
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
+;;;; Keys
+
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-v") #'gemini-companion-review-switch-view)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-e") #'gemini-companion-review-edit)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-n") #'gemini-companion-review-next-hunk)
+(define-key gemini-companion-review-mode-map
+  (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
+
+;; Evil remaps the commands of its ex line like those of keys.
+(dolist (command '(evil-write evil-update evil-save-and-close
+                              evil-save-modified-and-close))
+  (define-key gemini-companion-review-mode-map (vector 'remap command)
+    #'gemini-companion-review-accept-as-saved))
+(define-key gemini-companion-review-mode-map
+  [remap evil-quit] #'gemini-companion-review-quit)
+
+(defvar gemini-companion-review-repeat-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map "n" #'gemini-companion-review-next-hunk)
+    (define-key map "p" #'gemini-companion-review-previous-hunk)
+    (define-key map "x" #'gemini-companion-review-toggle-hunk)
+    map)
+  "Keys that go on, in `repeat-mode', after one of these commands.")
+
+(dolist (command '( gemini-companion-review-next-hunk
+                    gemini-companion-review-previous-hunk
+                    gemini-companion-review-toggle-hunk))
+  (put command 'repeat-map 'gemini-companion-review-repeat-map))
+
+;;;; State
+
+(defun gemini-companion-review-offered-p ()
+  "Return non-nil if a CLI that connects is offered reviews."
+  (and gemini-companion-review-view t))
+
+(defconst gemini-companion-review--kinds
+  '((ediff . gemini-companion-ediff-open)
+    (diff . gemini-companion-unified-open))
+  "Alist of a kind of view and the function that opens it.
+It is called with a diff, the buffer of the original, a frame, and
+non-nil if the window in use stays visible and selected there.  It
+returns a plist: `:buffers' with those in the windows, `:main' with
+the one to go to, `:hunk' with a function that excludes the hunk
+at point, and returns non-nil, or restores it, `:move' with one that
+goes its argument, a number, of hunks on, `:edit' with one that
+goes to the proposal or back, `:select' with one that selects the
+view if it is on the selected frame as a whole, and returns
+non-nil, `:display' with one that lays it out there and selects
+it, `:compare' with one that compares again, and `:close' with one
+that ends the view but leaves windows, original and proposal alone.
+Its error is shown.")
+
+(cl-defstruct (gemini-companion-review--view
+               (:constructor gemini-companion-review--make)
+               (:copier nil))
+  "What shows a diff.
+ORIGINAL is the buffer of that name, LAYOUT the windows before the
+review, KIND the key in `gemini-companion-review--kinds', OPEN the
+plist that its function returned, WINDOWS those of its buffers."
+  diff original layout kind open windows)
+
+(defvar gemini-companion-review--all nil
+  "The views that are open.")
+
+(defun gemini-companion-review--here ()
+  "Return the view of the review of the current buffer, or the one shown."
+  (let ((diff (gemini-companion-diff-current)))
+    (or (seq-find (lambda (view) (eq diff (gemini-companion-review--view-diff view)))
+                  gemini-companion-review--all)
+        (user-error "This proposal is not shown yet"))))
+
+;;;; Views
+
+(defun gemini-companion-review-show (diff &optional select)
+  "Show DIFF; return a function that takes its view away.
+That leaves the proposal buffer alive if its argument is non-nil.
+Unless SELECT is non-nil, the window in use stays visible and
+selected.  Signal an error if there is nothing to show, or too much."
+  (let* ((kind (gemini-companion-review--kind diff))
+         (original (gemini-companion-review-original diff))
+         (view (gemini-companion-review--make
+                :diff diff :original original
+                :layout (gemini-companion-review-layout
+                         (gemini-companion-review--frame diff)))))
+    (condition-case problem
+        (progn
+          (gemini-companion-review--check-change diff original)
+          (gemini-companion-review--open-first view kind (not select)))
+      ((error quit)
+       (gemini-companion-diff-discard original)
+       (signal (car problem) (cdr problem))))
+    (push view gemini-companion-review--all)
+    (setf (gemini-companion-diff-select diff)
+          (lambda () (gemini-companion-review--select view)))
+    (setf (gemini-companion-diff-refresh diff)
+          (lambda () (gemini-companion-review--refresh view)))
+    (lambda (&optional keep)
+      (gemini-companion-review--hide view keep))))
+
+(defun gemini-companion-review--check-change (diff original)
+  "Signal an error if DIFF does not change the text in ORIGINAL."
+  (when (gemini-companion-review-same-p
+         original (gemini-companion-diff-proposal-buffer diff))
+    (user-error "Proposal for %s contains no changes"
+                (gemini-companion-diff-name diff))))
+
+(defun gemini-companion-review--kind (diff)
+  "Return the kind of view that DIFF gets, or signal an error."
+  (let ((size (gemini-companion-review--size diff)))
+    (cond ((null gemini-companion-review-view)
+           (user-error "No review of %s, as `gemini-companion-review-view' is \
+nil" (gemini-companion-diff-name diff)))
+          ((< gemini-companion-review-limit size)
+           (user-error "The edit of %s is too large to be shown"
+                       (gemini-companion-diff-name diff)))
+          ((< gemini-companion-ediff-limit size) 'diff)
+          (t gemini-companion-review-view))))
+
+(defun gemini-companion-review--size (diff)
+  "Return the size of the larger side of DIFF."
+  (max (buffer-size (gemini-companion-diff-proposal-buffer diff))
+       (or (file-attribute-size
+            (gemini-companion-text-attributes
+             (gemini-companion-diff-file-path diff)))
+           0)))
+
+(defun gemini-companion-review--frame (diff)
+  "Return the frame for DIFF: one with its terminal, or its file."
+  (gemini-companion-review-frame
+   (delq nil (list (gemini-companion-session-terminal
+                    (gemini-companion-diff-session diff))
+                   (find-buffer-visiting
+                    (gemini-companion-diff-file-path diff))))))
+
+(defun gemini-companion-review--open-first (view kind keep)
+  "Open VIEW as one of KIND, or as unified diff if that is no Ediff now.
+If KEEP is non-nil, the window in use stays visible and selected."
+  (condition-case problem
+      (gemini-companion-review--open view kind keep)
+    (error
+     (unless (eq kind 'ediff)
+       (signal (car problem) (cdr problem)))
+     (message "%s; showing a unified diff" (error-message-string problem))
+     (gemini-companion-review--open view 'diff keep))))
+
+(defun gemini-companion-review--open (view kind &optional keep)
+  "Open VIEW as one of KIND; if that fails its windows are as before.
+If KEEP is non-nil, the window in use stays visible and selected."
+  (let* ((layout (gemini-companion-review--view-layout view))
+         (diff (gemini-companion-review--view-diff view))
+         (frame (gemini-companion-review-layout-frame layout))
+         (selected (frame-selected-window frame))
+         (open (condition-case problem
+                   (funcall (alist-get kind gemini-companion-review--kinds)
+                            diff (gemini-companion-review--view-original view)
+                            frame keep)
+                 ((error quit)
+                  (gemini-companion-review-restore layout)
+                  (signal (car problem) (cdr problem))))))
+    (when (and keep (window-live-p selected))
+      (set-frame-selected-window frame selected 'norecord))
+    (setf (gemini-companion-diff-main diff) (plist-get open :main)
+          (gemini-companion-review--view-kind view) kind
+          (gemini-companion-review--view-open view) open)
+    (gemini-companion-review--note-windows view)))
+
+(defun gemini-companion-review--note-windows (view)
+  "Note which windows VIEW has."
+  (setf (gemini-companion-review--view-windows view)
+        (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
+                    (plist-get (gemini-companion-review--view-open view) :buffers))))
+
+(defun gemini-companion-review--select (view)
+  "Select VIEW where it is, if that can be seen on this terminal.
+Else, and if the user has changed its windows, lay it out again."
+  (let* ((open (gemini-companion-review--view-open view))
+         (diff (gemini-companion-review--view-diff view))
+         (frame (gemini-companion-diff-frame diff)))
+    (cond ((eq frame (selected-frame)))
+          ((and (frame-live-p frame)
+                (eq (frame-terminal frame) (frame-terminal)))
+           (select-frame-set-input-focus frame))
+          (t (setq frame (selected-frame))))
+    (unless (funcall (plist-get open :select))
+      (gemini-companion-review-leave (gemini-companion-review--view-layout view)
+                                      (plist-get open :buffers)
+                                      (gemini-companion-review--view-windows view))
+      (setf (gemini-companion-review--view-layout view)
+            (gemini-companion-review-layout frame)
+            (gemini-companion-diff-frame diff) frame)
+      (funcall (plist-get open :display))
+      (gemini-companion-review--note-windows view))))
+
+(defun gemini-companion-review--refresh (view)
+  "Read the original of VIEW again, as its file has changed, and compare."
+  (let* ((diff (gemini-companion-review--view-diff view))
+         (original (gemini-companion-review--view-original view)))
+    (unless (gemini-companion-diff-changed diff)
+      (setf (gemini-companion-diff-base diff)
+            (gemini-companion-review--header-text original)))
+    (setf (gemini-companion-diff-changed diff) t)
+    (gemini-companion-review-read-again original diff)
+    (setf (gemini-companion-diff-changed diff)
+          (not (equal (gemini-companion-diff-base diff)
+                      (gemini-companion-review--header-text original))))
+    (funcall (plist-get (gemini-companion-review--view-open view) :compare))
+    (force-mode-line-update t)))
+
+(defun gemini-companion-review--header-text (original)
+  "Return the whole text in the buffer ORIGINAL."
+  (with-current-buffer original
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
+
+;;;; Leaving
+
+(defun gemini-companion-review--hide (view keep)
+  "Take VIEW away, and its proposal unless KEEP is non-nil.
+If the person has moved to another tab of its frame, the windows stay."
+  (let* ((open (gemini-companion-review--view-open view))
+         (diff (gemini-companion-review--view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (setq gemini-companion-review--all (delq view gemini-companion-review--all))
+    (setf (gemini-companion-diff-refresh diff) nil)
+    (gemini-companion-review-leave (gemini-companion-review--view-layout view)
+                                    (plist-get open :buffers)
+                                    (gemini-companion-review--view-windows view))
+    (gemini-companion-diff-discard (gemini-companion-review--view-original view))
+    (unless keep
+      (gemini-companion-diff-discard proposal))
+    (funcall (plist-get open :close))
+    (when keep
+      (gemini-companion-review--forsake diff proposal))))
+
+(defun gemini-companion-review--forsake (diff proposal)
+  "Leave PROPOSAL of DIFF, which outlives its view, in nobody's way."
+  (setf (gemini-companion-diff-main diff) nil)
+  (with-current-buffer proposal
+    (setq header-line-format nil))
+  (bury-buffer proposal))
+
+;;;; Commands
+
+(defun gemini-companion-review-quit ()
+  "Ask how to end the review of the current buffer, or to keep at it."
+  (interactive)
+  (let ((diff (gemini-companion-diff-unsettled nil)))
+    (pcase (car (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (read-multiple-choice
+                    (format "Answer for %s" (gemini-companion-diff-name diff))
+                    '((?a "accept" "Gemini CLI writes the proposal as it is")
+                      (?r "reject" "The file stays as it is")
+                      (?k "keep reviewing" "Nothing is decided"))))))
+      (?a (gemini-companion-diff-accept diff))
+      (?r (gemini-companion-diff-reject diff)))))
+
+(defun gemini-companion-review-accept-as-saved ()
+  "Accept the review here, as Evil's :w and ZZ save a file.
+With a file name, as in :w FILE, do what Evil does."
+  (interactive)
+  (if (bound-and-true-p evil-ex-argument)
+      (call-interactively 'evil-write)
+    (gemini-companion-diff-accept)))
+
+(defun gemini-companion-review-switch-view ()
+  "Show this review in another way: as Ediff session or unified diff.
+What you have edited stays, and so do excluded hunks."
+  (interactive)
+  (let* ((view (gemini-companion-review--here))
+         (open (gemini-companion-review--view-open view))
+         (layout (gemini-companion-review--view-layout view))
+         (former (gemini-companion-review--view-kind view))
+         (kind (if (eq former 'ediff) 'diff 'ediff)))
+    (gemini-companion-review--check-switch view kind)
+    (gemini-companion-review-restore layout (plist-get open :buffers))
+    (setf (gemini-companion-review--view-layout view)
+          (gemini-companion-review-layout
+           (gemini-companion-review-layout-frame layout)))
+    (funcall (plist-get open :close))
+    (condition-case problem
+        (gemini-companion-review--open view kind)
+      ((error quit)
+       (gemini-companion-review--open view former)
+       (user-error "%s" (error-message-string problem))))))
+
+(defun gemini-companion-review--check-switch (view kind)
+  "Signal an error if VIEW cannot become one of KIND now."
+  (unless (gemini-companion-review-shown-p
+           (gemini-companion-review--view-layout view)
+           (plist-get (gemini-companion-review--view-open view) :buffers)
+           (gemini-companion-review--view-windows view))
+    (user-error "The review is not on this tab"))
+  (when (and (eq kind 'ediff)
+             (< gemini-companion-ediff-limit
+                (gemini-companion-review--size
+                 (gemini-companion-review--view-diff view))))
+    (user-error "Too large for Ediff; see `gemini-companion-ediff-limit'")))
+
+(defun gemini-companion-review-toggle-hunk ()
+  "Exclude the hunk at point from the proposal, or restore it.
+Accepting sends what remains."
+  (interactive)
+  (message (substitute-command-keys
+            (if (funcall (plist-get (gemini-companion-review--view-open
+                                     (gemini-companion-review--here))
+                                    :hunk))
+                "Hunk excluded; \\[gemini-companion-review-toggle-hunk] \
+restores it"
+              "Hunk restored"))))
+
+(defun gemini-companion-review-next-hunk (&optional count)
+  "Go to the next hunk of this review, or COUNT hunks on."
+  (interactive "p")
+  (funcall (plist-get (gemini-companion-review--view-open
+                       (gemini-companion-review--here))
+                      :move)
+           (or count 1)))
+
+(defun gemini-companion-review-previous-hunk (&optional count)
+  "Go to the previous hunk of this review, or COUNT hunks back."
+  (interactive "p")
+  (gemini-companion-review-next-hunk (- (or count 1))))
+
+(defun gemini-companion-review-edit ()
+  "Go to the proposal to edit it, or from there back to the review."
+  (interactive)
+  (funcall (plist-get (gemini-companion-review--view-open
+                       (gemini-companion-review--here))
+                      :edit)))
+
+;;;; Original
+
+(defvar-local gemini-companion-review-file nil
+  "The file that holds the text of this buffer, to the byte, or nil.")
+(put 'gemini-companion-review-file 'permanent-local t)
+
+(defun gemini-companion-review-original (diff)
+  "Return a read-only buffer with what DIFF would change.
+Its text is that of the file on disk, decoded as Gemini CLI does
+it; of a new file it is empty."
+  (let ((directory (buffer-local-value
+                    'default-directory
+                    (gemini-companion-diff-proposal-buffer diff)))
+        (file (gemini-companion-diff-file-path diff)))
+    (with-current-buffer
+        (generate-new-buffer (format "*gemini original: %s*"
+                                     (gemini-companion-diff-name diff 'plain)))
+      (setq default-directory directory)
+      (buffer-disable-undo)
+      (condition-case problem
+          (setf (gemini-companion-diff-remarks diff)
+                (if (file-exists-p file)
+                    (let ((inhibit-modification-hooks t))
+                      (gemini-companion-review--read file))
+                  '("new file")))
+        (error
+         (gemini-companion-diff-discard (current-buffer))
+         (signal (car problem) (cdr problem))))
+      (goto-char (point-min))
+      (set-buffer-modified-p nil)
+      (setq buffer-read-only t)
+      (gemini-companion-diff-adopt diff)
+      (current-buffer))))
+
+(defun gemini-companion-review-read-again (original diff)
+  "Make the text in the buffer ORIGINAL that of the file of DIFF now.
+Points and markers stay where they are in the text."
+  (let ((new (gemini-companion-review-original diff)))
+    (unwind-protect
+        (with-current-buffer original
+          (let ((inhibit-read-only t))
+            (save-restriction
+              (widen)
+              (replace-buffer-contents new 0.2)))
+          (set-buffer-modified-p nil)
+          (setq gemini-companion-review-file
+                (buffer-local-value 'gemini-companion-review-file new)))
+      (gemini-companion-diff-discard new))))
+
+(defun gemini-companion-review--read (file)
+  "Insert FILE as Gemini CLI has it, and return remarks on it, strings."
+  (let* ((bytes (gemini-companion-text-fill file))
+         ;; In a buffer one byte that is not UTF-8 takes two.
+         (raw (/= bytes (1- (position-bytes (point-max)))))
+         (latin (and raw (not (gemini-companion-review--odd-bytes-p))))
+         (bom (eq ?\uFEFF (char-after (point-min))))
+         ;; Emacs finds a plain string in a third of the speed.
+         (returns (gemini-companion-review--replace "\r[\n]" "\n")))
+    (when raw
+      (gemini-companion-review--replace
+       (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"))
+    (when bom
+      (delete-region (point-min) (1+ (point-min))))
+    (unless (or bom returns raw)
+      (setq gemini-companion-review-file file))
+    (and raw (list (if latin "latin-1 file" "not UTF-8")))))
+
+(defun gemini-companion-review--odd-bytes-p ()
+  "Return non-nil if the current buffer has bytes that are in no Latin-1 text.
+Those that it keeps for control characters are in hardly any."
+  (goto-char (point-min))
+  (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t))
+
+(defun gemini-companion-review--replace (regexp text)
+  "Replace what matches REGEXP in the current buffer by TEXT.
+Return non-nil if there was any."
+  (goto-char (point-min))
+  (let ((case-fold-search nil)
+        found)
+    (while (re-search-forward regexp nil t)
+      (setq found t)
+      (replace-match text t t))
+    found))
+
+(defun gemini-companion-review-same-p (original proposal)
+  "Return non-nil if the buffers ORIGINAL and PROPOSAL have the same text."
+  (and (= (buffer-size original) (buffer-size proposal))
+       (let ((case-fold-search nil))
+         (with-current-buffer proposal
+           (save-restriction
+             (widen)
+             (zerop (compare-buffer-substrings original nil nil
+                                               proposal nil nil)))))))
+
+;;;; Colors
+
+(defvar warning-minimum-log-level)
+(declare-function evil-initialize "ext:evil-core")
+(declare-function evil-initial-state "ext:evil-core")
+(declare-function evil-set-initial-state "ext:evil-core")
+
+(defun gemini-companion-review-letters-are-keys (mode)
+  "Have Evil leave the letters in buffers of MODE, a major mode, to its map.
+A state that the user has set for MODE stays."
+  (when (and (fboundp 'evil-initial-state)
+             (not (evil-initial-state mode)))
+    (evil-set-initial-state mode 'emacs)))
+
+(defconst gemini-companion-review--modes
+  '(prog-mode conf-mode sgml-mode yaml-mode)
+  "Modes that only highlight, as those derived from them do.
+Others fold, align or hide text, start processes, or fetch what the
+text names, as Org mode does.")
+
+(defconst gemini-companion-review--substitutes
+  '((c-or-c++-mode . c++-mode)
+    (conf-mode-maybe . conf-mode)
+    (nxml-mode . sgml-mode))
+  "Alist of what `auto-mode-alist' names and the mode to use for it.")
+
+(defun gemini-companion-review-colour (file)
+  "Highlight the current buffer as FILE would be, unless it is already.
+No mode hook runs, and the text stays as it is and visible as a
+whole.  A user of Evil has its keys there, too."
+  (unless font-lock-mode
+    (let ((enable-local-variables nil)
+          (enable-dir-local-variables nil)
+          (inhibit-interaction t)
+          ;; Some modes tell what they guess.
+          (inhibit-message t)
+          (warning-minimum-log-level :emergency)
+          (mode (gemini-companion-review--mode file)))
+      (unless (and mode (gemini-companion-review--use mode))
+        (gemini-companion-review--use #'text-mode))
+      (with-demoted-errors "Mode for the review: %S"
+        (delay-mode-hooks
+          ;; Their globalized modes hang on the delayed hook.
+          (font-lock-mode 1)
+          (when (bound-and-true-p evil-mode)
+            (evil-initialize)))))))
+
+(defun gemini-companion-review--use (mode)
+  "Put the current buffer in MODE; return nil if that did more than it should.
+The text is as before."
+  (let ((text (gemini-companion-review--text))
+        (tick (buffer-chars-modified-tick))
+        (read-only buffer-read-only)
+        (overlays (overlays-in (point-min) (point-max)))
+        (processes (process-list))
+        (buffer-undo-list t)
+        (inhibit-modification-hooks t)
+        done)
+    (with-demoted-errors "Mode for the review: %S"
+      (save-restriction
+        (delay-mode-hooks (funcall mode)))
+      (setq done t))
+    (unless (and (= tick (buffer-chars-modified-tick))
+                 enable-multibyte-characters)
+      (let ((inhibit-read-only t))
+        (widen)
+        (erase-buffer)
+        (set-buffer-multibyte t)
+        (insert text)
+        (goto-char (point-min)))
+      (gemini-companion-review--untouched tick)
+      (setq done nil))
+    (dolist (process (seq-difference (process-list) processes #'eq))
+      (delete-process process)
+      (setq done nil))
+    (mapc #'delete-overlay
+          (seq-difference (overlays-in (point-min) (point-max))
+                          overlays #'eq))
+    (setq buffer-read-only read-only
+          buffer-invisibility-spec nil
+          buffer-display-table nil
+          selective-display nil)
+    done))
+
+(defun gemini-companion-review--untouched (tick)
+  "Note that the current buffer is as when TICK was its modified tick.
+If it is a proposal, nobody has edited it since."
+  (let ((diff gemini-companion-diff-here))
+    (when (and diff
+               (eq (current-buffer)
+                   (gemini-companion-diff-proposal-buffer diff))
+               (= tick (gemini-companion-diff-tick diff)))
+      (setf (gemini-companion-diff-tick diff)
+            (buffer-chars-modified-tick)))))
+
+(defun gemini-companion-review--text ()
+  "Return the whole text of the current buffer, without properties."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties (point-min) (point-max))))
+
+(defun gemini-companion-review--mode (file)
+  "Return the major mode for the colours of FILE, whose text is current.
+Return nil if that mode may do more."
+  (with-demoted-errors "Mode for the review: %S"
+    (let ((mode (or (gemini-companion-review--interpreter-mode)
+                    (gemini-companion-review--mode-by-name
+                     (file-name-sans-versions file)))))
+      ;; That it is derived is not known of an alias.
+      (while (and (symbolp mode) (fboundp mode)
+                  (symbolp (symbol-function mode)))
+        (setq mode (symbol-function mode)))
+      (setq mode (alist-get mode gemini-companion-review--substitutes mode))
+      (and (symbolp mode)
+           (fboundp mode)
+           (autoload-do-load (symbol-function mode) mode)
+           (apply #'provided-mode-derived-p mode gemini-companion-review--modes)
+           mode))))
+
+(defun gemini-companion-review--interpreter-mode ()
+  "Return the mode for the interpreter that the first line names, or nil."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (when (looking-at auto-mode-interpreter-regexp)
+        (assoc-default (file-name-nondirectory (match-string 2))
+                       interpreter-mode-alist
+                       (lambda (regexp name)
+                         (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
+                                         name)))))))
+
+(defun gemini-companion-review--mode-by-name (name)
+  "Return the mode for a file with NAME, or nil."
+  (let ((mode (or (let ((case-fold-search nil))
+                    (assoc-default name auto-mode-alist #'string-match))
+                  (let ((case-fold-search t))
+                    (and auto-mode-case-fold
+                         (assoc-default name auto-mode-alist
+                                        #'string-match))))))
+    ;; Of a suffix such as that of a backup, only what is before it counts.
+    (if (consp mode)
+        (if (cadr mode)
+            (gemini-companion-review--mode-by-name
+             (substring name 0 (match-beginning 0)))
+          (car mode))
+      mode)))
+
+;;;; Header line
+
+(defun gemini-companion-review-header (&rest parts)
+  "Return a header line of PARTS, two blanks before each.
+A part is a string, an `:eval' form, or nil."
+  (cons " " (cdr (seq-mapcat (lambda (part)
+                               (list "  " (if (stringp part)
+                                              (gemini-companion-review--verbatim
+                                               part)
+                                            part)))
+                             (delq nil parts)))))
+
+(defun gemini-companion-review--verbatim (text)
+  "Return TEXT with percent signs doubled, for a header line."
+  (replace-regexp-in-string "%" "%%" text t t))
+
+(defun gemini-companion-review-keys (&rest commands)
+  "Return what the keys in the current buffer do, as a line of text.
+COMMANDS are a plist of commands and what a person calls them."
+  (mapconcat (pcase-lambda (`(,command ,name))
+               (concat (substitute-command-keys
+                        (format "\\[%s]" command))
+                       " " name))
+             (seq-partition commands 2)
+             "  "))
+
+(defun gemini-companion-review-excluded-text (proposal total)
+  "Return how many of TOTAL hunks are excluded, as a part of a header line.
+PROPOSAL is the buffer that they are excluded from, TOTAL a form."
+  `(:eval (gemini-companion-review--excluded ,proposal ,total)))
+
+(defun gemini-companion-review--excluded (proposal total)
+  "Return how many of TOTAL hunks are excluded from PROPOSAL, or nothing."
+  (let ((count (with-current-buffer proposal
+                 (length (gemini-companion-review-excluded)))))
+    (if (zerop count)
+        ""
+      (propertize (format "%d of %d hunks excluded" count total)
+                  'face 'warning))))
+
+(defun gemini-companion-review-subject (diff)
+  "Return what DIFF is about, as a part of a header line.
+That is its file, remarks that follow what happens, and the CLI."
+  (let ((name (copy-sequence (gemini-companion-diff-name diff))))
+    (add-face-text-property 0 (length name) 'bold 'append name)
+    `(:eval (gemini-companion-review--subject ,name ',diff))))
+
+(defun gemini-companion-review--subject (name diff)
+  "Return what DIFF is about, beginning with NAME, for a header line."
+  (let ((session (gemini-companion-diff-session diff)))
+    (gemini-companion-review--verbatim
+     (string-join
+      (append (list name)
+              (mapcar (lambda (remark) (propertize remark 'face 'warning))
+                      (append
+                       (ensure-list (gemini-companion-diff-note diff))
+                       (gemini-companion-diff-remarks diff)
+                       (when (gemini-companion-diff-changed diff)
+                         '("file changed since it was proposed"))
+                       (when (gemini-companion-diff-unsaved diff)
+                         '("unsaved changes here"))
+                       (unless (gemini-companion-session-connected-p session)
+                         '("not connected"))))
+              (list (gemini-companion-session-name session)))
+      ", "))))
+
+;;;; Windows
+
+(defvar gemini-companion-review--left nil
+  "Layouts to restore when the person comes back to their tab.
+An alist of a window of a review that ended meanwhile, and what
+`gemini-companion-review-layout' returned.")
+
+;;;;; Frame
+
+(defun gemini-companion-review-frame (buffers)
+  "Return the frame for a review: one with one of BUFFERS on it.
+That is the selected frame if it is such a one, and if none is.
+A daemon has frames on several terminals, and a frame may have no
+room for a review."
+  (let ((frames (seq-filter #'gemini-companion-review--roomy-p
+                            (cons (selected-frame)
+                                  (seq-filter
+                                   #'gemini-companion-review--seen-p
+                                   (frame-list))))))
+    (or (seq-find (lambda (frame)
+                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                              buffers))
+                  frames)
+        (car frames)
+        (selected-frame))))
+
+(defun gemini-companion-review--roomy-p (frame)
+  "Return non-nil if FRAME is no child and more than a minibuffer."
+  (not (or (frame-parameter frame 'parent-frame)
+           (eq 'only (frame-parameter frame 'minibuffer)))))
+
+(defun gemini-companion-review--seen-p (frame)
+  "Return non-nil if a person can see FRAME, on whatever terminal."
+  (and (eq t (frame-visible-p frame))
+       (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
+       (or (display-graphic-p frame)
+           (eq frame (tty-top-frame frame)))))
+
+(defun gemini-companion-review-in-frame (frame function)
+  "Call FUNCTION with FRAME selected, without taking another frame's focus."
+  (if (eq frame (selected-frame))
+      (funcall function)
+    (with-selected-frame frame
+      (funcall function))))
+
+(defconst gemini-companion-review--side-columns 160
+  "Number of columns from which a review gets the right half of a frame.")
+
+(defconst gemini-companion-review--least-columns 60
+  "Least width of a part of a frame that is used for a review.")
+
+(defconst gemini-companion-review--kept-lines 4
+  "Least height of the window in use while a review is shown.")
+
+(defun gemini-companion-review-make-room (buffer lines &optional keep)
+  "Show BUFFER in a window of the selected frame, and return that window.
+The window becomes the only one and is selected.  If KEEP is
+non-nil, the window in use stays visible and selected.  Return nil
+if there is no room for a window of LINES."
+  (let* ((ignore-window-parameters t)
+         (window-min-height 1)
+         (window (if keep
+                     (gemini-companion-review--beside
+                      (gemini-companion-review-in-use) lines)
+                   (and (<= lines (window-total-height (frame-root-window)))
+                        (frame-first-window (window-main-window))))))
+    (when window
+      (set-window-dedicated-p window nil)
+      (set-window-buffer window buffer)
+      (unless keep
+        ;; Another file never gets the focus meanwhile.
+        (select-window window)
+        (delete-other-windows))
+      window)))
+
+(defun gemini-companion-review-in-use ()
+  "Return the selected window, or the one selected before the minibuffer."
+  (cond ((not (window-minibuffer-p)) (selected-window))
+        ((minibuffer-selected-window))
+        (t (frame-first-window (window-main-window)))))
+
+(defun gemini-companion-review--beside (window lines)
+  "Return a window of LINES or more beside WINDOW, or nil.
+It takes the largest part of the frame that does not contain
+WINDOW, or if none is large enough, most of the frame."
+  (let ((part (gemini-companion-review--largest-part window lines))
+        (height (window-total-height (frame-root-window)))
+        (width (window-total-width (frame-root-window))))
+    (cond (part
+           (gemini-companion-review--merge part))
+          ((and (<= lines height)
+                (<= gemini-companion-review--side-columns width))
+           (delete-other-windows window)
+           (split-window window nil 'right))
+          ((<= (+ lines gemini-companion-review--kept-lines) height)
+           (delete-other-windows window)
+           (split-window window (- (max lines (/ (* 2 height) 3)))
+                         'below)))))
+
+(defun gemini-companion-review--largest-part (window lines)
+  "Return the largest part of the frame without WINDOW, or nil.
+It has room for LINES."
+  (let (parts)
+    (while (window-parent window)
+      (let ((part (window-child (window-parent window))))
+        (while part
+          (when (and (not (eq part window))
+                     (gemini-companion-review-fits-p part lines))
+            (push part parts))
+          (setq part (window-next-sibling part))))
+      (setq window (window-parent window)))
+    (car (seq-sort-by (lambda (part)
+                        (* (window-total-height part)
+                           (window-total-width part)))
+                      #'> parts))))
+
+(defun gemini-companion-review-fits-p (part lines)
+  "Return non-nil if PART of a frame has LINES and enough columns."
+  (and (<= lines (window-total-height part))
+       (<= gemini-companion-review--least-columns
+           (window-total-width part))))
+
+(defun gemini-companion-review--merge (part)
+  "Delete all windows but one in PART of a frame, and return that one."
+  (let (windows)
+    (walk-window-subtree (lambda (window) (push window windows)) part)
+    (mapc #'delete-window (cdr windows))
+    (car windows)))
+
+;;;;; Layout
+
+(defun gemini-companion-review-layout (frame)
+  "Return the layout of FRAME, for `gemini-companion-review-restore'."
+  (list (current-window-configuration frame)
+        ;; A configuration does not keep point in the selected window, if
+        ;; others show the same buffer.
+        (let ((window (frame-selected-window frame)))
+          (list window (set-marker (make-marker) (window-point window)
+                                   (window-buffer window))))
+        ;; Nor the histories of the windows.
+        (mapcar (lambda (window)
+                  (list window (window-prev-buffers window)
+                        (window-next-buffers window)))
+                (window-list frame 'no-minibuffer))
+        (seq-filter #'gemini-companion-review--following-p
+                    (window-list frame 'no-minibuffer))))
+
+(defun gemini-companion-review-layout-frame (layout)
+  "Return the frame of LAYOUT, which may be dead."
+  (window-configuration-frame (car layout)))
+
+(defun gemini-companion-review--following-p (window)
+  "Return non-nil if the point of WINDOW is where its process writes."
+  (let ((buffer (window-buffer window)))
+    (and (get-buffer-process buffer)
+         (= (window-point window)
+            (with-current-buffer buffer (point))))))
+
+(defun gemini-companion-review-restore (layout &optional buffers)
+  "Lay the frame of LAYOUT out as it was.
+A terminal has written on meanwhile, and its windows follow it.
+If BUFFERS, those of a review, are given, a window that shows
+another one keeps that, its point, and the selection: the user
+may have worked there meanwhile."
+  (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
+                layout)
+               (frame (window-configuration-frame configuration)))
+    (when (frame-live-p frame)
+      (let ((kept (and buffers
+                       (gemini-companion-review--kept frame buffers)))
+            (last (frame-selected-window frame)))
+        (set-window-configuration configuration
+                                  (not (eq frame (selected-frame))))
+        (when (and (window-live-p selected)
+                   (eq (marker-buffer point) (window-buffer selected)))
+          (set-window-point selected point))
+        (pcase-dolist (`(,window ,previous ,next) histories)
+          (when (and (window-live-p window) (not (assq window kept)))
+            (set-window-prev-buffers window previous)
+            (set-window-next-buffers window next)))
+        (dolist (window (seq-filter #'window-live-p following))
+          (set-window-point window
+                            (with-current-buffer (window-buffer window)
+                              (point))))
+        (pcase-dolist (`(,window . ,place) kept)
+          (when (window-live-p window)
+            (apply #'gemini-companion-review--put-back window place)))
+        (when (and (assq last kept) (window-live-p last))
+          (set-frame-selected-window frame last 'norecord))))))
+
+(defun gemini-companion-review--kept (frame buffers)
+  "Return the windows of FRAME that show none of BUFFERS.
+The value is a list of (WINDOW BUFFER START POINT)."
+  (mapcar (lambda (window)
+            (list window (window-buffer window)
+                  (window-start window) (window-point window)))
+          (seq-remove (lambda (window)
+                        (memq (window-buffer window) buffers))
+                      (window-list frame 'no-minibuffer))))
+
+(defun gemini-companion-review--put-back (window buffer start point)
+  "Show BUFFER in WINDOW from START on, with point at POINT.
+If WINDOW shows BUFFER already, leave its start."
+  (unless (eq buffer (window-buffer window))
+    (set-window-buffer window buffer)
+    (set-window-start window start))
+  (set-window-start window (window-start window) 'noforce)
+  (set-window-point window point))
+
+;;;;; Leaving
+
+(defun gemini-companion-review-shown-p (layout buffers windows)
+  "Return non-nil if one of BUFFERS is where LAYOUT was taken.
+That is on its frame, and if that has tabs, on the one with
+WINDOWS, or with those of LAYOUT; other tabs have other windows."
+  (let ((frame (gemini-companion-review-layout-frame layout)))
+    (and (frame-live-p frame)
+         (or (not (gemini-companion-review--tabs-p frame))
+             (seq-some #'window-live-p
+                       (append windows (mapcar #'car (nth 2 layout)))))
+         (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                   buffers))))
+
+(defun gemini-companion-review--tabs-p (frame)
+  "Return non-nil if FRAME has several tabs."
+  (cdr (frame-parameter frame 'tabs)))
+
+(defun gemini-companion-review-leave (layout buffers windows)
+  "Restore LAYOUT now if one of BUFFERS is where it was taken.
+If none is, the user may have moved to another tab; then do it
+when one of WINDOWS, where they were, is on the frame again.
+Elsewhere only the windows that were made for BUFFERS go."
+  (cond ((gemini-companion-review-shown-p layout buffers windows)
+         (gemini-companion-review--restore-around layout buffers))
+        ((let ((frame (gemini-companion-review-layout-frame layout)))
+           (and (frame-live-p frame) (gemini-companion-review--tabs-p frame)))
+         (gemini-companion-review--restore-later layout windows)))
+  ;; None of them takes the place of another.
+  (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
+  (dolist (buffer buffers)
+    (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))
+
+(defun gemini-companion-review--restore-around (layout buffers)
+  "Restore LAYOUT from a review in BUFFERS.
+If the user is in a window that LAYOUT does not have, its buffer
+stays selected, too."
+  (let* ((frame (gemini-companion-review-layout-frame layout))
+         (window (frame-selected-window frame))
+         (buffer (window-buffer window))
+         (point (window-point window)))
+    (gemini-companion-review-restore layout buffers)
+    (unless (or (window-live-p window) (memq buffer buffers))
+      (with-selected-frame frame
+        (setq window (display-buffer buffer '(nil (inhibit-switch-frame . t)))))
+      (when window
+        (set-window-point window point)
+        (set-frame-selected-window frame window)))))
+
+(defun gemini-companion-review--restore-later (layout windows)
+  "Restore LAYOUT when one of WINDOWS is live again."
+  (push (cons windows layout) gemini-companion-review--left)
+  (add-hook 'window-configuration-change-hook
+            #'gemini-companion-review--restore-left))
+
+(defun gemini-companion-review--restore-left ()
+  "Restore the layout of a tab that the person has come back to."
+  (when-let* ((left (seq-find (lambda (left)
+                                (seq-some #'window-live-p (car left)))
+                              gemini-companion-review--left)))
+    (setq gemini-companion-review--left
+          (delq left gemini-companion-review--left))
+    (let ((substitutes (gemini-companion-review--dead-substitutes (car left))))
+      (gemini-companion-review-restore (cdr left))
+      (mapc #'kill-buffer substitutes))
+    (unless gemini-companion-review--left
+      (gemini-companion-review-forget))))
+
+(defun gemini-companion-review--dead-substitutes (windows)
+  "Return what stands in WINDOWS in place of buffers that are dead.
+Emacs 30 makes a buffer for each when a tab is selected."
+  (seq-filter (lambda (buffer)
+                (string-prefix-p " *Old buffer " (buffer-name buffer)))
+              (seq-uniq (mapcar #'window-buffer
+                                (seq-filter #'window-live-p windows)))))
+
+(defun gemini-companion-review-forget ()
+  "Forget the layouts of tabs that the person has not come back to."
+  (setq gemini-companion-review--left nil)
+  (remove-hook 'window-configuration-change-hook
+               #'gemini-companion-review--restore-left))
+
+;;;; Hunks
+
+(defun gemini-companion-review-text (beg end)
+  "Return the text from BEG to END, which need not be visible."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties beg end)))
+
+(defun gemini-companion-review-excluded-p (overlay)
+  "Return non-nil if the hunk of OVERLAY is excluded."
+  (string= (overlay-get overlay 'gemini-companion-original)
+           (with-current-buffer (overlay-buffer overlay)
+             (gemini-companion-review-text (overlay-start overlay)
+                                          (overlay-end overlay)))))
+
+(defun gemini-companion-review-excluded ()
+  "Return the overlays of the excluded hunks of the current buffer.
+Delete those of hunks that are not excluded any more."
+  (seq-filter (lambda (overlay)
+                (or (gemini-companion-review-excluded-p overlay)
+                    (delete-overlay overlay)))
+              (gemini-companion-review-overlays)))
+
+(defun gemini-companion-review-overlays (&optional beg end)
+  "Return the overlays of hunks from BEG to END, or in the whole buffer."
+  (save-restriction
+    (widen)
+    (let ((beg (or beg (point-min)))
+          (end (or end (point-max))))
+      (seq-filter (lambda (overlay)
+                    (and (overlay-get overlay 'gemini-companion-original)
+                         (<= beg (overlay-start overlay))
+                         (<= (overlay-end overlay) end)))
+                  (overlays-in beg end)))))
+
+(defun gemini-companion-review-overlay (beg end original)
+  "Return the overlay of the hunk from BEG to END, a new one if need be.
+ORIGINAL is the text in its place in the original."
+  (let ((proposed (gemini-companion-review-text beg end)))
+    (cond ((car (gemini-companion-review-overlays beg end)))
+          ((string= original proposed)
+           (user-error "Hunk is identical to the file"))
+          (t
+           (let ((overlay (make-overlay beg end nil nil 'rear-advance)))
+             (overlay-put overlay 'gemini-companion-original original)
+             (overlay-put overlay 'gemini-companion-proposed proposed)
+             overlay)))))
+
+(defun gemini-companion-review-toggle (overlay)
+  "Exclude the hunk of OVERLAY, or restore it if it is excluded.
+Return non-nil if it is excluded now."
+  (with-current-buffer (overlay-buffer overlay)
+    (undo-boundary)
+    (gemini-companion-review--exchange overlay)
+    (undo-boundary)
+    (or (gemini-companion-review-excluded-p overlay)
+        (delete-overlay overlay))))
+
+(defun gemini-companion-review--exchange (overlay)
+  "Replace the text of OVERLAY in the current buffer by its other one."
+  (let ((text (overlay-get overlay
+                           (if (gemini-companion-review-excluded-p overlay)
+                               'gemini-companion-proposed
+                             'gemini-companion-original)))
+        (beg (overlay-start overlay))
+        (end (overlay-end overlay)))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char end)
+        (insert text)
+        (delete-region beg end)))))
+
+(defun gemini-companion-review-call-with-all (buffer function)
+  "Return the value of FUNCTION, called while BUFFER has no hunk excluded.
+BUFFER, a proposal, is current, and must not be edited by FUNCTION."
+  (with-current-buffer buffer
+    (let ((overlays (gemini-companion-review-excluded)))
+      (gemini-companion-review--exchange-all overlays)
+      (unwind-protect (funcall function)
+        (with-current-buffer buffer
+          (gemini-companion-review--exchange-all overlays))))))
+
+(defun gemini-companion-review--exchange-all (overlays)
+  "Exchange the texts of OVERLAYS in the current buffer.
+Nothing notices, as it is done twice."
+  (let ((modified (buffer-modified-p))
+        (buffer-undo-list t)
+        (inhibit-modification-hooks t)
+        (inhibit-read-only t))
+    (mapc #'gemini-companion-review--exchange overlays)
+    (restore-buffer-modified-p modified)))
+
+(provide 'gemini-companion-review)
+;;; gemini-companion-review.el ends here
