@@ -1,4 +1,4 @@
-;;; gemini-companion-context.el --- What the person works on, as a snapshot  -*- lexical-binding: t; -*-
+;;; gemini-companion-context.el --- Snapshot of buffers, point and region  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-name.el --- File names in front of the user  -*- lexical-binding: t; -*-
+;;; gemini-companion-name.el --- File names as the user sees them  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-outcome.el --- Outcomes on their way to Gemini CLI  -*- lexical-binding: t; -*-
+;;; gemini-companion-outcome.el --- Outcomes on their way to the CLI  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 

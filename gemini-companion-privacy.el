@@ -1,4 +1,4 @@
-;;; gemini-companion-privacy.el --- What Gemini CLI is never told  -*- lexical-binding: t; -*-
+;;; gemini-companion-privacy.el --- Files never shared  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 

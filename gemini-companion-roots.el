@@ -1,4 +1,4 @@
-;;; gemini-companion-roots.el --- Folders that Gemini CLI may connect from  -*- lexical-binding: t; -*-
+;;; gemini-companion-roots.el --- Workspace roots  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 

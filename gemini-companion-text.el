@@ -1,4 +1,4 @@
-;;; gemini-companion-text.el --- Texts in files, as they are  -*- lexical-binding: t; -*-
+;;; gemini-companion-text.el --- Texts of files, to the byte  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
