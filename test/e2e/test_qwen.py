@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from harness.emacs import Emacs, Reviews
+from harness.gemini import QUESTION
 from harness.model import edit, read_file, say, write_file
 from harness.qwen import Qwen
 from harness.scratch import Scratch
@@ -61,7 +62,7 @@ def test_rejecting_an_edit_of_qwen_leaves_the_file(
     reviews.reject()
 
     reviews.wait_until(0)
-    qwen.is_free()
+    eventually(lambda: QUESTION not in qwen.screen(), "the question is closed")
     assert file.read_text() == "one\n"
 
 
