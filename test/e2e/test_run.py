@@ -56,6 +56,7 @@ def test_run_with_the_mode_off_ends_connected(
 
     cli = run(world, emacs)
 
+    emacs.holds("(gemini-companion-sessions)", "a session")
     assert CONNECTED in cli.ide_status()
 
 
