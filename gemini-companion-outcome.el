@@ -20,9 +20,9 @@
 
 ;;; Commentary:
 
-;; How a review ended is told to the server, and kept until the server says
-;; that it has left for the CLI: a server may die before that.  The next one
-;; is handed what the one before did not tell, and the reviews that are open.
+;; The outcome of a review is sent to the server, and kept until the server
+;; reports that it was written to the CLI: a server may crash before that.  The
+;; next one is sent the outcomes that were not written, and the open reviews.
 
 ;;; Code:
 

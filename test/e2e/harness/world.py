@@ -13,7 +13,7 @@ from .gemini import Gemini
 from .model import Model
 from .qwen import Qwen
 from .scratch import Scratch
-from .terminal import Tmux
+from .terminal import Terminal, Tmux
 from .tools import Tools
 from .wait import eventually
 
@@ -47,13 +47,7 @@ class World:
         """Start a CLI beside Emacs, and wait until it is connected if it CONNECTS."""
         model = self.model()
         program = gemini.script(self.tools, self.scratch, model, name)
-        terminal = self.tmux.start(
-            name,
-            [str(program)],
-            directory or self.scratch.project,
-            gemini.in_container(),
-            gemini.SIZE,
-        )
+        terminal = self._terminal(name, program, directory)
         cli = Gemini(terminal, model)
         if connects:
             cli.wait_until_connected()
@@ -66,16 +60,20 @@ class World:
         model = self.model()
         qwen.configure(self.scratch, **settings)
         program = qwen.script(self.tools, self.scratch, model, name)
-        terminal = self.tmux.start(
+        terminal = self._terminal(name, program, directory)
+        cli = Qwen(terminal, model)
+        cli.wait_until_connected()
+        return cli
+
+    def _terminal(self, name: str, program: Path, directory: Path | None) -> Terminal:
+        """Run PROGRAM, a CLI, in a terminal of its own, by default in the project."""
+        return self.tmux.start(
             name,
             [str(program)],
             directory or self.scratch.project,
             gemini.in_container(),
             gemini.SIZE,
         )
-        cli = Qwen(terminal, model)
-        cli.wait_until_connected()
-        return cli
 
     def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
         """Start a CLI in Emacs's BUFFER by START, Lisp with the program as %s."""
