@@ -1,32 +1,34 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# `make run' tries it, `make test' checks it; both install what is missing.
+# `make run' tries the package, `make test' tests it; both install what is missing.
 
-.PHONY: help run test setup lint ert pytest e2e fuzz soak bench package clean
+.PHONY: help run test setup lint ert pytest e2e portable fuzz soak errors bench package clean
 
 help:
 	@echo 'make run      Emacs with the mode on, and Gemini CLI beside it'
-	@echo 'make test     lint, ert, pytest and e2e'
+	@echo 'make test     lint, ert, pytest, e2e and portable'
 	@echo 'make setup    install what the tests need'
 	@echo 'make lint     compile and lint the Lisp; ruff and mypy'
 	@echo 'make ert      tests of the Lisp, on every Emacs'
 	@echo 'make pytest   tests of the Python server'
 	@echo 'make e2e      real Emacs, real server, real Gemini CLI'
-	@echo 'make fuzz     anything at all over HTTP and EPC, 100,000 times'
-	@echo 'make soak     10,000 reviews while everything breaks'
-	@echo 'make bench    measure speed and memory beside others, in one table'
+	@echo 'make portable tests of what differs by system, as on macOS'
+	@echo 'make fuzz     100,000 random inputs over HTTP and EPC'
+	@echo 'make soak     10,000 reviews while connections and servers break'
+	@echo 'make errors   new errors of 240 edits, with three language servers'
+	@echo 'make bench    compare speed and memory with other programs'
 	@echo 'make package  dist/gemini-companion-VERSION.tar'
-	@echo 'make clean    remove all that the other commands made here'
+	@echo 'make clean    remove all that the other commands made'
 
 run:
 	@dev/run
 
 test:
-	@dev/test lint ert pytest e2e
+	@dev/test lint ert pytest e2e portable
 
 setup:
 	@dev/setup test
 
-lint ert pytest e2e:
+lint ert pytest e2e portable:
 	@dev/test $@
 
 fuzz:
@@ -35,6 +37,10 @@ fuzz:
 soak:
 	@dev/setup test
 	@.venv/bin/python test/soak
+
+errors:
+	@dev/setup test
+	@.venv/bin/python test/errors
 
 bench:
 	@dev/setup test

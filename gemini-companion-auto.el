@@ -20,11 +20,10 @@
 
 ;;; Commentary:
 
-;; Auto-accept: on request, and for one Gemini CLI at a time, proposals are
-;; accepted without a review until the user ends that.  What was accepted is
-;; kept, to be seen and reverted afterwards.  It holds for regular files of the
-;; CLI's project only; what the user has unsaved changes in, and what runs by
-;; itself, is reviewed.
+;; Auto-accept: on request, the proposals of a CLI are accepted without review
+;; until the user ends that.  It applies only to regular files in the project of
+;; the CLI; files with unsaved changes, and those that may run by themselves,
+;; are reviewed.
 
 ;;; Code:
 
@@ -38,53 +37,29 @@
 
 ;;;; State
 
-(defconst gemini-companion-auto--gone-seconds 15
-  "Seconds after which auto-accept ends for a CLI that is gone.")
+(defconst gemini-companion-auto--disconnected-seconds 15
+  "Seconds after which auto-accept ends for a disconnected CLI.")
 
 (defconst gemini-companion-auto--active
   '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
-    "/hooks/[^./]+\\'" "/hooks\\.json\\'"
+    "hooks/[^./]+\\'" "/hooks\\.json\\'"
     "/\\(?:gemini\\|qwen\\)-extension\\.json\\'"
     "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
     "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
   "Regexps for names, below a root, of files that may run by themselves.
 Any hidden file or directory counts, as so many of them do.")
 
-(defconst gemini-companion-auto--most-edits 100
-  "How many accepted edits are kept.")
-
-(defconst gemini-companion-auto--most-bytes (* 5 1024 1024)
-  "Size above which the former text of a file is not kept.")
-
-(defconst gemini-companion-auto--most-bytes-in-all (* 40 1024 1024)
-  "Size of all texts that are kept.")
-
 (cl-defstruct (gemini-companion-auto--grant
                (:constructor gemini-companion-auto--grant-make)
                (:copier nil))
   "Auto-accept for the CLI of SESSION.
-TIMER ends it, as that CLI is gone, or is nil."
+TIMER ends it if the CLI is disconnected, or is nil."
   session timer)
 
-(cl-defstruct (gemini-companion-auto-edit
-               (:constructor gemini-companion-auto-edit--make)
-               (:copier nil))
-  "An edit of FILE by SESSION that was auto-accepted at TIME.
-FORMER is the text that the file had, undecoded, `new' if there
-was no file, or `large'.  TEXT is the text that was accepted."
-  session file time former text)
-
 (defvar gemini-companion-auto--grants nil
-  "The grants that hold now.")
+  "The current grants.")
 
-(defvar gemini-companion-auto--edits nil
-  "The edits that were auto-accepted, the last one first.")
-
-;;;; Looking
-
-(defun gemini-companion-auto-accepted ()
-  "Return the edits that were auto-accepted, the last one first."
-  (copy-sequence gemini-companion-auto--edits))
+;;;; Grants
 
 (defun gemini-companion-auto-on-p (&optional session)
   "Return non-nil if auto-accept is on for SESSION, or for any."
@@ -99,9 +74,9 @@ was no file, or `large'.  TEXT is the text that was accepted."
                session (gemini-companion-auto--grant-session grant)))
             gemini-companion-auto--grants))
 
-;;;; Accepting
+;;;; Acceptance
 
-(defun gemini-companion-auto-take (diff)
+(defun gemini-companion-auto--take (diff)
   "Accept DIFF if auto-accept is on for its CLI; return non-nil if so.
 If it has to be reviewed nevertheless, record why."
   (when (gemini-companion-auto-on-p (gemini-companion-diff-session diff))
@@ -112,19 +87,16 @@ If it has to be reviewed nevertheless, record why."
       t)))
 
 (defun gemini-companion-auto--accept (diff)
-  "Accept DIFF and keep what it was."
-  (let* ((file (gemini-companion-diff-file-path diff))
-         (edit (gemini-companion-auto-edit--make
-                :session (gemini-companion-diff-session diff)
-                :file file :time (float-time)
-                :former (gemini-companion-auto--former file))))
-    (gemini-companion-diff-take diff)
-    (setf (gemini-companion-auto-edit-text edit)
-          (gemini-companion-diff-accepted-text diff))
-    (gemini-companion-auto--keep edit)))
+  "Accept DIFF and report it."
+  (setf (gemini-companion-diff-automatic diff) t)
+  (gemini-companion-diff-take diff)
+  (unless (active-minibuffer-window)
+    (message (substitute-command-keys
+              "Auto-accepted edit of %s (\\[gemini-companion-list] to list)")
+             (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-auto--objection (diff)
-  "Return why DIFF has to be reviewed, a short text, or nil."
+  "Return why DIFF must be reviewed, a short text, or nil."
   (let ((file (gemini-companion-diff-file-path diff)))
     (pcase-let ((`(,name ,root ,own)
                  (gemini-companion-name-place
@@ -133,50 +105,19 @@ If it has to be reviewed nevertheless, record why."
             ((not own) "outside the project of the CLI")
             ((gemini-companion-auto--active-p name root)
              "hidden, or may run by itself")
-            ((gemini-companion-diff-changed diff)
+            ((or (gemini-companion-diff-changed diff)
+                 (not (equal (gemini-companion-diff-stamp diff)
+                             (gemini-companion-revert-stamp file))))
              "file changed since it was proposed")
             ((gemini-companion-revert-unsaved-p file)
              "unsaved changes here")))))
 
 (defun gemini-companion-auto--active-p (name root)
-  "Return non-nil if the file NAME in ROOT is one that may run by itself."
+  "Return non-nil if the file NAME in ROOT may run by itself."
   (let ((case-fold-search t)
         (below (substring name (length (directory-file-name root)))))
     (seq-some (lambda (regexp) (string-match-p regexp below))
               gemini-companion-auto--active)))
-
-(defun gemini-companion-auto--former (file)
-  "Return the present text of FILE, as in `gemini-companion-auto-edit'."
-  (let ((size (file-attribute-size (gemini-companion-text-attributes file))))
-    (cond ((null size) 'new)
-          ((< gemini-companion-auto--most-bytes size) 'large)
-          (t (gemini-companion-text-bytes file)))))
-
-(defun gemini-companion-auto--keep (edit)
-  "Keep EDIT and report it; drop the oldest if there are too many."
-  (let ((bytes 0))
-    (setq gemini-companion-auto--edits
-          (seq-take-while
-           (lambda (edit)
-             (setq bytes (+ bytes (gemini-companion-auto--bytes edit)))
-             (< bytes gemini-companion-auto--most-bytes-in-all))
-           (seq-take (cons edit gemini-companion-auto--edits)
-                     gemini-companion-auto--most-edits))))
-  (unless (active-minibuffer-window)
-    (message (substitute-command-keys
-              "Auto-accepted edit of %s (\\[gemini-companion-list] to list)")
-             (gemini-companion-auto--name edit))))
-
-(defun gemini-companion-auto--name (edit)
-  "Return the name of the file of EDIT for the user."
-  (gemini-companion-name (gemini-companion-auto-edit-file edit)
-                         (gemini-companion-auto-edit-session edit)))
-
-(defun gemini-companion-auto--bytes (edit)
-  "Return the size of the texts of EDIT."
-  (let ((former (gemini-companion-auto-edit-former edit)))
-    (+ (if (stringp former) (string-bytes former) 0)
-       (string-bytes (gemini-companion-auto-edit-text edit)))))
 
 ;;;; Grants
 
@@ -203,7 +144,7 @@ Those that wait are accepted too; one that is shown is not."
         (run-at-time seconds nil #'gemini-companion-auto--end grant)))
 
 (defun gemini-companion-auto--cancel (grant)
-  "Cancel the timer of GRANT, if it has one."
+  "Cancel the timer of GRANT, if any."
   (when-let* ((timer (gemini-companion-auto--grant-timer grant)))
     (cancel-timer timer)
     (setf (gemini-companion-auto--grant-timer grant) nil)))
@@ -220,13 +161,13 @@ Those that wait are accepted too; one that is shown is not."
               (gemini-companion-auto--grant-session grant)))))
 
 (defun gemini-companion-auto--sessions-changed (&rest _)
-  "End the grants of CLIs that are gone, unless they come back soon."
+  "End the grants of disconnected CLIs that do not reconnect soon."
   (dolist (grant gemini-companion-auto--grants)
     (cond ((gemini-companion-auto--there-p grant)
            (gemini-companion-auto--cancel grant))
           ((not (gemini-companion-auto--grant-timer grant))
            (gemini-companion-auto--end-in
-            grant gemini-companion-auto--gone-seconds)))))
+            grant gemini-companion-auto--disconnected-seconds)))))
 
 (defun gemini-companion-auto--there-p (grant)
   "Return non-nil if the CLI of GRANT is connected."
@@ -236,10 +177,10 @@ Those that wait are accepted too; one that is shown is not."
             (gemini-companion-sessions)))
 
 (defun gemini-companion-auto-start ()
-  "Accept edits of CLIs as the user asks for it.
+  "Handle new proposals and sessions.
 Follow which CLIs are connected."
   (add-hook 'gemini-companion-diff-arrival-functions
-            #'gemini-companion-auto-take)
+            #'gemini-companion-auto--take)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-auto--sessions-changed))
 
@@ -249,127 +190,29 @@ Follow which CLIs are connected."
        '("!" . "Edits of a CLI are accepted without review")))
 
 (defun gemini-companion-auto-stop ()
-  "End all grants and forget what was accepted."
+  "End all grants."
   (remove-hook 'gemini-companion-diff-arrival-functions
-               #'gemini-companion-auto-take)
+               #'gemini-companion-auto--take)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-auto--sessions-changed)
-  (when-let* ((buffer (get-buffer "*gemini accepted*")))
-    (kill-buffer buffer))
   (mapc #'gemini-companion-auto--cancel gemini-companion-auto--grants)
-  (setq gemini-companion-auto--grants nil
-        gemini-companion-auto--edits nil))
-
-;;;; Reverting
-
-(defun gemini-companion-auto-show (edit)
-  "Show what EDIT, which was auto-accepted, has changed."
-  (let ((name (substring-no-properties (gemini-companion-auto--name edit)))
-        (former (car (gemini-companion-auto--decoded edit)))
-        (text (gemini-companion-auto-edit-text edit)))
-    (unless (executable-find diff-command)
-      (user-error "The program %s is not there; set `diff-command'"
-                  diff-command))
-    (with-current-buffer (get-buffer-create "*gemini accepted*")
-      (let ((inhibit-read-only t)
-            (coding-system-for-read 'utf-8-unix))
-        (erase-buffer)
-        (gemini-companion-auto--insert-diff name former text))
-      (diff-mode)
-      (setq buffer-read-only t)
-      (goto-char (point-min)))
-    (pop-to-buffer "*gemini accepted*")))
-
-(defun gemini-companion-auto--insert-diff (name former text)
-  "Insert the diff between FORMER and TEXT, both of the file NAME."
-  (let ((files (mapcar #'gemini-companion-text-temporary-file
-                       (list former text))))
-    (unwind-protect
-        (apply #'call-process diff-command nil t nil "--text" "-u"
-               "--label" (concat name "\tbefore")
-               "--label" (concat name "\taccepted")
-               files)
-      (mapc #'delete-file files))))
-
-(defun gemini-companion-auto--buffer (name text)
-  "Return a new buffer NAME with TEXT."
-  (with-current-buffer (generate-new-buffer name)
-    (insert text)
-    (current-buffer)))
-
-(defun gemini-companion-auto--decoded (edit)
-  "Return a cons of the former text of EDIT and its coding system."
-  (pcase (gemini-companion-auto-edit-former edit)
-    ('new '("" . utf-8-unix))
-    ('large (user-error "The former text was too large to be kept"))
-    (former
-     (let ((coding (detect-coding-string former t)))
-       (cons (decode-coding-string former coding) coding)))))
-
-(defun gemini-companion-auto-revert (edit)
-  "Put the text from before EDIT into the buffer of its file, unsaved.
-Refuse if the file has changed since."
-  (let ((file (gemini-companion-auto-edit-file edit))
-        (name (gemini-companion-auto--name edit)))
-    (when (eq 'new (gemini-companion-auto-edit-former edit))
-      (user-error "%s was new; delete it to revert that" name))
-    (pcase-let ((`(,text . ,coding) (gemini-companion-auto--decoded edit)))
-      (unless (gemini-companion-auto--as-accepted-p edit)
-        (user-error "%s has changed since; revert the edit by hand" name))
-      (when (gemini-companion-revert-unsaved-p file)
-        (user-error "%s has unsaved changes; save or undo them first" name))
-      (gemini-companion-auto--put file text coding))
-    (message (substitute-command-keys
-              "Reverted %s, not saved yet; \\[save-buffer] saves it")
-             name)))
-
-(defun gemini-companion-auto--as-accepted-p (edit)
-  "Return non-nil if the file of EDIT is as it was accepted.
-Gemini CLI keeps the line ends and the last newline of the file."
-  (let ((file (gemini-companion-auto-edit-file edit)))
-    (and (file-exists-p file)
-         (string= (gemini-companion-auto--plain
-                   (gemini-companion-auto-edit-text edit))
-                  (gemini-companion-auto--plain
-                   (gemini-companion-text-read file))))))
-
-(defun gemini-companion-auto--plain (text)
-  "Return TEXT without what Gemini CLI may change in it as it writes."
-  (string-trim-right (string-remove-prefix
-                      "\uFEFF" (string-replace "\r\n" "\n" text))
-                     "\n"))
-
-(defun gemini-companion-auto--put (file text coding)
-  "Make TEXT that of the buffer of FILE, to be saved in CODING."
-  (let ((source (gemini-companion-auto--buffer " *gemini former*" text)))
-    (unwind-protect
-        (progn
-          (pop-to-buffer (find-file-noselect file))
-          (let ((inhibit-read-only t))
-            (save-restriction
-              (widen)
-              (replace-buffer-contents source 0.5)))
-          (unless (eq 'undecided (coding-system-base coding))
-            (setq buffer-file-coding-system coding))
-          (set-buffer-modified-p t))
-      (kill-buffer source))))
+  (setq gemini-companion-auto--grants nil))
 
 ;;;; Commands
 
 (defun gemini-companion-auto-accept (session)
   "Accept the edits of SESSION without review, or end that.
-It holds for that one CLI until this command ends it, or the CLI
-has gone.  Edits that wait are accepted too, the one that is shown
-is not.
+It applies to that CLI until this command ends it, or the CLI exits.
+Edits that wait are accepted, too, but not the one that is shown.
 
-Only edits of regular files in the project of that CLI are
-accepted so, not of hidden ones, hooks and other files that may
-run by themselves, nor of a file with unsaved changes in this
-Emacs.  Others are reviewed, and the header line gives the reason.  What
-was accepted is in \\[gemini-companion-list], to be seen and reverted.
+Only edits of regular files in the project of that CLI are accepted,
+but not of hidden files, hooks and other files that may run by
+themselves, nor of files with unsaved changes in this Emacs.  These
+are reviewed, and the header line shows the reason.
+\\[gemini-companion-list] shows the accepted edits, and reverts them.
 
-Interactively SESSION is the CLI of the review here, or the only
-one, or asked for."
+Interactively, SESSION is the CLI of the current review, or the only
+one, or read."
   (interactive
    (list (gemini-companion-auto-confirm (gemini-companion-auto--read-session))))
   (if-let* ((grant (gemini-companion-auto--grant session)))
@@ -377,7 +220,7 @@ one, or asked for."
     (gemini-companion-auto--start session)))
 
 (defun gemini-companion-auto--read-session ()
-  "Return the session that the user means."
+  "Return the session of the current review, or read one."
   (let ((sessions (gemini-companion-sessions)))
     (cond (gemini-companion-diff-here
            (gemini-companion-diff-session gemini-companion-diff-here))
@@ -386,7 +229,7 @@ one, or asked for."
           (t (gemini-companion-session-read "CLI" sessions)))))
 
 (defun gemini-companion-auto-confirm (session)
-  "Return SESSION, after a question if auto-accept is off for it.
+  "Return SESSION, after asking if auto-accept is off for it.
 Signal an error if the answer is no."
   (unless (or (gemini-companion-auto-on-p session)
               (y-or-n-p (format "Accept edits of %s without review? "

@@ -26,9 +26,17 @@
 
 ;;; Code:
 
+(require 'seq)
+(require 'subr-x)
+
 (defconst gemini-companion-clients
   '(("gemini"
      :title "Gemini CLI"
+     :program "gemini"
+     :package "@google/gemini-cli"
+     :node "20"
+     :oldest "0.31.0"
+     :process "\\(?:\\`\\|/\\)gemini\\(?:-cli\\)?\\(?:\\.m?js\\)?\\'"
      :port-variable "GEMINI_CLI_IDE_SERVER_PORT"
      :unset ("GEMINI_CLI_IDE_AUTH_TOKEN"
              "GEMINI_CLI_IDE_CONNECTION_TYPE"
@@ -36,30 +44,142 @@
              "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND"
              ;; The model may write to directories in it.
              "GEMINI_CLI_IDE_WORKSPACE_PATH")
-     :ignore-files (".geminiignore"))
+     :discovery ("$TMPDIR/gemini/ide" "$TMP/gemini/ide" "$TEMP/gemini/ide"
+                 "/tmp/gemini/ide")
+     :discovery-file "gemini-ide-server-%1$d-%2$d.json"
+     :discovery-regexp
+     "\\`gemini-ide-server-\\([0-9]+\\)\\(?:-[0-9]+\\)?\\.json\\'"
+     :user-settings ("$GEMINI_CLI_HOME/.gemini/settings.json"
+                     "~/.gemini/settings.json")
+     :project-settings ".gemini/settings.json"
+     :system-settings ("$GEMINI_CLI_SYSTEM_SETTINGS_PATH"
+                       "/etc/gemini-cli/settings.json"
+                       "/Library/Application Support/GeminiCli/settings.json"
+                       "C:/ProgramData/gemini-cli/settings.json")
+     :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
+                 "/ide enable"))
+     :ignore-files (".geminiignore")
+     :pasted "PastedText")
     ("qwen"
      :title "Qwen Code"
+     :program "qwen"
+     :package "@qwen-code/qwen-code"
+     :node "22"
+     :oldest "0.15.10"
+     :process
+     "\\(?:\\`\\|/\\)qwen\\'\\|/qwen-code/\\(?:dist/\\)?cli\\(?:-entry\\)?\\.js\\'"
      :port-variable "QWEN_CODE_IDE_SERVER_PORT"
      :unset ("QWEN_CODE_IDE_SERVER_STDIO_ARGS"
              "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
              ;; "qwen serve" binds the directories in it.
              "QWEN_CODE_IDE_WORKSPACE_PATH")
-     :ignore-files (".qwenignore" ".agentignore" ".aiignore")))
+     :discovery ("$QWEN_HOME/ide" "~/.qwen/ide")
+     :discovery-file "%2$d.lock"
+     :discovery-regexp "\\`[0-9]+\\.lock\\'"
+     :user-settings ("$QWEN_HOME/settings.json" "~/.qwen/settings.json")
+     :project-settings ".qwen/settings.json"
+     :system-settings ("$QWEN_CODE_SYSTEM_SETTINGS_PATH"
+                       "/etc/qwen-code/settings.json"
+                       "/Library/Application Support/QwenCode/settings.json"
+                       "C:/ProgramData/qwen-code/settings.json")
+     :required ((("ide" "enabled") t "IDE integration is off in Qwen Code"
+                 "/ide enable")
+                (("tools" "approvalMode") "default"
+                 "Qwen Code writes without asking, so no review appears"
+                 "/approval-mode default"))
+     ;; It writes before it fetches the text of the review.
+     :discards-edits t
+     :ignore-files (".qwenignore" ".agentignore" ".aiignore")
+     :pasted "PastedContent"))
   "Alist of (NAME . PLIST), the CLIs that connect.
-NAME is the `:client' of a session.  Keys of PLIST: `:title', the
-name for the user; `:port-variable' and `:unset', the variables
-that are set and unset in terminals; `:ignore-files', the names of
-the files that list what is not shared.")
+NAME is the `:client' of a session.  Keys of PLIST:
+`:title', the name for the user;
+`:program', `:package' and `:node', the program, its npm package and
+the version of Node.js that this needs;
+`:oldest', the first version that finds Emacs;
+`:process', a regexp for a word of the command line of a process;
+`:port-variable' and `:unset', the variables that are set and unset
+in terminals;
+`:discovery', `:user-settings' and `:system-settings', names of the
+directory of discovery files and of settings files, for
+`gemini-companion-clients-file';
+`:discovery-file', a format for the process id of Emacs and the port;
+`:discovery-regexp', a regexp for the names of discovery files, whose
+group, if any, is the process id;
+`:project-settings', the name of a project's settings file;
+`:required', lists (KEYS VALUE PROBLEM COMMAND), the settings that
+are needed, what goes wrong without, and what is typed to set it;
+`:discards-edits', non-nil if a yes in the terminal writes the text
+of the CLI whatever the review holds;
+`:ignore-files', the names of files that list what is not shared;
+`:pasted', how a long text in the prompt is shown, letters only.")
 
 (defun gemini-companion-clients-get (client key)
   "Return the value of KEY of CLIENT, a name or nil."
   (plist-get (cdr (assoc client gemini-companion-clients)) key))
+
+(defun gemini-companion-clients-title (client)
+  "Return the title of CLIENT, or \"the CLI\" if it is nil or unknown."
+  (or (gemini-companion-clients-get client :title) "the CLI"))
 
 (defun gemini-companion-clients-all (key)
   "Return the values of KEY of all CLIs, lists, as one list."
   (apply #'append
          (mapcar (lambda (client) (plist-get (cdr client) key))
                  gemini-companion-clients)))
+
+(defun gemini-companion-clients-file (client key &optional variable)
+  "Return the name for KEY of CLIENT of a file or directory.
+It is the first one that begins with a variable that is set, else
+the first one that exists, else the first.  VARIABLE is called with
+the name of a variable and returns its value; by default it is
+`getenv'."
+  (let* ((variable (or variable #'getenv))
+         (default-directory "/")
+         (names (gemini-companion-clients-get client key))
+         (fixed (mapcar (lambda (name)
+                          (gemini-companion-clients--expand name variable))
+                        ;; "/C:/" would be a name for Tramp.
+                        (seq-filter #'file-name-absolute-p names))))
+    (or (seq-some (lambda (name)
+                    (and (gemini-companion-clients--variable name)
+                         (gemini-companion-clients--expand name variable)))
+                  names)
+        (seq-find #'file-exists-p fixed)
+        (car fixed))))
+
+(defun gemini-companion-clients--variable (name)
+  "Return the variable with which NAME, of a file, begins, or nil."
+  (and (string-match "\\`\\$\\([A-Z_]+\\)" name)
+       (match-string 1 name)))
+
+(defun gemini-companion-clients--expand (name variable)
+  "Return NAME with its beginning replaced, by VARIABLE.
+Return nil if it begins with a variable that is not set."
+  (let* ((first (gemini-companion-clients--variable name))
+         (value (cond (first (funcall variable first))
+                      ((string-prefix-p "~/" name)
+                       (or (funcall variable "HOME") "~"))))
+         (rest (substring name (or (string-search "/" name) (length name)))))
+    (cond ((not (string-empty-p (or value "")))
+           (expand-file-name (concat (directory-file-name value) rest)))
+          ((null first) (expand-file-name name)))))
+
+(defun gemini-companion-clients-of-command (command)
+  "Return the name of the CLI in COMMAND, a string or nil, or nil."
+  (let* ((words (split-string (or command "") " " t))
+         (names (if (string-match-p
+                     "\\(?:\\`\\|/\\)\\(?:node\\(?:js\\)?\\|bun\\|deno\\|npm\\)\\'"
+                     (or (car words) ""))
+                    (seq-take (cdr words) 3)
+                  (seq-take words 1))))
+    (unless (member "--version" words)
+      (car (seq-find (lambda (client)
+                       (seq-some (apply-partially
+                                  #'string-match-p
+                                  (plist-get (cdr client) :process))
+                                 names))
+                     gemini-companion-clients)))))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

@@ -20,8 +20,8 @@
 
 ;;; Commentary:
 
-;; Turn the state of Emacs into a snapshot for Gemini CLI, and notice when it
-;; may have changed: the open files, the active one, its cursor and selection.
+;; Make a snapshot of the state of Emacs for the CLIs (the open files, the
+;; active one, its cursor and selection), and detect when it may have changed.
 ;;
 ;; Hooks only compare a few values and arm one timer.  The timer runs
 ;; `gemini-companion-context-changed-hook'.
@@ -38,81 +38,73 @@
 ;;;; State
 
 (defconst gemini-companion-context--quiet-seconds 0.05
-  "How long Emacs must be quiet before a change is reported.")
+  "Seconds without a change before changes are reported.")
 
 (defconst gemini-companion-context--again-seconds 0.025
-  "How long a report is put off when a change came while it was due.
-Shorter than the first wait, as the change is some time ago then.")
+  "Seconds by which a report is postponed if there were changes meanwhile.")
 
-(defconst gemini-companion-context--most-waits 4
-  "How often a report is put off while changes keep coming.")
+(defconst gemini-companion-context--max-waits 4
+  "Maximum number of times that a report is postponed.")
 
-(defconst gemini-companion-context--many-waits 40
-  "The same in a buffer where lines are counted for milliseconds.")
+(defconst gemini-companion-context--max-waits-large 40
+  "The same in a large buffer, where counting lines takes milliseconds.")
 
 (defconst gemini-companion-context--large 4000000
-  "Buffers of more characters are such buffers.")
+  "Number of characters above which a buffer is large.")
 
-(defconst gemini-companion-context--most-files 10
-  "How many files a snapshot lists; the client cuts the list here too.")
+(defconst gemini-companion-context--max-files 10
+  "Maximum number of files in a snapshot; the limit of the client.")
 
-(defconst gemini-companion-context--most-units 16384
-  "How many UTF-16 units of the selection are told; the client's own limit.")
-
-(defconst gemini-companion-context--widest 100000
-  "Rectangles that begin beyond this character of their line are cut as lines.")
+(defconst gemini-companion-context--max-units 16384
+  "Maximum UTF-16 units of the shared selection; the limit of the client.")
 
 (defvar gemini-companion-context-changed-hook nil
-  "Hook run after each change of the context, when Emacs is quiet.
-The next snapshot may then equal the one before.")
+  "Hook run after changes of the context, when Emacs is quiet.
+The next snapshot may equal the previous one.")
 
 (defvar gemini-companion-context--timer nil
   "Timer that reports the next change, or nil.")
 
 (defvar gemini-companion-context--waits 0
-  "How often the report that is due has been put off.")
+  "Number of times that the next report has been postponed.")
 
 (defvar gemini-companion-context--moved nil
   "Non-nil if something changed since the timer was armed.")
 
 (cl-defstruct (gemini-companion-context--seen (:type vector) (:copier nil))
-  "What is compared with each notice, of the selected window's buffer.
-MARK is nil unless it is active, and SHAPE tells a rectangle from a
-region."
+  "State of the selected window, by which a change is detected.
+MARK is nil unless it is active; SHAPE is non-nil for a rectangle."
   buffer point mark shape tick)
 
 (defvar gemini-companion-context--seen (make-gemini-companion-context--seen)
-  "The state of the selected window when it was last looked at.")
+  "State of the selected window at the last check.")
 
 (defvar gemini-companion-context--active nil
   "Buffer that visits a file and was selected last, or nil.
-Its file need not be one that is told.")
+Its file may be hidden.")
 
 (defvar gemini-companion-context--active-file nil
-  "What the entry of that file has more than others, or nil.")
+  "Properties of the active file: its cursor and selection, a plist or nil.")
 
 (defvar gemini-companion-context--active-tick nil
-  "Modification tick of that buffer when that was looked at.")
+  "Modification tick of the active buffer when they were recorded.")
 
-(defvar gemini-companion-context--unseen nil
-  "Buffer that was selected last in the frame of a daemon that nobody sees.")
+(defvar gemini-companion-context--invisible nil
+  "Buffer that was selected last in the invisible frame of a daemon.")
 
 (defvar gemini-companion-context--order nil
   "Alist of (BUFFER . MILLISECONDS), the one selected last first.")
 
 (defvar gemini-companion-context--last-timestamp 0
-  "The largest timestamp given out, in milliseconds since 1970.")
+  "The latest timestamp used, in milliseconds since 1970.")
 
 (cl-defstruct (gemini-companion-context--place (:type vector) (:copier nil))
-  "The number LINE of the line that begins at START.
-In BUFFER, when its modification tick was TICK."
+  "Number LINE of the line that begins at START.
+This is in BUFFER, when its modification tick was TICK."
   buffer tick start line)
 
 (defvar gemini-companion-context--place (make-gemini-companion-context--place)
   "The line that was counted last.")
-
-(defvar gemini-companion-context--watches nil
-  "Alist of (FILE . DESCRIPTOR), the listed files whose end is watched.")
 
 ;;;; Files
 
@@ -134,13 +126,13 @@ In BUFFER, when its modification tick was TICK."
   (floor (* 1000 (float-time time))))
 
 (defun gemini-companion-context--next-timestamp ()
-  "Return the time in milliseconds, later than each one before."
+  "Return the time in milliseconds, later than all previous ones."
   (setq gemini-companion-context--last-timestamp
         (max (1+ gemini-companion-context--last-timestamp)
              (gemini-companion-context--milliseconds))))
 
 (defun gemini-companion-context--displayed ()
-  "Return an order of the buffers with files that were ever displayed."
+  "Return the order of the file buffers by when they were last displayed."
   (sort (delq nil (mapcar
                    (lambda (buffer)
                      (when-let* ((time (and (gemini-companion-context--visited
@@ -169,7 +161,7 @@ in UTF-16 units from the beginning of the line."
 
 (defun gemini-companion-context--line (start)
   "Return the number of the line that begins at START.
-Counted from the last one, as to count a million takes 20 ms."
+Count from the last one, because counting a million takes 20 ms."
   (let* ((place gemini-companion-context--place)
          (known (gemini-companion-context--place-start place))
          (tick (buffer-chars-modified-tick))
@@ -216,14 +208,14 @@ Counted from the last one, as to count a million takes 20 ms."
       (gemini-companion-context--cut text))))
 
 (defun gemini-companion-context--selected-text ()
-  "Return the selected text, a little more than is told of it, or nil."
+  "Return the selected text, which may exceed the limit, or nil."
   (cond ((eq (bound-and-true-p evil-state) 'visual)
          (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
            (if (eq type 'block)
                (gemini-companion-context--rectangle-text start end)
              (gemini-companion-context--text start end))))
         ((and (region-active-p) (/= (point) (mark)))
-         ;; In Emacs 30 `region-beginning' looks at each line of a rectangle.
+         ;; In Emacs 30 `region-beginning' visits each line of a rectangle.
          (gemini-companion-context--region-text (min (point) (mark))
                                                 (max (point) (mark))))))
 
@@ -231,72 +223,63 @@ Counted from the last one, as to count a million takes 20 ms."
   "Return the text of the region or rectangle from START to END."
   (cond ((not (bound-and-true-p rectangle-mark-mode))
          (gemini-companion-context--text start end))
-        ((< (- end start) gemini-companion-context--most-units)
-         ;; It knows of columns beyond the ends of lines.
+        ((< (- end start) gemini-companion-context--max-units)
+         ;; This includes columns beyond the ends of lines.
          (substring-no-properties (funcall region-extract-function nil)))
         (t (gemini-companion-context--rectangle-text start end))))
 
 (defun gemini-companion-context--text (start end)
-  "Return the text from START to END, no more of it than is told."
+  "Return the text from START to END, up to the limit."
   (buffer-substring-no-properties
-   start (min end (+ start gemini-companion-context--most-units))))
+   start (min end (+ start gemini-companion-context--max-units))))
 
 (defun gemini-companion-context--rectangle-text (start end)
   "Return the text of the rectangle with the corners START and END.
-Stop when that is more than is told."
+Stop above the limit."
   (require 'rect)
   (save-excursion
-    (goto-char start)
-    (if (< gemini-companion-context--widest (- start (line-beginning-position)))
-        (gemini-companion-context--text start end)
-      (let* ((columns (list (current-column)
-                            (progn (goto-char end) (current-column))))
-             (left (apply #'min columns))
-             (right (apply #'max columns))
-             (size 0)
-             (lines (list nil)))
-        (goto-char start)
-        (forward-line 0)
-        (while (and (<= (point) end)
-                    (<= size gemini-companion-context--most-units))
-          (extract-rectangle-line left right lines)
-          (setq size (+ size 1 (length (cadr lines))))
-          (when (< 0 (forward-line 1))
-            (setq end 0)))
-        (substring-no-properties
-         (string-join (nreverse (cdr lines)) "\n"))))))
+    (let* ((columns (list (progn (goto-char start) (current-column))
+                          (progn (goto-char end) (current-column))))
+           (left (apply #'min columns))
+           (right (apply #'max columns))
+           (size 0)
+           (lines (list nil)))
+      (goto-char start)
+      (forward-line 0)
+      (while (and (<= (point) end)
+                  (<= size gemini-companion-context--max-units))
+        (extract-rectangle-line left right lines)
+        (setq size (+ size 1 (length (cadr lines))))
+        (when (< 0 (forward-line 1))
+          (setq end 0)))
+      (substring-no-properties (string-join (nreverse (cdr lines)) "\n")))))
 
 (defun gemini-companion-context--cut (text)
-  "Return TEXT cut to what is told of a selection, no character split."
+  "Return TEXT cut to the limit of a selection, between characters."
   (let ((units 0) (index 0) (length (length text)))
     (while (and (< index length)
                 (<= (cl-incf units (if (< #xFFFF (aref text index) #x110000)
                                        2
                                      1))
-                    gemini-companion-context--most-units))
+                    gemini-companion-context--max-units))
       (cl-incf index))
     (substring text 0 index)))
 
 ;;;; Snapshot
 
 (defun gemini-companion-context-snapshot ()
-  "Return what the person works on, a list of plists, newest first.
+  "Return the open files, a list of plists, the last selected one first.
 Each has `:path' and `:timestamp' (milliseconds since 1970); the
 active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
   (gemini-companion-context--refresh-active)
-  (let ((snapshot (gemini-companion-context--entries
-                   (and gemini-companion-context--active
-                        (gemini-companion-context--name
-                         gemini-companion-context--active)))))
-    (when gemini-companion-context-changed-hook
-      (gemini-companion-context--watch
-       (mapcar (lambda (entry) (plist-get entry :path)) snapshot)))
-    snapshot))
+  (gemini-companion-context--entries
+   (and gemini-companion-context--active
+        (gemini-companion-context--name gemini-companion-context--active))))
 
 (defun gemini-companion-context-active ()
-  "Return the buffer of the file that the person is in, or nil.
-Its file need not be one that is told."
+  "Return the buffer that visits a file and was selected last, or nil.
+Its file may be hidden."
   gemini-companion-context--active)
 
 (defun gemini-companion-context-idle-p ()
@@ -312,7 +295,7 @@ Its file need not be one that is told."
                                   gemini-companion-context--order :key #'car))
           active nil)))
     (nreverse
-     (if (< (length entries) gemini-companion-context--most-files)
+     (if (< (length entries) gemini-companion-context--max-files)
          (gemini-companion-context--add
           (mapcar #'list (gemini-companion-context--never-displayed))
           active entries)
@@ -329,7 +312,7 @@ Its file need not be one that is told."
   "Push entries for PLACES, a list of (BUFFER . MILLISECONDS), to ENTRIES.
 ACTIVE is the active file, or nil.  Each file counts once."
   (while (and places
-              (< (length entries) gemini-companion-context--most-files))
+              (< (length entries) gemini-companion-context--max-files))
     (pcase-let* ((`(,buffer . ,timestamp) (pop places))
                  (name (gemini-companion-context--name buffer)))
       (when (and name
@@ -344,14 +327,13 @@ ACTIVE is the active file, or nil.  Each file counts once."
   entries)
 
 (defun gemini-companion-context--exists-p (file)
-  "Return non-nil if FILE is there and not a folder.
-The disk, which may be slow, is not asked about what is watched."
-  (or (assoc file gemini-companion-context--watches)
-      (let ((file-name-handler-alist nil))
-        (and (file-exists-p file) (not (file-directory-p file))))))
+  "Return non-nil if FILE exists and is not a directory.
+No hook runs when a file is deleted, so each snapshot checks that."
+  (let ((file-name-handler-alist nil))
+    (and (file-exists-p file) (not (file-directory-p file)))))
 
 (defun gemini-companion-context--refresh-active ()
-  "Look at the active file anew if it is selected, and drop it if it is gone."
+  "Update the active file if it is selected, and drop it if it is killed."
   (let ((selected (window-buffer (selected-window))))
     (when (and (gemini-companion-context--visited selected)
                (not (eq selected gemini-companion-context--active))
@@ -365,20 +347,20 @@ The disk, which may be slow, is not asked about what is watched."
         ((or (null gemini-companion-context--active-file)
              (eq gemini-companion-context--active
                  (window-buffer (selected-window))))
-         (gemini-companion-context--look-at-active))
+         (gemini-companion-context--record-active))
         ((gemini-companion-context--outdated-p)
-         (gemini-companion-context--look-behind))))
+         (gemini-companion-context--record-window-point))))
 
 (defun gemini-companion-context--outdated-p ()
-  "Return non-nil if the text of the active file changed since the last look.
-So it does behind the person, when Gemini CLI has written it."
+  "Return non-nil if the text of the active file changed since its record.
+It changes when a CLI writes the file, for example."
   (and gemini-companion-context--active-file
        (buffer-live-p gemini-companion-context--active)
        (not (eq (buffer-chars-modified-tick gemini-companion-context--active)
                 gemini-companion-context--active-tick))))
 
-(defun gemini-companion-context--look-at-active ()
-  "Remember cursor and selection of the active file as they are now."
+(defun gemini-companion-context--record-active ()
+  "Record the current cursor and selection of the active file."
   (with-current-buffer gemini-companion-context--active
     (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
           gemini-companion-context--active-file
@@ -387,14 +369,14 @@ So it does behind the person, when Gemini CLI has written it."
                   (when-let* ((text (gemini-companion-context--selection)))
                     (list :selected-text text))))))
 
-(defun gemini-companion-context--look-behind ()
-  "Look at the active file, which is not in the selected window.
-Point is where the person will find it."
+(defun gemini-companion-context--record-window-point ()
+  "Record the active file, which is not in the selected window.
+The cursor is point in the window that displays it."
   (with-current-buffer gemini-companion-context--active
     (save-excursion
       (when-let* ((window (get-buffer-window nil t)))
         (goto-char (window-point window)))
-      (gemini-companion-context--look-at-active))))
+      (gemini-companion-context--record-active))))
 
 ;;;; Tracking
 
@@ -410,34 +392,33 @@ Point is where the person will find it."
     (after-set-visited-file-name-hook . gemini-companion-context-changed)
     (after-change-major-mode-hook . gemini-companion-context--file-changed)
     (kill-buffer-hook . gemini-companion-context--file-changed))
-  "The hooks that tracking uses, and what it adds to each.")
+  "Alist of (HOOK . FUNCTION) for tracking.")
 
 (defun gemini-companion-context-start ()
   "Track the context."
   (setq gemini-companion-context--order (gemini-companion-context--displayed))
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
-  ;; A daemon without frames never draws anything, and what `emacsclient
-  ;; --eval' does is no command, so no hook would tell.
+  ;; A daemon without frames never redisplays, and `emacsclient --eval' runs
+  ;; no command, so no hook would be run.
   (add-variable-watcher 'server-clients #'gemini-companion-context--notice)
   (gemini-companion-context--notice)
   (gemini-companion-context-changed))
 
 (defun gemini-companion-context-stop ()
-  "Stop tracking and forget what was tracked."
+  "Stop tracking and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (remove-hook hook function))
   (remove-variable-watcher 'server-clients #'gemini-companion-context--notice)
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
-  (gemini-companion-context--watch nil)
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-gemini-companion-context--seen)
         gemini-companion-context--place (make-gemini-companion-context--place)
         gemini-companion-context--active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil
-        gemini-companion-context--unseen nil
+        gemini-companion-context--invisible nil
         gemini-companion-context--order nil))
 
 (defsubst gemini-companion-context--mark ()
@@ -445,16 +426,16 @@ Point is where the person will find it."
   (and mark-active (marker-position (mark-marker))))
 
 (defsubst gemini-companion-context--shape ()
-  "Return a value by which rectangles differ from regions."
+  "Return non-nil if the region is a rectangle or selected by Evil."
   (and mark-active
        (or (bound-and-true-p rectangle-mark-mode)
            (bound-and-true-p evil-visual-selection))))
 
-;; With &rest, each redisplay would make garbage.
+;; A &rest argument would allocate memory at each redisplay.
 (defun gemini-companion-context--notice (&optional _ _ _ _)
-  "Note that the buffer, point or selection of the user may have changed.
-Run after every command and before every redisplay, so that what
-Lisp does without a command is noticed too."
+  "Check whether the selected buffer, point or selection has changed.
+Run after every command and before every redisplay, which also
+detects changes made by Lisp without a command."
   (let ((seen gemini-companion-context--seen)
         (buffer (window-buffer (selected-window))))
     (with-current-buffer buffer
@@ -472,23 +453,23 @@ Lisp does without a command is noticed too."
             (gemini-companion-context--see buffer)))))))
 
 (defun gemini-companion-context--chosen-p (buffer)
-  "Return non-nil if BUFFER, which is selected, is so by somebody's choice.
-When its last frame is closed, a daemon falls back to one that
-nobody sees, and to what was selected there before."
+  "Return non-nil if BUFFER, which is selected, was chosen by the user.
+When its last frame is closed, a daemon falls back to an invisible
+frame, and to the buffer that was selected there before."
   (not (and (daemonp)
             (equal (terminal-name) "initial_terminal")
-            (eq buffer (prog1 gemini-companion-context--unseen
-                         (setq gemini-companion-context--unseen buffer))))))
+            (eq buffer (prog1 gemini-companion-context--invisible
+                         (setq gemini-companion-context--invisible buffer))))))
 
 (defun gemini-companion-context--see (buffer)
   "Record the state of BUFFER, which is current and selected.
-Of a buffer without a file only matters that it is selected."
+Changes within a buffer without a file are not reported."
   (let* ((seen gemini-companion-context--seen)
          (new (not (eq buffer (gemini-companion-context--seen-buffer seen)))))
     (when new
       (gemini-companion-context--leave)
       (gemini-companion-context--focus buffer))
-    ;; A new one would be garbage with each command.
+    ;; A new record would allocate memory at each command.
     (setf (gemini-companion-context--seen-buffer seen) buffer
           (gemini-companion-context--seen-point seen) (point)
           (gemini-companion-context--seen-mark seen)
@@ -503,18 +484,17 @@ Of a buffer without a file only matters that it is selected."
       (gemini-companion-context-changed))))
 
 (defun gemini-companion-context--leave ()
-  "Note that the buffer which was selected is not any more.
+  "Record the active file, whose buffer is no longer selected.
 The next snapshot would be too late: some modes end the selection."
   (when (and (buffer-live-p gemini-companion-context--active)
              (eq gemini-companion-context--active
                  (gemini-companion-context--seen-buffer
                   gemini-companion-context--seen))
              (gemini-companion-context--name gemini-companion-context--active))
-    (gemini-companion-context--look-at-active)))
+    (gemini-companion-context--record-active)))
 
 (defun gemini-companion-context--focus (buffer)
-  "Note that BUFFER is selected now.
-Nothing is new when the person comes back to the active file."
+  "Make BUFFER the active one if it visits a file and is not already."
   (when (and (gemini-companion-context--visited buffer)
              (not (eq buffer gemini-companion-context--active)))
     (setq gemini-companion-context--order
@@ -524,19 +504,19 @@ Nothing is new when the person comes back to the active file."
           gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--file-changed ()
-  "Note that the current buffer is being killed, or has another mode."
+  "Schedule a report, as a file buffer is killed or has another mode."
   (when buffer-file-name
     (gemini-companion-context-changed)))
 
 (defun gemini-companion-context-changed (&rest _)
-  "Arrange that a change is reported when Emacs is quiet."
+  "Schedule a report of a change, for when Emacs is quiet."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
     (setq gemini-companion-context--waits 0)
     (gemini-companion-context--arm gemini-companion-context--quiet-seconds)))
 
 (defun gemini-companion-context--arm (seconds)
-  "Look in SECONDS whether Emacs is quiet by then."
+  "Check in SECONDS whether Emacs is quiet."
   (setq gemini-companion-context--moved nil
         gemini-companion-context--timer
         (run-at-time seconds nil #'gemini-companion-context--due)))
@@ -548,53 +528,14 @@ Nothing is new when the person comes back to the active file."
               (< gemini-companion-context--waits
                  (if (< (buffer-size (window-buffer (selected-window)))
                         gemini-companion-context--large)
-                     gemini-companion-context--most-waits
-                   gemini-companion-context--many-waits)))
+                     gemini-companion-context--max-waits
+                   gemini-companion-context--max-waits-large)))
          (setq gemini-companion-context--waits
                (1+ gemini-companion-context--waits))
          (gemini-companion-context--arm
           gemini-companion-context--again-seconds))
         (t (gemini-companion-events-guarded 'context
              (run-hooks 'gemini-companion-context-changed-hook)))))
-
-;;;; Deleted files
-
-(declare-function inotify-add-watch "inotify.c" (filename aspect callback))
-(declare-function inotify-rm-watch "inotify.c" (watch-descriptor))
-
-(defun gemini-companion-context--watch (files)
-  "Watch FILES, and no others, for being deleted or moved away.
-No hook runs when a file is deleted.  `file-notify-add-watch'
-would watch whole folders, and wake Emacs for each file in them."
-  (when (fboundp 'inotify-add-watch)
-    (dolist (watch gemini-companion-context--watches)
-      (unless (member (car watch) files)
-        (gemini-companion-context--unwatch watch)))
-    (dolist (file files)
-      (unless (assoc file gemini-companion-context--watches)
-        (when-let* ((descriptor
-                     ;; The system's number of watches may be used up.
-                     (ignore-error file-error
-                       (inotify-add-watch
-                        file '(attrib delete-self move-self)
-                        (lambda (event)
-                          (gemini-companion-context--vanished (car event)))))))
-          (push (cons file descriptor) gemini-companion-context--watches))))))
-
-(defun gemini-companion-context--unwatch (watch)
-  "Remove WATCH, which may have gone with its file."
-  (setq gemini-companion-context--watches
-        (delq watch gemini-companion-context--watches))
-  (ignore-error file-error
-    (inotify-rm-watch (cdr watch))))
-
-(defun gemini-companion-context--vanished (descriptor)
-  "Note that the file watched by DESCRIPTOR may be gone.
-A file that was saved by renaming has another inode now, so the
-watch is made anew with the next snapshot."
-  (when-let* ((watch (rassoc descriptor gemini-companion-context--watches)))
-    (gemini-companion-context--unwatch watch)
-    (gemini-companion-context-changed)))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

@@ -23,8 +23,8 @@
 ;; A diff is an edit that a CLI proposes to one file.  It begins with
 ;; `gemini-companion-diff-open' as `pending', is `shown' when the user is free
 ;; to see it, and ends once: `accepted', `rejected', or `dismissed' because the
-;; CLI closed it or is gone.  One function moves a diff to its end, so that an
-;; outcome is sent exactly once.  While it is open its file is watched.
+;; CLI closed it or has exited.  One function settles a diff, so that an outcome
+;; is sent exactly once.  While a diff is open, its file is watched.
 ;;
 ;; How a diff is displayed is not known here: the entry file passes a function
 ;; that displays a diff and returns a function that closes its view.
@@ -32,6 +32,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
@@ -48,15 +49,24 @@
 (defcustom gemini-companion-review-arrival 'when-idle
   "When the review of a proposed edit appears.
 `when-idle' waits until nothing was typed for a moment and no
-prompt, macro or search is going on; `now' shows it at once;
-`notify' only says that it is there, and \\[gemini-companion-review]
-shows it.
+prompt, macro or search is active; `now' shows it at once; `notify'
+only announces it, and \\[gemini-companion-review] shows it.
 
-The window in use stays selected and visible; the same command
+The selected window stays selected and visible; the same command
 selects the review."
-  :type '(choice (const :tag "When nobody types" when-idle)
+  :type '(choice (const :tag "When Emacs is idle" when-idle)
                  (const :tag "At once" now)
                  (const :tag "On request" notify))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
+(defcustom gemini-companion-review-focus nil
+  "Whether a review that appears by itself is selected.
+Nil means never; `terminal' if the terminal of its CLI was
+selected; t always.  Letters are ignored in it for the first second."
+  :type '(choice (const :tag "Never" nil)
+                 (const :tag "From the CLI's terminal" terminal)
+                 (const :tag "Always" t))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
@@ -70,13 +80,17 @@ selects the review."
   "Functions called with each new diff before it may be shown.
 The first one that returns non-nil has settled the diff.")
 
-(defvar gemini-companion-diff-objection-functions nil
+(defvar gemini-companion-diff--objection-functions nil
   "Functions called with each diff that the user accepts.
 If one of them returns non-nil, the diff stays open.")
 
+(defvar gemini-companion-diff-accepting-functions nil
+  "Functions called with each diff before it is accepted.
+Its file is still as it was.")
+
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.
-`gemini-companion-diff-state' tells how."
+`gemini-companion-diff-state' returns its outcome."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
@@ -92,7 +106,7 @@ If one of them returns non-nil, the diff stays open.")
   "Keys in all buffers of a review.")
 
 (define-minor-mode gemini-companion-review-mode
-  "Answer a proposal of Gemini CLI.
+  "Answer a proposal of a CLI.
 \\{gemini-companion-review-mode-map}"
   :lighter nil)
 (put 'gemini-companion-review-mode 'permanent-local t)
@@ -102,24 +116,28 @@ If one of them returns non-nil, the diff stays open.")
 (cl-defstruct (gemini-companion-diff
                (:constructor gemini-companion-diff--make)
                (:copier nil))
-  "An edit that a Gemini CLI proposes.
+  "An edit that a CLI proposes.
 FILE-PATH is the path as the CLI sent it, PROPOSAL-BUFFER the live
-buffer that holds the text that it proposes and that the person
-may edit.  STATE is `pending', `shown', `accepted', `rejected' or
-`dismissed'."
+buffer of the proposed text, which the user may edit.  STATE is
+`pending', `shown', `accepted', `rejected' or `dismissed'."
   id session file-path proposal-buffer (state 'pending)
-  (tick nil :documentation "That of the proposal buffer before any edit.")
+  (tick nil :documentation "Tick of the proposal buffer before any edit.")
   (unedited nil :documentation "The text before the first edit, or nil.")
   (frame nil :documentation "The frame that shows it, or nil.")
   (main nil :documentation "The buffer of its view to go to, or nil.")
   (select nil :documentation "Function that selects its view, or nil.")
-  (hide nil :documentation "Function that takes the view away, or nil.")
+  (hide nil :documentation "Function that closes its view, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
-  (remarks nil :documentation "What is unusual about its file, strings.")
+  (remarks nil :documentation "Remarks about its file, strings.")
   (note nil :documentation "Why it is not auto-accepted, or nil.")
+  (comments nil :documentation "Alist of a line and the comment of the user.")
+  (automatic nil :documentation "Non-nil if it was accepted automatically.")
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
   (outdated nil :documentation "Non-nil if its view has to compare again.")
   (changed nil :documentation "Non-nil if its file has changed since then.")
+  (hunks nil :documentation "What it changes, once that is known; see \
+gemini-companion-hunk.el.")
+  (edited nil :documentation "Non-nil if the user has edited the proposal.")
   (base nil :documentation "Text of its file before that, or nil if unknown.")
   (unsaved nil :documentation "Non-nil if a buffer of its file has unsaved text.")
   (refresh nil :documentation "Function that reads its file again for its view, \
@@ -140,23 +158,23 @@ previous proposal.")
   "Function that shows a diff and returns a function that hides it.")
 
 (defvar gemini-companion-diff-changed-hook nil
-  "Hook run after a diff was opened, shown, put back or ended.
-For what displays the diffs; it must not fail, nor take long.")
+  "Hook run after a diff was opened, shown, put back or settled.
+Its functions display the diffs; they must be fast and not fail.")
 
 (defvar gemini-companion-diff--timer nil
-  "Timer of `gemini-companion-diff--go-on', or nil.")
+  "Timer of `gemini-companion-diff--proceed', or nil.")
 
 (defvar gemini-companion-diff--announced nil
-  "What was said last about a diff that waits, or nil.")
+  "The last announcement of a diff that waits, or nil.")
 
 (defvar gemini-companion-diff--asking nil
-  "The diff about whose end the person is being asked, or nil.")
+  "The diff about which the user is being asked, or nil.")
 
 (defvar gemini-companion-diff--leaving nil
-  "The diffs that have ended and whose views are still to go.")
+  "The settled diffs whose views are still to be closed.")
 
 (defvar gemini-companion-diff--ended nil
-  "The diff that ended last, or nil.")
+  "The last settled diff, or nil.")
 
 (defvar gemini-companion-diff--last-proposal nil
   "Cons of a file and the last text that a review of it did not send.")
@@ -166,13 +184,14 @@ For what displays the diffs; it must not fail, nor take long.")
 (put 'gemini-companion-diff-here 'permanent-local t)
 
 (defconst gemini-companion-diff--garbage-limit (* 256 1024 1024)
-  "Up to how many bytes no garbage is collected before an outcome is told.
-A text of 1 MB would start a collection, which takes longer than all else.")
+  "Minimum `gc-cons-threshold' while an outcome is sent.
+A text of 1 MB would trigger a garbage collection, which takes longer
+than anything else.")
 
 (defconst gemini-companion-diff--idle-seconds 0.7
-  "For how long nothing may have been typed before a review appears.")
+  "Seconds without input before a review appears.")
 
-;;;; Looking
+;;;; Diffs
 
 (defun gemini-companion-diffs ()
   "Return the diffs that await an answer, oldest first."
@@ -186,24 +205,31 @@ A text of 1 MB would start a collection, which takes longer than all else.")
       (buffer-substring-no-properties (point-min) (point-max)))))
 
 (defun gemini-companion-diff-proposed-text (diff)
-  "Return the text that the CLI proposes by DIFF, whatever was edited.
-Return nil if it is not known any more, as it was edited without
+  "Return the text that the CLI proposes by DIFF, without edits.
+Return nil if it is unknown, because it was edited without running
 hooks.  The proposal buffer must be live."
   (or (gemini-companion-diff-unedited diff)
       (unless (gemini-companion-diff--touched-p diff)
         (gemini-companion-diff-proposal-text diff))))
 
 (defun gemini-companion-diff--touched-p (diff)
-  "Return non-nil if the proposal of DIFF was ever edited, in whatever way."
+  "Return non-nil if the proposal of DIFF was ever edited."
   (/= (gemini-companion-diff-tick diff)
       (buffer-chars-modified-tick
        (gemini-companion-diff-proposal-buffer diff))))
 
-(defun gemini-companion-diff--edited-p (diff)
-  "Return non-nil if the text in the proposal buffer of DIFF is another now."
+(defun gemini-companion-diff-edited-p (diff)
+  "Return non-nil if the text in the proposal buffer of DIFF was changed."
   (and (gemini-companion-diff--touched-p diff)
        (not (equal (gemini-companion-diff-unedited diff)
                    (gemini-companion-diff-proposal-text diff)))))
+
+(defun gemini-companion-diff-counts (diff)
+  "Return what is known of the hunks of DIFF, or nil if they are not.
+A list (HUNKS EXCLUDED ADDED REMOVED), the last two in lines."
+  (when-let* ((hunks (gemini-companion-diff-hunks diff)))
+    (gemini-companion-hunk-counts
+     hunks (gemini-companion-diff-proposal-buffer diff))))
 
 (defun gemini-companion-diff-name (diff &optional plain)
   "Return the name of the file of DIFF for the user.
@@ -244,9 +270,9 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 ;;;; Arrival
 
 (defun gemini-companion-diff-start (show outcome)
-  "Take proposals: show them by SHOW and tell each outcome by OUTCOME.
-SHOW is called with a diff, and non-nil if the user has asked for
-it and it is to be selected; it returns a function that hides it.
+  "Accept proposals: show them by SHOW and send each outcome by OUTCOME.
+SHOW is called with a diff, and non-nil if the user has asked for it
+and it is to be selected; it returns a function that closes its view.
 OUTCOME is called with each diff that was accepted or rejected."
   (setq gemini-companion-diff--show-function show
         gemini-companion-diff--outcome-function outcome)
@@ -254,9 +280,9 @@ OUTCOME is called with each diff that was accepted or rejected."
   (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
 
 (defun gemini-companion-diff-stop (state &optional now)
-  "Move all diffs to STATE and take no more.
-Their views go at once if NOW is non-nil, as Emacs is about to
-end, else when the person is between two commands."
+  "Settle all diffs with STATE, and accept no more.
+Close their views at once if NOW is non-nil, as Emacs is about to
+exit; else between two commands."
   (remove-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (remove-hook 'after-make-frame-functions #'gemini-companion-diff--schedule)
   (let ((later (not (or now (gemini-companion-diff--between-commands-p)))))
@@ -271,19 +297,21 @@ end, else when the person is between two commands."
         gemini-companion-diff--last-proposal nil))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
-  "Take the proposal to make PROPOSAL the text of FILE-PATH.
+  "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
 PROPOSAL is a string, or a function that fills a buffer.  ID is an
 integer that names the diff; SESSION a plist with the `:id' of the
-CLI that asks.  An open diff of that CLI for that file is replaced;
-what the user made of it is kept."
-  (let* ((former (gemini-companion-diff--find session file-path))
+CLI.  An open diff of that CLI for that file is replaced; its edited
+text is kept."
+  (let* ((previous (gemini-companion-diff--find session file-path))
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
                 :stamp (gemini-companion-revert-stamp file-path)
                 :replaces-edited
-                (and former (gemini-companion-diff--edited-p former)))))
-    (when former
-      (gemini-companion-diff-dismiss former))
+                (and previous
+                     (gemini-companion-diff-edited-p previous)
+                     (not (gemini-companion-diff--emptied-p previous))))))
+    (when previous
+      (gemini-companion-diff-dismiss previous))
     (setf (gemini-companion-diff-proposal-buffer diff)
           (gemini-companion-diff--proposal-buffer diff proposal)
           (gemini-companion-diff-tick diff)
@@ -293,11 +321,11 @@ what the user made of it is kept."
           (append gemini-companion-diff--open (list diff)))
     ;; The server waits for an answer to this call first.
     (gemini-companion-diff--schedule)
-    (gemini-companion-diff--changed)
+    (gemini-companion-diff-updated)
     t))
 
 (defun gemini-companion-diff--offer (diff)
-  "Let DIFF, if it waits, be settled without a review."
+  "Run the hook that may settle DIFF, if it waits, without a review."
   (when (eq (gemini-companion-diff-state diff) 'pending)
     (setf (gemini-companion-diff-offered diff) t)
     (with-demoted-errors "Taking a proposal: %S"
@@ -305,11 +333,11 @@ what the user made of it is kept."
        'gemini-companion-diff-arrival-functions diff))))
 
 (defun gemini-companion-diff-offer-again ()
-  "Let each diff that waits be settled without a review."
+  "Run the hook that may settle each waiting diff without a review."
   (mapc #'gemini-companion-diff--offer (gemini-companion-diffs)))
 
-(defun gemini-companion-diff--changed ()
-  "Let everything know that displays the diffs."
+(defun gemini-companion-diff-updated ()
+  "Update everything that displays the diffs."
   (force-mode-line-update t)
   (with-demoted-errors "Showing the state of the reviews: %S"
     (run-hooks 'gemini-companion-diff-changed-hook)))
@@ -326,12 +354,11 @@ what the user made of it is kept."
   "Return a new buffer with PROPOSAL, that of DIFF.
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
-      ;; A hook of the user's that fails is no reason to have no review.
-      (let (buffer-list-update-hook)
-        (generate-new-buffer (format "*gemini proposal: %s*"
-                                     (gemini-companion-diff-name diff 'plain))))
+      (gemini-companion-diff-new-buffer
+       (format "*gemini proposal: %s*"
+               (gemini-companion-diff-name diff 'plain)))
     (setq default-directory
-          (gemini-companion-diff-directory
+          (gemini-companion-diff--directory
            (gemini-companion-diff-file-path diff)))
     (buffer-disable-undo)
     (gemini-companion-diff--insert proposal)
@@ -340,11 +367,18 @@ It visits no file, so that nothing locks, saves or formats it."
     (goto-char (point-min))
     (add-hook 'before-change-functions
               #'gemini-companion-diff--keep-unedited nil t)
+    (add-hook 'after-change-functions
+              #'gemini-companion-diff--note-edit nil t)
     (gemini-companion-diff-adopt diff)
     (current-buffer)))
 
-(defun gemini-companion-diff-directory (file)
-  "Return the directory of FILE, or the nearest one above that exists."
+(defun gemini-companion-diff-new-buffer (name)
+  "Return a new buffer NAME, whatever hook of the user fails."
+  (let (buffer-list-update-hook)
+    (generate-new-buffer name)))
+
+(defun gemini-companion-diff--directory (file)
+  "Return the directory of FILE, or the nearest existing one above."
   (let ((directory (let ((file-name-handler-alist nil))
                      (locate-dominating-file file #'file-directory-p))))
     (if (or (null directory) (gemini-companion-text-remote-p directory))
@@ -366,14 +400,23 @@ It visits no file, so that nothing locks, saves or formats it."
   "Keep the text of the current buffer, a proposal, before it is edited."
   (remove-hook 'before-change-functions
                #'gemini-companion-diff--keep-unedited t)
+  ;; Header lines of other buffers depend on whether it is edited.
+  (force-mode-line-update t)
   (when-let* ((diff gemini-companion-diff-here))
     (unless (gemini-companion-diff--touched-p diff)
       (setf (gemini-companion-diff-unedited diff)
             (gemini-companion-diff-proposal-text diff)))))
 (put 'gemini-companion-diff--keep-unedited 'permanent-local-hook t)
 
+(defun gemini-companion-diff--note-edit (&rest _)
+  "Record that the current buffer, a proposal, was edited by the user."
+  (when (and gemini-companion-diff-here
+             (not gemini-companion-hunk-toggling))
+    (setf (gemini-companion-diff-edited gemini-companion-diff-here) t)))
+(put 'gemini-companion-diff--note-edit 'permanent-local-hook t)
+
 (defun gemini-companion-diff-adopt (diff)
-  "Make the current buffer one of DIFF's: it has its keys, and ends with it.
+  "Make the current buffer one of DIFF's: add its keys and its hook.
 Killing the buffer rejects DIFF."
   (setq gemini-companion-diff-here diff)
   (with-demoted-errors "Hook of the review: %S"
@@ -381,36 +424,40 @@ Killing the buffer rejects DIFF."
   (add-hook 'kill-buffer-hook #'gemini-companion-diff-buffer-killed nil t))
 (put 'gemini-companion-diff-buffer-killed 'permanent-local-hook t)
 
-(defun gemini-companion-diff-forsake ()
-  "Let the current buffer, one of a diff's, be killed without ending that."
+(defun gemini-companion-diff-release ()
+  "Detach the current buffer from its diff, which outlives it."
   (setq gemini-companion-diff-here nil)
   (remove-hook 'kill-buffer-hook #'gemini-companion-diff-buffer-killed t))
 
 (defun gemini-companion-diff-discard (buffer)
-  "Kill BUFFER if it is live, without ending the diff that it belongs to."
+  "Kill BUFFER if it is live, without settling its diff."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (gemini-companion-diff-forsake)
+      (gemini-companion-diff-release)
       (set-buffer-modified-p nil))
     (let ((kill-buffer-query-functions nil))
       (condition-case nil
           (kill-buffer buffer)
         (error
-         ;; A hook of the user's has failed.
-         (with-current-buffer buffer
-           (setq-local kill-buffer-hook nil))
-         (kill-buffer buffer))))))
+         ;; A hook of the user has failed, perhaps after that.
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (setq-local kill-buffer-hook nil))
+           (let (buffer-list-update-hook)
+             (kill-buffer buffer))))))))
 
 (defun gemini-companion-diff-buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
-One that is put back loses all its buffers but the proposal's.  An
-indirect buffer that the person made may go."
+One that is put back loses all its buffers but the proposal's.
+Indirect buffers do not count."
   (let ((diff gemini-companion-diff-here))
     (when (and (not (buffer-base-buffer))
                (or (eq (gemini-companion-diff-state diff) 'shown)
                    (eq (gemini-companion-diff-proposal-buffer diff)
-                       (current-buffer))))
-      (gemini-companion-diff--settle diff 'rejected))))
+                       (current-buffer)))
+               (gemini-companion-diff--open-p diff))
+      (gemini-companion-diff--settle diff 'rejected)
+      (message "Rejected %s" (gemini-companion-diff-name diff 'plain)))))
 
 (defun gemini-companion-diff--frame-deleted (frame)
   "Reject the diff on FRAME, as FRAME is being deleted."
@@ -419,16 +466,16 @@ indirect buffer that the person made may go."
       (gemini-companion-diff--settle diff 'rejected))))
 
 (defun gemini-companion-diff--schedule (&optional seconds)
-  "Do what is due soon, or in SECONDS if that is a number."
+  "Call `gemini-companion-diff--proceed' soon, or in SECONDS."
   (when gemini-companion-diff--timer
     (cancel-timer gemini-companion-diff--timer))
   (setq gemini-companion-diff--timer
         (run-at-time (if (numberp seconds) seconds 0) nil
-                     #'gemini-companion-diff--go-on)))
+                     #'gemini-companion-diff--proceed)))
 
-(defun gemini-companion-diff--go-on ()
-  "Do what is due: offer new diffs, close views and show one.
-Try again soon if some of that has to wait until the user is free."
+(defun gemini-companion-diff--proceed ()
+  "Offer new diffs, close the views of settled ones, and show the next.
+Try again soon if that has to wait until the user is idle."
   (mapc #'gemini-companion-diff--offer
         (seq-remove #'gemini-companion-diff-offered
                     gemini-companion-diff--open))
@@ -437,12 +484,12 @@ Try again soon if some of that has to wait until the user is free."
   (when (or (gemini-companion-diff--arrive)
             gemini-companion-diff--leaving)
     (gemini-companion-diff--schedule 0.2))
-  ;; Our own question about a diff ends with it.
+  ;; Quit our own question about a diff that is settled.
   (when (memq gemini-companion-diff--asking gemini-companion-diff--leaving)
     (throw 'gemini-companion-diff--asking 'ended)))
 
 (defun gemini-companion-diff--arrive ()
-  "Show the next diff if none is shown and the user is free.
+  "Show the next diff if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
   (when-let* ((diff (gemini-companion-diff--waiting)))
     (cond ((or (gemini-companion-diff--shown)
@@ -458,7 +505,7 @@ Otherwise announce it; return non-nil if it waits for the user."
            t))))
 
 (defun gemini-companion-diff--frame-p ()
-  "Return non-nil if there is a frame that a person can see."
+  "Return non-nil if there is a visible frame."
   (seq-some (lambda (frame)
               (and (not (frame-parameter frame 'parent-frame))
                    (not (equal (terminal-name (frame-terminal frame))
@@ -466,7 +513,7 @@ Otherwise announce it; return non-nil if it waits for the user."
             (frame-list)))
 
 (defun gemini-companion-diff--free-p ()
-  "Return non-nil if a view may appear without getting in the person's way."
+  "Return non-nil if a view may appear without disturbing the user."
   (and (gemini-companion-diff--between-commands-p)
        (zerop (recursion-depth))
        (not executing-kbd-macro)
@@ -479,16 +526,16 @@ Otherwise announce it; return non-nil if it waits for the user."
          (<= gemini-companion-diff--idle-seconds (float-time idle)))))
 
 (defun gemini-companion-diff--between-commands-p ()
-  "Return non-nil if no command, prompt or key sequence is going on.
-A command that reads keys, such as `query-replace', goes on."
+  "Return non-nil if no command, prompt or key sequence is in progress.
+A command that reads keys, such as `query-replace', is in progress."
   (and (not (active-minibuffer-window))
        (null real-this-command)
        (null prefix-arg)
        (zerop (length (this-command-keys-vector)))))
 
 (defun gemini-companion-diff--announce (diff does)
-  "Announce DIFF once, unless the user is in the echo area.
-DOES is a verb: what the command to look at it does."
+  "Announce DIFF once, unless the echo area is in use.
+DOES is the verb for the command that shows or selects it."
   (let ((text (format
                (substitute-command-keys
                 (concat "%s proposes an edit of %s; \
@@ -516,11 +563,15 @@ DOES is a verb: what the command to look at it does."
 
 (defun gemini-companion-diff--show (diff &optional select)
   "Show DIFF, and select it if SELECT is non-nil.
-If that fails say why; the CLI's own prompt can still answer it."
+If that fails, show why; the CLI's own prompt can still answer it."
   (condition-case problem
       (setf (gemini-companion-diff-hide diff)
             (progn
               (gemini-companion-diff--check-file diff)
+              ;; The watch may not have seen that yet.
+              (unless (equal (gemini-companion-diff-stamp diff)
+                             (gemini-companion-diff--stamp diff))
+                (setf (gemini-companion-diff-changed diff) t))
               (funcall gemini-companion-diff--show-function diff select))
             (gemini-companion-diff-state diff) 'shown
             (gemini-companion-diff-problem diff) nil)
@@ -531,28 +582,30 @@ If that fails say why; the CLI's own prompt can still answer it."
               (gemini-companion-session-title
                (gemini-companion-diff-session diff)))
      (gemini-companion-diff--schedule)))
-  (gemini-companion-diff--changed)
+  (gemini-companion-diff-updated)
   (when (eq (gemini-companion-diff-state diff) 'shown)
     (gemini-companion-diff--unannounce)
-    (unless select
+    (unless (or select
+                (eq diff (buffer-local-value 'gemini-companion-diff-here
+                                             (window-buffer))))
       (gemini-companion-diff--announce diff "selects"))
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
 
 (defun gemini-companion-diff--check-file (diff)
-  "Signal an error if the file of DIFF is nothing to be reviewed."
+  "Signal an error if the file of DIFF cannot be reviewed."
   (when-let* ((problem (gemini-companion-text-problem
                         (gemini-companion-diff-file-path diff))))
     (user-error "%s %s" (gemini-companion-diff-name diff) problem)))
 
 (defun gemini-companion-diff-view (diff)
   "Show DIFF, which awaits an answer, or select it if it is shown.
-Another one that is shown is put back: it waits again, with the
-edits that the person made in its proposal."
+Another one that is shown is put back: it waits again, with the edits
+of its proposal."
   (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
          (funcall (gemini-companion-diff-select diff)))
         ((not (gemini-companion-diff--frame-p))
-         (user-error "There is no frame to show a review in"))
+         (user-error "No frame can show a review"))
         (t
          (mapc #'gemini-companion-diff--finish
                (copy-sequence gemini-companion-diff--leaving))
@@ -560,8 +613,8 @@ edits that the person made in its proposal."
            (gemini-companion-diff--put-back shown))
          (gemini-companion-diff--show diff 'select))))
 
-(defun gemini-companion-diff-compare-again (diff &optional now)
-  "Have the view of DIFF compare again if it is outdated.
+(defun gemini-companion-diff--compare-again (diff &optional now)
+  "Compare the view of DIFF again if it is outdated.
 Unless NOW is non-nil, do that only between two commands."
   (when (and (gemini-companion-diff-outdated diff)
              (or now (gemini-companion-diff--between-commands-p)))
@@ -572,27 +625,27 @@ Unless NOW is non-nil, do that only between two commands."
         (setf (gemini-companion-diff-changed diff) t)))))
 
 (defun gemini-companion-diff--put-back (diff)
-  "Take the view of DIFF, which is shown, away; it is pending again."
+  "Close the view of DIFF, which is shown; it is pending again."
   (let ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-state diff) 'pending
           (gemini-companion-diff-hide diff) nil
           (gemini-companion-diff-frame diff) nil)
     (funcall hide 'keep)
-    (gemini-companion-diff--changed)))
+    (gemini-companion-diff-updated)))
 
 (defun gemini-companion-diff--run (hook diff)
-  "Run HOOK, the person's, with DIFF; an error in it is only told."
+  "Run HOOK, the user's, with DIFF; only report an error in it."
   (with-demoted-errors "A function of the review hooks failed: %S"
     (run-hook-with-args hook diff)))
 
-;;;; Leaving
+;;;; Settling
 
 (defun gemini-companion-diff-close (id reason)
-  "Dismiss the diff ID and return the text that its proposal buffer held.
-If it was accepted at the same moment, return that text; nil if it
-has ended otherwise.  REASON is `closed' if the CLI closed it,
-`exited' if the CLI's process has ended, `disconnected' if the CLI
-has not reconnected in time, `lost' if the server leaves it."
+  "Dismiss the diff ID and return the text of its proposal buffer.
+If it was accepted at the same moment, return that text; nil if it was
+settled otherwise.  REASON is `closed' if the CLI closed it, `exited'
+if the process of the CLI has exited, `disconnected' if the CLI has not
+reconnected in time, and `lost' if the server gave it up."
   (if-let* ((diff (seq-find (lambda (diff)
                               (eql (gemini-companion-diff-id diff) id))
                             gemini-companion-diff--open)))
@@ -600,36 +653,72 @@ has not reconnected in time, `lost' if the server leaves it."
         (if (eq reason 'closed)
             (progn
               (gemini-companion-diff--keep diff)
-              (gemini-companion-revert-expect
-               (gemini-companion-diff-file-path diff))
+              (gemini-companion-diff--expect diff text)
               (gemini-companion-diff--settle diff 'dismissed 'later))
           (gemini-companion-diff-dismiss diff)
           (unless (eq reason 'lost)
-            (gemini-companion-diff--report-gone diff reason)))
+            (gemini-companion-diff--report-dismissed diff reason)))
         text)
     (and gemini-companion-diff--ended
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
          (gemini-companion-diff-accepted-text gemini-companion-diff--ended))))
 
-(defun gemini-companion-diff--report-gone (diff reason)
-  "Say that DIFF was dismissed as its CLI is gone for REASON.
-That is `exited' or `disconnected'."
+(defun gemini-companion-diff--expect (diff text)
+  "Follow the file of DIFF, whose review ended with TEXT, until it is written.
+If the user has edited TEXT, report a file that holds another text."
+  (let ((file (gemini-companion-diff-file-path diff))
+        (edited (and (gemini-companion-diff-edited-p diff)
+                     (not (gemini-companion-diff--emptied-p diff)))))
+    (gemini-companion-revert-expect
+     file
+     (and edited
+          (lambda ()
+            (unless (string= (gemini-companion-diff--essence text)
+                             (gemini-companion-diff--essence
+                              (gemini-companion-text-read file)))
+              (gemini-companion-diff--report-unedited diff text)))))
+    ;; Qwen Code writes before it closes the review.
+    (when (and edited (gemini-companion-diff--written-p diff))
+      (gemini-companion-diff--report-unedited diff text))))
+
+(defun gemini-companion-diff--written-p (diff)
+  "Return non-nil if the file of DIFF has changed to what was proposed."
+  (let ((stamp (gemini-companion-diff--stamp diff)))
+    (and stamp
+         (not (equal stamp (gemini-companion-diff-stamp diff)))
+         (with-demoted-errors "Reading a proposed file: %S"
+           (gemini-companion-diff--as-proposed-p diff (nth 1 stamp))))))
+
+(defun gemini-companion-diff--essence (text)
+  "Return TEXT without what a CLI may change in it as it writes."
+  (string-trim-right (gemini-companion-diff--plain text) "\n+"))
+
+(defun gemini-companion-diff--report-unedited (diff text)
+  "Keep TEXT, that of the review of DIFF, which was not written, and say so."
+  (gemini-companion-diff-keep diff text)
+  (message (substitute-command-keys
+            "%s was written without your edits; \
+\\[gemini-companion-last-proposal] shows them")
+           (gemini-companion-diff-name diff)))
+
+(defun gemini-companion-diff--report-dismissed (diff reason)
+  "Report that DIFF was dismissed for REASON, `exited' or `disconnected'."
   (message "%s %s; review closed, %s not written"
            (gemini-companion-session-name (gemini-companion-diff-session diff))
            reason
            (gemini-companion-diff-name diff)))
 
 (defun gemini-companion-diff-dismiss (diff)
-  "End open DIFF, about which nobody asks any more; nothing is told.
-What the person made of the proposal is kept."
+  "Dismiss open DIFF, whose answer is not needed any more.
+Its edited text is kept."
   (unless (gemini-companion-diff--emptied-p diff)
     (gemini-companion-diff--keep diff))
   (gemini-companion-diff--settle diff 'dismissed 'later))
 
 (defun gemini-companion-diff--keep (diff)
-  "Keep the text that the person made of the proposal of DIFF.
+  "Keep the edited proposal of DIFF, if any.
 The CLI is about to close DIFF and may write another text."
-  (when (gemini-companion-diff--edited-p diff)
+  (when (gemini-companion-diff-edited-p diff)
     (gemini-companion-diff-keep diff (gemini-companion-diff-proposal-text diff))
     (when (gemini-companion-diff--emptied-p diff)
       (message "You emptied the proposal for %s; if you answered yes, \
@@ -644,42 +733,42 @@ The CLI is about to close DIFF and may write another text."
         (cons (gemini-companion-diff-file-path diff) text)))
 
 (defun gemini-companion-diff--emptied-p (diff)
-  "Return non-nil if the person has removed all text that DIFF proposed."
+  "Return non-nil if the user has deleted all text of the proposal of DIFF."
   (and (zerop (buffer-size (gemini-companion-diff-proposal-buffer diff)))
-       (gemini-companion-diff--edited-p diff)))
+       (gemini-companion-diff-edited-p diff)))
 
 (defun gemini-companion-diff--settle (diff state &optional later)
-  "Move open DIFF to STATE and tell its outcome, unless it is dismissed.
-A diff that has ended stays as it is.  The view goes at once, or
-soon if LATER is non-nil."
+  "Move open DIFF to STATE and send its outcome, unless it is dismissed.
+A settled diff is not changed.  Close the view at once, or soon if
+LATER is non-nil."
   (when (gemini-companion-diff--open-p diff)
-    (gemini-companion-diff--tell diff state)
+    (gemini-companion-diff--send-outcome diff state)
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
-    (gemini-companion-diff--changed)
+    (gemini-companion-diff-updated)
     (if (not later)
         (gemini-companion-diff--finish diff)
       (push diff gemini-companion-diff--leaving)
       (gemini-companion-diff--schedule))))
 
-(defun gemini-companion-diff--tell (diff state)
-  "Move DIFF to STATE and tell its outcome.
-If that fails it is as before, and can be answered again."
-  (let ((former (gemini-companion-diff-state diff))
-        told)
+(defun gemini-companion-diff--send-outcome (diff state)
+  "Move DIFF to STATE and send its outcome.
+Restore its state if that fails, so that it can be answered again."
+  (let ((previous (gemini-companion-diff-state diff))
+        sent)
     (setf (gemini-companion-diff-state diff) state)
     (unwind-protect
         (progn
           (when (memq state '(accepted rejected))
             (funcall gemini-companion-diff--outcome-function diff))
-          (setq told t))
-      (unless told
-        (setf (gemini-companion-diff-state diff) former)))))
+          (setq sent t))
+      (unless sent
+        (setf (gemini-companion-diff-state diff) previous)))))
 
 (defun gemini-companion-diff--leave (diff)
-  "Close what is left of DIFF, which ended without the user's doing.
-Its view waits for a command or a prompt, whose keys would go to
+  "Close the view of DIFF, which was not settled by the user.
+Wait for the end of a command or a prompt, whose keys would go to
 another buffer."
   (unless (or (eq diff gemini-companion-diff--asking)
               (and (gemini-companion-diff-hide diff)
@@ -687,7 +776,7 @@ another buffer."
     (gemini-companion-diff--finish diff)))
 
 (defun gemini-companion-diff--finish (diff)
-  "Take away all that is left of DIFF, which has ended, and show the next."
+  "Close the view and the proposal of settled DIFF, and show the next one."
   (setq gemini-companion-diff--leaving
         (delq diff gemini-companion-diff--leaving))
   (gemini-companion-diff--unannounce)
@@ -704,33 +793,92 @@ another buffer."
 
 (defun gemini-companion-diff-accept (&optional diff)
   "Accept DIFF with the text in its proposal buffer.
-Gemini CLI then writes that text to the file.  Without DIFF, take
+The CLI then writes that text to the file.  Without DIFF, take
 the review of the current buffer, else the one that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
     (when (gemini-companion-diff--emptied-p diff)
-      (user-error "An empty text cannot be accepted: Gemini CLI would write \
+      (user-error "An empty text cannot be accepted: the CLI would write \
 its own; reject it, or leave at least one character"))
-    (unless (run-hook-with-args-until-success
-             'gemini-companion-diff-objection-functions diff)
-      (gemini-companion-diff-take diff))))
+    (cond ((run-hook-with-args-until-success
+            'gemini-companion-diff--objection-functions diff))
+          ((and (gemini-companion-diff--nothing-left-p diff)
+                (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (y-or-n-p "Nothing is left of this proposal; reject it \
+instead? "))))
+           (gemini-companion-diff-reject diff))
+          ;; It may have ended while that was asked.
+          ((gemini-companion-diff--open-p diff)
+           (gemini-companion-diff--answer
+            diff (gemini-companion-diff--accepted-text diff)
+            (lambda () (gemini-companion-diff-take diff)))))))
+
+(defun gemini-companion-diff--accepted-text (diff)
+  "Return what to report when DIFF, which is open, is accepted."
+  (concat "Accepted " (gemini-companion-diff-name diff 'plain)
+          (pcase (gemini-companion-diff-counts diff)
+            (`(,hunks ,excluded ,added ,removed)
+             (format ": %s (+%d -%d)"
+                     (if (zerop excluded)
+                         (format "%d change%s" hunks (if (= 1 hunks) "" "s"))
+                       (format "%d of %d changes" (- hunks excluded) hunks))
+                     added removed)))))
+
+(defun gemini-companion-diff--answer (diff text end)
+  "Call END, which ends DIFF as the user wants it, and report TEXT.
+If the user is in the review, the next one takes its place at once."
+  (let ((inside (and real-this-command (eq diff gemini-companion-diff-here))))
+    (funcall end)
+    (when inside
+      (gemini-companion-diff--show-next))
+    (let ((left (length gemini-companion-diff--open)))
+      (message "%s%s" text (if (zerop left)
+                               ""
+                             (format "; %d more waiting" left))))))
+
+(defun gemini-companion-diff--show-next ()
+  "Show and select the next diff, unless the user wants no more."
+  (mapc #'gemini-companion-diff--offer
+        (seq-remove #'gemini-companion-diff-offered
+                    gemini-companion-diff--open))
+  (when-let* ((diff (gemini-companion-diff--waiting)))
+    (unless (or (gemini-companion-diff--shown)
+                gemini-companion-diff--leaving
+                (active-minibuffer-window)
+                (eq gemini-companion-review-arrival 'notify)
+                (not (gemini-companion-diff--frame-p)))
+      (gemini-companion-diff--show diff 'next))))
+
+(defun gemini-companion-diff--nothing-left-p (diff)
+  "Return non-nil if the user has made the proposal of DIFF that of its file."
+  (and (gemini-companion-diff--touched-p diff)
+       (let ((file (gemini-companion-diff-file-path diff)))
+         (ignore-error file-error
+           (string= (gemini-companion-diff-proposal-text diff)
+                    (gemini-companion-diff--plain
+                     (gemini-companion-text-read file)))))))
 
 (defun gemini-companion-diff-take (diff)
   "Accept DIFF with the text in its proposal buffer, without a question."
   (let ((gc-cons-threshold (max gc-cons-threshold
                                 gemini-companion-diff--garbage-limit))
         (text (gemini-companion-diff-proposal-text diff)))
-    (gemini-companion-revert-expect (gemini-companion-diff-file-path diff))
+    (run-hook-with-args 'gemini-companion-diff-accepting-functions diff)
+    (gemini-companion-diff--expect diff text)
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted)))
 
 (defun gemini-companion-diff-reject (&optional diff)
-  "Reject DIFF, so that Gemini CLI does not write the file.
+  "Reject DIFF, so that the CLI does not write the file.
 Without DIFF, take the review of the current buffer, else the one
 that is shown."
   (interactive)
-  (gemini-companion-diff--settle (gemini-companion-diff-unsettled diff)
-                                 'rejected))
+  (let ((diff (gemini-companion-diff-unsettled diff)))
+    (gemini-companion-diff--answer
+     diff (concat "Rejected " (gemini-companion-diff-name diff 'plain))
+     (lambda () (gemini-companion-diff--settle diff 'rejected)))))
 
 (defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."
@@ -741,8 +889,8 @@ that is shown."
     diff))
 
 (defun gemini-companion-diff-ask (diff ask)
-  "Return the person's answer about DIFF, the value of calling ASK.
-If DIFF ends meanwhile, so does the question; return nil then."
+  "Return the user's answer about DIFF, the value of calling ASK.
+If DIFF is settled meanwhile, quit the question and return nil."
   (let ((answer (let ((gemini-companion-diff--asking diff))
                   (catch 'gemini-companion-diff--asking
                     (funcall ask)))))
@@ -751,7 +899,7 @@ If DIFF ends meanwhile, so does the question; return nil then."
       answer)))
 
 (defun gemini-companion-last-proposal ()
-  "Show the last text of a review that Gemini CLI did not take.
+  "Show the last text of a review that was not written.
 That is one that you accepted and that could not be delivered, or
 a proposal that you edited and that the CLI closed, as you answered
 in its terminal, or that ended with the CLI."
@@ -762,20 +910,20 @@ in its terminal, or that ended with the CLI."
        (erase-buffer)
        (insert text)
        (pop-to-buffer (current-buffer))))
-    (_ (user-error "Nothing of a review was left undelivered"))))
+    (_ (user-error "No text of a review is left"))))
 
-;;;; Files that change
+;;;; Changed files
 
 ;;;;; State
 
 (defconst gemini-companion-diff--seconds 0.5
-  "How often the files of open diffs are looked at.")
+  "Seconds between checks of the files of open diffs.")
 
 (defvar gemini-companion-diff--stamps nil
-  "Alist of each open diff and what its file was like at the last look.")
+  "Alist of each open diff and the stamp of its file at the last check.")
 
 (defvar gemini-companion-diff--watch-timer nil
-  "Timer that looks at the files, or nil while no diff is open.")
+  "Timer that checks the files, or nil while no diff is open.")
 
 ;;;;; Comparison
 
@@ -784,11 +932,11 @@ in its terminal, or that ended with the CLI."
   (gemini-companion-revert-stamp (gemini-companion-diff-file-path diff)))
 
 (defun gemini-companion-diff--as-proposed-p (diff size)
-  "Return non-nil if the file of DIFF, of SIZE bytes, is as was proposed.
-Gemini CLI keeps the line ends that a file had."
+  "Return non-nil if the file of DIFF, of SIZE bytes, has the proposed text.
+CLIs keep the line ends that a file had."
   (when-let* ((proposal (gemini-companion-diff-proposed-text diff))
               (bytes (string-bytes proposal)))
-    ;; What cannot be the same is not read.
+    ;; A file of another size cannot be equal.
     (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
          (string= (gemini-companion-diff--plain proposal)
                   (gemini-companion-diff--plain
@@ -802,10 +950,10 @@ Gemini CLI keeps the line ends that a file had."
 ;;;;; Confirmation
 
 (defun gemini-companion-diff--objection (diff)
-  "Return non-nil if the user does not want DIFF accepted after all.
+  "Return non-nil if the user objects to accepting DIFF.
 Ask only if that would undo a change of its file."
   (gemini-companion-diff--check diff)
-  (gemini-companion-diff-compare-again diff 'now)
+  (gemini-companion-diff--compare-again diff 'now)
   (or (not (memq diff (gemini-companion-diffs)))
       (and (gemini-companion-diff-changed diff)
            (gemini-companion-diff--undoes-p diff)
@@ -818,8 +966,7 @@ accept and undo that change? "
                             (gemini-companion-diff-name diff)))))))))
 
 (defun gemini-companion-diff--undoes-p (diff)
-  "Return non-nil if the proposal of DIFF would undo a change of its file.
-Or if that cannot be known."
+  "Return non-nil if the proposal of DIFF may undo a change of its file."
   (let ((text (gemini-companion-diff-proposal-text diff))
         (now (ignore-error file-error
                (gemini-companion-diff--plain
@@ -848,15 +995,15 @@ Or if that cannot be known."
 ;;;;; Watch
 
 (defun gemini-companion-diff-watch ()
-  "Watch from now on the file of each diff that awaits an answer."
-  (add-hook 'gemini-companion-diff-objection-functions
+  "Watch the file of each diff that awaits an answer from now on."
+  (add-hook 'gemini-companion-diff--objection-functions
             #'gemini-companion-diff--objection)
   (add-hook 'gemini-companion-diff-changed-hook
             #'gemini-companion-diff--follow))
 
 (defun gemini-companion-diff-unwatch ()
-  "Look at no file any more."
-  (remove-hook 'gemini-companion-diff-objection-functions
+  "Watch no files any more."
+  (remove-hook 'gemini-companion-diff--objection-functions
                #'gemini-companion-diff--objection)
   (remove-hook 'gemini-companion-diff-changed-hook
                #'gemini-companion-diff--follow)
@@ -866,7 +1013,7 @@ Or if that cannot be known."
         gemini-companion-diff--stamps nil))
 
 (defun gemini-companion-diff--follow ()
-  "Watch the files of the diffs that are open now, and no others."
+  "Watch the files of the open diffs, and no others."
   (let ((diffs (gemini-companion-diffs)))
     (setq gemini-companion-diff--stamps
           (mapcar (lambda (diff)
@@ -878,35 +1025,35 @@ Or if that cannot be known."
            (setq gemini-companion-diff--watch-timer
                  (run-at-time gemini-companion-diff--seconds
                               gemini-companion-diff--seconds
-                              #'gemini-companion-diff--look)))
+                              #'gemini-companion-diff--check-all)))
           ((and gemini-companion-diff--watch-timer (not diffs))
            (cancel-timer gemini-companion-diff--watch-timer)
            (setq gemini-companion-diff--watch-timer nil)))))
 
-(defun gemini-companion-diff--look ()
-  "Look at the files of the open diffs."
+(defun gemini-companion-diff--check-all ()
+  "Check the files of the open diffs."
   (dolist (diff (mapcar #'car gemini-companion-diff--stamps))
     (gemini-companion-diff--check diff)
-    (gemini-companion-diff-compare-again diff)
+    (gemini-companion-diff--compare-again diff)
     (gemini-companion-diff--check-buffer diff)))
 
 (defun gemini-companion-diff--check (diff)
-  "If the file of DIFF has changed since the last look, act on it.
-Dismiss DIFF if the file is as was proposed, else its view is
-outdated."
+  "Check whether the file of DIFF has changed since the last check.
+If so, dismiss DIFF if the file has the proposed text, else mark its
+view as outdated."
   (let ((known (assq diff gemini-companion-diff--stamps))
         (stamp (gemini-companion-diff--stamp diff)))
     (unless (equal stamp (cdr known))
       (setcdr known stamp)
       (if (and stamp
-               ;; The file may be gone by now, or not be readable.
-               (with-demoted-errors "Looking at a proposed file: %S"
+               ;; The file may be deleted by now, or unreadable.
+               (with-demoted-errors "Checking a proposed file: %S"
                  (gemini-companion-diff--as-proposed-p diff (nth 1 stamp))))
           (gemini-companion-diff--dismiss diff)
         (setf (gemini-companion-diff-outdated diff) t)))))
 
 (defun gemini-companion-diff--check-buffer (diff)
-  "Note whether a buffer of the file of DIFF has unsaved text."
+  "Record whether a buffer of the file of DIFF has unsaved text."
   (let ((unsaved (gemini-companion-revert-unsaved-p
                   (gemini-companion-diff-file-path diff))))
     (unless (eq unsaved (gemini-companion-diff-unsaved diff))
@@ -914,15 +1061,20 @@ outdated."
       (force-mode-line-update t))))
 
 (defun gemini-companion-diff--dismiss (diff)
-  "Dismiss DIFF, whose file is as was proposed, and say so."
+  "Dismiss DIFF, whose file has the proposed text, and report that."
   (gemini-companion-diff-dismiss diff)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
-  (unless (active-minibuffer-window)
+  (cond
+   ((and (gemini-companion-diff-edited-p diff)
+         (not (gemini-companion-diff--emptied-p diff)))
+    (gemini-companion-diff--report-unedited
+     diff (gemini-companion-diff-proposal-text diff)))
+   ((not (active-minibuffer-window))
     (message "%s already has the proposed text; review closed (if %s still \
 prompts, answer there)"
              (gemini-companion-diff-name diff)
              (gemini-companion-session-title
-              (gemini-companion-diff-session diff)))))
+              (gemini-companion-diff-session diff))))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

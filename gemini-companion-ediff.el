@@ -21,15 +21,15 @@
 
 ;;; Commentary:
 
-;; One way to look at a diff.  A is the original, read-only; B is the proposal,
-;; editable.  The session has a frame to itself, and knows nothing of other
-;; sessions of the person's.  Loaded with the first review of its kind, as it
-;; loads Ediff.
+;; The Ediff view of a review.  A is the original, read-only; B is the proposal,
+;; editable.  The session does not affect other Ediff sessions of the user.
+;; Loaded with the first review of this kind, because it loads Ediff.
 
 ;;; Code:
 
 (require 'ediff)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -39,7 +39,53 @@
 With less, a unified diff shows more.")
 
 (defconst gemini-companion-ediff--good-lines 24
-  "Height below which a session that is selected gets the whole frame.")
+  "Height below which a selected session gets the whole frame.")
+
+;;;; Keys
+
+(defvar gemini-companion-ediff--panel-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map gemini-companion-review-letters-map)
+    (define-key map "g" #'gemini-companion-ediff-compare-again)
+    (define-key map (kbd "RET") #'gemini-companion-review-edit)
+    ;; Ediff's own keys that only change the display.
+    (pcase-dolist (`(,keys . ,command)
+                   '((("SPC") . gemini-companion-review-next-hunk)
+                     (("DEL" "<delete>" "<backspace>" "S-SPC")
+                      . gemini-companion-review-previous-hunk)
+                     (("j") . ediff-jump-to-difference)
+                     (("C-v" "V" "M-v" "^") . ediff-scroll-vertically)
+                     (("<" ">") . ediff-scroll-horizontally)
+                     (("|") . ediff-toggle-split)
+                     (("*") . ediff-make-or-kill-fine-diffs)
+                     (("@") . ediff-toggle-autorefine)
+                     (("h") . ediff-toggle-hilit)
+                     (("C-l") . ediff-recenter)))
+      (dolist (key keys)
+        (define-key map (kbd key) command)))
+    map)
+  "Keys in the control panel of a review.")
+
+;;;; Faces
+
+(defface gemini-companion-other-hunk
+  '((((class color) (min-colors 88) (background light))
+     :background "#e6e6e6" :extend t)
+    (((class color) (min-colors 88) (background dark))
+     :background "#3a3a3a" :extend t)
+    (t :underline t))
+  "Face of the hunks in Ediff that are not current."
+  :group 'gemini-companion-reviews)
+
+(defun gemini-companion-ediff--set-faces ()
+  "Use one face for the hunks that are not current in this buffer.
+Ediff's own faces for them are unreadable in some themes."
+  (setq-local face-remapping-alist
+              (append (mapcar (lambda (face)
+                                (list face 'gemini-companion-other-hunk))
+                              '(ediff-even-diff-A ediff-even-diff-B
+                                ediff-odd-diff-A ediff-odd-diff-B))
+                      face-remapping-alist)))
 
 ;;;; View
 
@@ -51,14 +97,16 @@ value is a plist; see `gemini-companion-review--kinds'."
     (setf (gemini-companion-diff-frame diff) frame)
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
-        (gemini-companion-review-colour (gemini-companion-diff-file-path diff))
-        (gemini-companion-diff-adopt diff)))
+        (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
+        (gemini-companion-diff-adopt diff)
+        (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-ediff--start diff original proposal
                                                 frame keep)))
-      (gemini-companion-ediff--set-headers panel)
+      (gemini-companion-ediff--compared panel)
       (list :buffers (list panel original proposal)
             :main proposal
-            :hunk (lambda () (gemini-companion-ediff--toggle panel))
+            :hunk (lambda () (gemini-companion-ediff--at-point panel))
+            :toggled (lambda (hunk) (gemini-companion-ediff--toggled panel hunk))
             :move (lambda (count) (gemini-companion-ediff--move panel count))
             :edit (lambda () (gemini-companion-ediff--edit panel))
             :select (lambda () (gemini-companion-ediff--select panel))
@@ -71,8 +119,8 @@ value is a plist; see `gemini-companion-review--kinds'."
 (defun gemini-companion-ediff--start (diff original proposal frame keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
 If KEEP is non-nil, the window in use there stays visible.  Return
-the control panel.  If Ediff fails, kill what it left and signal
-its error."
+the control panel.  If Ediff fails, kill its buffers and signal its
+error."
   (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
         (ediff-before-setup-windows-hook
          (cons #'gemini-companion-ediff--lay-out
@@ -88,9 +136,9 @@ its error."
         (gemini-companion-review-in-frame
          frame
          (lambda ()
-           (select-window (gemini-companion-ediff--make-room original keep))
+           (select-window (gemini-companion-ediff--make-window original keep))
            ;; Excluded hunks are among the differences, too.
-           (gemini-companion-review-call-with-all
+           (gemini-companion-hunk-call-with-all
             proposal
             (lambda ()
               (gemini-companion-text-as-bytes
@@ -106,14 +154,14 @@ its error."
          (gemini-companion-ediff--close panel))
        (gemini-companion-ediff--clean (list original proposal) buffers)
        (signal (car problem) (cdr problem))))
-    ;; Windows take what is on top of the list of buffers.
+    ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)
     panel))
 
 (defun gemini-companion-ediff--clean (sides buffers)
-  "Remove what an Ediff session that failed has left.
-SIDES are those it was to compare, BUFFERS all from before it.  A
-hook of the user's may fail at any time."
+  "Clean up after an Ediff session that failed.
+SIDES are the buffers to compare, BUFFERS all buffers from before it.
+A hook of the user may fail at any time."
   (dolist (buffer (seq-difference (buffer-list) buffers #'eq))
     (when (string-match-p "\\`\\*[Ee]diff" (buffer-name buffer))
       (gemini-companion-diff-discard buffer)))
@@ -126,33 +174,30 @@ hook of the user's may fail at any time."
           (delete-overlay overlay))))))
 
 (defun gemini-companion-ediff--set-up (diff)
-  "Make the control panel, which is current, one of the review of DIFF."
+  "Set up the control panel, which is current, for the review of DIFF."
   (gemini-companion-diff-adopt diff)
   (setq-local ediff-grab-mouse nil
               ediff-actual-diff-options ediff-actual-diff-options)
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
-  (local-set-key "q" #'gemini-companion-review-quit)
-  (local-set-key "x" #'gemini-companion-review-toggle-hunk)
-  (local-set-key "e" #'gemini-companion-review-edit)
-  (local-set-key "!" #'gemini-companion-ediff--compare-anew)
+  (use-local-map gemini-companion-ediff--panel-map)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
 
 ;;;; Windows
 
-(defun gemini-companion-ediff--make-room (buffer &optional keep)
-  "Show BUFFER in a window with room for Ediff, and return the window.
+(defun gemini-companion-ediff--make-window (buffer &optional keep)
+  "Show BUFFER in a window that fits Ediff, and return the window.
 If KEEP is non-nil, the window in use stays visible."
-  (or (gemini-companion-review-make-room
+  (or (gemini-companion-review-make-window
        buffer gemini-companion-ediff--least-lines keep)
-      (user-error "No room for Ediff in this frame")))
+      (user-error "This frame is too small for Ediff")))
 
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
-It takes the place of its windows that are left, or else the whole
-frame, as Ediff itself always does.  If all are there, do nothing."
+It replaces its remaining windows, or else the whole frame, as Ediff
+itself always does.  If all windows exist, do nothing."
   (unless (ediff-keep-window-config (current-buffer))
     (let* ((panel (current-buffer))
            (ignore-window-parameters t)
@@ -169,13 +214,13 @@ frame, as Ediff itself always does.  If all are there, do nothing."
       (ediff-setup-control-buffer panel))))
 
 (defun gemini-companion-ediff--place ()
-  "Return one window in place of those of the control panel's session.
+  "Merge the windows of the control panel's session, and return the one.
 The control panel is current."
   (save-current-buffer
     (let ((windows (gemini-companion-ediff--windows)))
       (mapc #'delete-window (cdr windows))
       (if (null windows)
-          (gemini-companion-ediff--make-room ediff-buffer-A)
+          (gemini-companion-ediff--make-window ediff-buffer-A)
         ;; Ediff dedicates that of the panel.
         (set-window-dedicated-p (car windows) nil)
         (car windows)))))
@@ -199,7 +244,7 @@ The control panel is current."
       (selected-window))))
 
 (defun gemini-companion-ediff--select (panel)
-  "Select the window of PANEL if the session is laid out, with room.
+  "Select the window of PANEL if the session is laid out and fits.
 Return non-nil if it is."
   (with-current-buffer panel
     (let ((windows (gemini-companion-ediff--windows)))
@@ -222,56 +267,62 @@ Return non-nil if it is."
         lines)))
 
 (defun gemini-companion-ediff--display (panel)
-  "Give the session of PANEL the selected frame."
-  (select-window (gemini-companion-ediff--make-room panel))
+  "Move the session of PANEL to the selected frame."
+  (select-window (gemini-companion-ediff--make-window panel))
   (with-current-buffer panel
     (ediff-recenter)))
 
 ;;;; Header lines
 
 (defun gemini-companion-ediff--set-headers (panel)
-  "Say in the header lines of PANEL's session what a person may do."
-  (pcase-let ((`(,original ,proposal ,total)
-               (with-current-buffer panel
-                 (pcase-let ((`(,there ,here) (gemini-companion-ediff--sides)))
-                   (list (ediff-get-buffer there) (ediff-get-buffer here)
-                         ediff-number-of-differences)))))
-    (with-current-buffer original
-      (setq header-line-format
-            (gemini-companion-review-header
-             (gemini-companion-review-subject gemini-companion-diff-here))))
-    (with-current-buffer proposal
-      (setq header-line-format
-            (gemini-companion-review-header
-             (gemini-companion-review-keys
-              'gemini-companion-diff-accept "accept"
-              'gemini-companion-diff-reject "reject")
-             (gemini-companion-review-excluded-text proposal total)
-             (gemini-companion-review-keys
-              'gemini-companion-review-toggle-hunk "exclude hunk"
-              'gemini-companion-review-switch-view "unified"))))))
+  "Set the header lines of PANEL's session."
+  (with-current-buffer panel
+    (ediff-with-current-buffer ediff-buffer-A
+      (setq header-line-format " File on disk"))
+    (ediff-with-current-buffer ediff-buffer-B
+      (gemini-companion-review-set-header))))
 
 ;;;; Hunks
 
-(defun gemini-companion-ediff--sides ()
-  "Return on which sides original and proposal are, a list of `A' and `B'.
-The control panel is current; there is a key that exchanges them."
-  (if (eq ediff-buffer-A
-          (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))
-      '(B A)
-    '(A B)))
-
-(defun gemini-companion-ediff--compare-anew ()
-  "Have Ediff compare again, as it was done first.
+(defun gemini-companion-ediff-compare-again ()
+  "Compare again, as it was done first.
 Excluded hunks stay among the differences."
   (interactive)
   (let ((panel (current-buffer)))
-    (gemini-companion-review-call-with-all
+    (gemini-companion-hunk-call-with-all
      (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
      (lambda ()
        (with-current-buffer panel
          (ediff-update-diffs))))
-    (gemini-companion-ediff--set-headers panel)))
+    (gemini-companion-ediff--compared panel)))
+
+(defun gemini-companion-ediff--compared (panel)
+  "Record which hunks the session of PANEL has."
+  (gemini-companion-review-set-hunks
+   (buffer-local-value 'gemini-companion-diff-here panel)
+   (with-current-buffer (buffer-local-value 'ediff-diff-buffer panel)
+     (gemini-companion-ediff--read-hunks)))
+  (gemini-companion-ediff--set-headers panel))
+
+(defun gemini-companion-ediff--read-hunks ()
+  "Return the hunks in the current buffer, the output of `diff'."
+  (let (hunks)
+    (save-excursion
+      (goto-char (point-min))
+      (while (re-search-forward "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)\
+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$" nil t)
+        (pcase-let* ((`(,old ,old-last ,_ ,new ,new-last)
+                      (mapcar (lambda (group)
+                                (string-to-number (or (match-string group) "0")))
+                              '(1 2 3 4 5)))
+                     (kind (match-string 3)))
+          ;; A side without lines names the line before it.
+          (push (list (if (equal kind "a") (1+ old) old)
+                      (if (equal kind "a") 0 (1+ (- (max old old-last) old)))
+                      (if (equal kind "d") (1+ new) new)
+                      (if (equal kind "d") 0 (1+ (- (max new new-last) new))))
+                hunks))))
+    (nreverse hunks)))
 
 (defun gemini-companion-ediff--compare (panel frame)
   "Compare again in PANEL's session on FRAME, and leave its windows alone."
@@ -281,57 +332,64 @@ Excluded hunks stay among the differences."
      frame
      (lambda ()
        (save-window-excursion
-         ;; Ediff goes back to the selected window in the middle of it.
+         ;; Ediff selects the selected window again meanwhile.
          (if-let* ((window (get-buffer-window panel)))
              (select-window window 'norecord)
            (gemini-companion-ediff--display panel))
          (with-current-buffer panel
-           (gemini-companion-ediff--compare-anew)))))
+           (gemini-companion-ediff-compare-again)))))
     (when said
       (message "%s" said))))
 
-(defun gemini-companion-ediff--toggle (panel)
-  "Exclude a hunk of PANEL's session from the proposal, or restore it.
-In PANEL that is the current one, else the one at point.  Return
-non-nil if it is excluded now."
-  (let ((n (gemini-companion-ediff--hunk panel)))
+(defun gemini-companion-ediff--at-point (panel)
+  "Return the current hunk, or nil.
+In PANEL it is the current one of Ediff, else the one at point."
+  (when-let* ((n (gemini-companion-ediff--number panel)))
     (with-current-buffer panel
-      (prog1 (gemini-companion-ediff--toggle-hunk n)
-        (ediff-clear-fine-differences n)
-        (ediff-unselect-and-select-difference n nil 'no-recenter)))))
+      (pcase-let* ((`(,old ,old-count) (gemini-companion-ediff--lines n 'A))
+                   (`(,new ,new-count)
+                    (gemini-companion-hunk-call-with-all
+                     ediff-buffer-B
+                     (lambda ()
+                       (with-current-buffer panel
+                         (gemini-companion-ediff--lines n 'B))))))
+        (list old old-count new new-count)))))
 
-(defun gemini-companion-ediff--hunk (panel)
-  "Return the number of the hunk that is meant in the current buffer.
+(defun gemini-companion-ediff--number (panel)
+  "Return the number of the current hunk, or nil.
 The numbers of the session of PANEL begin with 0."
   (let* ((buffer (current-buffer))
          (position (point)))
     (with-current-buffer panel
-      (or (if (eq buffer panel)
-              (and (ediff-valid-difference-p) ediff-current-difference)
-            (let ((side (if (eq buffer ediff-buffer-A) 'A 'B)))
-              (seq-find (lambda (n)
-                          (<= (ediff-get-diff-posn side 'beg n)
-                              position
-                              (ediff-get-diff-posn side 'end n)))
-                        (number-sequence 0 (1- ediff-number-of-differences)))))
-          (user-error "No hunk here")))))
+      (if (eq buffer panel)
+          (and (ediff-valid-difference-p) ediff-current-difference)
+        (let ((side (if (eq buffer ediff-buffer-A) 'A 'B)))
+          (seq-find (lambda (n)
+                      (<= (ediff-get-diff-posn side 'beg n)
+                          position
+                          (ediff-get-diff-posn side 'end n)))
+                    (number-sequence 0 (1- ediff-number-of-differences))))))))
 
-(defun gemini-companion-ediff--toggle-hunk (n)
-  "Exclude the hunk N of the control panel, which is current, or restore it.
-Return non-nil if it is excluded now."
-  (pcase-let* ((`(,there ,here) (gemini-companion-ediff--sides))
-               (`(,beg ,end) (gemini-companion-ediff--range n here))
-               (range (gemini-companion-ediff--range n there))
-               (original (with-current-buffer (ediff-get-buffer there)
-                           (apply #'gemini-companion-review-text range))))
-    (with-current-buffer (ediff-get-buffer here)
-      (gemini-companion-review-excluded)
-      (gemini-companion-review-toggle
-       (gemini-companion-review-overlay beg end original)))))
+(defun gemini-companion-ediff--lines (n side)
+  "Return the first line and the number of lines of hunk N on SIDE.
+SIDE is `A' or `B'.  The control panel is current."
+  (let ((beg (ediff-get-diff-posn side 'beg n))
+        (end (ediff-get-diff-posn side 'end n)))
+    (with-current-buffer (ediff-get-buffer side)
+      (save-restriction
+        (widen)
+        (list (line-number-at-pos beg) (count-lines beg end))))))
 
-(defun gemini-companion-ediff--range (n side)
-  "Return a list of where the hunk N begins and ends on SIDE, `A' or `B'."
-  (list (ediff-get-diff-posn side 'beg n) (ediff-get-diff-posn side 'end n)))
+(defun gemini-companion-ediff--toggled (panel hunk)
+  "Display in the session of PANEL that HUNK was excluded or restored."
+  (with-current-buffer panel
+    (when-let* ((n (seq-find (lambda (n)
+                               (= (car hunk)
+                                  (car (gemini-companion-ediff--lines n 'A))))
+                             (number-sequence
+                              0 (1- ediff-number-of-differences)))))
+      (ediff-clear-fine-differences n)
+      (ediff-unselect-and-select-difference n nil 'no-recenter))))
 
 (defun gemini-companion-ediff--move (panel count)
   "Go COUNT hunks on in the session of PANEL, with point of this buffer."
@@ -340,7 +398,7 @@ Return non-nil if it is excluded now."
       (with-current-buffer panel
         (let ((n (+ ediff-current-difference count)))
           (unless (< -1 n ediff-number-of-differences)
-            (user-error "No %s hunk" (if (< count 0) "previous" "next")))
+            (user-error "No %s change" (if (< count 0) "previous" "next")))
           (ediff-jump-to-difference (1+ n)))))
     (unless (eq buffer panel)
       (goto-char (ediff-get-diff-posn
@@ -360,10 +418,10 @@ Return non-nil if it is excluded now."
         (select-window window)
       (pop-to-buffer proposal))))
 
-;;;; Leaving
+;;;; Closing
 
 (defun gemini-companion-ediff--close (panel)
-  "End the Ediff session of PANEL and leave the windows as they are."
+  "End the Ediff session of PANEL without changing the windows."
   (when (buffer-live-p panel)
     (let ((buffers (gemini-companion-ediff--session-buffers panel))
           (layout (gemini-companion-review-layout (selected-frame)))
@@ -371,14 +429,14 @@ Return non-nil if it is excluded now."
           (said (current-message))
           ;; Ediff makes the selected window the only one, even a side window.
           (ignore-window-parameters t)
-          ;; With it Ediff accepts that the buffers it compared are dead; so
-          ;; it does not display them.
+          ;; With it Ediff accepts that its buffers are killed, and does not
+          ;; display them.
           (this-command 'ediff-quit))
       (save-window-excursion
         (with-current-buffer panel
           (remove-hook 'ediff-quit-hook
                        #'gemini-companion-diff-buffer-killed t)
-          (gemini-companion-diff-forsake)
+          (gemini-companion-diff-release)
           (gemini-companion-ediff--quit)))
       (gemini-companion-review-restore layout)
       ;; Ediff clears the echo area.
@@ -386,12 +444,14 @@ Return non-nil if it is excluded now."
         (let ((message-log-max nil))
           (message "%s" said)))
       (mapc #'gemini-companion-diff-discard buffers)
+      ;; A hook that fails may have kept Ediff from that.
+      (setq ediff-session-registry (delq panel ediff-session-registry))
       (gemini-companion-ediff--forget-registry))))
 
 (defun gemini-companion-ediff--quit ()
   "End the session of the control panel, which is current.
-The person's own hooks run in there, and many kill what was
-compared; a review that goes on still needs that."
+Hooks of the user run meanwhile, and many kill the compared buffers,
+which a review that continues still needs."
   (let ((ediff-keep-variants t)
         (buffers (seq-filter #'buffer-live-p
                              (list ediff-buffer-A ediff-buffer-B))))
@@ -411,7 +471,7 @@ compared; a review that goes on still needs that."
           ediff-fine-diff-buffer ediff-error-buffer)))
 
 (defun gemini-companion-ediff--forget-registry ()
-  "Kill Ediff's list of sessions if it is empty and not on a screen."
+  "Kill Ediff's list of sessions if it is empty and not displayed."
   (when (and (null ediff-session-registry)
              (not (get-buffer-window ediff-registry-buffer t)))
     (gemini-companion-diff-discard ediff-registry-buffer)))

@@ -21,27 +21,30 @@
 ;;; Commentary:
 
 ;; The EPC connection to one Python process: calls both ways, each of which is
-;; recorded among the events.  The only file that knows EPC; what it passes on
-;; are plain strings, numbers and plists.  It is loaded once the first process
-;; has printed its port, as EPC takes a while to load.
+;; recorded in the event log.  The only file that knows EPC; values are plain
+;; strings, numbers and plists.  It is loaded when the first process has printed
+;; its port, because EPC takes a while to load.
 
 ;;; Code:
 
 (require 'epc)
 (require 'gemini-companion-events)
+(require 'seq)
 (require 'subr-x)
 
 (defun gemini-companion-epc-open (port command methods)
   "Connect to PORT, which COMMAND printed, and return the connection.
-METHODS is an alist of (NAME . FUNCTION), what the process may
-call.  Signal an error if that is not possible."
+METHODS is an alist of (NAME . FUNCTION), which the process may
+call.  Signal an error if it cannot connect."
   (let ((manager (make-epc:manager
                   :title "gemini-companion" :port port :commands command
                   :connection (gemini-companion-epc--connect port))))
     (pcase-dolist (`(,name . ,function) methods)
       (epc:define-method manager name
                          (lambda (&rest args)
-                           (gemini-companion-events-note 'received name args)
+                           (gemini-companion-events-record
+                            'received name
+                            (gemini-companion-epc--recorded name args))
                            (apply function args))))
     (epc:init-epc-layer manager)
     manager))
@@ -52,20 +55,20 @@ call.  Signal an error if that is not possible."
          (condition-case problem
              (epc:connect "127.0.0.1" port)
            (error
-            ;; The buffer that EPC made before it could connect.
+            ;; EPC makes this buffer before it connects.
             (when-let* ((buffer (get-buffer (format "*epc con %d*" epc:uid))))
               (kill-buffer buffer))
             (signal (car problem) (cdr problem))))))
     ;; EPC's own name for the buffer lacks the space that hides it.
     (with-current-buffer (epc:connection-buffer connection)
       (rename-buffer " *gemini-companion connection*" t))
-    (gemini-companion-epc--hurry (epc:connection-process connection))
+    (gemini-companion-epc--handle-at-once (epc:connection-process connection))
     connection))
 
-(defun gemini-companion-epc--hurry (process)
-  "Handle what comes from PROCESS at the next opportunity.
-EPC waits a millisecond before, which is most of the time that a
-message takes; the user's setting for all deferred tasks stays."
+(defun gemini-companion-epc--handle-at-once (process)
+  "Handle messages from PROCESS without a delay.
+EPC waits a millisecond, which is most of the time that a message
+takes; the user's setting for other deferred tasks stays."
   (add-function :around (process-filter process)
                 (lambda (filter &rest args)
                   (let ((deferred:tick-time 0))
@@ -79,11 +82,10 @@ message takes; the user's setting for all deferred tasks stays."
 (defun gemini-companion-epc-call
     (connection method args &optional done failed)
   "Call METHOD over CONNECTION with ARGS.
-DONE is called with its value later, or FAILED with a message.
+Later, DONE is called with its value, or FAILED with a message.
 Return nil if the call could not be sent."
-  ;; What hello carries is secret.
-  (gemini-companion-events-note 'sent method
-                                (unless (eq method 'hello) args))
+  (gemini-companion-events-record
+   'sent method (gemini-companion-epc--recorded method args))
   (when-let* ((answer (gemini-companion-epc--send connection method args)))
     (deferred:error
      (deferred:nextc answer (or done #'ignore))
@@ -91,6 +93,15 @@ Return nil if the call could not be sent."
        (funcall (or failed #'ignore)
                 (gemini-companion-epc--message problem))))
     t))
+
+(defun gemini-companion-epc--recorded (method args)
+  "Return those of the ARGS of METHOD that are recorded."
+  (pcase method
+    ;; It carries a secret.
+    ('hello nil)
+    ;; They carry texts of files.
+    ((or 'ask 'answered) (seq-remove #'sequencep args))
+    (_ args)))
 
 (defun gemini-companion-epc--send (connection method args)
   "Call METHOD over CONNECTION with ARGS; return the deferred answer.
@@ -104,7 +115,7 @@ Return nil if the process has died and its sentinel has not run."
 
 (defun gemini-companion-epc--message (problem)
   "Return PROBLEM, from EPC, as a sentence.
-Errors of the process come printed, with their quotes."
+Errors of the process are printed strings, with quotes."
   (string-trim (if (stringp problem) problem (error-message-string problem))
                "\"" "\""))
 

@@ -21,7 +21,7 @@
 ;;; Commentary:
 
 ;; The last calls between Emacs and the server, both ways.  They are kept in
-;; memory, shortened, and displayed by a command: one line for each, with the
+;; memory, shortened, and displayed on request: one line for each, with the
 ;; details folded below it.
 
 ;;; Code:
@@ -34,14 +34,14 @@
 (declare-function outline-toggle-children "outline")
 (defvar outline-regexp)
 
-(defconst gemini-companion-events--most 500
-  "How many events are kept.")
+(defconst gemini-companion-events--max-events 500
+  "Maximum number of events to keep.")
 
-(defconst gemini-companion-events--longest 300
-  "How many characters of each text are kept.")
+(defconst gemini-companion-events--max-length 300
+  "Maximum number of characters to keep of each text.")
 
 (defvar gemini-companion-events--ring
-  (make-ring gemini-companion-events--most)
+  (make-ring gemini-companion-events--max-events)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
 
 (defvar gemini-companion-events-mode-map
@@ -57,8 +57,8 @@
               revert-buffer-function #'gemini-companion-events--show)
   (outline-minor-mode))
 
-(defun gemini-companion-events-note (direction method &optional args)
-  "Note that METHOD was called with ARGS.
+(defun gemini-companion-events-record (direction method &optional args)
+  "Record that METHOD was called with ARGS.
 DIRECTION is `sent' or `received', as seen from Emacs, or `failed'
 for an error here."
   (ring-insert gemini-companion-events--ring
@@ -66,29 +66,29 @@ for an error here."
                      (mapcar #'gemini-companion-events--short args))))
 
 (defmacro gemini-companion-events-guarded (name &rest body)
-  "Run BODY, and note an error in it under NAME in place of signalling it.
-A hook that fails would be dropped, or keep others from being run."
+  "Run BODY, and record an error in it under NAME instead of signaling it.
+Emacs drops some hook functions that fail, or skips the rest of them."
   (declare (indent 1) (debug t))
   (let ((problem (make-symbol "problem")))
     `(condition-case ,problem
          (progn ,@body)
-       (error (gemini-companion-events-note
+       (error (gemini-companion-events-record
                'failed ,name (list (symbol-name (car ,problem))))))))
 
 (defun gemini-companion-events--short (value)
-  "Return VALUE with the texts in it cut short."
+  "Return VALUE with its strings truncated."
   (cond ((stringp value)
-         (if (<= (length value) gemini-companion-events--longest)
+         (if (<= (length value) gemini-companion-events--max-length)
              value
            (format "%s... (%d characters)"
-                   (substring value 0 gemini-companion-events--longest)
+                   (substring value 0 gemini-companion-events--max-length)
                    (length value))))
         ((proper-list-p value)
          (mapcar #'gemini-companion-events--short value))
         (t value)))
 
 (defun gemini-companion-events--show (&rest _)
-  "Write the events into the current buffer, the last one at the end."
+  "Insert the events into the current buffer, the last one at the end."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (dolist (event (reverse (ring-elements gemini-companion-events--ring)))
@@ -97,7 +97,7 @@ A hook that fails would be dropped, or keep others from being run."
     (goto-char (point-max))))
 
 (defun gemini-companion-events--insert (time direction method args)
-  "Insert one event: at TIME METHOD was called with ARGS in DIRECTION."
+  "Insert the event that METHOD was called with ARGS in DIRECTION at TIME."
   (insert (format-time-string "%H:%M:%S.%3N" time)
           (pcase direction
             ('sent " -> ")

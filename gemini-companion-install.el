@@ -20,13 +20,12 @@
 
 ;;; Commentary:
 
-;; The server needs a few Python packages, exactly those that
-;; python/requirements.txt lists with their hashes.  They are installed by uv
-;; or pip into an environment of their own, as a process of which a buffer
-;; shows the output.  Whether to install is decided in gemini-companion.el.
+;; Install the Python packages of the server, listed with their hashes in
+;; python/requirements.txt, into a virtual environment by uv or pip.  A buffer
+;; shows the output.  gemini-companion.el decides whether to install them.
 ;;
-;; An environment is made in place, under a new name, and counts once its
-;; stamp is written, which is done last.  The previous one stays until then.
+;; Each environment has a new name, and is complete when its stamp is written.
+;; The previous one is kept until then.
 
 ;;; Code:
 
@@ -40,9 +39,9 @@
 (defcustom gemini-companion-install-directory
   (locate-user-emacs-file "gemini-companion/")
   "Directory for the Python packages of the server.
-They are installed after a question, and again without one when an
-update of this package needs others.  Nothing is installed if
-`gemini-companion-server-command' names the command of the server."
+They are installed after asking, and again without asking when an
+update of this package needs other ones.  Nothing is installed if
+`gemini-companion-server-command' is set."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
@@ -53,20 +52,20 @@ update of this package needs others.  Nothing is installed if
   "Name of the buffer with the output of the installation.")
 
 (defconst gemini-companion-install--stamp "gemini-companion"
-  "File in a complete environment with the key that it was made for.")
+  "Name of the stamp, the file that only a complete environment has.")
 
 (cl-defstruct (gemini-companion-install--job
                (:constructor gemini-companion-install--make-job)
                (:copier nil))
-  "An installation under way.
-WAYS are lists of commands that make the environment DIRECTORY, to
-be tried until the first command of one succeeds.  DONE is called
-without arguments at the end, or FAILED with a sentence."
+  "An installation in progress.
+WAYS are lists of commands that make the environment DIRECTORY; the
+first one whose first command succeeds is used.  At the end DONE is
+called without arguments, or FAILED with a report."
   directory ways done failed
   (process nil :documentation "The current process, or nil."))
 
 (defvar gemini-companion-install--job nil
-  "The installation under way, or nil.")
+  "The installation in progress, or nil.")
 
 ;;;; Environments
 
@@ -78,7 +77,7 @@ without arguments at the end, or FAILED with a sentence."
                     directory))
 
 (defun gemini-companion-install-beside ()
-  "Return the Python of the environment beside this package, or nil.
+  "Return the Python of the environment in the package directory, or nil.
 A checkout has one after `make setup'."
   (let ((python (gemini-companion-install--interpreter
                  (expand-file-name ".venv"
@@ -86,7 +85,7 @@ A checkout has one after `make setup'."
     (and (file-executable-p python) python)))
 
 (defun gemini-companion-install--requirements ()
-  "Return the lists of packages, that of epc's build tools first."
+  "Return the names of the lists of packages, in the order to install."
   (mapcar (lambda (name)
             (expand-file-name (concat "python/" name)
                               gemini-companion-server-directory))
@@ -100,8 +99,8 @@ A checkout has one after `make setup'."
 
 (defun gemini-companion-install--wanted (directory)
   "Return the stamp that the environment DIRECTORY must have.
-It depends on the lists of packages, and on the Python, without
-which an environment does not work."
+It depends on the lists of packages, and on the Python that the
+environment links to."
   (with-temp-buffer
     (mapc #'insert-file-contents-literally
           (gemini-companion-install--requirements))
@@ -121,8 +120,7 @@ which an environment does not work."
          python)))
 
 (defun gemini-companion-install-python ()
-  "Return the Python of an environment with all that the server needs.
-Return nil if there is none."
+  "Return the Python of an environment that can run the server, or nil."
   (or (gemini-companion-install-beside)
       (seq-some #'gemini-companion-install--usable
                 (gemini-companion-install--environments))))
@@ -133,12 +131,8 @@ Return nil if there is none."
       (when-let* ((python (gemini-companion-install-python)))
         (list python "-m" "gemini_companion_epc"))))
 
-(defun gemini-companion-install-needed-p ()
-  "Return non-nil if packages must be installed before the server can run."
-  (null (gemini-companion-install-command)))
-
 (defun gemini-companion-install-agreed-p ()
-  "Return non-nil if the user has had packages installed before.
+  "Return non-nil if the user has agreed to an installation before.
 There is a complete environment then, up to date or not."
   (seq-some (lambda (directory)
               (file-exists-p (expand-file-name
@@ -175,21 +169,21 @@ another index or another Python, %s")
     ("older than 3\\.10"
      . "Python 3.10 or later is needed; install it or uv \
 (docs.astral.sh/uv), %s%p"))
-  "Alist of (REGEXP . SENTENCE): output of a step that failed, and the remedy.
-In a sentence %d stands for the directory, %s for the way without
-an installation and %p for a hint at the PATH.")
+  "Alist of (REGEXP . SENTENCE): output of a failed step, and the remedy.
+In a sentence %d stands for the directory, %s for the option to use
+instead of an installation and %p for a hint about the PATH.")
 
 (defun gemini-companion-install--problem (output &optional default)
-  "Return a sentence on why a step failed that printed OUTPUT.
-DEFAULT is the sentence for OUTPUT that is not known."
+  "Return a sentence about the failure of a step that printed OUTPUT.
+DEFAULT is the sentence for unknown OUTPUT."
   (let ((case-fold-search nil)
-        ;; Some programs break their lines anywhere.
+        ;; Some programs wrap their lines.
         (output (replace-regexp-in-string "[ \r\n]+" " " output)))
     (format-spec
      (or (alist-get output gemini-companion-install--problems nil nil
                     (lambda (regexp output) (string-match-p regexp output)))
          default
-         "The installation failed; see the output in its buffer, %s")
+         "The installation failed; see its output, %s")
      `((?d . ,(abbreviate-file-name gemini-companion-install-directory))
        (?s . "or set `gemini-companion-server-command' to a Python that has \
 the packages")
@@ -208,7 +202,7 @@ the package exec-path-from-shell sets it"
   "Return the file name of PROGRAM, or nil."
   (let ((exec-path
          (seq-remove (lambda (directory)
-                       ;; Python there opens a dialog, or is 3.9.
+                       ;; Python there is 3.9, or only opens a dialog.
                        (and (eq system-type 'darwin)
                             (member directory '("/usr/bin" "/usr/bin/"))))
                      (default-value 'exec-path))))
@@ -221,10 +215,10 @@ if sys.version_info < (3, 10):
     sys.exit('That is older than 3.10')
 import ensurepip, venv
 "
-  "Program for any Python that fails if it cannot make the environment.")
+  "Program that fails in a Python that cannot make the environment.")
 
 (defun gemini-companion-install--pythons ()
-  "Return the commands that may run a Python, the best first."
+  "Return the commands that may run Python, in order of preference."
   (delq nil
         (mapcar (lambda (command)
                   (when-let* ((program (gemini-companion-install--find
@@ -237,8 +231,8 @@ import ensurepip, venv
                       '(("py" "-3") ("python")))))))
 
 (defun gemini-companion-install--ways (directory)
-  "Return the ways to make the environment DIRECTORY, the best first.
-Each is a list of commands."
+  "Return the ways to make the environment DIRECTORY.
+They are lists of commands, in order of preference."
   (let* ((python (gemini-companion-install--interpreter directory))
          (install (lambda (program &rest options)
                     (mapcar (lambda (file)
@@ -261,7 +255,7 @@ Each is a list of commands."
              (gemini-companion-install--pythons)))))
 
 (defun gemini-companion-install--environment ()
-  "Return the environment of Emacs without what misleads a Python.
+  "Return `process-environment' without variables that affect Python.
 The settings of pip and uv for proxies and indexes stay."
   (let ((process-environment
          (copy-sequence (default-value 'process-environment))))
@@ -277,9 +271,8 @@ The settings of pip and uv for proxies and indexes stay."
 
 (defun gemini-companion-install-start (done failed &optional show)
   "Make an environment for the server, without waiting for it.
-DONE is called without arguments when it is complete, or FAILED
-with a report for the user.  Display the output if SHOW is
-non-nil."
+Call DONE without arguments when it is complete, or FAILED with a
+report for the user.  Display the output if SHOW is non-nil."
   (when gemini-companion-install--job
     (user-error "Installation already in progress; see the buffer %s"
                 gemini-companion-install--log))
@@ -316,11 +309,12 @@ non-nil."
       (gemini-companion-install--run
        job way (lambda () (gemini-companion-install--try job)))
     (gemini-companion-install--fail
-     job (gemini-companion-install--output 1) "No working Python found; install Python 3.10 or later (on Debian and \
+     job (gemini-companion-install--output 1)
+     "No working Python found; install Python 3.10 or later (on Debian and \
 Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")))
 
 (defun gemini-companion-install--run (job commands &optional otherwise)
-  "Run COMMANDS for JOB one after the other, then finish it.
+  "Run COMMANDS for JOB one after the other, and finish JOB.
 If the first one fails, call OTHERWISE, or else fail."
   (gemini-companion-install--insert
    (format "$ %s\n" (mapconcat (lambda (word)
@@ -355,8 +349,7 @@ If the first one fails, call OTHERWISE, or else fail."
                 (t
                  (gemini-companion-install--finish job))))))))
     (setf (gemini-companion-install--job-process job) process)
-    ;; The end of input answers a question of the program, which may have
-    ;; ended already.
+    ;; The end of input answers any question; the process may have ended.
     (ignore-errors (process-send-eof process))))
 
 (defun gemini-companion-install--insert (text)
@@ -388,7 +381,7 @@ If the first one fails, call OTHERWISE, or else fail."
     (funcall (gemini-companion-install--job-done job))))
 
 (defun gemini-companion-install--fail (job output &optional default)
-  "End JOB, which failed with OUTPUT; DEFAULT is the sentence if unknown."
+  "End JOB, which failed with OUTPUT; DEFAULT is for unknown OUTPUT."
   (let ((sentence (gemini-companion-install--problem output default)))
     (gemini-companion-install--abandon job)
     (gemini-companion-install--insert (concat "\n" sentence "\n"))
@@ -399,7 +392,7 @@ M-x gemini-companion-install-server.\nThe output is in the buffer %s."
                      sentence gemini-companion-install--log))))
 
 (defun gemini-companion-install-cancel ()
-  "Cancel the installation under way, if there is one."
+  "Cancel the installation in progress, if any."
   (when-let* ((job gemini-companion-install--job))
     (gemini-companion-install--abandon job)
     (gemini-companion-install--insert "\nCancelled\n")))
@@ -410,7 +403,7 @@ M-x gemini-companion-install-server.\nThe output is in the buffer %s."
   (when-let* ((process (gemini-companion-install--job-process job)))
     (delete-process process))
   ;; A child of the process may still write there; the next installation
-  ;; deletes what remains.
+  ;; deletes the rest.
   (ignore-errors
     (delete-directory (gemini-companion-install--job-directory job) t)))
 
@@ -425,7 +418,7 @@ for name in os.listdir(directory):
         if not any(word.startswith(path) for word in running):
             shutil.rmtree(path, ignore_errors=True)
 "
-  "Program that deletes the environments that no process runs, except one.")
+  "Program that deletes the environments not in use, except one.")
 
 (defun gemini-companion-install--tidy (directory)
   "Delete the unused environments except DIRECTORY."

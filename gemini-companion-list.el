@@ -1,4 +1,4 @@
-;;; gemini-companion-list.el --- The reviews that wait, in a list  -*- lexical-binding: t; -*-
+;;; gemini-companion-list.el --- The edits of each CLI in a buffer  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,37 +20,51 @@
 
 ;;; Commentary:
 
-;; All diffs that await an answer, one to a line, to be viewed, accepted or
-;; rejected from there.  The contents of a line are computed when the list is made,
-;; never when a diff arrives; the lines that a diff adds and removes are
-;; counted by the program diff, for which nobody waits.
+;; The edits of the present turn of each CLI, in sections that unfold to their
+;; diffs, to be answered, commented and reverted from there.  The buffer is
+;; made again as a whole when something changes while it is visible; the diffs
+;; are made by the program diff in the background, one after another.
 
 ;;; Code:
 
 (require 'gemini-companion-auto)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-review)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
+(require 'gemini-companion-review)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-turn)
 (require 'seq)
-(require 'tabulated-list)
+(require 'subr-x)
+
+;;;; Faces
+
+(defface gemini-companion-comment
+  '((t :inherit (italic warning)))
+  "Face of comments on the lines of a proposal."
+  :group 'gemini-companion-reviews)
 
 ;;;; Keys
 
 (defvar gemini-companion-list-mode-map
   (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "TAB") #'gemini-companion-list-toggle)
     (define-key map (kbd "RET") #'gemini-companion-list-view)
+    (define-key map "n" #'gemini-companion-list-next)
+    (define-key map "p" #'gemini-companion-list-previous)
     (define-key map "a" #'gemini-companion-list-accept)
     (define-key map "r" #'gemini-companion-list-reject)
     (define-key map "R" #'gemini-companion-list-reject-with-reason)
-    (define-key map "A" #'gemini-companion-list-accept-session)
-    (define-key map "!" #'gemini-companion-list-auto-accept)
-    (define-key map "=" #'gemini-companion-list-show-accepted)
+    (define-key map "x" #'gemini-companion-list-toggle-hunk)
+    (define-key map "c" #'gemini-companion-list-comment)
     (define-key map "u" #'gemini-companion-list-revert)
+    (define-key map "!" #'gemini-companion-list-auto-accept)
+    (define-key map "?" #'gemini-companion-list-help)
     map)
-  "Keys in the list of reviews.")
+  "Keys in the list of edits.")
 
 ;;;; State
 
@@ -58,300 +72,651 @@
   "Name of the buffer with the list.")
 
 (defconst gemini-companion-list--most-bytes (* 5 1024 1024)
-  "Size of a file or a proposal above which its lines are not counted.")
+  "Size of a text above which it is not compared.")
 
-(defconst gemini-companion-list--age-seconds 10
-  "Seconds between updates of the ages in a visible list.")
+(defconst gemini-companion-list--most-diff (* 128 1024)
+  "Size of a diff above which it is not shown here.")
 
-(defvar gemini-companion-list--counts (make-hash-table :test #'eq
-                                                       :weakness 'key)
-  "What is known of each diff: a list of a tick, and a cell for the lines.
-The tick is that of the proposal buffer when the lines were
-counted.")
+(defconst gemini-companion-list--labels
+  '((pending "waiting" bold)
+    (shown "shown" bold)
+    (accepted "accepted" success)
+    (automatic "accepted automatically" success)
+    (rejected "rejected" error)
+    (dismissed "closed" shadow)
+    (written "written without review" warning))
+  "Alist of (STATUS LABEL FACE).")
+
+(defvar gemini-companion-list--diffs (make-hash-table :test #'eq
+                                                      :weakness 'key)
+  "Diff of each edit, a list (TICK TEXT ADDED REMOVED).
+TICK is what `gemini-companion-list--tick' returned.  TEXT is nil
+if it is too large, and ADDED too if nothing could be compared.")
+
+(defvar gemini-companion-list--texts (make-hash-table :test #'eq
+                                                      :weakness 'key)
+  "What was inserted for the diff of each edit, a cons (KEY . TEXT).
+KEY is a list of all that TEXT depends on.")
+
+(defvar gemini-companion-list--edits nil
+  "The edits that have a line in the list.")
+
+(defvar gemini-companion-list--process nil
+  "The process that compares two texts, or nil.")
 
 (defvar gemini-companion-list--timer nil
   "Timer that refreshes the list soon, or nil.")
 
-(defvar gemini-companion-list--clock nil
-  "Timer that updates the ages, or nil.")
+(defvar-local gemini-companion-list--changes 0
+  "Number of changes of this proposal since its diff was shown.
+The buffer's own tick also counts what is undone at once, as by
+`gemini-companion-hunk-call-with-all'.")
+(put 'gemini-companion-list--changes 'permanent-local t)
 
-;;;; Cells
+(defvar-local gemini-companion-list--toggled nil
+  "Keys of the sections whose fold is not as at first.
+A key is the `id' of an edit, or a list of `cli' or `earlier' and
+what names a CLI.")
 
-(defun gemini-companion-list--entries ()
-  "Return all lines: the diffs, then what was auto-accepted."
-  (append (mapcar #'gemini-companion-list--diff-entry
-                  (gemini-companion-diffs))
-          (mapcar #'gemini-companion-list--edit-entry
-                  (gemini-companion-auto-accepted))))
+(defvar-local gemini-companion-list--starts nil
+  "Alist of the key of each section and where it begins.")
 
-(defun gemini-companion-list--diff-entry (diff)
-  "Return the line of DIFF, an element of `tabulated-list-entries'."
-  (gemini-companion-list--entry
-   diff
-   (gemini-companion-diff-file-path diff)
-   (gemini-companion-diff-session diff)
-   (gemini-companion-diff-opened diff)
-   (gemini-companion-list--diff-lines diff)
-   (gemini-companion-list--state diff)))
+;;;; Diffs
 
-(defun gemini-companion-list--edit-entry (edit)
-  "Return the line of EDIT, which was auto-accepted."
-  (gemini-companion-list--entry
-   edit
-   (gemini-companion-auto-edit-file edit)
-   (gemini-companion-auto-edit-session edit)
-   (gemini-companion-auto-edit-time edit)
-   (gemini-companion-list--edit-lines edit)
-   '("accepted" face shadow)))
+(defun gemini-companion-list--tick (edit)
+  "Return a value that is another one after a change of EDIT."
+  (if-let* ((diff (gemini-companion-turn-edit-diff edit)))
+      (progn
+        (gemini-companion-turn-read edit)
+        (cons (gemini-companion-turn-edit-stamp edit)
+              (buffer-local-value 'gemini-companion-list--changes
+                                  (gemini-companion-diff-proposal-buffer
+                                   diff))))
+    'ended))
 
-(defun gemini-companion-list--entry (id file session time lines state)
-  "Return the line of ID, with FILE, SESSION, the age by TIME, LINES and STATE."
-  (list id
-        (vector (gemini-companion-name file session 'plain)
-                (gemini-companion-list--project file session)
-                (gemini-companion-session-name session)
-                (gemini-companion-list--age (- (float-time) time))
-                lines
-                state)))
-
-(defun gemini-companion-list--project (file session)
-  "Return a cell with the project of FILE, which SESSION would change."
-  (if-let* ((root (nth 1 (gemini-companion-name-place file session))))
-      (gemini-companion-name-escaped
-       (file-name-nondirectory (directory-file-name root)))
-    '("OUTSIDE" face error help-echo "This file is outside your projects")))
-
-(defun gemini-companion-list--age (seconds)
-  "Return a short text for SECONDS."
-  (cond ((< seconds 60) (format "%ds" seconds))
-        ((< seconds 3600) (format "%dmin" (/ seconds 60)))
-        (t (format "%dh" (/ seconds 3600)))))
-
-(defun gemini-companion-list--state (diff)
-  "Return the state of DIFF as a cell."
-  (let ((state (symbol-name (gemini-companion-diff-state diff)))
-        (problem (gemini-companion-diff-problem diff)))
-    (if problem
-        (list state 'face 'warning 'help-echo problem)
-      state)))
-
-;;;; Lines
-
-(defun gemini-companion-list--diff-lines (diff)
-  "Return a cell with the numbers of lines added and removed by DIFF."
-  (let ((file (gemini-companion-diff-file-path diff))
-        (proposal (gemini-companion-diff-proposal-buffer diff)))
-    (gemini-companion-list--lines
-     diff (buffer-chars-modified-tick proposal)
-     (if (gemini-companion-text-problem file)
-         most-positive-fixnum
-       (max (buffer-size proposal)
-            (or (file-attribute-size (gemini-companion-text-attributes file))
-                0)))
-     (lambda ()
-       (cons (and (file-exists-p file) file)
-             (gemini-companion-diff-proposal-text diff))))))
-
-(defun gemini-companion-list--edit-lines (edit)
-  "Return a cell with the numbers of lines added and removed by EDIT."
-  (let ((former (gemini-companion-auto-edit-former edit))
-        (text (gemini-companion-auto-edit-text edit)))
-    (gemini-companion-list--lines
-     edit t
-     (if (eq former 'large) most-positive-fixnum (length text))
-     (lambda ()
-       (cons (and (stringp former)
-                  (gemini-companion-text-temporary-file former))
-             text))
-     'delete)))
-
-(defun gemini-companion-list--lines (id tick size texts &optional delete)
-  "Return a cell with the numbers of lines added and removed by ID.
-Have them counted unless that was done at TICK.  TEXTS returns a
-cons of a file, or nil, and the text to compare it with; SIZE is
-that of the larger one.  DELETE the file then, if non-nil."
-  (let ((known (gethash id gemini-companion-list--counts)))
-    (unless (eql tick (car known))
-      (setq known (list tick (or (cadr known) "...")))
-      (puthash id known gemini-companion-list--counts)
-      (if (and (<= size gemini-companion-list--most-bytes)
-               (executable-find diff-command))
-          (pcase-let ((`(,file . ,text) (funcall texts)))
-            (gemini-companion-list--count known file text delete))
-        (setf (cadr known) "?")))
-    (cadr known)))
-
-(defun gemini-companion-list--count (known file text delete)
-  "Count for KNOWN the lines that differ between FILE and TEXT.
-FILE nil is one without lines.  DELETE it then, if non-nil."
-  ;; A pipe would have Emacs wait until the program has read all.
-  (let* ((other (gemini-companion-text-temporary-file text))
-         (process
-          (make-process
-           :name "gemini-companion-lines"
-           :command (list diff-command "--text" "--strip-trailing-cr"
-                          (or file null-device) other)
-           :coding 'binary
-           :connection-type 'pipe
-           :noquery t
-           :filter #'gemini-companion-list--filter
-           :sentinel (lambda (process _)
-                       (unless (process-live-p process)
-                         (delete-file other)
-                         (when (and file delete) (delete-file file))
-                         (gemini-companion-list--counted process known))))))
-    (process-put process 'start t)
-    (process-put process 'added 0)
-    (process-put process 'removed 0)))
-
-(defun gemini-companion-list--filter (process output)
-  "Count the lines in OUTPUT of PROCESS that begin with < or >."
-  (let ((position 0)
-        (start (process-get process 'start))
-        (end (length output)))
-    (while (< position end)
-      (when start
-        (pcase (aref output position)
-          (?> (process-put process 'added
-                           (1+ (process-get process 'added))))
-          (?< (process-put process 'removed
-                           (1+ (process-get process 'removed))))))
-      (let ((newline (string-search "\n" output position)))
-        (setq start (and newline t)
-              position (if newline (1+ newline) end))))
-    (process-put process 'start start)))
-
-(defun gemini-companion-list--counted (process known)
-  "Put into KNOWN what PROCESS, which has ended, has counted."
-  (setf (cadr known)
-        (if (memq (process-exit-status process) '(0 1))
-            (format "+%d -%d"
-                    (process-get process 'added)
-                    (process-get process 'removed))
-          "?"))
+(defun gemini-companion-list--changed (&rest _)
+  "Record that the current buffer, a proposal, has changed."
+  (setq gemini-companion-list--changes (1+ gemini-companion-list--changes))
   (gemini-companion-list--soon))
+(put 'gemini-companion-list--changed 'permanent-local-hook t)
 
-;;;; List
+(defun gemini-companion-list--known-p (edit)
+  "Return non-nil if the diff of EDIT is known as it is now."
+  (equal (gemini-companion-list--tick edit)
+         (car (gethash edit gemini-companion-list--diffs))))
 
-(define-derived-mode gemini-companion-list-mode tabulated-list-mode
-  "Gemini-Reviews"
-  "Major mode for the list of proposals that await an answer.
-\\{gemini-companion-list-mode-map}"
-  (setq tabulated-list-padding 1
-        tabulated-list-sort-key nil)
-  ;; The header line has the keys.
-  (setq-local tabulated-list-use-header-line nil)
-  (add-hook 'tabulated-list-revert-hook #'gemini-companion-list--fill nil t)
-  (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
-  (add-hook 'gemini-companion-diff-changed-hook #'gemini-companion-list--soon)
-  (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
+(defun gemini-companion-list--after (edit)
+  "Return the text that EDIT proposes, with no hunk excluded, or has written."
+  (if-let* ((diff (gemini-companion-turn-edit-diff edit)))
+      (gemini-companion-hunk-call-with-all
+       (gemini-companion-diff-proposal-buffer diff)
+       (lambda () (gemini-companion-diff-proposal-text diff)))
+    (gemini-companion-turn-edit-after edit)))
 
-(defun gemini-companion-list--header ()
-  "Return what the keys do, as a header line."
-  (concat " "
-          (substitute-command-keys
-           (concat
-            "\\<gemini-companion-list-mode-map>\
-\\[gemini-companion-list-view] view  \
-\\[gemini-companion-list-accept] accept  \
-\\[gemini-companion-list-reject] reject  \
-\\[gemini-companion-list-reject-with-reason] reason  \
-\\[gemini-companion-list-accept-session] all  \
-\\[gemini-companion-list-auto-accept] auto-accept"
-            (when (gemini-companion-auto-accepted)
-              "  \\[gemini-companion-list-show-accepted] show  \
-\\[gemini-companion-list-revert] revert")))))
+(defun gemini-companion-list--compare-next ()
+  "Compare the texts of the first edit whose diff is not known."
+  (unless (process-live-p gemini-companion-list--process)
+    (when-let* ((edit (seq-find (lambda (edit)
+                                  (not (gemini-companion-list--known-p edit)))
+                                gemini-companion-list--edits)))
+      (gemini-companion-list--compare edit)
+      (unless (process-live-p gemini-companion-list--process)
+        (gemini-companion-list--soon)))))
 
-(defun gemini-companion-list--fill ()
-  "Compute the entries of the list."
-  (let* ((window (get-buffer-window nil t))
-         (columns (if window (window-width window) 80)))
-    (setq tabulated-list-format
-          `[("File" ,(max 16 (min 60 (- columns 70))) t)
-            ("Project" 12 t)
-            ("CLI" 24 t)
-            ("Age" 6 nil)
-            ("Lines" 11 nil)
-            ("State" 8 t)]
-          tabulated-list-entries (gemini-companion-list--entries))
-    (tabulated-list-init-header)
-    (setq header-line-format '(:eval (gemini-companion-list--header)))))
+(defun gemini-companion-list--compare (edit)
+  "Start to compare the texts of EDIT, unless they are too large."
+  (when-let* ((diff (gemini-companion-turn-edit-diff edit)))
+    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (add-hook 'after-change-functions
+                #'gemini-companion-list--changed nil t)))
+  (let ((tick (gemini-companion-list--tick edit))
+        (before (gemini-companion-turn-edit-before edit))
+        (after (gemini-companion-list--after edit)))
+    (if (and (not (eq before 'unknown))
+             (<= (length after) gemini-companion-list--most-bytes)
+             (executable-find diff-command))
+        (gemini-companion-list--start-diff edit tick before after)
+      (puthash edit (list tick nil nil nil) gemini-companion-list--diffs))))
 
-(defun gemini-companion-list--print ()
-  "Refresh the list; each window of it stays at its line."
+(defun gemini-companion-list--start-diff (edit tick before after)
+  "Compare BEFORE and AFTER, the texts of EDIT at TICK."
+  (let* ((old (and (stringp before)
+                   (gemini-companion-text-temporary-file before)))
+         (new (gemini-companion-text-temporary-file after))
+         (default-directory "/"))
+    (setq gemini-companion-list--process
+          (make-process
+           :name "gemini-companion-list" :noquery t
+           :buffer (generate-new-buffer " *gemini list diff*" t)
+           :command (list diff-command "--text" "--strip-trailing-cr" "-u"
+                          (or old null-device) new)
+           :connection-type 'pipe
+           :coding 'utf-8-unix
+           :sentinel
+           (lambda (process _event)
+             (unless (process-live-p process)
+               (mapc #'delete-file (delq nil (list old new)))
+               (puthash edit (cons tick (gemini-companion-list--output process))
+                        gemini-companion-list--diffs)
+               (gemini-companion-list--compare-next)
+               (gemini-companion-list--soon)))))))
+
+(defun gemini-companion-list--output (process)
+  "Return (TEXT ADDED REMOVED) of what PROCESS wrote, and kill its buffer."
+  (with-current-buffer (process-buffer process)
+    (unwind-protect
+        (when (< (process-exit-status process) 2)
+          (goto-char (point-min))
+          (delete-region (point-min)
+                         (if (re-search-forward "^@@" nil t)
+                             (match-beginning 0)
+                           (point-max)))
+          (list (and (<= (buffer-size) gemini-companion-list--most-diff)
+                     ;; As the CLI reads what is not UTF-8.
+                     (replace-regexp-in-string "[\x3fff80-\x3fffff]" "\uFFFD"
+                                               (buffer-string)))
+                (how-many "^\\+" (point-min) (point-max))
+                (how-many "^-" (point-min) (point-max))))
+      (kill-buffer))))
+
+;;;; Sections
+
+(defun gemini-companion-list--groups ()
+  "Return a list (SESSION CLIENT . EDITS) for each CLI.
+First those that are connected, then others with edits."
+  (let ((groups (mapcar (lambda (session)
+                          (list session (plist-get session :client)))
+                        (gemini-companion-sessions))))
+    (dolist (edit (gemini-companion-turn-edits))
+      (let ((group (seq-find (pcase-lambda (`(,session ,client . ,_))
+                               (gemini-companion-turn-same-p
+                                edit session client))
+                             groups)))
+        (unless group
+          (setq group (list (gemini-companion-turn-edit-session edit)
+                            (gemini-companion-turn-edit-client edit))
+                groups (append groups (list group))))
+        (nconc group (list edit))))
+    groups))
+
+(defun gemini-companion-list--unfolded-p (key)
+  "Return non-nil if the section of KEY is unfolded.
+At first only those of CLIs are."
+  (if (eq 'cli (car-safe key))
+      (not (member key gemini-companion-list--toggled))
+    (member key gemini-companion-list--toggled)))
+
+(defun gemini-companion-list--insert (item &rest texts)
+  "Insert TEXTS as a line that is ITEM, a plist.
+It has the `:key' of its section, `:stop' non-nil if
+`gemini-companion-list-next' stops there, the `:session', the
+`:edit', and in a diff the `:line', a cons of its numbers before
+and after, and the `:block' of changed lines."
+  (let ((beg (point))
+        (key (plist-get item :key)))
+    (apply #'insert texts)
+    (unless (bolp) (insert "\n"))
+    (unless (assoc key gemini-companion-list--starts)
+      (push (cons key beg) gemini-companion-list--starts))
+    (put-text-property beg (point) 'gemini-companion-list-item item)))
+
+(defun gemini-companion-list--insert-all ()
+  "Insert the sections of all CLIs; return the edits that have a line."
+  (setq gemini-companion-list--starts nil)
+  (let ((groups (gemini-companion-list--groups)))
+    (unless groups
+      (insert (propertize "No CLI is connected\n" 'face 'shadow)))
+    (seq-mapcat (lambda (group)
+                  (apply #'gemini-companion-list--insert-cli group))
+                groups)))
+
+(defun gemini-companion-list--insert-cli (session client &rest edits)
+  "Insert the section of SESSION of CLIENT with EDITS.
+Return those that have a line."
+  (let* ((name (or (plist-get session :id) client))
+         (key (list 'cli name))
+         (now (seq-remove #'gemini-companion-turn-edit-earlier edits))
+         (earlier (seq-filter #'gemini-companion-turn-edit-earlier edits)))
+    (gemini-companion-list--insert
+     (list :key key :stop t :session session)
+     (propertize (gemini-companion-list--title session client)
+                 'face 'font-lock-keyword-face)
+     "  " (gemini-companion-list--summary session now))
+    (when (gemini-companion-list--unfolded-p key)
+      (append (gemini-companion-list--insert-edits now)
+              (when earlier
+                (gemini-companion-list--insert-earlier
+                 (list 'earlier name) session earlier))))))
+
+(defun gemini-companion-list--title (session client)
+  "Return the name of SESSION, or if that is nil, of a CLI of CLIENT."
+  (cond (session (gemini-companion-session-name session))
+        ((gemini-companion-clients-get client :title))
+        (t "A CLI")))
+
+(defun gemini-companion-list--summary (session edits)
+  "Return how many EDITS of SESSION are in which state."
+  (string-join
+   (append
+    (and session
+         (not (gemini-companion-session-connected-p session))
+         '("disconnected"))
+    (and session
+         (gemini-companion-auto-on-p session)
+         (list (propertize "auto-accept" 'face 'warning)))
+    (if edits
+        (delq nil
+              (mapcar
+               (pcase-lambda (`(,status ,label ,_))
+                 (let ((count (seq-count
+                               (lambda (edit)
+                                 (eq status
+                                     (gemini-companion-turn-edit-status edit)))
+                               edits)))
+                   (and (< 0 count) (format "%d %s" count label))))
+               gemini-companion-list--labels))
+      '("no edits")))
+   ", "))
+
+(defun gemini-companion-list--insert-earlier (key session edits)
+  "Insert the section of KEY with EDITS, the earlier ones of SESSION.
+Return those that have a line."
+  (gemini-companion-list--insert
+   (list :key key :stop t :session session)
+   (propertize (format "  %d earlier" (length edits)) 'face 'shadow))
+  (when (gemini-companion-list--unfolded-p key)
+    (gemini-companion-list--insert-edits edits)))
+
+(defun gemini-companion-list--insert-edits (edits)
+  "Insert EDITS, those that are unfolded with their diffs; return EDITS."
+  (let ((width (apply #'max 0 (mapcar (lambda (edit)
+                                        (length (gemini-companion-list--label
+                                                 edit)))
+                                      edits))))
+    (dolist (edit edits)
+      (gemini-companion-list--insert-edit edit width)))
+  edits)
+
+(defun gemini-companion-list--label (edit)
+  "Return the state of EDIT for the user."
+  (pcase-let ((`(,label ,face)
+               (alist-get (gemini-companion-turn-edit-status edit)
+                          gemini-companion-list--labels)))
+    (propertize label 'face face)))
+
+(defun gemini-companion-list--insert-edit (edit width)
+  "Insert the line of EDIT, with a state of WIDTH, and its diff if unfolded."
+  (let* ((key (gemini-companion-turn-edit-id edit))
+         (item (list :key key :edit edit
+                     :session (gemini-companion-turn-edit-session edit)))
+         (remarks (gemini-companion-list--remarks edit))
+         (window (get-buffer-window nil t))
+         (columns (- (if window (window-width window) 80)
+                     width 16 (length remarks))))
+    (gemini-companion-list--insert
+     (append '(:stop t) item)
+     (string-pad (concat "  " (gemini-companion-list--label edit)) (+ 2 width))
+     (format "%10s  " (gemini-companion-list--lines edit))
+     (let ((name (gemini-companion-turn-name edit (max 16 columns))))
+       (add-face-text-property 0 (length name) 'bold 'append name)
+       name)
+     (propertize remarks 'face 'shadow))
+    (when (gemini-companion-list--unfolded-p key)
+      (gemini-companion-list--insert-diff item edit))))
+
+(defun gemini-companion-list--lines (edit)
+  "Return the numbers of lines added and removed by EDIT, a text."
+  (let ((diff (gemini-companion-turn-edit-diff edit)))
+    (pcase (nthcdr 2 (or (and diff
+                              (gemini-companion-list--excluded diff)
+                              (gemini-companion-diff-counts diff))
+                         (gethash edit gemini-companion-list--diffs)))
+      ('nil "...")
+      (`(nil . ,_) "?")
+      (`(,added ,removed) (format "+%d -%d" added removed)))))
+
+(defun gemini-companion-list--remarks (edit)
+  "Return what else the user has to know of EDIT, a text."
+  (mapconcat
+   (lambda (remark) (concat "  " remark))
+   (delq nil
+         (when-let* ((diff (gemini-companion-turn-edit-diff edit)))
+           (let ((excluded (gemini-companion-list--excluded diff))
+                 (comments (gemini-companion-diff-comments diff)))
+             (list (and excluded (format "%d excluded" (length excluded)))
+                   (and comments
+                        (format (ngettext "%d comment" "%d comments"
+                                          (length comments))
+                                (length comments)))
+                   (gemini-companion-diff-problem diff)
+                   (gemini-companion-diff-note diff)))))
+   ""))
+
+(defun gemini-companion-list--excluded (diff)
+  "Return where in the proposal of DIFF the excluded hunks begin.
+Those are lines of the proposal with no hunk excluded."
+  (gemini-companion-hunk-excluded-lines
+   (gemini-companion-diff-proposal-buffer diff)))
+
+;;;; Diff of an edit
+
+(defun gemini-companion-list--insert-diff (item edit)
+  "Insert the diff of EDIT; each line is ITEM with what it has more."
+  (pcase (gethash edit gemini-companion-list--diffs)
+    ('nil (gemini-companion-list--insert item "    comparing..."))
+    (`(,_ ,_ nil . ,_)
+     (gemini-companion-list--insert item "    cannot be compared"))
+    (`(,_ nil . ,_)
+     (gemini-companion-list--insert item "    too large to be shown here"))
+    (`(,_ "" . ,_)
+     (gemini-companion-list--insert item "    no difference"))
+    (`(,tick ,text . ,_)
+     (let* ((diff (gemini-companion-turn-edit-diff edit))
+            (excluded (and diff (gemini-companion-list--excluded diff)))
+            (comments (and diff (gemini-companion-diff-comments diff)))
+            (key (list tick excluded (copy-tree comments)))
+            (known (gethash edit gemini-companion-list--texts))
+            (beg (point)))
+       (if (equal key (car known))
+           (insert (cdr known))
+         (gemini-companion-list--insert-hunks item text excluded comments)
+         (puthash edit (cons key (buffer-substring beg (point)))
+                  gemini-companion-list--texts))))))
+
+(defun gemini-companion-list--insert-hunks (item text excluded comments)
+  "Insert the unified diff TEXT; each line is ITEM with what it has more.
+Blocks of changed lines that begin at lines EXCLUDED are struck
+through, and COMMENTS follow their lines."
+  (let ((numbers (cons 0 0))
+        block)
+    (dolist (line (split-string (string-remove-suffix "\n" text) "\n"))
+      (let* ((sign (aref (concat line " ") 0))
+             (first (and (memq sign '(?- ?+)) (null block))))
+        (pcase sign
+          (?@ (setq numbers (gemini-companion-list--header-numbers line)))
+          ((guard first)
+           (setq block (list (car numbers) 0 (cdr numbers) 0))))
+        (when (memq sign '(?@ ?\s))
+          (setq block nil))
+        (gemini-companion-list--insert-line
+         (append (and first '(:stop t))
+                 (and (memq sign '(?\s ?- ?+))
+                      (list :line (cons (car numbers) (cdr numbers))))
+                 (and (memq sign '(?- ?+)) (list :block block))
+                 item)
+         line
+         (and block (memql (nth 2 block) excluded))
+         comments)
+        (when (memq sign '(?\s ?-))
+          (setcar numbers (1+ (car numbers)))
+          (when block (setf (nth 1 block) (1+ (nth 1 block)))))
+        (when (memq sign '(?\s ?+))
+          (setcdr numbers (1+ (cdr numbers)))
+          (when block (setf (nth 3 block) (1+ (nth 3 block)))))))))
+
+(defun gemini-companion-list--header-numbers (line)
+  "Return a cons of the first lines that LINE, the header of a hunk, names.
+A side without lines names the line before it."
+  (when (string-match "-\\([0-9]+\\)\\(,0 \\)?.*?\\+\\([0-9]+\\)\\(,0 \\)?" line)
+    (cons (+ (string-to-number (match-string 1 line))
+             (if (match-string 2 line) 1 0))
+          (+ (string-to-number (match-string 3 line))
+             (if (match-string 4 line) 1 0)))))
+
+(defun gemini-companion-list--insert-line (item line excluded comments)
+  "Insert LINE of a diff, which is ITEM, and those of COMMENTS on it.
+It is struck through if EXCLUDED is non-nil."
+  (gemini-companion-list--insert
+   item
+   (propertize (concat line "\n")
+               ;; Many terminals strike nothing through.
+               'line-prefix (and excluded (propertize "x " 'face 'warning))
+               'face (if excluded
+                         'gemini-companion-excluded
+                       (pcase (aref (concat line " ") 0)
+                         (?+ 'diff-added)
+                         (?- 'diff-removed)
+                         (?@ 'diff-hunk-header)
+                         (_ 'diff-context)))))
+  (when-let* ((comment (cdr (assoc (gemini-companion-list--place-of item line)
+                                   comments))))
+    (gemini-companion-list--insert
+     item (propertize (concat "  >> " comment)
+                      'face 'gemini-companion-comment))))
+
+(defun gemini-companion-list--place-of (item line)
+  "Return the place of LINE of a diff, which is ITEM.
+That is a cons of `before' and its number in the file if it is
+removed there, else of `after' and its number in the proposal."
+  (when-let* ((numbers (plist-get item :line)))
+    (if (eq ?- (aref line 0))
+        (cons 'before (car numbers))
+      (cons 'after (cdr numbers)))))
+
+;;;; Refresh
+
+(defun gemini-companion-list--item ()
+  "Return the item of the line at point, or nil."
+  (get-text-property (line-beginning-position) 'gemini-companion-list-item))
+
+(defun gemini-companion-list--place (position)
+  "Return where POSITION is: a key, lines from its start, column and line."
+  (save-excursion
+    (goto-char position)
+    (let* ((key (plist-get (gemini-companion-list--item) :key))
+           (start (cdr (assoc key gemini-companion-list--starts))))
+      (list key
+            (if start (count-lines start (line-beginning-position)) 0)
+            (current-column)
+            (line-number-at-pos)))))
+
+(defun gemini-companion-list--position (place)
+  "Return the position of PLACE, or of its line if its section is deleted."
+  (pcase-let ((`(,key ,lines ,column ,line) place))
+    (save-excursion
+      (if-let* ((start (cdr (assoc key gemini-companion-list--starts))))
+          (progn
+            (goto-char start)
+            (while (and (< 0 lines) (zerop (forward-line 1))
+                        (equal key (plist-get (gemini-companion-list--item)
+                                              :key)))
+              (setq lines (1- lines)))
+            (unless (equal key (plist-get (gemini-companion-list--item) :key))
+              (forward-line -1)))
+        (goto-char (point-min))
+        (forward-line (1- line))
+        (when (and (eobp) (not (bobp)))
+          (forward-line -1)))
+      (move-to-column column)
+      (point))))
+
+(defun gemini-companion-list--refresh ()
+  "Make the list again; each window of it stays at its line."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
-      (let ((places (mapcar (lambda (window)
-                              (let ((point (window-point window)))
-                                (list window (tabulated-list-get-id point)
-                                      (line-number-at-pos point))))
-                            (get-buffer-window-list nil nil t))))
-        (revert-buffer)
-        (pcase-dolist (`(,window ,id ,line) places)
-          (gemini-companion-list--go-to id line)
-          (set-window-point window (point)))))))
+      (let ((inhibit-read-only t)
+            (here (gemini-companion-list--place (point)))
+            (places (mapcar
+                     (lambda (window)
+                       (list window
+                             (gemini-companion-list--place
+                              (window-point window))
+                             (count-lines (window-start window)
+                                          (window-point window))))
+                     (get-buffer-window-list nil nil t))))
+        (erase-buffer)
+        (setq gemini-companion-list--edits (gemini-companion-list--insert-all))
+        (goto-char (gemini-companion-list--position here))
+        (pcase-dolist (`(,window ,place ,lines) places)
+          (set-window-point window (gemini-companion-list--position place))
+          (set-window-start window
+                            (save-excursion
+                              (goto-char (window-point window))
+                              (forward-line (- lines))
+                              (point))
+                            'noforce))
+        (set-buffer-modified-p nil)
+        (gemini-companion-list--compare-next)))))
 
-(defun gemini-companion-list--go-to (id &optional line)
-  "Go to the line of ID, or if that is gone to what is now at LINE.
-The first LINE has the names of the columns."
-  (goto-char (point-min))
-  (while (not (or (eobp) (and id (eq id (tabulated-list-get-id)))))
-    (forward-line 1))
-  (when (eobp)
-    (goto-char (point-min))
-    (forward-line (1- (max 2 (or line 2))))
-    (when (and (eobp) (< 2 (line-number-at-pos)))
-      (forward-line -1))))
-
-(defun gemini-companion-list--soon ()
-  "Refresh the list when Emacs is free."
-  (unless gemini-companion-list--timer
+(defun gemini-companion-list--soon (&rest _)
+  "Refresh the list soon, if it is visible."
+  (when (and (not gemini-companion-list--timer)
+             (get-buffer-window gemini-companion-list--buffer t))
     (setq gemini-companion-list--timer
-          (run-at-time 0 nil #'gemini-companion-list--now))))
+          (run-at-time 0.05 nil #'gemini-companion-list--now))))
 
 (defun gemini-companion-list--now ()
   "Refresh the list."
   (setq gemini-companion-list--timer nil)
-  (gemini-companion-list--print)
-  (gemini-companion-list--set-clock))
+  (gemini-companion-list--refresh))
 
-(defun gemini-companion-list--set-clock ()
-  "Update the ages while the list is visible and not empty."
-  (when gemini-companion-list--clock
-    (cancel-timer gemini-companion-list--clock))
-  (setq gemini-companion-list--clock
-        (and (get-buffer-window gemini-companion-list--buffer 'visible)
-             (buffer-local-value 'tabulated-list-entries
-                                 (get-buffer gemini-companion-list--buffer))
-             (run-at-time gemini-companion-list--age-seconds nil
-                          #'gemini-companion-list--soon))))
+;;;; Mode
+
+(define-derived-mode gemini-companion-list-mode special-mode "Gemini-Reviews"
+  "Major mode for the edits of each CLI.
+A section for each CLI has the edits of its present turn; a new
+turn begins with the first edit that arrives after a minute with
+nothing open.  Those of earlier turns are in a section of their own.
+
+\\{gemini-companion-list-mode-map}"
+  ;; For its faces and those of Diff mode.
+  (require 'gemini-companion-unified)
+  (buffer-disable-undo)
+  (setq truncate-lines t
+        header-line-format '(:eval (gemini-companion-list--header)))
+  (setq-local revert-buffer-function
+              (lambda (&rest _) (gemini-companion-list--refresh)))
+  (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
+  (add-hook 'window-buffer-change-functions #'gemini-companion-list--soon nil t)
+  (add-hook 'window-size-change-functions #'gemini-companion-list--soon nil t)
+  (add-hook 'gemini-companion-turn-changed-hook #'gemini-companion-list--soon)
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-list--soon)
+  (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
+
+(defun gemini-companion-list--header ()
+  "Return the help on the keys that fits the window."
+  (let ((header ""))
+    (pcase-dolist (`(,command ,does)
+                   '((gemini-companion-list-help "keys")
+                     (gemini-companion-list-accept "accept")
+                     (gemini-companion-list-reject "reject")
+                     (gemini-companion-list-toggle "diff")
+                     (gemini-companion-list-view "review")
+                     (gemini-companion-list-toggle-hunk "exclude hunk")
+                     (gemini-companion-list-comment "comment")
+                     (gemini-companion-list-reject-with-reason "with reason")
+                     (gemini-companion-list-revert "revert")))
+      (let ((longer (concat header " "
+                            (substitute-command-keys (format "\\[%s]" command))
+                            " " does " ")))
+        (when (<= (string-width longer) (window-width))
+          (setq header longer))))
+    header))
 
 (defun gemini-companion-list--forget ()
   "Forget the list, as its buffer is being killed."
-  (remove-hook 'gemini-companion-diff-changed-hook
+  (remove-hook 'gemini-companion-turn-changed-hook
                #'gemini-companion-list--soon)
-  (dolist (timer (list gemini-companion-list--timer
-                       gemini-companion-list--clock))
-    (when timer (cancel-timer timer)))
-  (setq gemini-companion-list--timer nil
-        gemini-companion-list--clock nil))
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-list--soon)
+  (setq gemini-companion-list--edits nil)
+  (when (process-live-p gemini-companion-list--process)
+    (delete-process gemini-companion-list--process))
+  (when gemini-companion-list--timer
+    (cancel-timer gemini-companion-list--timer))
+  (setq gemini-companion-list--timer nil))
 
 (defun gemini-companion-list-stop ()
-  "Take the list away."
+  "Close the list."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (kill-buffer buffer))
-  (clrhash gemini-companion-list--counts))
+  (clrhash gemini-companion-list--diffs)
+  (clrhash gemini-companion-list--texts))
+
+;;;; Point
+
+(defun gemini-companion-list--get (key)
+  "Return the value of KEY of the line at point, or nil."
+  (plist-get (gemini-companion-list--item) key))
+
+(defun gemini-companion-list--edit ()
+  "Return the edit at point, or signal an error."
+  (or (gemini-companion-list--get :edit)
+      (user-error "No edit on this line")))
+
+(defun gemini-companion-list--diff ()
+  "Return the diff of the edit at point, or signal an error."
+  (let ((edit (gemini-companion-list--edit)))
+    (or (gemini-companion-turn-edit-diff edit)
+        (user-error "No review of %s is open: %s"
+                    (gemini-companion-turn-name edit)
+                    (gemini-companion-list--label edit)))))
+
+(defun gemini-companion-list--session ()
+  "Return the session of the line at point, or signal an error."
+  (or (gemini-companion-list--get :session)
+      (user-error "No CLI on this line")))
+
+(defun gemini-companion-list--diffs-here ()
+  "Return the diffs to be answered at point: one, or all of a CLI."
+  (if (gemini-companion-list--get :edit)
+      (list (gemini-companion-list--diff))
+    (let ((session (gemini-companion-list--session)))
+      (or (seq-filter (lambda (diff)
+                        (gemini-companion-session-same-p
+                         session (gemini-companion-diff-session diff)))
+                      (gemini-companion-diffs))
+          (user-error "No review of %s is open"
+                      (gemini-companion-session-name session))))))
+
+(defun gemini-companion-list--answer (verb function)
+  "Call FUNCTION with each diff at point; ask, by VERB, if they are several.
+Then go to the next edit that awaits an answer."
+  (let ((diffs (gemini-companion-list--diffs-here)))
+    (when (or (null (cdr diffs))
+              (y-or-n-p (format "%s %d edits? " verb (length diffs))))
+      ;; Some may have ended while that was asked.
+      (mapc function (seq-intersection diffs (gemini-companion-diffs) #'eq))
+      (with-current-buffer gemini-companion-list--buffer
+        (gemini-companion-list--refresh)
+        (gemini-companion-list--go-to-open)))))
+
+(defun gemini-companion-list--go-to-open ()
+  "Go to the next edit that awaits an answer, or the first, if there is one."
+  (when-let* ((next (or (gemini-companion-list--open-after (point))
+                        (gemini-companion-list--open-after (point-min)))))
+    (goto-char next)))
+
+(defun gemini-companion-list--open-after (position)
+  "Return where after POSITION the next edit is that awaits an answer, or nil."
+  (save-excursion
+    (goto-char position)
+    (while (and (zerop (forward-line 1))
+                (not (eobp))
+                (not (gemini-companion-list--open-here-p))))
+    (and (not (eobp)) (point))))
+
+(defun gemini-companion-list--open-here-p ()
+  "Return non-nil if the line at point is that of an edit to be answered."
+  (let ((edit (gemini-companion-list--get :edit)))
+    (and edit
+         (gemini-companion-turn-edit-diff edit)
+         (gemini-companion-list--get :stop)
+         (not (gemini-companion-list--get :block)))))
 
 ;;;; Commands
 
 (defun gemini-companion-list ()
-  "List the proposals that await an answer."
+  "Show the edits of each CLI: those that await an answer, and others."
   (interactive)
   (with-current-buffer (get-buffer-create gemini-companion-list--buffer)
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
   (pop-to-buffer gemini-companion-list--buffer)
-  (gemini-companion-list--now))
+  (gemini-companion-list--refresh)
+  (when (and (bobp) (not (gemini-companion-list--open-here-p)))
+    (gemini-companion-list--go-to-open)))
 
 (defun gemini-companion-review (&optional list)
   "Show the next proposal that waits, or select the one that is shown.
@@ -368,82 +733,160 @@ argument LIST, or if several wait and none is shown, list them."
           (diffs (gemini-companion-diff-view (car diffs)))
           (t (user-error "No proposal waits for an answer")))))
 
-(defun gemini-companion-list--diff ()
-  "Return the diff of the line at point."
-  (let ((id (tabulated-list-get-id)))
-    (cond ((gemini-companion-diff-p id) id)
-          (id (user-error "This edit was accepted already"))
-          (t (user-error "No review on this line")))))
+(defun gemini-companion-list-help ()
+  "Show the keys of the list in the echo area."
+  (interactive nil gemini-companion-list-mode)
+  (message "%s" (substitute-command-keys
+                 "\\<gemini-companion-list-mode-map>\
+\\[gemini-companion-list-toggle] unfold, \
+\\[gemini-companion-list-next] next, \
+\\[gemini-companion-list-previous] previous, \
+\\[gemini-companion-list-view] review or visit, \
+\\[gemini-companion-list-accept] accept, \
+\\[gemini-companion-list-reject] reject, \
+\\[gemini-companion-list-reject-with-reason] reject with a reason, \
+\\[gemini-companion-list-toggle-hunk] exclude or restore the hunk, \
+\\[gemini-companion-list-comment] comment on the line, \
+\\[gemini-companion-list-revert] revert, \
+\\[gemini-companion-list-auto-accept] auto-accept, \
+\\[revert-buffer] refresh, \\[quit-window] quit")))
 
-(defun gemini-companion-list--edit ()
-  "Return the edit, which was auto-accepted, of the line at point."
-  (let ((id (tabulated-list-get-id)))
-    (cond ((gemini-companion-auto-edit-p id) id)
-          (id (user-error "This edit still awaits an answer"))
-          (t (user-error "No edit on this line")))))
+(defun gemini-companion-list-toggle ()
+  "Unfold the section at point, or fold it again."
+  (interactive nil gemini-companion-list-mode)
+  (let ((key (or (gemini-companion-list--get :key)
+                 (user-error "No section here"))))
+    (setq gemini-companion-list--toggled
+          (if (member key gemini-companion-list--toggled)
+              (delete key gemini-companion-list--toggled)
+            (cons key gemini-companion-list--toggled)))
+    (goto-char (cdr (assoc key gemini-companion-list--starts)))
+    (gemini-companion-list--refresh)))
 
-(defun gemini-companion-list--session ()
-  "Return the session of the line at point."
-  (if (gemini-companion-auto-edit-p (tabulated-list-get-id))
-      (gemini-companion-auto-edit-session (tabulated-list-get-id))
-    (gemini-companion-diff-session (gemini-companion-list--diff))))
+(defun gemini-companion-list-next (&optional count)
+  "Go to the next line of an edit or hunk, or COUNT such lines on."
+  (interactive "p" gemini-companion-list-mode)
+  (let ((step (if (< count 0) -1 1)))
+    (dotimes (_ (abs count))
+      (let ((next (save-excursion
+                    (while (and (zerop (forward-line step))
+                                (not (eobp))
+                                (not (gemini-companion-list--get :stop))))
+                    (and (gemini-companion-list--get :stop)
+                         (line-beginning-position)))))
+        (if (or (null next) (= next (line-beginning-position)))
+            (user-error "No more edits or hunks")
+          (goto-char next))))))
+
+(defun gemini-companion-list-previous (&optional count)
+  "Go to the previous line of an edit or hunk, or COUNT such lines back."
+  (interactive "p" gemini-companion-list-mode)
+  (gemini-companion-list-next (- count)))
 
 (defun gemini-companion-list-view ()
-  "View the review of this line; one that is shown waits meanwhile."
+  "Show the review at point, or else visit the file at that line."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-view (gemini-companion-list--diff)))
+  (let ((edit (gemini-companion-list--get :edit)))
+    (cond ((null edit)
+           (gemini-companion-list-toggle))
+          ((gemini-companion-turn-edit-diff edit)
+           (gemini-companion-diff-view (gemini-companion-turn-edit-diff edit)))
+          (t
+           (gemini-companion-list--visit
+            edit (gemini-companion-list--get :line))))))
+
+(defun gemini-companion-list--visit (edit numbers)
+  "Visit the file of EDIT at a line of its diff, which has NUMBERS, or nil."
+  (let ((file (gemini-companion-turn-edit-file edit)))
+    (unless (file-exists-p file)
+      (user-error "%s does not exist" (gemini-companion-turn-name edit)))
+    (find-file-other-window file)
+    (when numbers
+      (save-restriction
+        (widen)
+        (goto-char (point-min))
+        (forward-line (1- (if (eq 'rejected (gemini-companion-turn-edit-state
+                                             edit))
+                              (car numbers)
+                            (cdr numbers))))))))
 
 (defun gemini-companion-list-accept ()
-  "Accept the review of this line."
+  "Accept the review at point, or all of the CLI at point."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-accept (gemini-companion-list--diff)))
+  (gemini-companion-list--answer "Accept" #'gemini-companion-diff-accept))
 
 (defun gemini-companion-list-reject ()
-  "Reject the review of this line."
+  "Reject the review at point, or all of the CLI at point.
+Comments on its lines are sent as the reason."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-reject (gemini-companion-list--diff)))
+  (gemini-companion-list--answer
+   "Reject"
+   (lambda (diff)
+     (if (gemini-companion-diff-comments diff)
+         (gemini-companion-diff-reject-with-reason diff "")
+       (gemini-companion-diff-reject diff)))))
 
 (defun gemini-companion-list-reject-with-reason ()
-  "Reject the review of this line with a reason."
+  "Reject the review at point with a reason, and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff)))
+  (let ((diff (gemini-companion-list--diff)))
+    (gemini-companion-diff-reject-with-reason diff)
+    (gemini-companion-list--refresh)))
 
-(defun gemini-companion-list-accept-session ()
-  "Accept all reviews of the Gemini CLI of this line."
+(defun gemini-companion-list-toggle-hunk ()
+  "Exclude the hunk at point from its proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
-  (let* ((session (gemini-companion-diff-session
-                   (gemini-companion-list--diff)))
-         (diffs (seq-filter (lambda (diff)
-                              (gemini-companion-session-same-p
-                               session (gemini-companion-diff-session diff)))
-                            (gemini-companion-diffs))))
-    (when (or (null (cdr diffs))
-              (y-or-n-p (format "Accept %d edits of %s? " (length diffs)
-                                (gemini-companion-session-name session))))
-      ;; Some may have ended while that was asked.
-      (mapc #'gemini-companion-diff-accept
-            (seq-intersection diffs (gemini-companion-diffs) #'eq)))))
+  (let ((diff (gemini-companion-list--diff))
+        (edit (gemini-companion-list--edit))
+        (block (gemini-companion-list--get :block)))
+    (unless block
+      (user-error "No hunk here"))
+    (unless (gemini-companion-list--known-p edit)
+      (gemini-companion-list--refresh)
+      (user-error "The proposal has changed; its diff is being made again"))
+    (message (if (gemini-companion-review-toggle diff block)
+                 "Hunk excluded"
+               "Hunk restored"))
+    (gemini-companion-list--refresh)))
+
+(defun gemini-companion-list-comment ()
+  "Comment on the line at point; without a text, delete the comment.
+It becomes a part of the reason if the proposal is rejected."
+  (interactive nil gemini-companion-list-mode)
+  (let* ((diff (gemini-companion-list--diff))
+         (place (or (gemini-companion-list--place-of
+                     (gemini-companion-list--item)
+                     (buffer-substring (line-beginning-position)
+                                       (1+ (line-beginning-position))))
+                    (user-error "No line of the file here")))
+         (comment (gemini-companion-diff-ask
+                   diff
+                   (lambda ()
+                     (read-string
+                      (format "Comment on line %d: " (cdr place))
+                      (cdr (assoc place
+                                  (gemini-companion-diff-comments diff))))))))
+    (when comment
+      (setf (alist-get place (gemini-companion-diff-comments diff)
+                       nil 'remove #'equal)
+            (and (not (string-blank-p comment)) comment))
+      (with-current-buffer gemini-companion-list--buffer
+        (gemini-companion-list--refresh)))))
 
 (defun gemini-companion-list-auto-accept ()
-  "Turn auto-accept on or off for the CLI of this line."
+  "Turn auto-accept on or off for the CLI at point."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-auto-accept
-   (gemini-companion-auto-confirm (gemini-companion-list--session))))
-
-(defun gemini-companion-list-show-accepted ()
-  "Show what the edit of this line, which was auto-accepted, changed."
-  (interactive nil gemini-companion-list-mode)
-  (gemini-companion-auto-show (gemini-companion-list--edit)))
+   (gemini-companion-auto-confirm (gemini-companion-list--session)))
+  (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-revert ()
-  "Put the text from before the edit of this line into its buffer, unsaved."
+  "Put the text from before the edit at point into its buffer, unsaved."
   (interactive nil gemini-companion-list-mode)
   (let ((edit (gemini-companion-list--edit)))
     (when (y-or-n-p (format "Revert the edit of %s? "
-                            (gemini-companion-name
-                             (gemini-companion-auto-edit-file edit)
-                             (gemini-companion-auto-edit-session edit))))
-      (gemini-companion-auto-revert edit))))
+                            (gemini-companion-turn-name edit)))
+      (gemini-companion-turn-revert edit))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

@@ -20,12 +20,15 @@
 
 ;;; Commentary:
 
-;; The commands of gemini-companion.el as a transient.  A file of its own so that
-;; Emacs loads the package transient only when it is used.
+;; The commands of gemini-companion.el, and those of a review, as transients.  A
+;; file of its own so that Emacs loads the package transient only when it is used.
 
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-auto)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-review)
 (require 'transient)
 
 (defmacro gemini-companion-menu--define (name documentation)
@@ -43,6 +46,57 @@
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define gemini-companion-menu
   "Give a command of gemini-companion.")
+
+;;;; Review
+
+(defun gemini-companion-menu--subject ()
+  "Return what the review here is about, a heading."
+  (let ((diff (gemini-companion-diff-current)))
+    (concat (gemini-companion-diff-name diff)
+            (pcase (gemini-companion-diff-counts diff)
+              (`(,hunks ,excluded ,added ,removed)
+               (format "  %s, %s, %d excluded"
+                       (gemini-companion-review-lines added removed)
+                       (gemini-companion-review-plural hunks "change")
+                       excluded))))))
+
+(defun gemini-companion-menu--auto ()
+  "Return what the key for auto-accept does."
+  (format "Auto-accept (%s)"
+          (if (gemini-companion-auto-on-p
+               (gemini-companion-diff-session (gemini-companion-diff-current)))
+              "on" "off")))
+
+(defun gemini-companion-menu--list ()
+  "Return what the key for the list does."
+  (format "List reviews (%d)" (length (gemini-companion-diffs))))
+
+;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
+(transient-define-prefix gemini-companion-review-menu ()
+  "Answer a review, or change what is displayed of it."
+  [:description gemini-companion-menu--subject
+   ["Answer"
+    ("a" "Accept" gemini-companion-diff-accept)
+    ("r" "Reject" gemini-companion-diff-reject)
+    ("R" "Reject with a reason" gemini-companion-diff-reject-with-reason)
+    ("q" "Ask me" gemini-companion-review-quit)]
+   ["Changes"
+    ("n" "Next" gemini-companion-review-next-hunk
+     :inapt-if-not gemini-companion-review-hunks-p :transient t)
+    ("p" "Previous" gemini-companion-review-previous-hunk
+     :inapt-if-not gemini-companion-review-hunks-p :transient t)
+    ("x" "Exclude or restore" gemini-companion-review-toggle-hunk
+     :inapt-if-not gemini-companion-review-hunk-p :transient t)
+    ("e" "Edit the proposal" gemini-companion-review-edit)]
+   ["Display"
+    ("v" gemini-companion-review-switch-view
+     :description gemini-companion-review-other-view)
+    ("l" gemini-companion-list :description gemini-companion-menu--list)
+    ("!" gemini-companion-auto-accept
+     :description gemini-companion-menu--auto)]]
+  (interactive)
+  (gemini-companion-diff-unsettled nil)
+  (transient-setup 'gemini-companion-review-menu))
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

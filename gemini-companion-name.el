@@ -20,9 +20,9 @@
 
 ;;; Commentary:
 
-;; The name by which a file is shown: where a text would really be written, as
-;; seen from the project of the CLI, with nothing hidden.  The header lines of
-;; a review, the list and all messages take it from here.
+;; The name by which a file is shown in header lines, the list and messages:
+;; where a text would really be written, relative to the project of the CLI,
+;; with invisible characters escaped.
 
 ;;; Code:
 
@@ -35,14 +35,14 @@
 
 (defconst gemini-companion-name--invisible
   "[\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u3164\uFE00-\uFE0F\uFFA0]"
-  "Matches characters that are no format characters, and show nothing.")
+  "Regexp for invisible characters that are not format characters.")
 
 ;;;; Text
 
 (defun gemini-companion-name-escaped (text)
-  "Return TEXT with each character in it that would not be seen escaped.
-Control and format characters are, the bidirectional ones among
-them, and blanks other than a space."
+  "Return TEXT with invisible characters escaped.
+These are control and format characters, including bidirectional
+ones, and blanks other than a space."
   (replace-regexp-in-string
    "[^ -~]"
    (lambda (match)
@@ -59,10 +59,10 @@ them, and blanks other than a space."
       (string-match-p gemini-companion-name--invisible (string char))
       (<= #xE0100 char #xE01EF)))
 
-(defun gemini-companion-name--shortened (name)
-  "Return NAME, without its middle if it is too long."
+(defun gemini-companion-name--shortened (name &optional columns)
+  "Return NAME, without its middle if it is wider than COLUMNS."
   (let* ((width (string-width name))
-         (most gemini-companion-name--columns)
+         (most (or columns gemini-companion-name--columns))
          (head (/ most 3)))
     (if (<= width most)
         name
@@ -74,11 +74,11 @@ them, and blanks other than a space."
 ;;;; Places
 
 (defun gemini-companion-name-place (file &optional session)
-  "Return where FILE is, a list of its true name, a root, and OWN.
-The root is the outermost one in which it is, nil if there is none.
-OWN is non-nil if that is one of the CLI of SESSION; other roots of
-this Emacs count after those.  The true name is FILE if its links
-are a loop, or Emacs takes it for a remote name."
+  "Return a list of the true name of FILE, a root, and OWN.
+The root is the outermost one that contains FILE, or nil.  Roots of
+the CLI of SESSION come first, and OWN is non-nil if it is one of
+them.  The true name is FILE itself if its links are a loop, or if
+Emacs takes it for a remote name."
   (let* ((file (gemini-companion-name--expanded file))
          (name (or (and (not (gemini-companion-text-remote-p file))
                         (gemini-companion-text-true-name file))
@@ -86,7 +86,7 @@ are a loop, or Emacs takes it for a remote name."
     (cons name (gemini-companion-name--root name session))))
 
 (defun gemini-companion-name--root (name session)
-  "Return a list of the root in which NAME is, and whether it is SESSION's."
+  "Return a list of the root of NAME, and whether it is SESSION's."
   (let* ((directory (plist-get session :directory))
          (own (gemini-companion-name--outermost
                name (and directory (gemini-companion-roots-of directory)))))
@@ -95,7 +95,7 @@ are a loop, or Emacs takes it for a remote name."
           (and own t))))
 
 (defun gemini-companion-name--outermost (name roots)
-  "Return the outermost of ROOTS in which the file NAME is, or nil."
+  "Return the outermost of ROOTS with the file NAME in it, or nil."
   (car (seq-sort-by #'length #'<
                     (seq-filter (lambda (root)
                                   (gemini-companion-roots-in-p name root))
@@ -106,20 +106,22 @@ are a loop, or Emacs takes it for a remote name."
   (let ((file-name-handler-alist nil))
     (expand-file-name file)))
 
-(defun gemini-companion-name (file &optional session plain)
-  "Return a name of FILE for the user, whatever may be in it.
-That is its true name, relative to the root in which the CLI of
-SESSION runs; without SESSION, to any root.  If FILE is outside all
-roots, or a symbolic link that leads elsewhere, the name says so,
-unless PLAIN is non-nil."
+(defun gemini-companion-name (file &optional session plain columns)
+  "Return a name of FILE to show to the user.
+It is its true name, relative to the root in which the CLI of
+SESSION runs or, without SESSION, to any root.  Unless PLAIN is
+non-nil, it includes that FILE is outside all roots, or a symbolic
+link to somewhere else.  Invisible characters are escaped.  A name
+wider than COLUMNS, by default 60, is shortened in its middle."
   (pcase-let* ((file (gemini-companion-name--expanded file))
                (`(,true-name ,root ,own)
                 (gemini-companion-name-place file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
-               (shown (gemini-companion-name--shown name))
+               (shown (gemini-companion-name--shown name columns))
                (link (unless (or plain
-                                 (equal true-name file)
+                                 (gemini-companion-text-same-file-p
+                                  true-name file)
                                  (string-suffix-p (concat "/" name) file))
                        (gemini-companion-name--below
                         file (car (gemini-companion-name--root
@@ -141,9 +143,10 @@ unless PLAIN is non-nil."
     (let ((file-name-handler-alist nil))
       (abbreviate-file-name file))))
 
-(defun gemini-companion-name--shown (name)
-  "Return NAME as it is shown: escaped, and not too long."
-  (gemini-companion-name--shortened (gemini-companion-name-escaped name)))
+(defun gemini-companion-name--shown (name &optional columns)
+  "Return NAME, escaped and shortened to COLUMNS."
+  (gemini-companion-name--shortened (gemini-companion-name-escaped name)
+                                    columns))
 
 (provide 'gemini-companion-name)
 ;;; gemini-companion-name.el ends here

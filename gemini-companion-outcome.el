@@ -31,40 +31,40 @@
 (require 'gemini-companion-session)
 (require 'seq)
 
-(defconst gemini-companion-outcome--most 50
-  "How many outcomes are kept that no CLI may ever take.")
+(defconst gemini-companion-outcome--max-unwritten 50
+  "Maximum number of unwritten outcomes to keep.")
 
-(defvar gemini-companion-outcome--untold nil
-  "Diffs whose outcome has not left for the CLI, the last one first.")
+(defvar gemini-companion-outcome--unwritten nil
+  "Diffs whose outcome was not written to the CLI, the last one first.")
 
-(defun gemini-companion-outcome-tell (diff)
-  "Tell the server how DIFF ended.
-Keep that until it has left for the CLI, as the server may die."
-  (setq gemini-companion-outcome--untold
-        (seq-take (cons diff gemini-companion-outcome--untold)
-                  gemini-companion-outcome--most))
-  (gemini-companion-outcome--send diff))
+(defun gemini-companion-outcome-send (diff)
+  "Send the outcome of DIFF to the server.
+Keep it until it is written to the CLI, as the server may crash."
+  (setq gemini-companion-outcome--unwritten
+        (seq-take (cons diff gemini-companion-outcome--unwritten)
+                  gemini-companion-outcome--max-unwritten))
+  (gemini-companion-outcome--call diff))
 
-(defun gemini-companion-outcome--send (diff)
-  "Send the server, if there is one, the outcome of DIFF."
+(defun gemini-companion-outcome--call (diff)
+  "Send the outcome of DIFF to the server, if there is one."
   (let ((id (gemini-companion-diff-id diff)))
     (if (eq (gemini-companion-diff-state diff) 'accepted)
         (gemini-companion-server-call
          'diff-accepted id (gemini-companion-diff-accepted-text diff))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(defvar gemini-companion-outcome-told-functions nil
+(defvar gemini-companion-outcome-written-functions nil
   "Functions called with the ID of a diff whose outcome was written.")
 
 (defun gemini-companion-outcome-ready (how)
-  "Hand a server that is ready HOW the diffs of the previous one.
-And the outcomes that died with that one; one that retires tells
-them itself."
-  (let ((untold (and (memq how '(recovered resumed))
-                     (reverse gemini-companion-outcome--untold))))
+  "Send the open diffs to a new server, which became ready HOW.
+Send the unwritten outcomes, too, if the previous server crashed; one
+that retires writes them itself."
+  (let ((unwritten (and (memq how '(recovered resumed))
+                     (reverse gemini-companion-outcome--unwritten))))
     (mapc #'gemini-companion-outcome--adopt
-          (append untold (gemini-companion-diffs)))
-    (mapc #'gemini-companion-outcome--send untold))
+          (append unwritten (gemini-companion-diffs)))
+    (mapc #'gemini-companion-outcome--call unwritten))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (gemini-companion-outcome--warn-recovered)))
 
@@ -76,10 +76,10 @@ them itself."
            (if (gemini-companion-diffs)
                "Answer the open reviews in Emacs; their terminals do not take an answer.  Then run"
              "Run")
-           " /ide enable in each Gemini CLI that was connected; it opens no reviews until then.")))
+           " /ide enable in each CLI that was connected; it opens no reviews until then.")))
 
 (defun gemini-companion-outcome--adopt (diff)
-  "Hand DIFF to the server, which did not open it."
+  "Make the server adopt DIFF, which another one has opened."
   (gemini-companion-server-call
    'adopt-diff (gemini-companion-diff-id diff)
    (plist-get (gemini-companion-diff-session diff) :id)
@@ -87,54 +87,54 @@ them itself."
    (gemini-companion-outcome--proposal diff)))
 
 (defun gemini-companion-outcome--proposal (diff)
-  "Return what the server is to know as the proposal of DIFF.
-Of one that has ended it needs that no more."
+  "Return the proposal of DIFF for the server.
+The server does not use the proposal of a diff that has an outcome."
   (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
       (or (gemini-companion-diff-proposed-text diff)
           (gemini-companion-diff-proposal-text diff))
     (or (gemini-companion-diff-accepted-text diff) "")))
 
-(defun gemini-companion-outcome-told (id)
+(defun gemini-companion-outcome-written (id)
   "Drop the outcome of the diff ID, which was written to its CLI."
   (gemini-companion-outcome--drop id)
-  (run-hook-with-args 'gemini-companion-outcome-told-functions id)
+  (run-hook-with-args 'gemini-companion-outcome-written-functions id)
   t)
 
 (defun gemini-companion-outcome--drop (id)
-  "Keep the outcome of the diff ID no longer."
-  (setq gemini-companion-outcome--untold
+  "Drop the outcome of the diff ID."
+  (setq gemini-companion-outcome--unwritten
         (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
-                    gemini-companion-outcome--untold)))
+                    gemini-companion-outcome--unwritten)))
 
 (defun gemini-companion-outcome-undelivered (id)
   "Report that the accepted text of the diff ID did not reach its CLI."
   (when-let* ((diff (seq-find
                      (lambda (diff) (eql id (gemini-companion-diff-id diff)))
-                     gemini-companion-outcome--untold)))
+                     gemini-companion-outcome--unwritten)))
     (gemini-companion-outcome--drop id)
     (gemini-companion-diff-keep diff (gemini-companion-diff-accepted-text diff))
     (display-warning
      'gemini-companion
      (format
-      "%s was not written: %s is not connected any more.  \
+      "%s was not written: %s is no longer connected.  \
 M-x gemini-companion-last-proposal shows the text that you accepted"
-      (abbreviate-file-name (gemini-companion-diff-file-path diff))
+      (gemini-companion-diff-name diff)
       (gemini-companion-session-name (gemini-companion-diff-session diff)))))
   t)
 
 (defun gemini-companion-outcome-open-late (&rest args)
-  "Open a diff with ARGS, and hand it to the new server."
+  "Open a diff with ARGS, and make the new server adopt it."
   (apply #'gemini-companion-diff-open args)
   (gemini-companion-outcome--adopt (car (last (gemini-companion-diffs)))))
 
 (defun gemini-companion-outcome-close-late (id reason)
-  "Close the diff ID for REASON; the new server, which has it too, forgets it."
+  "Close the diff ID for REASON, and drop it in the new server."
   (prog1 (gemini-companion-diff-close id reason)
     (gemini-companion-server-call 'drop-diff id)))
 
 (defun gemini-companion-outcome-forget ()
-  "Forget the outcomes that nobody took."
-  (setq gemini-companion-outcome--untold nil))
+  "Drop all outcomes."
+  (setq gemini-companion-outcome--unwritten nil))
 
 (provide 'gemini-companion-outcome)
 ;;; gemini-companion-outcome.el ends here

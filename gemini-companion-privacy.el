@@ -21,17 +21,17 @@
 
 ;;; Commentary:
 
-;; Which files and folders are kept from Gemini CLI: what the person excludes
-;; by name, mode or function, what a project keeps to itself, and what its
-;; .geminiignore names.  Only answers; who asks before telling anything is the
-;; entry's matter.  When in doubt, as after an error in a function of the
-;; person, the answer is that the file is hidden.
+;; Which files and directories are hidden from the CLIs: those that the user
+;; excludes by name, mode or function, projects that opt out, and what their
+;; .geminiignore files name.  When in doubt, for example after an error in a
+;; function of the user, a file is hidden.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-events)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -40,7 +40,7 @@
 ;;;; Customization
 
 (defgroup gemini-companion-sharing nil
-  "What is shared with a CLI."
+  "Files and workspace roots to share with CLIs."
   :group 'gemini-companion)
 
 (defcustom gemini-companion-excluded
@@ -58,20 +58,20 @@
     "/pass\\.[[:alnum:]]\\{13\\}/"
     gemini-companion-auth-source-p gemini-companion-password-store-p
     authinfo-mode pass-view-mode)
-  "Files that Gemini CLI is never told of, with nothing of what is in them.
+  "Files never shared with a CLI, neither their names nor their text.
 Each element is one of
-- a regexp, which is tried on the absolute name of the file and on
-  its true name, ignoring case;
+- a regexp, which is matched against the absolute name of the file
+  and against its true name, ignoring case;
 - a major mode, a symbol that ends in `-mode'; modes derived from
   it count too;
 - a function, which is called with the absolute name of a file and
-  its buffer, or with that of a folder that ends in a slash and nil,
-  and returns non-nil to exclude it.  Its answer is kept until the
-  file is saved or renamed, or Gemini CLI connects.
+  its buffer, or with that of a directory, which ends in a slash,
+  and nil; it returns non-nil to exclude it.  Its value is kept until
+  the file is saved or renamed, or a CLI connects.
 
-While the person is in such a file, Gemini CLI believes that no file
-is active.  Edits that it proposes for such a file are shown like
-others: it has read the file by itself.  Takes effect at once."
+While such a file is selected, no file is reported as active.  Edits
+that a CLI proposes for such a file are shown like others: it
+has read the file by itself.  Takes effect at once."
   :type '(repeat (choice (regexp :tag "Regexp for file names")
                          (function-item gemini-companion-auth-source-p)
                          (function-item gemini-companion-password-store-p)
@@ -81,11 +81,11 @@ others: it has read the file by itself.  Takes effect at once."
   :group 'gemini-companion-sharing)
 
 (defcustom gemini-companion-share-function #'always
-  "Function that says which folders Gemini CLI may know of.
-It is called with the absolute name of a folder, with a slash at the
-end.  When it returns nil, the files in that folder and below are
-not told, and Gemini CLI cannot connect from there by way of this
-Emacs.  Its answer is kept until Gemini CLI connects."
+  "Predicate for the directories that may be shared with a CLI.
+It is called with the absolute name of a directory, with a slash at
+the end.  If it returns nil, no file in that directory or below it
+is shared, and no CLI can connect to this Emacs from there.
+Its value is kept until a CLI connects."
   :type 'function
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
@@ -95,77 +95,87 @@ Emacs.  Its answer is kept until Gemini CLI connects."
 The one in the directory of a file and those above it count, with
 the syntax and the precedence of .gitignore files.  (Gemini CLI
 itself reads only the one in the directory where it was started.)
-So do .qwenignore, .agentignore and .aiignore, which Qwen Code
-reads; a file that one of them names is shared with no CLI.
-They are read again when they are saved in Emacs, and when a CLI
-connects.  A file is not shared either if matching it against them
-would take too long."
+The same holds for .qwenignore, .agentignore and .aiignore, which
+Qwen Code reads; a file that one of them names is shared with no
+CLI.  They are read again when they are saved in Emacs, and when a
+CLI connects.  A file that would take too long to match is not
+shared either."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
 
 (defcustom gemini-companion-share t
-  "Nil if nothing of a file or project is to be told to Gemini CLI.
+  "Nil means that nothing of a file or project is shared.
 Meant to be set in the .dir-locals.el of a project:
   ((nil . ((gemini-companion-share . nil))))
-Gemini CLI then does not find this Emacs from there, either.  With
-a default of nil, only the projects that say t there are shared.
-A project cannot say that for you: t in a .dir-locals.el counts once
-you have marked it as safe, with ! when Emacs asks about it."
+No CLI can then connect to this Emacs from there, either.
+With a default of nil, only projects that set it to t are shared.
+A project cannot opt in by itself: t in a .dir-locals.el takes
+effect only after you have marked it as safe, with ! when Emacs
+asks about it."
   :type 'boolean
   :safe #'null
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
 
+;; Otherwise a project could share more than the user wants, if local variables
+;; are set without a question.
+(dolist (option '( gemini-companion-excluded
+                   gemini-companion-paused
+                   gemini-companion-respect-geminiignore
+                   gemini-companion-roots-function
+                   gemini-companion-share-function
+                   gemini-companion-share-outside-projects))
+  (add-to-list 'ignored-local-variables option))
+
 ;;;; State
 
 (defvar gemini-companion-privacy--generation nil
-  "Number of the answers that hold now, or nil while none is kept.
+  "Number of the current generation of cached values, or nil for no caching.
 It grows when something has changed on which they depend.")
 
 (defvar gemini-companion-privacy--buffers
   (make-hash-table :test #'eq :weakness 'key)
-  "Whether the file of a buffer is hidden.
-This and the next two are for `gemini-companion-privacy-cached'.")
+  "Cache of whether the file of a buffer is hidden.
+See `gemini-companion-privacy-cached', also for the next two.")
 
 (defvar gemini-companion-privacy--directories (make-hash-table :test #'equal)
-  "Whether a directory is hidden.")
+  "Cache of whether a directory is hidden.")
 
 (defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
-  "What `gemini-companion-privacy--ignore-files' found for each directory.")
+  "Cache of `gemini-companion-privacy--ignore-files' for each directory.")
 
 (defvar gemini-companion-privacy--problem nil
-  "The error with which an answer failed last, a symbol, or nil.")
+  "Symbol of the last error in a check, or nil.")
 
 (defun gemini-companion-privacy-refresh ()
-  "Keep answers, but none from before.
-To be called when an option or a file has changed on which they
-depend."
+  "Start caching, and drop the values cached before.
+Call this when an option or a file has changed on which they depend."
   (setq gemini-companion-privacy--generation
         (1+ (or gemini-companion-privacy--generation 0))
         gemini-companion-privacy--problem nil))
 
 (defun gemini-companion-privacy-forget ()
-  "Keep no answers until `gemini-companion-privacy-refresh'."
+  "Stop caching until `gemini-companion-privacy-refresh' is called."
   (setq gemini-companion-privacy--generation nil
         gemini-companion-privacy--problem nil)
   (mapc #'clrhash (list gemini-companion-privacy--buffers
                         gemini-companion-privacy--directories
                         gemini-companion-privacy--ignores)))
 
-(defun gemini-companion-privacy-cached (table key question compute)
-  "Return the value for KEY in TABLE, or that of COMPUTE, a function.
-That is kept in TABLE as long as QUESTION and the generation are
+(defun gemini-companion-privacy-cached (table key state compute)
+  "Return the value for KEY in TABLE, or else call COMPUTE for it.
+A value is kept in TABLE while STATE is equal and the generation is
 the same."
   (let ((known (gethash key table))
         (generation gemini-companion-privacy--generation))
     (if (and known
              (eql generation (car known))
-             (equal question (cadr known)))
+             (equal state (cadr known)))
         (cddr known)
       (let ((value (funcall compute)))
         (when generation
-          (puthash key (cons generation (cons question value)) table))
+          (puthash key (cons generation (cons state value)) table))
         value))))
 
 ;;;; Exclusions
@@ -191,11 +201,11 @@ the same."
             auth-sources))
 
 (defun gemini-companion-password-store-p (file _buffer)
-  "Return non-nil if FILE is in a folder of the program pass."
-  (seq-some (lambda (folder)
-              (and (stringp folder)
-                   (file-directory-p folder)
-                   (file-in-directory-p file folder)))
+  "Return non-nil if FILE is in a password store of the program pass."
+  (seq-some (lambda (directory)
+              (and (stringp directory)
+                   (file-directory-p directory)
+                   (file-in-directory-p file directory)))
             (list (bound-and-true-p auth-source-pass-filename)
                   (getenv "PASSWORD_STORE_DIR")
                   "~/.password-store")))
@@ -207,7 +217,7 @@ the same."
 
 (defun gemini-companion-privacy--excluded-p (names buffer)
   "Return non-nil if a file with NAMES, visited by BUFFER, is excluded.
-BUFFER is nil for a folder."
+BUFFER is nil for a directory."
   (let ((case-fold-search t))
     (seq-some
      (lambda (element)
@@ -223,7 +233,7 @@ BUFFER is nil for a folder."
 
 (defun gemini-companion-privacy--names (file)
   "Return the absolute names by which FILE is known.
-A backup of a file holds what that held, and counts as it."
+A backup of a file has the name of that file, too."
   (let* ((name (expand-file-name file))
          (below (concat (file-truename (file-name-directory name))
                         (file-name-nondirectory name)))
@@ -240,54 +250,54 @@ A backup of a file holds what that held, and counts as it."
 
 ;;;; Projects
 
-(defun gemini-companion-privacy--local-share (folder)
-  "Return what the directory-local variables of FOLDER make of sharing."
+(defun gemini-companion-privacy--local-share (directory)
+  "Return the value of `gemini-companion-share' in DIRECTORY."
   (with-temp-buffer
-    (setq default-directory folder)
-    ;; An opt-out counts even where the person wants no such variables.
+    (setq default-directory directory)
+    ;; An opt-out counts even if the user has disabled such variables.
     (let ((enable-local-variables :safe)
           (enable-dir-local-variables t))
       (hack-dir-local-variables)
       (alist-get 'gemini-companion-share dir-local-variables-alist
                  (default-value 'gemini-companion-share)))))
 
-(defun gemini-companion-privacy--kept-p (folder)
-  "Return non-nil if FOLDER or one above it is not to be shared."
-  (or (not (funcall gemini-companion-share-function folder))
-      (let ((parent (file-name-directory (directory-file-name folder))))
+(defun gemini-companion-privacy--refused-p (directory)
+  "Return non-nil if the user's function refuses DIRECTORY or a parent of it."
+  (or (not (funcall gemini-companion-share-function directory))
+      (let ((parent (file-name-directory (directory-file-name directory))))
         (and parent
-             (not (equal parent folder))
-             (gemini-companion-privacy--kept-p parent)))))
+             (not (equal parent directory))
+             (gemini-companion-privacy--refused-p parent)))))
 
-(defun gemini-companion-privacy-folder-hidden-p (folder)
-  "Return non-nil if nothing of the local FOLDER may be shared."
+(defun gemini-companion-privacy-directory-hidden-p (directory)
+  "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy-cached
-   gemini-companion-privacy--directories folder nil
+   gemini-companion-privacy--directories directory nil
    (lambda ()
-     (gemini-companion-privacy--doubtful
+     (gemini-companion-privacy--hidden-if
       (lambda ()
-        (let ((folder (file-name-as-directory folder)))
+        (let ((directory (file-name-as-directory directory)))
           (or (gemini-companion-privacy--excluded-p
                (delete-dups
                 (mapcar #'file-name-as-directory
-                        (gemini-companion-privacy--names folder)))
+                        (gemini-companion-privacy--names directory)))
                nil)
-              (gemini-companion-privacy--kept-p folder)
-              (not (gemini-companion-privacy--local-share folder)))))))))
+              (gemini-companion-privacy--refused-p directory)
+              (not (gemini-companion-privacy--local-share directory)))))))))
 
-(defun gemini-companion-privacy--doubtful (hidden-p)
-  "Return the value of HIDDEN-P, a function, or t if that fails."
+(defun gemini-companion-privacy--hidden-if (predicate)
+  "Return the value of PREDICATE, or t if it signals an error."
   (condition-case problem
-      (funcall hidden-p)
+      (save-match-data (funcall predicate))
     (error
      (setq gemini-companion-privacy--problem (car problem))
-     ;; What an error says may name the file.
-     (gemini-companion-events-note
+     ;; The error message may contain the name of the file.
+     (gemini-companion-events-record
       'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
      t)))
 
 (defun gemini-companion-privacy-problem ()
-  "Return the error with which an answer failed last, a symbol, or nil."
+  "Return the symbol of the last error in a check, or nil."
   gemini-companion-privacy--problem)
 
 ;;;; Ignored files
@@ -296,21 +306,23 @@ A backup of a file holds what that held, and counts as it."
   "Too much work to match a .geminiignore")
 
 (defconst gemini-companion-privacy--most-steps 150000
-  "Steps in which a file must be matched, or it is hidden.
-They take some 20 ms.  A repository must not be able to stop Emacs.")
+  "Maximum steps to match a file, which is hidden if it needs more.
+They take about 20 ms.  A repository must not be able to block Emacs.")
 
 (defvar gemini-companion-privacy--steps 0
-  "Steps that are left for the file in question.")
+  "Steps left for the current file.")
 
 (defsubst gemini-companion-privacy--spend (count)
-  "Count down by COUNT what is left to do; signal an error at its end."
+  "Count down `gemini-companion-privacy--steps' by COUNT.
+Signal an error below zero."
   (when (< (cl-decf gemini-companion-privacy--steps count) 0)
     (signal 'gemini-companion-geminiignore-too-complex nil)))
 
 (defun gemini-companion-privacy--ignored-p (file)
   "Return non-nil if an ignore file of a CLI, as .geminiignore, names FILE.
-What is in an ignored directory cannot be restored."
-  (let ((parts (gemini-companion-privacy--parts file)))
+A file in an ignored directory cannot be included again."
+  (let ((parts (gemini-companion-privacy--parts file))
+        (case-fold-search nil))
     (seq-some
      (lambda (name)
        (when-let* ((files (gemini-companion-privacy--ignore-files
@@ -326,8 +338,7 @@ What is in an ignored directory cannot be restored."
 
 (defun gemini-companion-privacy--ignored-at-p (files parts depth)
   "Return non-nil if FILES, .geminiignore, name the first DEPTH of PARTS.
-The last rule that matches decides, and one in an inner directory
-before those further out."
+The last rule that matches decides, in the innermost directory first."
   (cl-loop for (above . rules) in files
            for rule = (and (< above depth)
                            (gemini-companion-privacy--matching-rule
@@ -344,10 +355,9 @@ DIRECTORY is non-nil if NAME is that of a directory."
             rules))
 
 (defun gemini-companion-privacy--ignore-files (name directory)
-  "Return what the files NAME, as .geminiignore, in DIRECTORY and above say.
+  "Return the rules of the files NAME in DIRECTORY and above.
 The value is a list of (DEPTH . RULES), the innermost file first.
-They add up as .gitignore files do.  Gemini CLI itself reads only
-the one in the directory in which it was started."
+NAME is for example .geminiignore."
   (gemini-companion-privacy-cached
    gemini-companion-privacy--ignores (cons name directory) nil
    (lambda ()
@@ -366,81 +376,62 @@ the one in the directory in which it was started."
 ;;;; Patterns
 
 (defconst gemini-companion-privacy--classes
-  '(("alnum" (?0 . ?9) (?A . ?Z) (?a . ?z))
-    ("alpha" (?A . ?Z) (?a . ?z))
-    ("blank" (?\t . ?\t) (?\s . ?\s))
-    ("cntrl" (0 . 31) (127 . 127))
-    ("digit" (?0 . ?9))
-    ("graph" (33 . 126))
-    ("lower" (?a . ?z))
-    ("print" (32 . 126))
-    ("punct" (33 . 47) (58 . 64) (91 . 96) (123 . 126))
-    ("space" (9 . 13) (?\s . ?\s))
-    ("upper" (?A . ?Z))
-    ("xdigit" (?0 . ?9) (?A . ?F) (?a . ?f)))
-  "The named classes of characters and their ranges, as git has them.")
+  '(alnum alpha blank cntrl digit graph lower print punct space upper xdigit)
+  "The named classes of characters.")
 
-;; A pattern is a list of pieces, with gaps between them that match anything: in
-;; a name, pieces of characters between "*"; in a path, vectors of names between
-;; "**".  Each piece is matched where it is found first, and nowhere else, so
-;; there is no backtracking as in a regexp.
+;; A name in a pattern is a string, or a list of regexps with gaps between them
+;; that match anything; a path is a list of lists of names, with `**' between
+;; them.  Each regexp matches texts of one length only, and each part is matched
+;; where it is found first, and nowhere else, so nothing is ever tried again.
 
-(defun gemini-companion-privacy--match-p (pieces text)
-  "Return non-nil if PIECES match TEXT, a name or a vector of names."
-  (let* ((piece (pop pieces))
-         (start (length piece))
-         (end (- (length text) (length (car (last pieces))))))
-    (and (<= start end)
-         (gemini-companion-privacy--piece-at-p piece text 0)
-         (if (null pieces)
-             (= start end)
-           (and (gemini-companion-privacy--piece-at-p (car (last pieces))
-                                                      text end)
-                (progn
-                  (while (and start (cdr pieces))
-                    (setq start (gemini-companion-privacy--piece-end
-                                 (pop pieces) text start end)))
-                  start))))))
+(defun gemini-companion-privacy--match-p (pieces path)
+  "Return non-nil if PIECES of a pattern match PATH, a vector of names."
+  (let* ((end (- (length path) (length (car (last pieces)))))
+         (start (gemini-companion-privacy--piece-end (car pieces) path 0 0)))
+    (if (null (cdr pieces))
+        (eql start (length path))
+      (while (and start (cddr pieces))
+        (setq pieces (cdr pieces)
+              start (gemini-companion-privacy--piece-end
+                     (car pieces) path start end)))
+      (and start
+           (<= start end)
+           (gemini-companion-privacy--piece-end (cadr pieces) path end end)))))
 
-(defun gemini-companion-privacy--piece-end (piece text start end)
-  "Return where PIECE ends that is first in TEXT from START to END, or nil."
-  (let ((last (- end (length piece))))
-    (if (stringp piece)
-        (let ((found (string-search piece text start)))
-          (gemini-companion-privacy--spend
-           (1+ (/ (- (or found (length text)) start) 64)))
-          (and found (<= found last) (+ found (length piece))))
-      (while (and (<= start last)
-                  (not (gemini-companion-privacy--piece-at-p piece text start)))
-        (cl-incf start))
-      (and (<= start last) (+ start (length piece))))))
+(defun gemini-companion-privacy--piece-end (piece path first last)
+  "Return the end of PIECE in PATH, where it begins from FIRST to LAST.
+Return nil if it does not."
+  (cl-loop for start from first to (min last (- (length path) (length piece)))
+           when (cl-loop for name in piece
+                         for index from start
+                         always (gemini-companion-privacy--name-match-p
+                                 name (aref path index)))
+           return (+ start (length piece))))
 
-(defun gemini-companion-privacy--piece-at-p (piece text start)
-  "Return non-nil if PIECE matches at START of TEXT."
+(defun gemini-companion-privacy--name-match-p (name text)
+  "Return non-nil if NAME, of a pattern, matches TEXT."
   (gemini-companion-privacy--spend 1)
-  (if (stringp piece)
-      (eq t (compare-strings piece nil nil text start (+ start (length piece))))
-    (cl-loop for part across piece
-             for index from start
-             always (gemini-companion-privacy--part-p part (aref text index)))))
-
-(defun gemini-companion-privacy--part-p (part thing)
-  "Return non-nil if PART of a piece matches THING, a character or a name."
-  (gemini-companion-privacy--spend 1)
-  (cond ((stringp thing) (gemini-companion-privacy--match-p part thing))
-        ((integerp part) (eq part thing))
-        (t (not (eq (car part)
-                    (cl-loop for (first . last) in (cdr part)
-                             thereis (<= first thing last)))))))
+  (if (stringp name)
+      (string= name text)
+    (let ((start 0))
+      (while (and name start)
+        (gemini-companion-privacy--spend
+         (/ (* (- (length text) start) (length (car name))) 32))
+        (setq start (and (string-match (pop name) text start)
+                         (match-end 0))))
+      start)))
 
 (defun gemini-companion-privacy--rules (file)
   "Return the rules in FILE, a .geminiignore, the last one first.
-Each is a list of pieces, whether it is for directories only, and
-whether it restores what a rule before it ignores."
+Each is a list of a pattern, whether it is for directories only, and
+whether it includes again what a previous rule ignores."
   (gemini-companion-privacy--spend
-   (file-attribute-size (file-attributes (file-truename file))))
+   (* 4 (file-attribute-size (gemini-companion-text-attributes file))))
   (with-temp-buffer
-    (insert-file-contents file)
+    (gemini-companion-text-fill file)
+    ;; Git skips it, too.
+    (when (eq (char-after) ?\uFEFF)
+      (delete-char 1))
     (let (rules)
       (while (not (eobp))
         (gemini-companion-privacy--spend 10)
@@ -460,18 +451,17 @@ whether it restores what a rule before it ignores."
       (while (eq (char-after) ?/)
         (forward-char)
         (push (gemini-companion-privacy--name) names))
-      (when (and (cdr names) (equal (car names) '("")))
+      (when (and (cdr names) (equal (car names) ""))
         (pop names)
         (setq directory t))
-      ;; At the end ** stands for something, elsewhere for nothing too.
+      ;; At the end ** stands for at least one name, elsewhere for any number.
       (when (eq (car names) '**)
-        (push '("" "") names))
+        (push '("") names))
       (setq names (nreverse names))
       (cond ((not anchored) (push '** names))
-            ((equal (car names) '("")) (pop names)))
-      (unless (equal (car (last names)) '(""))
-        (list (gemini-companion-privacy--path-pieces names)
-              directory negated)))))
+            ((equal (car names) "") (pop names)))
+      (unless (equal (car (last names)) "")
+        (list (gemini-companion-privacy--pieces names) directory negated)))))
 
 (defun gemini-companion-privacy--trim ()
   "Delete the space at the end of the line, unless it is escaped."
@@ -484,48 +474,44 @@ whether it restores what a rule before it ignores."
       (forward-char))
     (delete-region (point) (line-end-position))))
 
-(defun gemini-companion-privacy--path-pieces (names)
-  "Return the pieces into which `**' divides NAMES."
+(defun gemini-companion-privacy--pieces (names)
+  "Return the lists into which `**' divides NAMES."
   (let ((pieces (list nil)))
     (dolist (name names)
       (if (eq name '**)
           (push nil pieces)
         (push name (car pieces))))
-    (nreverse (mapcar (lambda (piece) (vconcat (nreverse piece))) pieces))))
+    (nreverse (mapcar #'nreverse pieces))))
 
 (defun gemini-companion-privacy--name ()
-  "Move over a name in a pattern, and return its pieces, or `**' for that."
-  (if (looking-at-p "\\*\\*+\\(?:/\\|$\\)")
-      (progn (skip-chars-forward "*") '**)
-    (let ((pieces (list (gemini-companion-privacy--piece))))
-      (while (eq (char-after) ?*)
-        (skip-chars-forward "*")
-        (push (gemini-companion-privacy--piece) pieces))
-      (nreverse pieces))))
-
-(defun gemini-companion-privacy--piece ()
-  "Move over a piece of characters in a pattern, and return it.
-It is a string, or a vector if it has classes."
-  (let ((beginning (point)))
-    (skip-chars-forward "^*?[\\\\/\n")
-    (let ((piece (buffer-substring beginning (point))))
-      (if (memq (char-after) '(?* ?/ ?\n nil))
-          piece
-        (let ((parts (nreverse (append piece nil))))
-          (while (not (memq (char-after) '(?* ?/ ?\n nil)))
-            (push (gemini-companion-privacy--part) parts))
-          (setq parts (nreverse parts))
-          (if (seq-every-p #'integerp parts)
-              (concat parts)
-            (vconcat parts)))))))
+  "Move over a name in a pattern, and return it.
+It is `**', a string, or a list of regexps."
+  (let* ((beginning (point))
+         (end-p (lambda () (memq (char-after) '(?/ ?\n nil))))
+         (plain (progn (skip-chars-forward "^*?[\\\\/\n")
+                       (buffer-substring beginning (point)))))
+    (cond ((funcall end-p) plain)
+          ((and (string-empty-p plain)
+                (looking-at-p "\\*\\*+\\(?:/\\|$\\)"))
+           (skip-chars-forward "*")
+           '**)
+          (t
+           (let ((regexps (list (list (regexp-quote plain) "\\`"))))
+             (while (not (funcall end-p))
+               (if (< 0 (skip-chars-forward "*"))
+                   (push nil regexps)
+                 (push (gemini-companion-privacy--part) (car regexps))))
+             (push "\\'" (car regexps))
+             (nreverse (mapcar (lambda (parts)
+                                 (string-join (nreverse parts)))
+                               regexps)))))))
 
 (defun gemini-companion-privacy--part ()
-  "Move over a character or class, and return it.
-A class is a cons of whether it is negated, and a list of ranges."
+  "Move over a character or class in a pattern; return a regexp for it."
   (pcase (char-after)
-    (?? (forward-char) '(t))
+    (?? (forward-char) "[^/]")
     (?\[ (forward-char) (gemini-companion-privacy--class))
-    (_ (gemini-companion-privacy--character))))
+    (_ (regexp-quote (string (gemini-companion-privacy--character))))))
 
 (defun gemini-companion-privacy--character ()
   "Move over a character, escaped or not, and return it."
@@ -536,36 +522,39 @@ A class is a cons of whether it is negated, and a list of ranges."
   (prog1 (char-after) (forward-char)))
 
 (defun gemini-companion-privacy--class ()
-  "Move over a class of characters, from behind its bracket, and return it."
+  "Move over a class of characters, from behind its bracket.
+Return a regexp for it."
   (let ((negated (when (memq (char-after) '(?! ?^)) (forward-char) t))
         (beginning (point))
-        ranges)
+        members)
     (while (or (= (point) beginning) (not (eq (char-after) ?\])))
-      (setq ranges (nconc (gemini-companion-privacy--ranges) ranges)))
+      (push (gemini-companion-privacy--member) members))
     (forward-char)
-    (cons negated ranges)))
+    (let ((any `(any ,@(delq nil members))))
+      (rx-to-string (if negated `(not ,any) any) t))))
 
-(defun gemini-companion-privacy--ranges ()
-  "Move over a part of a class, and return a new list of its ranges."
+(defun gemini-companion-privacy--member ()
+  "Move over a part of a class, and return it as `rx' has it, or nil."
   (if (looking-at "\\[:\\([a-z]*\\):\\]")
       (progn
         (goto-char (match-end 0))
-        (or (copy-sequence
-             (cdr (assoc (match-string 1) gemini-companion-privacy--classes)))
-            (throw 'invalid nil)))
-    (let ((first (gemini-companion-privacy--character)))
-      (list (cons first
-                  (if (looking-at-p "-[^]\n]")
-                      (progn (forward-char)
-                             (gemini-companion-privacy--character))
-                    first))))))
+        (let ((name (intern (match-string 1))))
+          (if (memq name gemini-companion-privacy--classes)
+              name
+            (throw 'invalid nil))))
+    (let* ((first (gemini-companion-privacy--character))
+           (last (if (looking-at-p "-[^]\n]")
+                     (progn (forward-char)
+                            (gemini-companion-privacy--character))
+                   first)))
+      (and (<= first last) (cons first last)))))
 
 ;;;; Files
 
 (defun gemini-companion-privacy-hidden-p (buffer)
   "Return non-nil if the file that BUFFER visits may not be shared.
-Nothing of a remote file may, and of an indirect buffer nothing that
-may not be shared of its base."
+A remote file may not, nor the file of an indirect buffer whose base
+buffer is hidden."
   (let* ((base (buffer-base-buffer buffer))
          (file (buffer-file-name (or base buffer))))
     (or (and base (gemini-companion-privacy-hidden-p base))
@@ -577,19 +566,24 @@ may not be shared of its base."
                (with-current-buffer buffer (visited-file-modtime)))
          (lambda ()
            (or (not file)
-               (and (file-remote-p file) t)
                (not (buffer-local-value 'gemini-companion-share buffer))
-               (gemini-companion-privacy--doubtful
-                (lambda ()
-                  (gemini-companion-privacy--file-hidden-p file buffer)))))))))
+               (gemini-companion-privacy-file-hidden-p file buffer)))))))
+
+(defun gemini-companion-privacy-file-hidden-p (file buffer)
+  "Return non-nil if FILE may not be shared.
+BUFFER visits it, or another file in the same mode."
+  (or (and (file-remote-p file) t)
+      (gemini-companion-privacy--hidden-if
+       (lambda ()
+         (gemini-companion-privacy--file-hidden-p file buffer)))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
-  "Return non-nil if the local FILE, visited by BUFFER, may not be told."
+  "Return non-nil if the local FILE, visited by BUFFER, may not be shared."
   (let ((names (gemini-companion-privacy--names file))
         (gemini-companion-privacy--steps gemini-companion-privacy--most-steps))
     (or (gemini-companion-privacy--excluded-p names buffer)
         (seq-some (lambda (name)
-                    (or (gemini-companion-privacy-folder-hidden-p
+                    (or (gemini-companion-privacy-directory-hidden-p
                          (file-name-directory name))
                         (and gemini-companion-respect-geminiignore
                              (gemini-companion-privacy--ignored-p name))))

@@ -21,11 +21,10 @@
 ;;; Commentary:
 
 ;; One Python process of the server: its start and end, the calls to it, and
-;; the large texts, which travel in private files.  Which process is in use,
-;; and what follows when one ends, is decided in gemini-companion-server.el.
+;; large texts, which are sent in private files.  gemini-companion-server.el
+;; decides which process is in use, and what follows when one ends.
 ;;
-;; Nothing here waits for the process.  Every call is answered by a callback
-;; or not at all.
+;; Nothing here waits for the process.
 
 ;;; Code:
 
@@ -58,10 +57,10 @@ connected before.")
   "Number of characters to keep of the error output of a process.")
 
 (defconst gemini-companion-process--large-text 262144
-  "Size in bytes above which a text travels in a private file.")
+  "Size in bytes above which a text is sent in a private file.")
 
 (defconst gemini-companion-process--longest-text 8000000
-  "Maximum size in bytes of a text that travels without a file.
+  "Maximum size in bytes of a text that is sent without a file.
 A message is at most 16 MB long, with a backslash before each quote.")
 
 (cl-defstruct (gemini-companion-process
@@ -75,7 +74,7 @@ object, and LOG the buffer with its error output."
   (state 'starting) command methods on-ready on-end
   child log connection secret info timer
   (output "" :documentation "Standard output so far.")
-  (waiting nil :documentation "Alist of (METHOD VALUE), what to post next.")
+  (waiting nil :documentation "Alist of (METHOD VALUE) to post next.")
   (unanswered nil :documentation "Methods whose last post has no answer."))
 
 (defun gemini-companion-process-ready-p (process)
@@ -91,15 +90,15 @@ object, and LOG the buffer with its error output."
 
 (defun gemini-companion-process--directory (process)
   "Return the private directory of PROCESS, or nil."
-  (plist-get (gemini-companion-process-info process) :folder))
+  (plist-get (gemini-companion-process-info process) :directory))
 
 ;;;; Texts
 
 (defconst gemini-companion-process--bad
   (format "[%c-%c%c-%c]" #xD800 #xDFFF #x3FFF80 #x3FFFFF)
   "Regexp for surrogates and raw bytes, which Python cannot decode.
-Python itself replaces characters beyond Unicode; a set of so many
-takes Emacs milliseconds to compile, each time.")
+Python replaces characters beyond Unicode by itself; Emacs takes
+milliseconds to compile a regexp with so many.")
 
 (defun gemini-companion-process--clean (string)
   "Return STRING without properties, raw bytes and lone surrogates.
@@ -125,7 +124,7 @@ Each of these becomes U+FFFD."
 (defun gemini-companion-process--pack (process text)
   "Return TEXT in the form for PROCESS: a string, or a file with it."
   (or (and (< gemini-companion-process--large-text (string-bytes text))
-           ;; In a file Python replaces what it cannot decode.
+           ;; Python replaces undecodable bytes in a file.
            (gemini-companion-process--write process text))
       (gemini-companion-process--clean text)))
 
@@ -136,42 +135,45 @@ Each of these becomes U+FFFD."
       (prog1 nil
         (display-warning
          'gemini-companion
-         (format "Cannot send a text of %d MB to Gemini CLI, because no file \
-can be written in %s; free some space there, and answer in the terminal of \
-Gemini CLI"
+         (format "Cannot send a text of %d MB, because no file can be \
+written in %s; free some space there, and answer in the terminal of the CLI"
                  (/ (string-bytes value) 1000000)
                  (or (gemini-companion-process--directory process)
                      "the temporary directory"))))))
 
 (defun gemini-companion-process--write (process text)
   "Write TEXT to a new private file of PROCESS.
-Return what names the file in a call, or nil if it cannot be written."
+Return the argument that names the file in a call, or nil on failure."
   (when-let* ((directory (gemini-companion-process--directory process)))
     (let ((file (expand-file-name
                  (concat "emacs-" (gemini-companion-process--new-secret))
                  directory)))
       (condition-case nil
           (progn
-            ;; A cleaner of temporary directories may have deleted it.
+            ;; A cleanup of temporary files may have deleted it.
             (with-file-modes #o700 (make-directory directory t))
             (with-file-modes #o600
               (gemini-companion-text-write file text 'exclusive))
             (list :file file))
         (file-error nil)))))
 
-(defun gemini-companion-process--unpack (value)
-  "Return VALUE as a method takes it.
-A text in a private file becomes a function that fills an empty
-buffer with it, as a string of this size would start a garbage
-collection."
+(defun gemini-companion-process--text-file (process value)
+  "Return the private file of PROCESS that VALUE names, or nil."
   (pcase value
-    (`(:file ,file) (apply-partially #'gemini-companion-text-fill file))
-    (_ value)))
+    (`(:file ,(and (pred stringp) file))
+     (when-let* ((directory (gemini-companion-process--directory process)))
+       (and (equal (file-name-directory file)
+                   (file-name-as-directory directory))
+            file)))))
 
-(defun gemini-companion-process--delete (value)
-  "Delete the private file that VALUE names, if it does."
-  (pcase value
-    (`(:file ,file) (delete-file file))))
+(defun gemini-companion-process--unpack (process value)
+  "Return VALUE, which PROCESS sent, as a method takes it.
+A text in a private file becomes a function that fills an empty
+buffer with it, because a string of this size would trigger a garbage
+collection."
+  (if-let* ((file (gemini-companion-process--text-file process value)))
+      (apply-partially #'gemini-companion-text-fill file)
+    value))
 
 ;;;; Start
 
@@ -182,7 +184,7 @@ collection."
 It runs in DIRECTORY with ENVIRONMENT and must have VERSION.
 SETTINGS is a function without arguments that returns a plist for
 the process; it is called when Emacs is idle.  METHODS is an alist
-of (NAME . FUNCTION), what the process may call.
+of (NAME . FUNCTION), which the process may call.
 
 ON-READY is called with the process when it can be called.  ON-END
 is called with the process when it has ended, and with a report
@@ -242,16 +244,17 @@ for the user, or nil after `gemini-companion-process-close'."
     (require 'json)
     (condition-case problem
         (let ((line (json-encode (append plist (funcall settings)))))
-          ;; This fails if it has exited, which its sentinel reports.
+          ;; This fails if the process has exited, which its sentinel reports.
           (ignore-errors
             (process-send-string (gemini-companion-process-child process)
                                  (concat line "\n"))))
       (error
-       (gemini-companion-process--fail process
-                                       (error-message-string problem))))))
+       ;; In the init file, the caller does not know PROCESS yet.
+       (run-at-time 0 nil #'gemini-companion-process--fail
+                    process (error-message-string problem))))))
 
 (defun gemini-companion-process--keep-log (errors string)
-  "Append STRING to the buffer of ERRORS, and keep its end only."
+  "Append STRING to the buffer of ERRORS, and keep only its end."
   (when (buffer-live-p (process-buffer errors))
     (with-current-buffer (process-buffer errors)
       (goto-char (point-max))
@@ -275,7 +278,7 @@ for the user, or nil after `gemini-companion-process-close'."
                        (truncate-string-to-width (string-trim output) 200)))))))
 
 (defun gemini-companion-process--connect (process port version)
-  "Connect PROCESS, of VERSION, by PORT, and say hello."
+  "Connect PROCESS, of VERSION, to PORT, and call hello."
   (condition-case problem
       (progn
         (setf (gemini-companion-process-connection process)
@@ -300,14 +303,19 @@ for the user, or nil after `gemini-companion-process-close'."
 
 (defun gemini-companion-process--method (process function)
   "Return FUNCTION as a method for EPC that packs and unpacks texts.
-FUNCTION is called with PROCESS before its arguments.  An argument
-that is a large text is a function that fills the current, empty
-buffer with it, as long as the call lasts."
+FUNCTION is called with PROCESS before its arguments.  A large text
+is passed as a function that fills the current, empty buffer with it,
+and that is valid during the call."
   (lambda (&rest args)
     (let ((value (unwind-protect
                      (apply function process
-                            (mapcar #'gemini-companion-process--unpack args))
-                   (mapc #'gemini-companion-process--delete args))))
+                            (mapcar (apply-partially
+                                     #'gemini-companion-process--unpack process)
+                                    args))
+                   (dolist (arg args)
+                     (when-let* ((file (gemini-companion-process--text-file
+                                        process arg)))
+                       (delete-file file))))))
       (when (stringp value)
         (setq value (gemini-companion-process--pack process value)))
       (and (gemini-companion-process--fits-p process value) value))))
@@ -323,18 +331,18 @@ buffer with it, as long as the call lasts."
 ;;;; End
 
 (defun gemini-companion-process-close (process)
-  "Stop PROCESS, without waiting for its end.
-The end of its input makes it reject what is pending, end its
-streams and delete its discovery file."
+  "Stop PROCESS, without waiting for it.
+At the end of its input it rejects open diffs, ends its streams and
+deletes its discovery file."
   (gemini-companion-process--end process gemini-companion-process--stop-seconds)
   (let ((child (gemini-companion-process-child process)))
     (when (process-live-p child)
-      ;; Nothing can be sent to one that is suspended.
+      ;; This fails if the process is suspended.
       (ignore-errors
         (process-send-eof child)))))
 
 (defun gemini-companion-process-retire (process)
-  "Stop PROCESS, in whose place there is another.
+  "Stop PROCESS, as another one is used in its place.
 It rejects nothing and leaves the discovery file."
   (gemini-companion-process-call process 'retire)
   (gemini-companion-process--end process
@@ -395,8 +403,8 @@ It rejects nothing and leaves the discovery file."
         (delete-directory directory t)))))
 
 (defun gemini-companion-process--read-rest (errors)
-  "Read the output that is on its way from ERRORS, for a moment only.
-A child of the process may go on writing."
+  "Read the remaining output of ERRORS, but not for long.
+A child of the process may continue writing."
   (let ((reads 10))
     (while (and (< 0 (cl-decf reads))
                 (accept-process-output errors 0.02)))))
@@ -418,15 +426,24 @@ A child of the process may go on writing."
 
 ;;;; Calls
 
+(defun gemini-companion-process-ask (process done method &rest args)
+  "Call METHOD of PROCESS with ARGS, and DONE with its answer later.
+DONE is called with nil after an error.  Return non-nil if the call
+was sent."
+  (when (gemini-companion-process-ready-p process)
+    (gemini-companion-epc-call
+     (gemini-companion-process-connection process) method args
+     done (lambda (_problem) (funcall done nil)))))
+
 (defun gemini-companion-process-call (process method &rest args)
-  "Call METHOD of PROCESS with ARGS and do not wait for its answer.
-Strings among ARGS may be of any length.  Return non-nil if the
-call was sent."
+  "Call METHOD of PROCESS with ARGS, without waiting for its answer.
+Strings among ARGS, not in lists, may be of any length.  Return
+non-nil if the call was sent."
   (when (gemini-companion-process-ready-p process)
     (let ((packed (mapcar (lambda (arg)
                             (if (stringp arg)
                                 (gemini-companion-process--pack process arg)
-                              arg))
+                              (gemini-companion-process--clean-all arg)))
                           args)))
       (and (seq-every-p (apply-partially #'gemini-companion-process--fits-p
                                          process)
@@ -435,9 +452,9 @@ call was sent."
             (gemini-companion-process-connection process) method packed)))))
 
 (defun gemini-companion-process-post (process method value)
-  "Call METHOD of PROCESS with VALUE, the current state of something.
-While an earlier post of METHOD has no answer, only the latest
-VALUE waits, so that a process that does not read never blocks Emacs."
+  "Call METHOD of PROCESS with VALUE, a state.
+While an earlier post of METHOD has no answer, only the latest VALUE
+is kept, so that a process that does not read never blocks Emacs."
   (when (gemini-companion-process-ready-p process)
     (if (memq method (gemini-companion-process-unanswered process))
         (setf (alist-get method (gemini-companion-process-waiting process))
@@ -451,7 +468,7 @@ VALUE waits, so that a process that does not read never blocks Emacs."
          answered answered)))))
 
 (defun gemini-companion-process--answered (process method)
-  "Post the value of METHOD that waits for an answer of PROCESS, if any."
+  "Post the latest value of METHOD, if any, as PROCESS has answered."
   (let ((next (alist-get method (gemini-companion-process-waiting process))))
     (setf (gemini-companion-process-unanswered process)
           (delq method (gemini-companion-process-unanswered process))

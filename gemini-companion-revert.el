@@ -1,4 +1,4 @@
-;;; gemini-companion-revert.el --- Buffers of files that Gemini CLI writes  -*- lexical-binding: t; -*-
+;;; gemini-companion-revert.el --- Buffers of files that CLIs write  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,7 +20,7 @@
 
 ;;; Commentary:
 
-;; Gemini CLI writes a file some time after its review ended.  Watch for that
+;; A CLI writes a file some time after its review ended.  Watch for that
 ;; for a few seconds, and bring the buffer that visits the file up to date.
 ;; Where that has unsaved text, keep the text that the file had before, so that
 ;; a command can merge the two.  Nothing here saves a file or asks.
@@ -38,10 +38,10 @@
 ;;;; Customization
 
 (defcustom gemini-companion-after-write nil
-  "What happens in the buffer of a file that Gemini CLI has written.
-Nil means that it is brought up to date and no more; `pulse' that
-the lines that changed are highlighted for a moment; `show' that
-the buffer is displayed too, and not selected."
+  "What else to do with the buffer of a file that a CLI has written.
+Nil means only to revert it; `pulse' to highlight the changed lines
+for a moment; `show' also to display the buffer without selecting
+it."
   :type '(choice (const :tag "Nothing more" nil)
                  (const :tag "Highlight what changed" pulse)
                  (const :tag "Display the buffer" show))
@@ -50,34 +50,35 @@ the buffer is displayed too, and not selected."
 
 (defface gemini-companion-changed
   '((t :inherit highlight :extend t))
-  "Face of lines that Gemini CLI has just written."
+  "Face of lines that a CLI has just written."
   :group 'gemini-companion-reviews)
 
 ;;;; State
 
 (defconst gemini-companion-revert--delays
   '(0.02 0.03 0.05 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
-  "Seconds before each check of a file, ten in all.")
+  "Seconds before each check of a file.")
 
 (defconst gemini-companion-revert--small 65536
-  "Size in bytes up to which a file is written in one go.")
+  "Size in bytes up to which a file is written at once.")
 
 (cl-defstruct (gemini-companion-revert--watch
                (:constructor gemini-companion-revert--watch-make)
                (:copier nil))
-  "A file that will be written, and what is known of it.
-BEFORE is its stamp before it is written, LAST the one at the last
-check, DONE the one when its buffer was brought up to date."
-  file before last done delays timer)
+  "A file that is expected to be written.
+BEFORE is its stamp before that, LAST the one at the last check, DONE
+the one when its buffer was reverted."
+  file before last done delays timer
+  (written nil :documentation "Function to call once it was written, or nil."))
 
 (defconst gemini-companion-revert--marked (* 1024 1024)
-  "Size in characters above which changed lines are not looked for.")
+  "Size in characters above which changed lines are not searched for.")
 
 (defconst gemini-companion-revert--pulse 1.5
   "For how many seconds changed lines are highlighted.")
 
 (defvar gemini-companion-revert--watches nil
-  "The watches of all files that are expected to be written.")
+  "Watches of the files that are expected to be written.")
 
 (defvar gemini-companion-revert--pulses nil
   "Alist of a timer and the overlays that it deletes.")
@@ -86,7 +87,7 @@ check, DONE the one when its buffer was brought up to date."
   "Size in bytes of a file above which its previous text is not kept.")
 
 (defvar-local gemini-companion-revert--ancestor nil
-  "The text of this buffer's file before Gemini CLI wrote it, or nil.")
+  "The text of this buffer's file before a CLI wrote it, or nil.")
 
 ;;;; Watching
 
@@ -94,13 +95,14 @@ check, DONE the one when its buffer was brought up to date."
   "Return non-nil if no file is expected to be written."
   (null gemini-companion-revert--watches))
 
-(defun gemini-companion-revert-expect (file)
-  "Bring the buffer of FILE up to date when FILE is written soon."
+(defun gemini-companion-revert-expect (file &optional written)
+  "Bring the buffer of FILE up to date when FILE is written soon.
+Call WRITTEN, if it is non-nil, once that has happened."
   (gemini-companion-revert--cancel
    (gemini-companion-revert--find file))
   (let* ((stamp (gemini-companion-revert-stamp file))
          (watch (gemini-companion-revert--watch-make
-                 :file file :before stamp :last stamp
+                 :file file :before stamp :last stamp :written written
                  :delays gemini-companion-revert--delays)))
     (push watch gemini-companion-revert--watches)
     (dolist (buffer (gemini-companion-revert--buffers file))
@@ -145,15 +147,14 @@ check, DONE the one when its buffer was brought up to date."
                      #'gemini-companion-revert--before-command t)))))
 
 (defun gemini-companion-revert--later (watch)
-  "Check the file of WATCH again, or end WATCH after the last time."
+  "Schedule the next check of WATCH, or end WATCH after the last one."
   (if-let* ((delay (pop (gemini-companion-revert--watch-delays watch))))
       (setf (gemini-companion-revert--watch-timer watch)
             (run-at-time delay nil #'gemini-companion-revert--recheck watch))
     (gemini-companion-revert--cancel watch)))
 
 (defun gemini-companion-revert--recheck (watch)
-  "Reconcile the buffer of the file of WATCH if it was written by now.
-End WATCH if the file has not changed since that was done, or is gone."
+  "Check WATCH, and end it after its file was written or deleted."
   (let ((done (gemini-companion-revert--watch-done watch)))
     (gemini-companion-revert--check watch)
     (if (and done
@@ -163,9 +164,9 @@ End WATCH if the file has not changed since that was done, or is gone."
       (gemini-companion-revert--later watch))))
 
 (defun gemini-companion-revert--check (watch)
-  "Reconcile the buffer of the file of WATCH if it was written and is whole.
-A small file is, unless it is empty, which it is for a moment; a
-large one if it is as it was at the last check."
+  "Revert the buffers of the file of WATCH if it was written completely.
+A small file is complete unless it is empty; a large one is if it has
+not changed since the last check."
   (let* ((stamp (gemini-companion-revert-stamp
                  (gemini-companion-revert--watch-file watch)))
          (last (gemini-companion-revert--watch-last watch)))
@@ -180,10 +181,14 @@ large one if it is as it was at the last check."
       (setf (gemini-companion-revert--watch-done watch) stamp)
       (mapc #'gemini-companion-revert--buffer
             (gemini-companion-revert--buffers
-             (gemini-companion-revert--watch-file watch))))))
+             (gemini-companion-revert--watch-file watch)))
+      (when-let* ((written (gemini-companion-revert--watch-written watch)))
+        (setf (gemini-companion-revert--watch-written watch) nil)
+        (with-demoted-errors "Comparing a written file: %S"
+          (funcall written))))))
 
 (defun gemini-companion-revert--before-command ()
-  "Reconcile the current buffer before a command may edit it.
+  "Bring the current buffer up to date before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
   (when-let* ((watch (seq-find
                       (lambda (watch)
@@ -195,8 +200,8 @@ Otherwise Emacs would ask whether to edit a file that has changed."
     (gemini-companion-revert--check watch)))
 
 (defun gemini-companion-revert-stamp (file)
-  "Return the time, size and inode of FILE, or nil if it is not there.
-Those of what it links to, if it is a link."
+  "Return the time, size and inode of FILE, or nil if it does not exist.
+Follow symbolic links."
   (when-let* ((attributes (gemini-companion-text-attributes file)))
     (list (file-attribute-modification-time attributes)
           (file-attribute-size attributes)
@@ -212,14 +217,14 @@ Those of what it links to, if it is a link."
               (true-name (gemini-companion-text-true-name file)))
     (let ((name (abbreviate-file-name true-name)))
       (seq-filter (lambda (buffer)
-                    (equal name (buffer-local-value 'buffer-file-truename
-                                                    buffer)))
+                    (gemini-companion-text-same-file-p
+                     name (buffer-local-value 'buffer-file-truename buffer)))
                   buffers))))
 
 (defun gemini-companion-revert--namesakes (file)
-  "Return the buffers that may visit FILE, by its name in its folder.
-To find its true name takes longer than all else before an outcome
-is told."
+  "Return the buffers that may visit FILE, by its name without directory.
+Finding its true name takes longer than anything else before an
+outcome is sent."
   (pcase-let ((`(,name . ,any)
                (let ((file-name-handler-alist nil))
                  (cons (file-name-nondirectory file) (file-symlink-p file)))))
@@ -254,7 +259,7 @@ is told."
                    (gemini-companion-revert--revert text coding)))))
               (t
                (message (substitute-command-keys
-                         "Gemini CLI wrote %s, which has unsaved changes here; \
+                         "%s was written, and has unsaved changes here; \
 \\[gemini-companion-merge] merges them")
                         (gemini-companion-name buffer-file-name))))))))
 
@@ -273,27 +278,26 @@ Point, markers and undo stay."
                 (set-visited-file-modtime))
             revert-buffer-insert-file-contents-function)))
     (revert-buffer t t t)
-    ;; Before Emacs 29 a revert forgets it.
+    ;; Before Emacs 29 a revert resets it.
     (setq buffer-read-only read-only)
     (when in-place
       (gemini-companion-revert--save-as coding))))
 
 (defun gemini-companion-revert--read ()
-  "Return (TEXT . CODING) of the current buffer's file as it is now.
-Gemini CLI writes UTF-8, whatever the file was in before or says
-that it is in, and CRLF everywhere if it was anywhere.  Where only
-characters of ASCII were written, the buffer's own coding stays."
+  "Return (TEXT . CODING) of the current text of this buffer's file.
+A CLI writes UTF-8, whatever the previous coding of the file,
+and CRLF everywhere if there was one.  If only ASCII characters were
+written, the coding of the buffer stays."
   (let ((file buffer-file-name)
-        (former (or buffer-file-coding-system 'undecided))
+        (previous (or buffer-file-coding-system 'undecided))
         (multibyte enable-multibyte-characters))
     (with-temp-buffer
       (set-buffer-multibyte multibyte)
-      (let ((coding-system-for-read (if multibyte 'utf-8 former)))
+      (let ((coding-system-for-read (if multibyte 'utf-8 previous)))
         (insert-file-contents file))
       (goto-char (point-min))
-      (let* ((eol (coding-system-eol-type last-coding-system-used))
-             (coding
-              (cond ((not multibyte) former)
+      (let* ((coding
+              (cond ((not multibyte) previous)
                     ((re-search-forward "[\x3fff80-\x3fffff]" nil t)
                      (erase-buffer)
                      (insert-file-contents file)
@@ -301,17 +305,18 @@ characters of ASCII were written, the buffer's own coding stays."
                     ((eq (char-after) ?\uFEFF)
                      (delete-char 1)
                      'utf-8-with-signature)
-                    ((and (coding-system-get former :ascii-compatible-p)
+                    ((and (coding-system-get previous :ascii-compatible-p)
                           (not (re-search-forward "[[:nonascii:]]" nil t)))
-                     former)
-                    (t 'utf-8))))
+                     previous)
+                    (t 'utf-8)))
+             (eol (coding-system-eol-type last-coding-system-used)))
         (cons (buffer-string)
               (if (integerp eol)
                   (coding-system-change-eol-conversion coding eol)
-                (coding-system-change-text-conversion former coding)))))))
+                (coding-system-change-text-conversion previous coding)))))))
 
 (defun gemini-companion-revert--save-as (coding)
-  "Save the current buffer in CODING from now on, as its file is in that."
+  "Set the coding of the current buffer to CODING, that of its file."
   (setq buffer-file-coding-system coding)
   (when buffer-file-coding-system-explicit
     (setq buffer-file-coding-system-explicit (list coding)))
@@ -339,7 +344,7 @@ characters of ASCII were written, the buffer's own coding stays."
 
 (defun gemini-companion-revert--show (lines)
   "Show the current buffer and LINES, a list of (BEG . END).
-Do what `gemini-companion-after-write' asks for."
+See `gemini-companion-after-write'."
   (let ((buffer (current-buffer)))
     (when (and (eq gemini-companion-after-write 'show)
                (not (get-buffer-window buffer 'visible)))
@@ -350,8 +355,8 @@ Do what `gemini-companion-after-write' asks for."
     (gemini-companion-revert--highlight lines)))
 
 (defun gemini-companion-revert--changes (function)
-  "Call FUNCTION, which edits the current buffer; return where it did.
-The value is a list of (BEG . END), whole lines, if it is wanted."
+  "Call FUNCTION, which edits this buffer, and return the changed lines.
+The value is a list of (BEG . END), or nil if it is not needed."
   (if (not (and gemini-companion-after-write
                 (< (buffer-size) gemini-companion-revert--marked)))
       (ignore (funcall function))
@@ -365,8 +370,8 @@ The value is a list of (BEG . END), whole lines, if it is wanted."
                                   '(gemini-companion-line nil)))))))
 
 (defun gemini-companion-revert--number ()
-  "Number the lines of the current buffer by a property of their text.
-What an edit in place keeps, keeps it."
+  "Number the lines of the current buffer by a text property.
+Text that an edit in place does not touch keeps it."
   (with-silent-modifications
     (save-excursion
       (goto-char (point-min))
@@ -377,7 +382,7 @@ What an edit in place keeps, keeps it."
                              (setq number (1+ number))))))))
 
 (defun gemini-companion-revert--unnumbered ()
-  "Return where lines of the current buffer are new or others are gone.
+  "Return the lines that are new, or where others were deleted.
 The value is a list of (BEG . END)."
   (let ((position (point-min))
         (last 0)
@@ -444,15 +449,15 @@ The value is a list of (BEG . END)."
          (not (gemini-companion-text-problem buffer-file-name)))))
 
 (defun gemini-companion-merge ()
-  "Merge your unsaved text with what Gemini CLI wrote to this file.
+  "Merge your unsaved text with what a CLI wrote to this file.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
   (interactive)
   (unless (and buffer-file-name gemini-companion-revert--ancestor
                (not (verify-visited-file-modtime)))
-    (user-error "Gemini CLI has not written this file since you changed it"))
+    (user-error "No CLI has written this file since you changed it"))
   (unless (gemini-companion-revert--readable-p)
-    (user-error "The file is gone, or too large to be merged"))
+    (user-error "The file does not exist, or is too large to be merged"))
   (pcase-let* ((`(,theirs . ,coding) (gemini-companion-revert--read))
                (dos (eql 1 (coding-system-eol-type coding)))
                (`(,status . ,text)
@@ -478,24 +483,32 @@ Lines that differ in both are kept twice, as a conflict for
 
 (defun gemini-companion-revert--merged (mine ancestor theirs)
   "Merge MINE and THEIRS, two texts that both come from ANCESTOR.
-The value is a cons of 0, or 1 if there are conflicts, and the text."
+The value is a cons of 0, or 1 if there are conflicts, and the text.
+Of texts that are in conflict, each line ends with a newline."
   (unless (executable-find "diff3")
     (user-error "Cannot find the program diff3; compare the texts by \
 M-x ediff-current-file"))
-  (let ((files (mapcar (lambda (text)
-                         (let ((coding-system-for-write 'utf-8-emacs-unix))
-                           (make-temp-file "gemini-companion-" nil nil text)))
-                       (list mine ancestor theirs)))
-        (coding-system-for-read 'utf-8-emacs-unix)
-        (default-directory "/"))
+  (let* ((texts (list mine ancestor theirs))
+         ;; Otherwise a marker comes behind the last line.
+         (whole (mapcar (lambda (text)
+                          (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
+                        texts))
+         (files (mapcar (lambda (text)
+                          (let ((coding-system-for-write 'utf-8-emacs-unix))
+                            (make-temp-file "gemini-companion-" nil nil text)))
+                        texts))
+         (coding-system-for-read 'utf-8-emacs-unix)
+         (default-directory "/"))
     (unwind-protect
         (with-temp-buffer
           (let ((status (apply #'call-process "diff3" nil t nil "--merge"
                                "--text" "--label=unsaved" "--label=before"
-                               "--label=Gemini CLI" files)))
+                               "--label=CLI" files)))
             (unless (memq status '(0 1))
               (user-error "Merging failed: %s" (string-trim (buffer-string))))
-            (cons status (buffer-string))))
+            (if (and (eql status 1) (not (equal texts whole)))
+                (apply #'gemini-companion-revert--merged whole)
+              (cons status (buffer-string)))))
       (mapc #'delete-file files))))
 
 (provide 'gemini-companion-revert)

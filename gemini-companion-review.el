@@ -21,16 +21,17 @@
 
 ;;; Commentary:
 
-;; A diff that is displayed: its view, which one and how it changes to another
-;; in the middle of a review; the original; colors and header lines; the
-;; windows before and after; hunks that are excluded.  What Ediff and the
-;; unified diff display is known in their own files, which are loaded when one
-;; of them is used.
+;; The review of a diff: its view and how to switch to another one, the buffer
+;; of the original, colors and header lines, the windows before and after, and
+;; excluded hunks.  The two views have their own files, which are loaded when
+;; one of them is used.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -42,8 +43,9 @@
 ;;;; Customization
 
 (defcustom gemini-companion-review-view 'ediff
-  "How the review of a proposed edit looks.
-`ediff' is an Ediff session, `diff' a unified diff in one window;
+  "View of the review of a proposed edit.
+`ediff' is an Ediff session, `diff' a unified diff in one window,
+which a new file always gets;
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
 changes from one to the other.
 
@@ -61,15 +63,15 @@ answer in its terminal.  The other changes hold from the next review on."
 
 (defcustom gemini-companion-ediff-limit (* 5 1024 1024)
   "Size in bytes above which a review is a unified diff, not Ediff.
-That of the file or of the proposal, whichever is larger."
+It is the size of the file or the proposal, whichever is larger."
   :type 'natnum
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
 (defcustom gemini-companion-review-limit (* 20 1024 1024)
-  "Size in bytes above which an edit is not shown at all.
-It is answered in the terminal of Gemini CLI.  That of the file or
-of the proposal, whichever is larger."
+  "Size in bytes above which an edit is not shown.
+Answer it in the terminal of Gemini CLI.  It is the size of the file
+or the proposal, whichever is larger."
   :type 'natnum
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
@@ -87,7 +89,40 @@ of the proposal, whichever is larger."
 (define-key gemini-companion-review-mode-map
   (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
 
-;; Evil remaps the commands of its ex line like those of keys.
+(defconst gemini-companion-review-letters
+  '(("a" . gemini-companion-diff-accept)
+    ("r" . gemini-companion-diff-reject)
+    ("R" . gemini-companion-diff-reject-with-reason)
+    ("x" . gemini-companion-review-toggle-hunk)
+    ("e" . gemini-companion-review-edit)
+    ("n" . gemini-companion-review-next-hunk)
+    ("p" . gemini-companion-review-previous-hunk)
+    ("v" . gemini-companion-review-switch-view)
+    ("l" . gemini-companion-list)
+    ("!" . gemini-companion-auto-accept)
+    ("?" . gemini-companion-review-menu)
+    ("q" . gemini-companion-review-quit))
+  "Keys of all views where no text is typed.")
+
+(autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
+
+(defun gemini-companion-review--key (command)
+  "Return a binding of COMMAND, unless the review has just appeared."
+  (list 'menu-item "" command :filter #'gemini-companion-review--unless-new))
+
+(dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
+  (define-key gemini-companion-review-mode-map key
+    (gemini-companion-review--key #'gemini-companion-diff-accept)))
+
+(defvar gemini-companion-review-letters-map
+  (let ((map (make-sparse-keymap)))
+    (suppress-keymap map)
+    (pcase-dolist (`(,key . ,command) gemini-companion-review-letters)
+      (define-key map key (gemini-companion-review--key command)))
+    map)
+  "Keymap of `gemini-companion-review-letters'.")
+
+;; Evil also remaps the commands of its ex line.
 (dolist (command '(evil-write evil-update evil-save-and-close
                               evil-save-modified-and-close))
   (define-key gemini-companion-review-mode-map (vector 'remap command)
@@ -101,7 +136,7 @@ of the proposal, whichever is larger."
     (define-key map "p" #'gemini-companion-review-previous-hunk)
     (define-key map "x" #'gemini-companion-review-toggle-hunk)
     map)
-  "Keys that go on, in `repeat-mode', after one of these commands.")
+  "Keys that repeat these commands, in `repeat-mode'.")
 
 (dolist (command '( gemini-companion-review-next-hunk
                     gemini-companion-review-previous-hunk
@@ -110,8 +145,26 @@ of the proposal, whichever is larger."
 
 ;;;; State
 
+(defconst gemini-companion-review--least-columns 60
+  "Least width of a part of a frame that is used for a review.")
+
+(defvar gemini-companion-review--new nil
+  "Time until which keys that answer are ignored in a new review.")
+
+(defun gemini-companion-review--unless-new (command)
+  "Return COMMAND, or the one for a review that has just appeared."
+  (if (and gemini-companion-review--new
+           (< (float-time) gemini-companion-review--new))
+      #'gemini-companion-review-too-soon
+    command))
+
+(defun gemini-companion-review-too-soon ()
+  "Ignore a key that was typed before the review could be read."
+  (interactive)
+  (message "Key ignored: the review has just appeared"))
+
 (defun gemini-companion-review-offered-p ()
-  "Return non-nil if a CLI that connects is offered reviews."
+  "Return non-nil if reviews are offered to a CLI that connects."
   (and gemini-companion-review-view t))
 
 (defconst gemini-companion-review--kinds
@@ -121,8 +174,9 @@ of the proposal, whichever is larger."
 It is called with a diff, the buffer of the original, a frame, and
 non-nil if the window in use stays visible and selected there.  It
 returns a plist: `:buffers' with those in the windows, `:main' with
-the one to go to, `:hunk' with a function that excludes the hunk
-at point, and returns non-nil, or restores it, `:move' with one that
+the one to go to, `:hunk' with a function that returns the hunk at
+point, or nil, `:toggled' with one that displays that its argument,
+a hunk, was excluded or restored, `:move' with one that
 goes its argument, a number, of hunks on, `:edit' with one that
 goes to the proposal or back, `:select' with one that selects the
 view if it is on the selected frame as a whole, and returns
@@ -144,19 +198,119 @@ plist that its function returned, WINDOWS those of its buffers."
   "The views that are open.")
 
 (defun gemini-companion-review--here ()
-  "Return the view of the review of the current buffer, or the one shown."
-  (let ((diff (gemini-companion-diff-current)))
-    (or (seq-find (lambda (view) (eq diff (gemini-companion-review--view-diff view)))
-                  gemini-companion-review--all)
-        (user-error "This proposal is not shown yet"))))
+  "Return the view of the current buffer, or the one that is shown."
+  (or (gemini-companion-review--of (gemini-companion-diff-current))
+      (user-error "This proposal is not shown yet")))
+
+;;;; A review as data
+
+;; For other displays of reviews; the diff need not be shown.
+
+(defun gemini-companion-review--call-with-original (diff function)
+  "Call FUNCTION with the buffer of the original of DIFF.
+It is that of its view, or else a temporary one."
+  (if-let* ((view (gemini-companion-review--of diff)))
+      (funcall function (gemini-companion-review--view-original view))
+    (let ((original (gemini-companion-review-original diff)))
+      (unwind-protect (funcall function original)
+        (gemini-companion-diff-discard original)))))
+
+(defun gemini-companion-review--compare (diff on-end)
+  "Find the hunks of DIFF; return a process.
+ON-END is called with them when they are known, or with `failed'.
+`gemini-companion-hunk-cancel' ends the process before."
+  (gemini-companion-review--call-with-original
+   diff
+   (lambda (original)
+     (gemini-companion-hunk-compare
+      original (gemini-companion-diff-proposal-buffer diff)
+      (lambda (hunks)
+        (unless (eq hunks 'failed)
+          (gemini-companion-review-set-hunks diff hunks))
+        (funcall on-end hunks))))))
+
+(defun gemini-companion-review-set-hunks (diff hunks)
+  "Record that DIFF consists of HUNKS, and whether its proposal was edited."
+  (let ((unedited (gemini-companion-diff-unedited diff)))
+    (setf (gemini-companion-diff-hunks diff) hunks
+          (gemini-companion-diff-edited diff)
+          (and unedited
+               (gemini-companion-hunk-call-with-all
+                (gemini-companion-diff-proposal-buffer diff)
+                (lambda ()
+                  (not (string= unedited
+                                (gemini-companion-diff-proposal-text
+                                 diff)))))))))
+
+(defun gemini-companion-review-toggle (diff hunk)
+  "Exclude HUNK from the proposal of DIFF, or restore it.
+The proposal must not have been edited since HUNK was found.  Return
+non-nil if it is excluded now.  Ask before excluding the last one."
+  (gemini-companion-diff-unsettled diff)
+  (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
+         (excluded (memql (nth 2 hunk)
+                          (gemini-companion-hunk-excluded-lines proposal)))
+         (view (gemini-companion-review--of diff)))
+    (when (buffer-local-value 'buffer-read-only proposal)
+      (user-error "The proposal is read-only"))
+    (unless (or excluded
+                (gemini-companion-review--others-p diff)
+                (gemini-companion-diff-ask
+                 diff
+                 (lambda ()
+                   (y-or-n-p "Nothing would be left of this proposal; \
+exclude its last change? "))))
+      (user-error "Hunk not excluded"))
+    (prog1 (gemini-companion-review--call-with-original
+            diff
+            (lambda (original)
+              (gemini-companion-hunk-toggle hunk original proposal)))
+      (when view
+        (funcall (plist-get (gemini-companion-review--view-open view) :toggled)
+                 hunk))
+      (gemini-companion-diff-updated))))
+
+(defun gemini-companion-review--others-p (diff)
+  "Return non-nil if hunks remain in DIFF when one more is excluded."
+  (unless (gemini-companion-diff-hunks diff)
+    (gemini-companion-hunk-wait
+     (gemini-companion-review--compare diff #'ignore) 1))
+  (pcase (gemini-companion-diff-counts diff)
+    (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks))))
+
+(defun gemini-companion-review-hunks-p ()
+  "Return non-nil if the review here has a hunk."
+  (gemini-companion-diff-hunks (gemini-companion-diff-current)))
+
+(defun gemini-companion-review-hunk-p ()
+  "Return non-nil if a hunk of the review here is at point."
+  (ignore-error user-error
+    (funcall (plist-get (gemini-companion-review--view-open
+                         (gemini-companion-review--here))
+                        :hunk))))
+
+(defun gemini-companion-review-other-view ()
+  "Return what `gemini-companion-review-switch-view' does here."
+  (if (eq 'diff (gemini-companion-review--view-kind
+                 (gemini-companion-review--here)))
+      "Show in Ediff"
+    "Show as a unified diff"))
+
+(defun gemini-companion-review--of (diff)
+  "Return the view of DIFF, or nil if it has none."
+  (seq-find (lambda (view) (eq diff (gemini-companion-review--view-diff view)))
+            gemini-companion-review--all))
 
 ;;;; Views
 
 (defun gemini-companion-review-show (diff &optional select)
-  "Show DIFF; return a function that takes its view away.
+  "Show DIFF; return a function that closes its view.
 That leaves the proposal buffer alive if its argument is non-nil.
-Unless SELECT is non-nil, the window in use stays visible and
-selected.  Signal an error if there is nothing to show, or too much."
+SELECT is `select' if the user asked for it, `next' if it follows the
+one that the user has answered, or nil if it came by itself.  Then the
+selected window stays visible, and selected unless
+`gemini-companion-review-focus' says otherwise.
+Signal an error if DIFF has no changes or is too large."
   (let* ((kind (gemini-companion-review--kind diff))
          (original (gemini-companion-review-original diff))
          (view (gemini-companion-review--make
@@ -171,12 +325,30 @@ selected.  Signal an error if there is nothing to show, or too much."
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
     (push view gemini-companion-review--all)
+    (when (memq select '(nil next))
+      (gemini-companion-review--focus view select))
     (setf (gemini-companion-diff-select diff)
-          (lambda () (gemini-companion-review--select view)))
+          (lambda ()
+            (setq gemini-companion-review--new nil)
+            (gemini-companion-review--select view)))
     (setf (gemini-companion-diff-refresh diff)
           (lambda () (gemini-companion-review--refresh view)))
     (lambda (&optional keep)
       (gemini-companion-review--hide view keep))))
+
+(defun gemini-companion-review--focus (view selected)
+  "Select VIEW, which came by itself, if it is SELECTED or the user wants it.
+Letters, and the keys that accept, do nothing there for a second."
+  (when (or selected
+            (pcase gemini-companion-review-focus
+              ('terminal (eq (window-buffer)
+                             (gemini-companion-session-terminal
+                              (gemini-companion-diff-session
+                               (gemini-companion-review--view-diff view)))))
+              (wanted wanted)))
+    (setq gemini-companion-review--new (1+ (float-time)))
+    (unless selected
+      (gemini-companion-review--select view))))
 
 (defun gemini-companion-review--check-change (diff original)
   "Signal an error if DIFF does not change the text in ORIGINAL."
@@ -186,7 +358,7 @@ selected.  Signal an error if there is nothing to show, or too much."
                 (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-review--kind (diff)
-  "Return the kind of view that DIFF gets, or signal an error."
+  "Return the kind of view for DIFF, or signal an error."
   (let ((size (gemini-companion-review--size diff)))
     (cond ((null gemini-companion-review-view)
            (user-error "No review of %s, as `gemini-companion-review-view' is \
@@ -194,7 +366,9 @@ nil" (gemini-companion-diff-name diff)))
           ((< gemini-companion-review-limit size)
            (user-error "The edit of %s is too large to be shown"
                        (gemini-companion-diff-name diff)))
-          ((< gemini-companion-ediff-limit size) 'diff)
+          ((or (< gemini-companion-ediff-limit size)
+               (not (file-exists-p (gemini-companion-diff-file-path diff))))
+           'diff)
           (t gemini-companion-review-view))))
 
 (defun gemini-companion-review--size (diff)
@@ -206,7 +380,7 @@ nil" (gemini-companion-diff-name diff)))
            0)))
 
 (defun gemini-companion-review--frame (diff)
-  "Return the frame for DIFF: one with its terminal, or its file."
+  "Return the frame for DIFF: one with its terminal or its file."
   (gemini-companion-review-frame
    (delq nil (list (gemini-companion-session-terminal
                     (gemini-companion-diff-session diff))
@@ -214,8 +388,8 @@ nil" (gemini-companion-diff-name diff)))
                     (gemini-companion-diff-file-path diff))))))
 
 (defun gemini-companion-review--open-first (view kind keep)
-  "Open VIEW as one of KIND, or as unified diff if that is no Ediff now.
-If KEEP is non-nil, the window in use stays visible and selected."
+  "Open VIEW as one of KIND, or as unified diff if Ediff fails.
+If KEEP is non-nil, the selected window stays visible and selected."
   (condition-case problem
       (gemini-companion-review--open view kind keep)
     (error
@@ -225,11 +399,11 @@ If KEEP is non-nil, the window in use stays visible and selected."
      (gemini-companion-review--open view 'diff keep))))
 
 (defun gemini-companion-review--open (view kind &optional keep)
-  "Open VIEW as one of KIND; if that fails its windows are as before.
-If KEEP is non-nil, the window in use stays visible and selected."
+  "Open VIEW as one of KIND; if that fails, restore the windows.
+If KEEP is non-nil, the selected window stays visible and selected."
   (let* ((layout (gemini-companion-review--view-layout view))
          (diff (gemini-companion-review--view-diff view))
-         (frame (gemini-companion-review-layout-frame layout))
+         (frame (gemini-companion-review--layout-frame layout))
          (selected (frame-selected-window frame))
          (open (condition-case problem
                    (funcall (alist-get kind gemini-companion-review--kinds)
@@ -243,17 +417,17 @@ If KEEP is non-nil, the window in use stays visible and selected."
     (setf (gemini-companion-diff-main diff) (plist-get open :main)
           (gemini-companion-review--view-kind view) kind
           (gemini-companion-review--view-open view) open)
-    (gemini-companion-review--note-windows view)))
+    (gemini-companion-review--record-windows view)))
 
-(defun gemini-companion-review--note-windows (view)
-  "Note which windows VIEW has."
+(defun gemini-companion-review--record-windows (view)
+  "Record the windows of VIEW."
   (setf (gemini-companion-review--view-windows view)
         (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
                     (plist-get (gemini-companion-review--view-open view) :buffers))))
 
 (defun gemini-companion-review--select (view)
-  "Select VIEW where it is, if that can be seen on this terminal.
-Else, and if the user has changed its windows, lay it out again."
+  "Select VIEW on its frame, if that is visible on this terminal.
+Otherwise, and if the user has changed its windows, lay it out again."
   (let* ((open (gemini-companion-review--view-open view))
          (diff (gemini-companion-review--view-diff view))
          (frame (gemini-companion-diff-frame diff)))
@@ -263,14 +437,14 @@ Else, and if the user has changed its windows, lay it out again."
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
     (unless (funcall (plist-get open :select))
-      (gemini-companion-review-leave (gemini-companion-review--view-layout view)
+      (gemini-companion-review--leave (gemini-companion-review--view-layout view)
                                       (plist-get open :buffers)
                                       (gemini-companion-review--view-windows view))
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-review-layout frame)
             (gemini-companion-diff-frame diff) frame)
       (funcall (plist-get open :display))
-      (gemini-companion-review--note-windows view))))
+      (gemini-companion-review--record-windows view))))
 
 (defun gemini-companion-review--refresh (view)
   "Read the original of VIEW again, as its file has changed, and compare."
@@ -280,7 +454,7 @@ Else, and if the user has changed its windows, lay it out again."
       (setf (gemini-companion-diff-base diff)
             (gemini-companion-review--header-text original)))
     (setf (gemini-companion-diff-changed diff) t)
-    (gemini-companion-review-read-again original diff)
+    (gemini-companion-review--read-again original diff)
     (setf (gemini-companion-diff-changed diff)
           (not (equal (gemini-companion-diff-base diff)
                       (gemini-companion-review--header-text original))))
@@ -294,17 +468,17 @@ Else, and if the user has changed its windows, lay it out again."
       (widen)
       (buffer-substring-no-properties (point-min) (point-max)))))
 
-;;;; Leaving
+;;;; Closing
 
 (defun gemini-companion-review--hide (view keep)
-  "Take VIEW away, and its proposal unless KEEP is non-nil.
-If the person has moved to another tab of its frame, the windows stay."
+  "Close VIEW, and kill its proposal unless KEEP is non-nil.
+If the user has moved to another tab of its frame, the windows stay."
   (let* ((open (gemini-companion-review--view-open view))
          (diff (gemini-companion-review--view-diff view))
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (setq gemini-companion-review--all (delq view gemini-companion-review--all))
     (setf (gemini-companion-diff-refresh diff) nil)
-    (gemini-companion-review-leave (gemini-companion-review--view-layout view)
+    (gemini-companion-review--leave (gemini-companion-review--view-layout view)
                                     (plist-get open :buffers)
                                     (gemini-companion-review--view-windows view))
     (gemini-companion-diff-discard (gemini-companion-review--view-original view))
@@ -312,10 +486,10 @@ If the person has moved to another tab of its frame, the windows stay."
       (gemini-companion-diff-discard proposal))
     (funcall (plist-get open :close))
     (when keep
-      (gemini-companion-review--forsake diff proposal))))
+      (gemini-companion-review--release diff proposal))))
 
-(defun gemini-companion-review--forsake (diff proposal)
-  "Leave PROPOSAL of DIFF, which outlives its view, in nobody's way."
+(defun gemini-companion-review--release (diff proposal)
+  "Bury PROPOSAL of DIFF, which outlives its view."
   (setf (gemini-companion-diff-main diff) nil)
   (with-current-buffer proposal
     (setq header-line-format nil))
@@ -324,7 +498,7 @@ If the person has moved to another tab of its frame, the windows stay."
 ;;;; Commands
 
 (defun gemini-companion-review-quit ()
-  "Ask how to end the review of the current buffer, or to keep at it."
+  "Ask whether to accept, reject or keep reviewing the current diff."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled nil)))
     (pcase (car (gemini-companion-diff-ask
@@ -339,7 +513,7 @@ If the person has moved to another tab of its frame, the windows stay."
       (?r (gemini-companion-diff-reject diff)))))
 
 (defun gemini-companion-review-accept-as-saved ()
-  "Accept the review here, as Evil's :w and ZZ save a file.
+  "Accept the current review, as :w and ZZ of Evil save a file.
 With a file name, as in :w FILE, do what Evil does."
   (interactive)
   (if (bound-and-true-p evil-ex-argument)
@@ -347,29 +521,29 @@ With a file name, as in :w FILE, do what Evil does."
     (gemini-companion-diff-accept)))
 
 (defun gemini-companion-review-switch-view ()
-  "Show this review in another way: as Ediff session or unified diff.
-What you have edited stays, and so do excluded hunks."
+  "Switch this review between Ediff and the unified diff.
+Your edits and the excluded hunks stay."
   (interactive)
   (let* ((view (gemini-companion-review--here))
          (open (gemini-companion-review--view-open view))
          (layout (gemini-companion-review--view-layout view))
-         (former (gemini-companion-review--view-kind view))
-         (kind (if (eq former 'ediff) 'diff 'ediff)))
+         (previous (gemini-companion-review--view-kind view))
+         (kind (if (eq previous 'ediff) 'diff 'ediff)))
     (gemini-companion-review--check-switch view kind)
     (gemini-companion-review-restore layout (plist-get open :buffers))
     (setf (gemini-companion-review--view-layout view)
           (gemini-companion-review-layout
-           (gemini-companion-review-layout-frame layout)))
+           (gemini-companion-review--layout-frame layout)))
     (funcall (plist-get open :close))
     (condition-case problem
         (gemini-companion-review--open view kind)
       ((error quit)
-       (gemini-companion-review--open view former)
+       (gemini-companion-review--open view previous)
        (user-error "%s" (error-message-string problem))))))
 
 (defun gemini-companion-review--check-switch (view kind)
   "Signal an error if VIEW cannot become one of KIND now."
-  (unless (gemini-companion-review-shown-p
+  (unless (gemini-companion-review--shown-p
            (gemini-companion-review--view-layout view)
            (plist-get (gemini-companion-review--view-open view) :buffers)
            (gemini-companion-review--view-windows view))
@@ -382,15 +556,21 @@ What you have edited stays, and so do excluded hunks."
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.
-Accepting sends what remains."
+Accepting sends the rest."
   (interactive)
-  (message (substitute-command-keys
-            (if (funcall (plist-get (gemini-companion-review--view-open
-                                     (gemini-companion-review--here))
-                                    :hunk))
-                "Hunk excluded; \\[gemini-companion-review-toggle-hunk] \
+  (let* ((view (gemini-companion-review--here))
+         (hunk (or (funcall (plist-get (gemini-companion-review--view-open view)
+                                       :hunk))
+                   (user-error
+                    (substitute-command-keys
+                     "No change here; \\[gemini-companion-review-next-hunk] \
+goes to the next one")))))
+    (message (substitute-command-keys
+              (if (gemini-companion-review-toggle
+                   (gemini-companion-review--view-diff view) hunk)
+                  "Hunk excluded; \\[gemini-companion-review-toggle-hunk] \
 restores it"
-              "Hunk restored"))))
+                "Hunk restored")))))
 
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on."
@@ -414,21 +594,18 @@ restores it"
 
 ;;;; Original
 
-(defvar-local gemini-companion-review-file nil
-  "The file that holds the text of this buffer, to the byte, or nil.")
-(put 'gemini-companion-review-file 'permanent-local t)
-
 (defun gemini-companion-review-original (diff)
-  "Return a read-only buffer with what DIFF would change.
-Its text is that of the file on disk, decoded as Gemini CLI does
-it; of a new file it is empty."
+  "Return a read-only buffer with the original of DIFF.
+Its text is that of the file on disk, decoded as Gemini CLI decodes
+it; it is empty for a new file."
   (let ((directory (buffer-local-value
                     'default-directory
                     (gemini-companion-diff-proposal-buffer diff)))
         (file (gemini-companion-diff-file-path diff)))
     (with-current-buffer
-        (generate-new-buffer (format "*gemini original: %s*"
-                                     (gemini-companion-diff-name diff 'plain)))
+        (gemini-companion-diff-new-buffer
+         (format "*gemini original: %s*"
+                 (gemini-companion-diff-name diff 'plain)))
       (setq default-directory directory)
       (buffer-disable-undo)
       (condition-case problem
@@ -446,9 +623,9 @@ it; of a new file it is empty."
       (gemini-companion-diff-adopt diff)
       (current-buffer))))
 
-(defun gemini-companion-review-read-again (original diff)
-  "Make the text in the buffer ORIGINAL that of the file of DIFF now.
-Points and markers stay where they are in the text."
+(defun gemini-companion-review--read-again (original diff)
+  "Replace the text in the buffer ORIGINAL by that of the file of DIFF.
+Points and markers keep their places in the text."
   (let ((new (gemini-companion-review-original diff)))
     (unwind-protect
         (with-current-buffer original
@@ -457,18 +634,18 @@ Points and markers stay where they are in the text."
               (widen)
               (replace-buffer-contents new 0.2)))
           (set-buffer-modified-p nil)
-          (setq gemini-companion-review-file
-                (buffer-local-value 'gemini-companion-review-file new)))
+          (setq gemini-companion-hunk-file
+                (buffer-local-value 'gemini-companion-hunk-file new)))
       (gemini-companion-diff-discard new))))
 
 (defun gemini-companion-review--read (file)
-  "Insert FILE as Gemini CLI has it, and return remarks on it, strings."
+  "Insert FILE, decoded like Gemini CLI; return remarks on it, strings."
   (let* ((bytes (gemini-companion-text-fill file))
-         ;; In a buffer one byte that is not UTF-8 takes two.
+         ;; In a buffer, a byte that is not UTF-8 takes two bytes.
          (raw (/= bytes (1- (position-bytes (point-max)))))
          (latin (and raw (not (gemini-companion-review--odd-bytes-p))))
          (bom (eq ?\uFEFF (char-after (point-min))))
-         ;; Emacs finds a plain string in a third of the speed.
+         ;; A search for a plain string takes three times as long.
          (returns (gemini-companion-review--replace "\r[\n]" "\n")))
     (when raw
       (gemini-companion-review--replace
@@ -476,12 +653,12 @@ Points and markers stay where they are in the text."
     (when bom
       (delete-region (point-min) (1+ (point-min))))
     (unless (or bom returns raw)
-      (setq gemini-companion-review-file file))
+      (setq gemini-companion-hunk-file file))
     (and raw (list (if latin "latin-1 file" "not UTF-8")))))
 
 (defun gemini-companion-review--odd-bytes-p ()
-  "Return non-nil if the current buffer has bytes that are in no Latin-1 text.
-Those that it keeps for control characters are in hardly any."
+  "Return non-nil if the current buffer has bytes unusual in Latin-1.
+These are the bytes of its control characters."
   (goto-char (point-min))
   (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t))
 
@@ -514,7 +691,7 @@ Return non-nil if there was any."
 (declare-function evil-set-initial-state "ext:evil-core")
 
 (defun gemini-companion-review-letters-are-keys (mode)
-  "Have Evil leave the letters in buffers of MODE, a major mode, to its map.
+  "Make letters keys of MODE, a major mode, also under Evil.
 A state that the user has set for MODE stays."
   (when (and (fboundp 'evil-initial-state)
              (not (evil-initial-state mode)))
@@ -532,15 +709,15 @@ text names, as Org mode does.")
     (nxml-mode . sgml-mode))
   "Alist of what `auto-mode-alist' names and the mode to use for it.")
 
-(defun gemini-companion-review-colour (file)
-  "Highlight the current buffer as FILE would be, unless it is already.
-No mode hook runs, and the text stays as it is and visible as a
-whole.  A user of Evil has its keys there, too."
+(defun gemini-companion-review-highlight (file)
+  "Highlight the current buffer like FILE, unless that is done.
+No mode hook runs, and all text stays unchanged and visible.  The keys
+of Evil work there, too."
   (unless font-lock-mode
     (let ((enable-local-variables nil)
           (enable-dir-local-variables nil)
           (inhibit-interaction t)
-          ;; Some modes tell what they guess.
+          ;; Some modes show messages.
           (inhibit-message t)
           (warning-minimum-log-level :emergency)
           (mode (gemini-companion-review--mode file)))
@@ -548,14 +725,14 @@ whole.  A user of Evil has its keys there, too."
         (gemini-companion-review--use #'text-mode))
       (with-demoted-errors "Mode for the review: %S"
         (delay-mode-hooks
-          ;; Their globalized modes hang on the delayed hook.
+          ;; Globalized minor modes use the delayed hook.
           (font-lock-mode 1)
           (when (bound-and-true-p evil-mode)
             (evil-initialize)))))))
 
 (defun gemini-companion-review--use (mode)
-  "Put the current buffer in MODE; return nil if that did more than it should.
-The text is as before."
+  "Turn on MODE; return nil if it did more than highlighting.
+The text is not changed."
   (let ((text (gemini-companion-review--text))
         (tick (buffer-chars-modified-tick))
         (read-only buffer-read-only)
@@ -591,8 +768,8 @@ The text is as before."
     done))
 
 (defun gemini-companion-review--untouched (tick)
-  "Note that the current buffer is as when TICK was its modified tick.
-If it is a proposal, nobody has edited it since."
+  "Record that the text of this buffer has not changed since TICK.
+TICK was its modification tick, for a proposal that of the diff."
   (let ((diff gemini-companion-diff-here))
     (when (and diff
                (eq (current-buffer)
@@ -608,13 +785,13 @@ If it is a proposal, nobody has edited it since."
     (buffer-substring-no-properties (point-min) (point-max))))
 
 (defun gemini-companion-review--mode (file)
-  "Return the major mode for the colours of FILE, whose text is current.
+  "Return the major mode to highlight FILE, whose text is current.
 Return nil if that mode may do more."
   (with-demoted-errors "Mode for the review: %S"
     (let ((mode (or (gemini-companion-review--interpreter-mode)
                     (gemini-companion-review--mode-by-name
                      (file-name-sans-versions file)))))
-      ;; That it is derived is not known of an alias.
+      ;; An alias has no record of its parent mode.
       (while (and (symbolp mode) (fboundp mode)
                   (symbolp (symbol-function mode)))
         (setq mode (symbol-function mode)))
@@ -646,7 +823,7 @@ Return nil if that mode may do more."
                     (and auto-mode-case-fold
                          (assoc-default name auto-mode-alist
                                         #'string-match))))))
-    ;; Of a suffix such as that of a backup, only what is before it counts.
+    ;; The suffix of a backup, for example, does not count.
     (if (consp mode)
         (if (cadr mode)
             (gemini-companion-review--mode-by-name
@@ -656,74 +833,163 @@ Return nil if that mode may do more."
 
 ;;;; Header line
 
-(defun gemini-companion-review-header (&rest parts)
-  "Return a header line of PARTS, two blanks before each.
-A part is a string, an `:eval' form, or nil."
-  (cons " " (cdr (seq-mapcat (lambda (part)
-                               (list "  " (if (stringp part)
-                                              (gemini-companion-review--verbatim
-                                               part)
-                                            part)))
-                             (delq nil parts)))))
+(defun gemini-companion-review-header ()
+  "Return the header line of a review, for its buffers.
+It has the file, remarks on it, the amount of change, and the keys in
+the current buffer; if it is too long, the least important parts are
+omitted."
+  '(:eval (gemini-companion-review-header-text)))
+
+(defun gemini-companion-review-header-text (&optional width)
+  "Return the header line of the review of the current buffer.
+WIDTH is that of the window, the default."
+  (let ((diff gemini-companion-diff-here))
+    (gemini-companion-review--verbatim
+     (concat " " (gemini-companion-review--fitting
+                  (append (gemini-companion-review--subject diff)
+                          (gemini-companion-review--amount diff)
+                          (if (gemini-companion-review--selected-p diff)
+                              (gemini-companion-review--keys)
+                            (gemini-companion-review--way-in)))
+                  (1- (or width (window-width))))))))
 
 (defun gemini-companion-review--verbatim (text)
   "Return TEXT with percent signs doubled, for a header line."
   (replace-regexp-in-string "%" "%%" text t t))
 
-(defun gemini-companion-review-keys (&rest commands)
-  "Return what the keys in the current buffer do, as a line of text.
-COMMANDS are a plist of commands and what a person calls them."
-  (mapconcat (pcase-lambda (`(,command ,name))
-               (concat (substitute-command-keys
-                        (format "\\[%s]" command))
-                       " " name))
-             (seq-partition commands 2)
-             "  "))
+(defun gemini-companion-review--fitting (parts width)
+  "Return as many of PARTS as fit into WIDTH, in their order.
+PARTS are lists of a rank and a text; the lowest rank is the most
+important.  The first part may be truncated at its left."
+  (let ((size (lambda ()
+                (apply #'+ (mapcar (lambda (part) (string-width (cadr part)))
+                                   parts)))))
+    (while (and (cdr parts) (< width (funcall size)))
+      (setq parts (remq (car (last (seq-sort-by #'car #'< parts))) parts)))
+    (let ((text (mapconcat #'cadr parts "")))
+      (if (<= (string-width text) width)
+          text
+        (concat "..." (substring text (max 0 (- (length text) width -3))))))))
 
-(defun gemini-companion-review-excluded-text (proposal total)
-  "Return how many of TOTAL hunks are excluded, as a part of a header line.
-PROPOSAL is the buffer that they are excluded from, TOTAL a form."
-  `(:eval (gemini-companion-review--excluded ,proposal ,total)))
+(defun gemini-companion-review--sign (char ascii)
+  "Return CHAR as a string, or ASCII where it cannot be displayed."
+  (if (char-displayable-p char) (string char) ascii))
 
-(defun gemini-companion-review--excluded (proposal total)
-  "Return how many of TOTAL hunks are excluded from PROPOSAL, or nothing."
-  (let ((count (with-current-buffer proposal
-                 (length (gemini-companion-review-excluded)))))
-    (if (zerop count)
-        ""
-      (propertize (format "%d of %d hunks excluded" count total)
-                  'face 'warning))))
-
-(defun gemini-companion-review-subject (diff)
-  "Return what DIFF is about, as a part of a header line.
-That is its file, remarks that follow what happens, and the CLI."
-  (let ((name (copy-sequence (gemini-companion-diff-name diff))))
+(defun gemini-companion-review--subject (diff)
+  "Return the file of DIFF and remarks on it, parts of a header line."
+  (let ((name (copy-sequence (gemini-companion-diff-name diff)))
+        (session (gemini-companion-diff-session diff)))
     (add-face-text-property 0 (length name) 'bold 'append name)
-    `(:eval (gemini-companion-review--subject ,name ',diff))))
+    (append
+     (list (list 0 name))
+     (when (and (gemini-companion-clients-get (plist-get session :client)
+                                              :discards-edits)
+                (gemini-companion-diff-edited-p diff))
+       (list (list 1 (propertize ", answer here: a yes in the terminal writes \
+the CLI's own text"
+                                 'face 'warning))))
+     (mapcar (lambda (remark)
+               (list 2 (concat ", " (propertize remark 'face 'warning))))
+             (append
+              (ensure-list (gemini-companion-diff-note diff))
+              (when (gemini-companion-diff-changed diff)
+                '("file changed since it was proposed"))
+              (when (gemini-companion-diff-unsaved diff)
+                '("unsaved changes here"))
+              (unless (gemini-companion-session-connected-p session)
+                '("not connected"))
+              (gemini-companion-diff-remarks diff))))))
 
-(defun gemini-companion-review--subject (name diff)
-  "Return what DIFF is about, beginning with NAME, for a header line."
-  (let ((session (gemini-companion-diff-session diff)))
-    (gemini-companion-review--verbatim
-     (string-join
-      (append (list name)
-              (mapcar (lambda (remark) (propertize remark 'face 'warning))
-                      (append
-                       (ensure-list (gemini-companion-diff-note diff))
-                       (gemini-companion-diff-remarks diff)
-                       (when (gemini-companion-diff-changed diff)
-                         '("file changed since it was proposed"))
-                       (when (gemini-companion-diff-unsaved diff)
-                         '("unsaved changes here"))
-                       (unless (gemini-companion-session-connected-p session)
-                         '("not connected"))))
-              (list (gemini-companion-session-name session)))
-      ", "))))
+(defun gemini-companion-review--amount (diff)
+  "Return the amount of change in DIFF, parts of a header line."
+  (let ((dot (concat " " (gemini-companion-review--sign ?\u00b7 "-") " "))
+        (diffs (gemini-companion-diffs)))
+    (append
+     (pcase (gemini-companion-diff-counts diff)
+       ((and `(,_ ,_ ,added ,_)
+             (guard (member "new file" (gemini-companion-diff-remarks diff))))
+        (list (list 4 (concat ", " (gemini-companion-review-plural
+                                    added "line")))))
+       (`(,hunks ,excluded ,added ,removed)
+        (list
+         (list 4 (concat "  " (gemini-companion-review-lines added removed)))
+         (list 6 (concat dot (gemini-companion-review-plural hunks "change")))
+         (list 3 (if (zerop excluded)
+                     ""
+                   (concat ", " (propertize (format "%d excluded" excluded)
+                                            'face 'warning)))))))
+     (when (gemini-companion-diff-edited diff)
+       (list (list 5 (concat dot (propertize "edited" 'face 'warning)))))
+     (when (cdr diffs)
+       (list (list 5 (format "%s%d of %d" dot
+                             (1+ (or (seq-position diffs diff #'eq) 0))
+                             (length diffs)))))
+     (list (list 9 (concat dot (gemini-companion-session-name
+                                (gemini-companion-diff-session diff))))))))
+
+(defun gemini-companion-review-plural (count noun)
+  "Return COUNT and NOUN, in the plural unless COUNT is one."
+  (format "%d %s%s" count noun (if (= 1 count) "" "s")))
+
+(defun gemini-companion-review-lines (added removed)
+  "Return a text for ADDED and REMOVED numbers of lines."
+  (format "+%d %s%d" added
+          (gemini-companion-review--sign ?\u2212 "-") removed))
+
+(defun gemini-companion-review--keys ()
+  "Return the keys in the current buffer, parts of a header line."
+  (mapcar (pcase-lambda (`(,rank ,command ,name))
+            (list rank (concat "  " (substitute-command-keys
+                                     (format "\\[%s]" command))
+                               " " name)))
+          (append
+           '((1 gemini-companion-diff-accept "accept")
+             (1 gemini-companion-diff-reject "reject")
+             (8 gemini-companion-diff-reject-with-reason "with reason")
+             (7 gemini-companion-review-toggle-hunk "exclude"))
+           (gemini-companion-review--edit-key)
+           (when (eq (key-binding "?") 'gemini-companion-review-menu)
+             '((6 gemini-companion-review-menu "more"))))))
+
+(defun gemini-companion-review--edit-key ()
+  "Return the label of the key to edit, see `gemini-companion-review--keys'."
+  (let ((view (gemini-companion-review--here)))
+    (if (not (eq (current-buffer)
+                 (gemini-companion-diff-proposal-buffer
+                  gemini-companion-diff-here)))
+        '((7 gemini-companion-review-edit "edit"))
+      (and (eq 'diff (gemini-companion-review--view-kind view))
+           '((2 gemini-companion-review-edit "back to the diff"))))))
+
+(defun gemini-companion-review--way-in ()
+  "Return how a review is selected, parts of a header line."
+  (list (list 1 (substitute-command-keys
+                 "  \\[gemini-companion-review] to answer"))))
+
+(defun gemini-companion-review--selected-p (diff)
+  "Return non-nil if a window of the review of DIFF is selected.
+While a header line is computed, its own window is selected."
+  (let ((window (old-selected-window)))
+    (when (and window (window-minibuffer-p window))
+      (setq window (minibuffer-selected-window)))
+    (and (window-live-p window)
+         (eq diff (buffer-local-value 'gemini-companion-diff-here
+                                      (window-buffer window))))))
+
+(defun gemini-companion-review--selection-changed (&rest _)
+  "Update the header lines, as the review was selected or left."
+  (force-mode-line-update t))
+
+(defun gemini-companion-review-set-header ()
+  "Set the header line of the current buffer, one of a review."
+  (setq header-line-format (gemini-companion-review-header))
+  (add-hook 'window-selection-change-functions
+            #'gemini-companion-review--selection-changed nil t))
 
 ;;;; Windows
 
 (defvar gemini-companion-review--left nil
-  "Layouts to restore when the person comes back to their tab.
+  "Layouts to restore when the user returns to their tab.
 An alist of a window of a review that ended meanwhile, and what
 `gemini-companion-review-layout' returned.")
 
@@ -731,9 +997,9 @@ An alist of a window of a review that ended meanwhile, and what
 
 (defun gemini-companion-review-frame (buffers)
   "Return the frame for a review: one with one of BUFFERS on it.
-That is the selected frame if it is such a one, and if none is.
-A daemon has frames on several terminals, and a frame may have no
-room for a review."
+It is the selected frame if that is one, or if none is.
+A daemon has frames on several terminals, and a frame may be too
+small for a review."
   (let ((frames (seq-filter #'gemini-companion-review--roomy-p
                             (cons (selected-frame)
                                   (seq-filter
@@ -747,12 +1013,12 @@ room for a review."
         (selected-frame))))
 
 (defun gemini-companion-review--roomy-p (frame)
-  "Return non-nil if FRAME is no child and more than a minibuffer."
+  "Return non-nil if FRAME is not a child frame, nor only a minibuffer."
   (not (or (frame-parameter frame 'parent-frame)
            (eq 'only (frame-parameter frame 'minibuffer)))))
 
 (defun gemini-companion-review--seen-p (frame)
-  "Return non-nil if a person can see FRAME, on whatever terminal."
+  "Return non-nil if FRAME is visible on some terminal."
   (and (eq t (frame-visible-p frame))
        (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
        (or (display-graphic-p frame)
@@ -768,17 +1034,14 @@ room for a review."
 (defconst gemini-companion-review--side-columns 160
   "Number of columns from which a review gets the right half of a frame.")
 
-(defconst gemini-companion-review--least-columns 60
-  "Least width of a part of a frame that is used for a review.")
-
 (defconst gemini-companion-review--kept-lines 4
   "Least height of the window in use while a review is shown.")
 
-(defun gemini-companion-review-make-room (buffer lines &optional keep)
+(defun gemini-companion-review-make-window (buffer lines &optional keep)
   "Show BUFFER in a window of the selected frame, and return that window.
 The window becomes the only one and is selected.  If KEEP is
 non-nil, the window in use stays visible and selected.  Return nil
-if there is no room for a window of LINES."
+if no window of LINES fits."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
          (window (if keep
@@ -790,7 +1053,7 @@ if there is no room for a window of LINES."
       (set-window-dedicated-p window nil)
       (set-window-buffer window buffer)
       (unless keep
-        ;; Another file never gets the focus meanwhile.
+        ;; No other file is selected meanwhile.
         (select-window window)
         (delete-other-windows))
       window)))
@@ -821,7 +1084,7 @@ WINDOW, or if none is large enough, most of the frame."
 
 (defun gemini-companion-review--largest-part (window lines)
   "Return the largest part of the frame without WINDOW, or nil.
-It has room for LINES."
+It must have LINES."
   (let (parts)
     (while (window-parent window)
       (let ((part (window-child (window-parent window))))
@@ -867,23 +1130,22 @@ It has room for LINES."
         (seq-filter #'gemini-companion-review--following-p
                     (window-list frame 'no-minibuffer))))
 
-(defun gemini-companion-review-layout-frame (layout)
-  "Return the frame of LAYOUT, which may be dead."
+(defun gemini-companion-review--layout-frame (layout)
+  "Return the frame of LAYOUT, which may be deleted."
   (window-configuration-frame (car layout)))
 
 (defun gemini-companion-review--following-p (window)
-  "Return non-nil if the point of WINDOW is where its process writes."
+  "Return non-nil if point of WINDOW is at the mark of its process."
   (let ((buffer (window-buffer window)))
     (and (get-buffer-process buffer)
          (= (window-point window)
             (with-current-buffer buffer (point))))))
 
 (defun gemini-companion-review-restore (layout &optional buffers)
-  "Lay the frame of LAYOUT out as it was.
-A terminal has written on meanwhile, and its windows follow it.
-If BUFFERS, those of a review, are given, a window that shows
-another one keeps that, its point, and the selection: the user
-may have worked there meanwhile."
+  "Restore the frame of LAYOUT.
+Windows of a terminal follow its output.  If BUFFERS, those of a
+review, are given, a window that shows another buffer keeps it, its
+point and the selection: the user may have worked there meanwhile."
   (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
                 layout)
                (frame (window-configuration-frame configuration)))
@@ -929,13 +1191,13 @@ If WINDOW shows BUFFER already, leave its start."
   (set-window-start window (window-start window) 'noforce)
   (set-window-point window point))
 
-;;;;; Leaving
+;;;;; Closing
 
-(defun gemini-companion-review-shown-p (layout buffers windows)
+(defun gemini-companion-review--shown-p (layout buffers windows)
   "Return non-nil if one of BUFFERS is where LAYOUT was taken.
 That is on its frame, and if that has tabs, on the one with
 WINDOWS, or with those of LAYOUT; other tabs have other windows."
-  (let ((frame (gemini-companion-review-layout-frame layout)))
+  (let ((frame (gemini-companion-review--layout-frame layout)))
     (and (frame-live-p frame)
          (or (not (gemini-companion-review--tabs-p frame))
              (seq-some #'window-live-p
@@ -947,14 +1209,14 @@ WINDOWS, or with those of LAYOUT; other tabs have other windows."
   "Return non-nil if FRAME has several tabs."
   (cdr (frame-parameter frame 'tabs)))
 
-(defun gemini-companion-review-leave (layout buffers windows)
+(defun gemini-companion-review--leave (layout buffers windows)
   "Restore LAYOUT now if one of BUFFERS is where it was taken.
 If none is, the user may have moved to another tab; then do it
 when one of WINDOWS, where they were, is on the frame again.
 Elsewhere only the windows that were made for BUFFERS go."
-  (cond ((gemini-companion-review-shown-p layout buffers windows)
+  (cond ((gemini-companion-review--shown-p layout buffers windows)
          (gemini-companion-review--restore-around layout buffers))
-        ((let ((frame (gemini-companion-review-layout-frame layout)))
+        ((let ((frame (gemini-companion-review--layout-frame layout)))
            (and (frame-live-p frame) (gemini-companion-review--tabs-p frame)))
          (gemini-companion-review--restore-later layout windows)))
   ;; None of them takes the place of another.
@@ -966,7 +1228,7 @@ Elsewhere only the windows that were made for BUFFERS go."
   "Restore LAYOUT from a review in BUFFERS.
 If the user is in a window that LAYOUT does not have, its buffer
 stays selected, too."
-  (let* ((frame (gemini-companion-review-layout-frame layout))
+  (let* ((frame (gemini-companion-review--layout-frame layout))
          (window (frame-selected-window frame))
          (buffer (window-buffer window))
          (point (window-point window)))
@@ -985,20 +1247,20 @@ stays selected, too."
             #'gemini-companion-review--restore-left))
 
 (defun gemini-companion-review--restore-left ()
-  "Restore the layout of a tab that the person has come back to."
+  "Restore the layout of the tab to which the user has returned."
   (when-let* ((left (seq-find (lambda (left)
                                 (seq-some #'window-live-p (car left)))
                               gemini-companion-review--left)))
     (setq gemini-companion-review--left
           (delq left gemini-companion-review--left))
-    (let ((substitutes (gemini-companion-review--dead-substitutes (car left))))
+    (let ((substitutes (gemini-companion-review--substitutes (car left))))
       (gemini-companion-review-restore (cdr left))
       (mapc #'kill-buffer substitutes))
     (unless gemini-companion-review--left
       (gemini-companion-review-forget))))
 
-(defun gemini-companion-review--dead-substitutes (windows)
-  "Return what stands in WINDOWS in place of buffers that are dead.
+(defun gemini-companion-review--substitutes (windows)
+  "Return the substitutes for killed buffers in WINDOWS.
 Emacs 30 makes a buffer for each when a tab is selected."
   (seq-filter (lambda (buffer)
                 (string-prefix-p " *Old buffer " (buffer-name buffer)))
@@ -1006,103 +1268,10 @@ Emacs 30 makes a buffer for each when a tab is selected."
                                 (seq-filter #'window-live-p windows)))))
 
 (defun gemini-companion-review-forget ()
-  "Forget the layouts of tabs that the person has not come back to."
+  "Drop the layouts of tabs to which the user has not returned."
   (setq gemini-companion-review--left nil)
   (remove-hook 'window-configuration-change-hook
                #'gemini-companion-review--restore-left))
-
-;;;; Hunks
-
-(defun gemini-companion-review-text (beg end)
-  "Return the text from BEG to END, which need not be visible."
-  (save-restriction
-    (widen)
-    (buffer-substring-no-properties beg end)))
-
-(defun gemini-companion-review-excluded-p (overlay)
-  "Return non-nil if the hunk of OVERLAY is excluded."
-  (string= (overlay-get overlay 'gemini-companion-original)
-           (with-current-buffer (overlay-buffer overlay)
-             (gemini-companion-review-text (overlay-start overlay)
-                                          (overlay-end overlay)))))
-
-(defun gemini-companion-review-excluded ()
-  "Return the overlays of the excluded hunks of the current buffer.
-Delete those of hunks that are not excluded any more."
-  (seq-filter (lambda (overlay)
-                (or (gemini-companion-review-excluded-p overlay)
-                    (delete-overlay overlay)))
-              (gemini-companion-review-overlays)))
-
-(defun gemini-companion-review-overlays (&optional beg end)
-  "Return the overlays of hunks from BEG to END, or in the whole buffer."
-  (save-restriction
-    (widen)
-    (let ((beg (or beg (point-min)))
-          (end (or end (point-max))))
-      (seq-filter (lambda (overlay)
-                    (and (overlay-get overlay 'gemini-companion-original)
-                         (<= beg (overlay-start overlay))
-                         (<= (overlay-end overlay) end)))
-                  (overlays-in beg end)))))
-
-(defun gemini-companion-review-overlay (beg end original)
-  "Return the overlay of the hunk from BEG to END, a new one if need be.
-ORIGINAL is the text in its place in the original."
-  (let ((proposed (gemini-companion-review-text beg end)))
-    (cond ((car (gemini-companion-review-overlays beg end)))
-          ((string= original proposed)
-           (user-error "Hunk is identical to the file"))
-          (t
-           (let ((overlay (make-overlay beg end nil nil 'rear-advance)))
-             (overlay-put overlay 'gemini-companion-original original)
-             (overlay-put overlay 'gemini-companion-proposed proposed)
-             overlay)))))
-
-(defun gemini-companion-review-toggle (overlay)
-  "Exclude the hunk of OVERLAY, or restore it if it is excluded.
-Return non-nil if it is excluded now."
-  (with-current-buffer (overlay-buffer overlay)
-    (undo-boundary)
-    (gemini-companion-review--exchange overlay)
-    (undo-boundary)
-    (or (gemini-companion-review-excluded-p overlay)
-        (delete-overlay overlay))))
-
-(defun gemini-companion-review--exchange (overlay)
-  "Replace the text of OVERLAY in the current buffer by its other one."
-  (let ((text (overlay-get overlay
-                           (if (gemini-companion-review-excluded-p overlay)
-                               'gemini-companion-proposed
-                             'gemini-companion-original)))
-        (beg (overlay-start overlay))
-        (end (overlay-end overlay)))
-    (save-excursion
-      (save-restriction
-        (widen)
-        (goto-char end)
-        (insert text)
-        (delete-region beg end)))))
-
-(defun gemini-companion-review-call-with-all (buffer function)
-  "Return the value of FUNCTION, called while BUFFER has no hunk excluded.
-BUFFER, a proposal, is current, and must not be edited by FUNCTION."
-  (with-current-buffer buffer
-    (let ((overlays (gemini-companion-review-excluded)))
-      (gemini-companion-review--exchange-all overlays)
-      (unwind-protect (funcall function)
-        (with-current-buffer buffer
-          (gemini-companion-review--exchange-all overlays))))))
-
-(defun gemini-companion-review--exchange-all (overlays)
-  "Exchange the texts of OVERLAYS in the current buffer.
-Nothing notices, as it is done twice."
-  (let ((modified (buffer-modified-p))
-        (buffer-undo-list t)
-        (inhibit-modification-hooks t)
-        (inhibit-read-only t))
-    (mapc #'gemini-companion-review--exchange overlays)
-    (restore-buffer-modified-p modified)))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

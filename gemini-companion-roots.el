@@ -20,25 +20,25 @@
 
 ;;; Commentary:
 
-;; Gemini CLI connects to this Emacs if it runs in one of its roots or below:
-;; the projects of the open files and of the terminals.  Only computes; when
-;; to do so and what for is the entry's matter.
+;; The workspace roots: a CLI connects to this Emacs if it runs in one of
+;; them or below.  They are the projects of the open files and of the terminals.
 
 ;;; Code:
 
 (require 'gemini-companion-privacy)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
 (declare-function project-root "project")
 
 (defcustom gemini-companion-roots-function #'identity
-  "Function that has the last word on the roots of this Emacs.
+  "Function that filters the workspace roots.
 It is called with the list of roots that were found, and returns
-the list that is used: absolute names of local folders.  Gemini
-CLI connects to this Emacs if it runs in one of them or below.
-If it fails, there are no roots, and `gemini-companion-status' says
-so."
+the list to use: absolute names of local directories.  Gemini CLI
+connects to this Emacs if it runs in one of them or below.  If the
+function signals an error, there are no roots, and
+`gemini-companion-status' shows the error."
   :type 'function
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
@@ -46,9 +46,9 @@ so."
 (defcustom gemini-companion-share-outside-projects nil
   "Non-nil means to share files that are outside all roots, too.
 The roots are the projects of the open files and terminals, and the
-folders of files in no project.  Outside are files right in the home
-folder, and those below what `gemini-companion-roots-function' took
-away."
+directories of files in no project.  Outside are files directly in
+the home directory, and those below a root that was removed by
+`gemini-companion-roots-function'."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
@@ -56,57 +56,57 @@ away."
 (defconst gemini-companion-roots--terminal-modes
   '(vterm-mode eat-mode term-mode eshell-mode shell-mode
     shell-command-mode compilation-mode)
-  "Major modes of buffers in which a person may run Gemini CLI.")
+  "Major modes of buffers in which a CLI may run.")
 
-(defconst gemini-companion-roots--passing-modes
+(defconst gemini-companion-roots--output-modes
   '(compilation-mode shell-command-mode)
-  "Those of them that count while something runs there only.
-They show results, too, such as what Emacs says when it compiles a
-package, in a folder that nobody works in.")
+  "Those of them that count only while a process runs there.
+Such a buffer may show old output, in a directory not in use.")
 
 (defvar gemini-companion-roots--known (make-hash-table :test #'equal)
-  "Places of directories, and, for the key t, the roots.
-It is for `gemini-companion-privacy-cached'.")
+  "Cache of the places of directories, and, for the key t, of the roots.
+See `gemini-companion-privacy-cached'.")
 
 (defvar gemini-companion-roots--last nil
-  "The roots that were computed last.")
+  "The last computed roots.")
 
 (defvar gemini-companion-roots-problem nil
-  "Why `gemini-companion-roots-function' failed last, a string, or nil.")
+  "Error message of `gemini-companion-roots-function', or nil.")
 
 ;;;; Roots
 
 (defun gemini-companion-roots (directory)
-  "Return the roots of this Emacs, a list of true names of directories.
+  "Return the workspace roots, a list of true names of directories.
 They are the projects of the open files and of the terminals, the
-one used last first, and that of DIRECTORY.  What belongs to no
-project counts with its own directory.  The home directory and the
-root of the file system are never among them, nor is what is hidden."
+last used one first, and that of DIRECTORY.  In place of a project
+that does not exist, the directory itself is used.  The home
+directory, the root of the file system and hidden directories are
+never among them."
   (let ((directories (gemini-companion-roots--directories directory)))
     (setq gemini-companion-roots--last
           (gemini-companion-privacy-cached
            gemini-companion-roots--known t directories
            (lambda ()
-             (gemini-companion-roots--chosen
+             (gemini-companion-roots--filtered
               (seq-remove
-               #'gemini-companion-privacy-folder-hidden-p
+               #'gemini-companion-privacy-directory-hidden-p
                (seq-uniq
                 (delq nil (mapcar (lambda (directory)
                                     (cdr (gemini-companion-roots--place
                                           directory)))
                                   directories))))))))))
 
-(defun gemini-companion-roots--chosen (roots)
-  "Return the true names of those that the function picks from ROOTS.
-Nothing if that fails, as it may be there to take roots away."
+(defun gemini-companion-roots--filtered (roots)
+  "Return the true names of ROOTS after `gemini-companion-roots-function'.
+Return nil if that fails, as it may be meant to exclude some."
   (setq gemini-companion-roots-problem nil)
   (condition-case problem
       (delete-dups
        (mapcar (lambda (root)
                  (unless (file-name-absolute-p root)
-                   (error "%s is no absolute name" root))
+                   (error "%s is not an absolute name" root))
                  (if (file-remote-p root)
-                     (error "%s is on another machine" root)
+                     (error "%s is remote" root)
                    (directory-file-name (file-truename root))))
                (funcall gemini-companion-roots-function roots)))
     (error
@@ -114,13 +114,14 @@ Nothing if that fails, as it may be there to take roots away."
      nil)))
 
 (defun gemini-companion-roots-last ()
-  "Return the roots that were computed last."
+  "Return the last computed roots."
   gemini-companion-roots--last)
 
 (defun gemini-companion-roots-of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
-Those that were computed last and have DIRECTORY in them, else that
-of its project: a root may go while the CLI is connected."
+They are the last computed roots that contain DIRECTORY.  If there
+are none, as a root may be dropped while the CLI is connected, it is
+the root of its project."
   (unless (file-remote-p directory)
     (or (seq-filter (lambda (root)
                       (gemini-companion-roots-in-p
@@ -130,22 +131,22 @@ of its project: a root may go while the CLI is connected."
 
 (defun gemini-companion-roots-in-p (name root)
   "Return non-nil if the file NAME, or directory NAME/, is in ROOT."
-  (string-prefix-p (file-name-as-directory root) name))
+  (gemini-companion-text-in-directory-p name root))
 
 (defun gemini-companion-roots-forget ()
-  "Forget what was computed."
+  "Drop all cached values."
   (clrhash gemini-companion-roots--known)
   (setq gemini-companion-roots--last nil
         gemini-companion-roots-problem nil))
 
-(defun gemini-companion-roots-look-again (directory)
-  "Look up DIRECTORY again, as a project may have been made of it."
+(defun gemini-companion-roots-refresh (directory)
+  "Drop the cached values for DIRECTORY, which may now be a project."
   (remhash directory gemini-companion-roots--known)
   (remhash t gemini-companion-roots--known))
 
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
-Leave out what is hidden."
+Omit hidden ones."
   (let (found)
     (dolist (buffer (buffer-list))
       (when-let* ((directory (gemini-companion-roots--buffer-directory buffer)))
@@ -158,18 +159,18 @@ Leave out what is hidden."
                  (list directory))))))
 
 (defun gemini-companion-roots--terminal-p (buffer)
-  "Return non-nil if a person may run Gemini CLI in BUFFER."
+  "Return non-nil if a CLI may run in BUFFER."
   (let ((mode (buffer-local-value 'major-mode buffer)))
     (and (apply #'provided-mode-derived-p mode
                 gemini-companion-roots--terminal-modes)
-         ;; Emacs compiles Lisp in the background wherever it is started.
+         ;; Emacs compiles Lisp in the background in arbitrary directories.
          (not (provided-mode-derived-p mode 'emacs-lisp-compilation-mode))
          (or (get-buffer-process buffer)
              (not (apply #'provided-mode-derived-p mode
-                         gemini-companion-roots--passing-modes))))))
+                         gemini-companion-roots--output-modes))))))
 
 (defun gemini-companion-roots--buffer-directory (buffer)
-  "Return the local directory that BUFFER works in, or nil if it is hidden."
+  "Return the local directory of BUFFER, or nil if it is hidden."
   (if-let* ((file (buffer-file-name buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
@@ -182,13 +183,13 @@ Leave out what is hidden."
 (defun gemini-companion-roots--shared-p (directory)
   "Return non-nil if DIRECTORY is local and not hidden."
   (not (or (file-remote-p directory)
-           (gemini-companion-privacy-folder-hidden-p directory))))
+           (gemini-companion-privacy-directory-hidden-p directory))))
 
 (defun gemini-companion-roots--place (directory)
   "Return (PLACE . TRUE-NAME) for DIRECTORY.
-PLACE is the root of the project that DIRECTORY is in, or DIRECTORY
-itself, and TRUE-NAME that of PLACE; both are nil for a directory
-that cannot be a root."
+PLACE is the root of the project of DIRECTORY, or else DIRECTORY
+itself, and TRUE-NAME is the true name of PLACE; both are nil for a
+directory that cannot be a root."
   (gemini-companion-privacy-cached
    gemini-companion-roots--known directory nil
    (lambda ()
@@ -203,14 +204,14 @@ that cannot be a root."
 
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
-  ;; People add functions of their own to `project-find-functions'.
+  ;; A user's function in `project-find-functions' may fail.
   (condition-case nil
       (when-let* ((project (project-current nil directory)))
         (project-root project))
     (error nil)))
 
 (defun gemini-companion-roots--allowed-p (root)
-  "Return non-nil if ROOT is a folder that may be told to Gemini CLI."
+  "Return non-nil if ROOT is a directory that may be a workspace root."
   (and (not (file-remote-p root))
        (file-directory-p root)
        (not (string= root (directory-file-name (file-truename "~"))))
@@ -219,10 +220,10 @@ that cannot be a root."
 ;;;; Names
 
 (defun gemini-companion-roots-name (file)
-  "Return the name of FILE as a Gemini CLI in one of the roots sees it.
-That is below the true name of the root, as the CLI has it of its
-own folder, and below that as the person visits FILE.  Return nil if
-FILE is in none of the roots that were computed last."
+  "Return the name of FILE for a CLI in one of the roots.
+It begins with the true name of the root, which the CLI uses for its
+own directory, and continues as FILE is visited.  Return nil if FILE
+is in none of the last computed roots."
   (or (gemini-companion-roots--inside (gemini-companion-roots--placed file))
       (gemini-companion-roots--inside (file-truename file))))
 
@@ -236,7 +237,7 @@ FILE is in none of the roots that were computed last."
               (substring file (length place))))))
 
 (defun gemini-companion-roots--inside (name)
-  "Return NAME if it is in one of the roots computed last, else nil."
+  "Return NAME if it is in one of the last computed roots, else nil."
   (and name
        (seq-some (lambda (root) (gemini-companion-roots-in-p name root))
                  gemini-companion-roots--last)

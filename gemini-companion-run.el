@@ -1,4 +1,4 @@
-;;; gemini-companion-run.el --- Gemini CLI in a terminal here  -*- lexical-binding: t; -*-
+;;; gemini-companion-run.el --- CLIs in a terminal here  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,18 +20,18 @@
 
 ;;; Commentary:
 
-;; Start Gemini CLI in a terminal of this Emacs, in the root of a project; one
-;; buffer for each project, more on request.  Gemini CLI searches for Emacs
+;; Start a CLI in a terminal of this Emacs, in the root of a project; one
+;; buffer for each project, more on request.  A CLI searches for Emacs
 ;; once, when it starts, so it is started when the server is ready.
 ;;
-;; What Emacs starts inherits a few variables by which Gemini CLI finds this
-;; Emacs among several.  Terminals outside need none of them: there the
+;; Programs that Emacs starts inherit a few variables by which a CLI finds this
+;; Emacs among several.  Terminals outside Emacs do not need them: there the
 ;; discovery file is enough.
 ;;
 ;; A CLI in a terminal of this Emacs that does not connect needs /ide enable,
-;; once; a hint in the echo area says so.  Nothing reports when a program starts
-;; in a terminal, so they are checked some seconds after the user went to one
-;; or left one, and at no other time.
+;; once; a hint in the echo area shows that.  Emacs is not notified of a program
+;; that starts in a terminal, so terminals are checked some seconds after the
+;; user has selected one or left one.
 
 ;;; Code:
 
@@ -40,7 +40,9 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-settings)
 (require 'gemini-companion-share)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -62,22 +64,46 @@
 ;;;; Customization
 
 (defgroup gemini-companion-terminal nil
-  "A CLI in a terminal of this Emacs."
+  "CLIs in terminals of this Emacs."
   :group 'gemini-companion)
 
-(defcustom gemini-companion-gemini-command "gemini"
-  "Command that starts Gemini CLI: a program, or a list (PROGRAM ARG...)."
-  :type '(choice (string :tag "Program")
-                 (repeat :tag "Program and arguments" string))
+(defcustom gemini-companion-run-commands nil
+  "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
+CLIENT is \"gemini\" or \"qwen\".  COMMAND is a program, or a list
+\(PROGRAM ARG...).  A CLI that is not in the alist is started by the
+program of its name."
+  :type '(alist :key-type (choice (const :tag "Gemini CLI" "gemini")
+                                  (const :tag "Qwen Code" "qwen"))
+                :value-type (choice (string :tag "Program")
+                                    (repeat :tag "Program and arguments"
+                                            string)))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-terminal)
+
+(defcustom gemini-companion-run-client nil
+  "CLI that `gemini-companion-run' starts, \"gemini\" or \"qwen\".
+Nil means the one that is installed.  If several are, the command
+asks, and sets this option."
+  :type '(choice (const :tag "The one that is installed" nil)
+                 (const :tag "Gemini CLI" "gemini")
+                 (const :tag "Qwen Code" "qwen"))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-terminal)
+
+(defcustom gemini-companion-run-offer-ide t
+  "Non-nil means to ask before a CLI starts that cannot connect.
+The question is whether to enable its IDE integration; the answer
+no sets this option to nil."
+  :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-terminal nil
-  "Terminal in which `gemini-companion-run' starts Gemini CLI.
+  "Terminal in which `gemini-companion-run' starts a CLI.
 Nil means the first of vterm, eat and term that is installed.
 
 A function is called with the command, a list of strings, in an
-empty buffer that is shown already, in the directory and environment
+empty buffer that is displayed already, in the directory and environment
 to use.  It makes that buffer the terminal, or starts a terminal
 outside of Emacs."
   :type '(choice (const :tag "The best that is installed" nil)
@@ -89,7 +115,7 @@ outside of Emacs."
   :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-run-side-window nil
-  "Side of the frame where Gemini CLI is shown, or nil for any window.
+  "Side of the frame where the CLI is shown, or nil for any window.
 At a side, `gemini-companion-run' hides the window if it is the
 selected one."
   :type '(choice (const :tag "Any window" nil)
@@ -100,22 +126,22 @@ selected one."
 ;;;; State
 
 (defvar-local gemini-companion-run--place nil
-  "What Gemini CLI in this buffer was started with, a plist, or nil.
-Its `:directory' and `:number' tell it from others; `:environment',
-`:path' and `:command' are what it is started with.")
+  "Parameters of the CLI in this buffer, a plist, or nil.
+Its `:client', `:directory' and `:number' distinguish it from
+others; `:environment' and `:path' are what it is started with.")
 
-;; The terminals' modes kill all other local variables.
+;; The modes of terminals kill all other local variables.
 (put 'gemini-companion-run--place 'permanent-local t)
 
 (defvar gemini-companion-run--waiting nil
-  "Buffers in which Gemini CLI is to start when the server is ready.")
+  "Buffers in which a CLI is to start when the server is ready.")
 
 (defvar gemini-companion-run--exported nil
   "Alist of (NAME . VALUE), the variables that are exported, or nil.
 VALUE is nil for a variable that is unset.")
 
 (defvar gemini-companion-run--inherited nil
-  "Alist of (NAME . VALUE), the same variables before they were exported.")
+  "Alist of (NAME . VALUE), the previous values of these variables.")
 
 (defconst gemini-companion-run--hooks
   '(window-buffer-change-functions window-selection-change-functions)
@@ -133,6 +159,9 @@ VALUE is nil for a variable that is unset.")
 (defvar gemini-companion-run--hinted nil
   "Process ids of the CLIs that were the subject of a hint.")
 
+(defvar gemini-companion-run--checked nil
+  "Names of the clients whose settings were checked.")
+
 (defvar gemini-companion-run--last-buffer nil
   "Buffer of the window that was selected last.")
 
@@ -143,7 +172,7 @@ VALUE is nil for a variable that is unset.")
   "Variables for which a CLI in a container searches there for editors.")
 
 (defun gemini-companion-run-container-p ()
-  "Return non-nil if Emacs is in a container, as Gemini CLI sees it."
+  "Return non-nil if a CLI detects that Emacs is in a container."
   (or (file-exists-p "/.dockerenv")
       (file-exists-p "/run/.containerenv")))
 
@@ -155,15 +184,15 @@ VALUE is nil for a variable that is unset.")
               gemini-companion-clients)
     ("GEMINI_CLI_IDE_PID" . ,(number-to-string pid))
     ,@(mapcar #'list (gemini-companion-clients-all :unset))
-    ;; In a container the client dials the host unless it is told that
-    ;; its editor is in there too.
+    ;; In a container the client connects to the host, unless this
+    ;; variable says that its editor is in the container.
     ,@(when (and (gemini-companion-run-container-p)
                  (not (seq-some #'getenv
                                 gemini-companion-run-container-variables)))
         '(("REMOTE_CONTAINERS" . "1")))))
 
 (defun gemini-companion-run--with (variables environment)
-  "Return ENVIRONMENT with VARIABLES, an alist; without those of nil."
+  "Return ENVIRONMENT with VARIABLES, an alist; nil unsets a variable."
   (let ((result (copy-sequence environment)))
     (pcase-dolist (`(,name . ,value) variables)
       (setq result (setenv-internal result name value nil)))
@@ -194,7 +223,7 @@ Packages such as envrc and mise make one for each project."
                  variables (default-value 'process-environment))))
 
 (defun gemini-companion-run--export (port pid)
-  "Lead each Gemini CLI in this Emacs to PORT of Emacs PID."
+  "Lead each CLI in this Emacs to PORT of Emacs PID."
   (gemini-companion-run--restore)
   (setq gemini-companion-run--exported
         (gemini-companion-run--variables port pid)
@@ -213,9 +242,8 @@ Packages such as envrc and mise make one for each project."
     (and (stringp value) value)))
 
 (defun gemini-companion-run--lead (frame)
-  "Lead what is started in the selected window of FRAME to the server.
-Its buffer may have an environment of its own, which a package made
-from one that is older than the mode."
+  "Update the environment of the selected buffer of FRAME.
+A package may have made it before the mode was turned on."
   (let ((buffer (window-buffer (frame-selected-window frame))))
     (when (and (local-variable-p 'process-environment buffer)
                (not (gemini-companion-run--led-p
@@ -228,7 +256,7 @@ from one that is older than the mode."
                               process-environment))
 
 (defun gemini-companion-run--restore ()
-  "Restore the variables that were exported, where they still are."
+  "Restore the exported variables, unless they have changed."
   (when gemini-companion-run--exported
     (when (gemini-companion-run--led-p (default-value 'process-environment))
       (gemini-companion-run--put-default gemini-companion-run--inherited))
@@ -239,32 +267,109 @@ from one that is older than the mode."
   (setq gemini-companion-run--exported nil
         gemini-companion-run--inherited nil))
 
+;;;; Clients
+
+(defun gemini-companion-run-command (client)
+  "Return the command for CLIENT, a list."
+  (ensure-list (or (cdr (assoc client gemini-companion-run-commands))
+                   (gemini-companion-clients-get client :program))))
+
+(defun gemini-companion-run--title (place)
+  "Return the name for the user of the CLI of PLACE."
+  (gemini-companion-clients-title (plist-get place :client)))
+
+(defun gemini-companion-run--installed ()
+  "Return the names of the CLIs whose programs are installed."
+  (seq-filter (lambda (client)
+                (executable-find (car (gemini-companion-run-command client))))
+              (mapcar #'car gemini-companion-clients)))
+
+(defun gemini-companion-run--read-client (clients)
+  "Ask for one of CLIENTS and return it."
+  (let ((titles (mapcar (lambda (client)
+                          (cons (gemini-companion-clients-title client) client))
+                        clients)))
+    (cdr (assoc (completing-read (format-prompt "Start" (caar titles))
+                                 titles nil t nil nil (caar titles))
+                titles))))
+
+(defun gemini-companion-run--choose-client (another)
+  "Return the CLI to start, and ask if there are several.
+If ANOTHER is non-nil, ask always, and do not set the option."
+  (let ((installed (gemini-companion-run--installed)))
+    (cond ((and another (cdr installed))
+           (gemini-companion-run--read-client installed))
+          (gemini-companion-run-client)
+          ((cdr installed)
+           (let ((client (gemini-companion-run--read-client installed)))
+             (customize-save-variable 'gemini-companion-run-client client)
+             client))
+          ((car installed))
+          (t (caar gemini-companion-clients)))))
+
+(defun gemini-companion-run--offer-ide (place)
+  "Ask whether to enable IDE integration in the CLI of PLACE, if it is off.
+Return nil if the user has to edit a settings file first."
+  (let* ((process-environment (plist-get place :environment))
+         (client (plist-get place :client))
+         (files (gemini-companion-settings-files
+                 client (plist-get place :directory)))
+         (file (gemini-companion-settings-user-file client)))
+    (pcase-let ((`(,keys ,value . ,_)
+                 (car (gemini-companion-clients-get client :required))))
+      (cond
+       ((or (not gemini-companion-run-offer-ide)
+            (not (member (gemini-companion-settings-find files keys)
+                         (list nil file)))
+            (equal value (gemini-companion-settings-get file keys))
+            ;; The CLI reports a malformed file.
+            (not (ignore-errors (gemini-companion-settings-read file) t)))
+        t)
+       ((y-or-n-p (format "Enable IDE integration in %s? "
+                          (gemini-companion-run--title place)))
+        (gemini-companion-settings-set file keys value))
+       (t
+        (customize-save-variable 'gemini-companion-run-offer-ide nil)
+        t)))))
+
 ;;;; Places
 
 (defun gemini-companion-run--wanted-place (number)
-  "Return the place of Gemini CLI for the current buffer, a plist.
+  "Return the place of the CLI for the current buffer, a plist.
 NUMBER, a raw prefix argument, chooses one of several in a directory."
   (let* ((here (or gemini-companion-run--place
                    (gemini-companion-run--new-place)))
+         (directory (plist-get here :directory))
+         (exec-path (plist-get here :path))
+         (client (or (and (not (consp number))
+                          (or (plist-get here :client)
+                              (gemini-companion-run--live-client directory)))
+                     (gemini-companion-run--choose-client (consp number))))
          (number (pcase number
-                   ('nil (plist-get here :number))
-                   ((pred consp) (gemini-companion-run--free-number
-                                  (plist-get here :directory)))
+                   ('nil (or (plist-get here :number) 1))
+                   ((pred consp)
+                    (gemini-companion-run--free-number client directory))
                    (_ (prefix-numeric-value number)))))
-    (append (list :number number
-                  :command (ensure-list gemini-companion-gemini-command))
-            here)))
+    (append (list :client client :number number) here)))
 
 (defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is no Gemini CLI."
+  "Return a place for the current buffer, which is not a CLI."
   (when (file-remote-p default-directory)
-    (user-error "Cannot run Gemini CLI in remote directory %s; \
+    (user-error "Cannot run a CLI in remote directory %s; \
 switch to a local buffer"
                 (abbreviate-file-name default-directory)))
   (list :directory (gemini-companion-run--directory)
-        :number 1
         :environment process-environment
         :path exec-path))
+
+(defun gemini-companion-run--live-client (directory)
+  "Return a live CLI of DIRECTORY, the chosen one first, or nil."
+  (seq-find (lambda (client)
+              (gemini-companion-run--live-p
+               (gemini-companion-run--buffer
+                (list :client client :directory directory :number 1))))
+            (cons gemini-companion-run-client
+                  (mapcar #'car gemini-companion-clients))))
 
 (defun gemini-companion-run--directory ()
   "Return the root of the current buffer's project, else its directory."
@@ -283,16 +388,17 @@ switch to a local buffer"
    (lambda (buffer)
      (when-let* ((other (buffer-local-value 'gemini-companion-run--place
                                             buffer)))
-       (and (equal (plist-get place :directory) (plist-get other :directory))
-            (equal (plist-get place :number) (plist-get other :number)))))
+       (seq-every-p (lambda (key)
+                      (equal (plist-get place key) (plist-get other key)))
+                    '(:client :directory :number))))
    (buffer-list)))
 
-(defun gemini-companion-run--free-number (directory)
-  "Return the first free number for DIRECTORY."
+(defun gemini-companion-run--free-number (client directory)
+  "Return the first free number for CLIENT in DIRECTORY."
   (let ((number 1))
     (while (gemini-companion-run--live-p
             (gemini-companion-run--buffer
-             (list :directory directory :number number)))
+             (list :client client :directory directory :number number)))
       (setq number (1+ number)))
     number))
 
@@ -304,34 +410,43 @@ switch to a local buffer"
 
 (defun gemini-companion-run--name (place)
   "Return the name for the buffer of PLACE."
-  (let ((directory (file-name-nondirectory
+  (let ((client (plist-get place :client))
+        (directory (file-name-nondirectory
                     (directory-file-name (plist-get place :directory))))
         (number (plist-get place :number)))
     (generate-new-buffer-name
      (if (eql number 1)
-         (format "*gemini: %s*" directory)
-       (format "*gemini: %s (%d)*" directory number)))))
+         (format "*%s: %s*" client directory)
+       (format "*%s: %s (%d)*" client directory number)))))
 
 (defun gemini-companion-run--check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
+  (unless (gemini-companion-run-terminal)
+    (user-error "Emacs has no terminal on Windows; start the CLI in a window \
+of its own, in %s"
+                (abbreviate-file-name (plist-get place :directory))))
   (when (and (memq gemini-companion-terminal '(vterm eat))
              (not (locate-library
                    (symbol-name gemini-companion-terminal))))
     (user-error "Package %s is not installed; install it (M-x \
 package-install RET %s), or customize `gemini-companion-terminal'"
                 gemini-companion-terminal gemini-companion-terminal))
-  (let ((program (car (plist-get place :command)))
-        (exec-path (plist-get place :path)))
+  (let* ((client (plist-get place :client))
+         (program (car (gemini-companion-run-command client)))
+         (exec-path (plist-get place :path)))
     (unless (executable-find program)
       (user-error "Cannot find the program %s; install it (npm install -g \
-@google/gemini-cli, which needs Node.js 20), or customize \
-`gemini-companion-gemini-command'%s"
-                  program (gemini-companion-install-path-hint)))))
+%s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
+                  program
+                  (gemini-companion-clients-get client :package)
+                  (gemini-companion-clients-get client :node)
+                  (gemini-companion-install-path-hint)))))
 
 (defun gemini-companion-run--argv (place)
   "Return the command of PLACE with the full name of its program."
   (let ((exec-path (plist-get place :path)))
-    (pcase-let ((`(,program . ,args) (plist-get place :command)))
+    (pcase-let ((`(,program . ,args)
+                 (gemini-companion-run-command (plist-get place :client))))
       (cons (or (executable-find program) program) args))))
 
 ;;;; Windows
@@ -348,7 +463,7 @@ package-install RET %s), or customize `gemini-companion-terminal'"
              (side . ,side) (window-width . 0.4))))))
 
 (defun gemini-companion-run--switch (place)
-  "Switch to the live Gemini CLI of PLACE; return nil if there is none.
+  "Switch to the live CLI of PLACE; return nil if there is none.
 If it is in a selected side window, hide that."
   (let ((buffer (gemini-companion-run--buffer place)))
     (when (gemini-companion-run--live-p buffer)
@@ -361,13 +476,14 @@ If it is in a selected side window, hide that."
 ;;;; Start
 
 (defun gemini-companion-run--prepare (place)
-  "Show a buffer in which Gemini CLI will run at PLACE."
+  "Show a buffer in which the CLI of PLACE will run."
   (let ((previous (gemini-companion-run--buffer place))
         (buffer (generate-new-buffer " *gemini*")))
     (with-current-buffer buffer
       (setq default-directory (plist-get place :directory)
             gemini-companion-run--place place)
-      (insert "Gemini CLI starts here when the server is ready.\n")
+      (insert (gemini-companion-run--title place)
+              " starts here when the server is ready.\n")
       (set-buffer-modified-p nil))
     (if-let* ((window (and previous (get-buffer-window previous))))
         (progn (select-window window)
@@ -381,7 +497,7 @@ If it is in a selected side window, hide that."
     (push buffer gemini-companion-run--waiting)))
 
 (defun gemini-companion-run--start ()
-  "Start Gemini CLI in the buffers that were prepared."
+  "Start the CLIs in the prepared buffers."
   (let ((buffers (nreverse gemini-companion-run--waiting)))
     (setq gemini-companion-run--waiting nil)
     (dolist (buffer buffers)
@@ -393,7 +509,7 @@ If it is in a selected side window, hide that."
                                       (error-message-string problem))))))))
 
 (defun gemini-companion-run--give-up ()
-  "Start nothing in the buffers that were prepared."
+  "Start no CLI in the prepared buffers."
   (let ((buffers gemini-companion-run--waiting))
     (setq gemini-companion-run--waiting nil)
     (dolist (buffer buffers)
@@ -401,7 +517,7 @@ If it is in a selected side window, hide that."
         (gemini-companion-run--end buffer "The server did not start")))))
 
 (defun gemini-companion-run--in (buffer)
-  "Start Gemini CLI in BUFFER, with the size of its window."
+  "Start the CLI in BUFFER, with the size of its window."
   (let ((window (get-buffer-window buffer t))
         (place (buffer-local-value 'gemini-companion-run--place buffer)))
     (with-current-buffer buffer
@@ -421,19 +537,25 @@ If it is in a selected side window, hide that."
 
 ;;;; Terminals
 
+(defun gemini-companion-run-terminal ()
+  "Return the terminal to use: a value of `gemini-companion-terminal'.
+Return nil if there is none, as on Windows."
+  (cond (gemini-companion-terminal)
+        ((eq system-type 'windows-nt) nil)
+        ((gemini-companion-run--vterm-p) 'vterm)
+        ((locate-library "eat") 'eat)
+        (t 'term)))
+
 (defun gemini-companion-run--terminal ()
   "Return the function to make the current buffer a terminal."
-  (pcase gemini-companion-terminal
-    ('nil (cond ((gemini-companion-run--vterm-p) #'gemini-companion-run--vterm)
-                ((locate-library "eat") #'gemini-companion-run--eat)
-                (t #'gemini-companion-run--term)))
+  (pcase (gemini-companion-run-terminal)
     ('vterm #'gemini-companion-run--vterm)
     ('eat #'gemini-companion-run--eat)
     ('term #'gemini-companion-run--term)
     (function function)))
 
 (defun gemini-companion-run--vterm-p ()
-  "Return non-nil if vterm is there with its module.
+  "Return non-nil if vterm is installed with its module.
 Without it, loading vterm asks whether to compile one."
   (and (bound-and-true-p module-file-suffix)
        (locate-library "vterm")
@@ -451,14 +573,14 @@ Without it, loading vterm asks whether to compile one."
             (format "sh -c %s"
                     (shell-quote-argument
                      (format "stty columns %d; exec %s" columns line)))))
-         ;; It would draw for 80 columns in a narrower window.
+         ;; In a narrower window it would draw for 80 columns.
          (vterm-min-window-width 20))
     (vterm-mode))
   (setq-local vterm-min-window-width 20)
   (gemini-companion-run--fit (get-buffer-process (current-buffer))))
 
 (defun gemini-companion-run--fit (process)
-  "Tell PROCESS the size of the selected window, as a change of it would."
+  "Set the size of the terminal of PROCESS to that of the selected window."
   (let ((size (funcall (process-get process 'adjust-window-size-function)
                        process (list (selected-window)))))
     (when size
@@ -474,7 +596,8 @@ Without it, loading vterm asks whether to compile one."
 
 (defun gemini-companion-run--term (command)
   "Run COMMAND in the current buffer with term.
-As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
+As in `ansi-term', \\`C-x' and \\`C-c' are for Emacs, and sent to the
+program if they are typed twice."
   (require 'term)
   (term-mode)
   (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
@@ -489,10 +612,10 @@ As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
     (define-key map "g" 'gemini-companion-run)
     (define-key map "q" #'quit-window)
     map)
-  "Keys in the buffer of a Gemini CLI that has ended.")
+  "Keys in the buffer of a CLI that has ended.")
 
 (define-minor-mode gemini-companion-run-ended-mode
-  "Mark a buffer in which Gemini CLI ran and has ended."
+  "Mark a buffer in which a CLI ran and has ended."
   :lighter " Ended"
   :interactive nil
   (setq-local minor-mode-overriding-map-alist
@@ -508,16 +631,20 @@ As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
       (set-process-sentinel
        process
        (lambda (process event)
-         ;; vterm would kill the buffer, and with it a message of failure.
+         ;; vterm would kill the buffer with the error message.
          (let ((vterm-kill-buffer-on-exit nil))
            (funcall sentinel process event))
          (when (and (buffer-live-p buffer)
                     (not (process-live-p process)))
            (gemini-companion-run--end
-            buffer (format "Gemini CLI: %s" (string-trim event)))))))))
+            buffer (format "%s: %s"
+                           (gemini-companion-run--title
+                            (buffer-local-value 'gemini-companion-run--place
+                                                buffer))
+                           (string-trim event)))))))))
 
 (defun gemini-companion-run--end (buffer reason)
-  "Mark BUFFER as one without a Gemini CLI, for REASON."
+  "Mark BUFFER as one without a CLI, for REASON."
   (with-current-buffer buffer
     (gemini-companion-run-ended-mode)
     ;; Evil has its own meaning for the keys.
@@ -546,12 +673,12 @@ As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
   (let ((child (process-running-child-p process)))
     (if (numberp child) child (process-id process))))
 
-(defun gemini-companion-run--interactive-p (command)
-  "Return non-nil if COMMAND, a string, is an interactive Gemini CLI."
-  (and (gemini-companion-session-cli-p command)
-       (null (seq-intersection
-              (split-string command " " t)
-              '("-p" "--prompt" "--acp" "--experimental-acp")))))
+(defun gemini-companion-run--interactive (command)
+  "Return the interactive CLI in COMMAND, a string, or nil."
+  (and (null (seq-intersection
+              (split-string (or command "") " " t)
+              '("-p" "--prompt" "--acp" "--experimental-acp")))
+       (gemini-companion-clients-of-command command)))
 
 (defun gemini-companion-run--connected-p (buffer)
   "Return non-nil if a CLI in BUFFER is connected."
@@ -561,17 +688,18 @@ As in `ansi-term', \\`C-x' is for Emacs, and \\`C-c' for the program."
 
 (defun gemini-companion-run--unconnected (buffer)
   "Return a CLI in BUFFER that is not connected, or nil.
-That is a cons of its process id and its age in seconds."
+That is a list of its process id, its age in seconds, and its name."
   (when-let* ((process (gemini-companion-run--tty-process buffer))
               (pid (gemini-companion-run--front-pid process))
               (attributes (and (not (memq pid gemini-companion-run--hinted))
-                               (process-attributes pid))))
-    (and (gemini-companion-run--interactive-p (alist-get 'args attributes))
-         (not (gemini-companion-run--connected-p buffer))
-         (cons pid (float-time (alist-get 'etime attributes 0))))))
+                               (process-attributes pid)))
+              (client (gemini-companion-run--interactive
+                       (alist-get 'args attributes))))
+    (unless (gemini-companion-run--connected-p buffer)
+      (list pid (float-time (alist-get 'etime attributes 0)) client))))
 
 (defun gemini-companion-run--notice (frame)
-  "Check the terminals soon if the user went to one in FRAME, or left one."
+  "Check the terminals soon if the user has selected one in FRAME or left one."
   (let ((buffer (window-buffer (frame-selected-window frame))))
     (unless (eq buffer gemini-companion-run--last-buffer)
       (when (or (gemini-companion-run--tty-process buffer)
@@ -581,7 +709,7 @@ That is a cons of its process id and its age in seconds."
       (setq gemini-companion-run--last-buffer buffer))))
 
 (defun gemini-companion-run--check-in (seconds)
-  "Check the terminals in SECONDS, unless that is planned anyway."
+  "Check the terminals in SECONDS, unless a check is scheduled."
   (unless gemini-companion-run--timer
     (setq gemini-companion-run--timer
           (run-at-time seconds nil #'gemini-companion-run--check))))
@@ -593,65 +721,95 @@ That is a cons of its process id and its age in seconds."
     (let ((youngest nil))
       (dolist (buffer (buffer-list))
         (pcase (gemini-companion-run--unconnected buffer)
-          (`(,pid . ,age)
+          (`(,pid ,age ,client)
            (if (<= gemini-companion-run--connect-seconds age)
-               (gemini-companion-run--plan-hint buffer pid age)
+               (gemini-companion-run--plan-hint buffer pid age client)
              (setq youngest (min age (or youngest age)))))))
       (when youngest
         (gemini-companion-run--check-in
          (- (1+ gemini-companion-run--connect-seconds) youngest))))))
 
-(defun gemini-companion-run--plan-hint (buffer pid age)
-  "Give a hint for the CLI PID of AGE seconds in BUFFER when Emacs is idle."
+(defun gemini-companion-run--plan-hint (buffer pid age client)
+  "Give a hint for CLIENT, PID of AGE seconds in BUFFER, when Emacs is idle."
   (unless gemini-companion-run--timer
     (setq gemini-companion-run--timer
           (run-with-idle-timer gemini-companion-run--idle-seconds nil
                                #'gemini-companion-run--hint
-                               buffer pid age))))
+                               buffer pid age client))))
 
-(defun gemini-companion-run--hint (buffer pid age)
-  "Give a hint for the CLI PID of AGE seconds in BUFFER, once."
+(defun gemini-companion-run--hint (buffer pid age client)
+  "Give a hint for CLIENT, PID of AGE seconds in BUFFER, once."
   (setq gemini-companion-run--timer nil)
-  (when (and (equal pid (car (gemini-companion-run--unconnected buffer)))
-             (not (active-minibuffer-window)))
-    (push pid gemini-companion-run--hinted)
-    (message (gemini-companion-run--hint-text buffer pid age)
-             (buffer-name buffer))
-    ;; Another may have waited for this one.
-    (gemini-companion-run--check-in gemini-companion-run--connect-seconds)))
-
-(defun gemini-companion-run--pid-directory (buffer pid)
-  "Return the working directory of the process PID of BUFFER."
-  (let ((link (format "/proc/%d/cwd" pid)))
-    (file-name-as-directory
-     (file-truename (if (file-accessible-directory-p link)
-                        link
-                      (buffer-local-value 'default-directory buffer))))))
+  (gemini-companion-server-ask-processes
+   (list pid)
+   (lambda (processes)
+     (when (and (equal pid (car (gemini-companion-run--unconnected buffer)))
+                (not (active-minibuffer-window)))
+       (push pid gemini-companion-run--hinted)
+       (message (gemini-companion-run--hint-text
+                 (file-name-as-directory
+                  (file-truename
+                   (or (plist-get (car processes) :directory)
+                       (buffer-local-value 'default-directory buffer))))
+                 age)
+                (gemini-companion-clients-title client)
+                (buffer-name buffer))
+       ;; Another CLI may have waited for this one.
+       (gemini-companion-run--check-in
+        gemini-companion-run--connect-seconds)))))
 
 (defun gemini-companion-run--inside-p (directory)
   "Return non-nil if a CLI in DIRECTORY may connect."
   (seq-some (lambda (root)
-              (string-prefix-p (file-name-as-directory root) directory))
+              (gemini-companion-text-in-directory-p directory root))
             (gemini-companion-share-roots)))
 
-(defun gemini-companion-run--hint-text (buffer pid age)
-  "Return the hint for the CLI PID of AGE seconds in BUFFER.
-In it %s stands for the name of BUFFER."
-  (cond ((not (gemini-companion-run--inside-p
-               (gemini-companion-run--pid-directory buffer pid)))
-         "Gemini CLI in %s cannot connect, as it runs outside the open \
+(defun gemini-companion-run--hint-text (directory age)
+  "Return the hint for a CLI of AGE seconds in DIRECTORY.
+It is a format for the title of the CLI and the name of its buffer."
+  (cond ((not (gemini-companion-run--inside-p directory))
+         "%s in %s cannot connect, as it runs outside the open \
 projects; M-x gemini-companion-status shows more")
         ((< (- (float-time) (or (gemini-companion-server-since) 0)) age)
-         "Gemini CLI in %s was started before gemini-companion-mode; \
+         "%s in %s was started before gemini-companion-mode; \
 start it again, or run /ide enable there")
         (t
-         "Gemini CLI in %s is not connected; run /ide enable there \
+         "%s in %s is not connected; run /ide enable there \
 \(M-x gemini-companion-status shows why)")))
+
+;;;; Settings
+
+(defun gemini-companion-run--check-settings (previous)
+  "Report new CLIs whose settings make them write without asking.
+PREVIOUS are the sessions before.  Report it once for each client."
+  (dolist (session (gemini-companion-sessions))
+    (let ((client (plist-get session :client)))
+      (unless (or (null client)
+                  (member client gemini-companion-run--checked)
+                  (seq-some (lambda (other)
+                              (gemini-companion-session-same-p other session))
+                            previous))
+        (push client gemini-companion-run--checked)
+        (pcase-dolist (`(,_ ,_ ,problem ,command)
+                       (gemini-companion-run--unset session))
+          (message "%s; type %s there (M-x gemini-companion-status sets it)"
+                   problem command))))))
+
+(defun gemini-companion-run--unset (session)
+  "Return the required settings that SESSION, which has connected, lacks."
+  (let ((client (plist-get session :client)))
+    (seq-intersection
+     ;; The first one is that it connects.
+     (cdr (gemini-companion-clients-get client :required))
+     (gemini-companion-settings-missing
+      client (or (plist-get session :directory) "/")))))
 
 ;;;; Life
 
 (defun gemini-companion-run-ready (_how)
   "Start the CLIs that waited for the server, and follow the others."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-run--check-settings)
   (gemini-companion-run--export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
   (gemini-companion-run--start)
@@ -664,6 +822,8 @@ start it again, or run /ide enable there")
 (defun gemini-companion-run-stop ()
   "Start and follow no CLI any more, and restore the environment."
   (gemini-companion-run--give-up)
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-run--check-settings)
   (dolist (hook gemini-companion-run--hooks)
     (remove-hook hook #'gemini-companion-run--lead)
     (remove-hook hook #'gemini-companion-run--notice))
@@ -672,26 +832,29 @@ start it again, or run /ide enable there")
     (cancel-timer gemini-companion-run--timer))
   (setq gemini-companion-run--timer nil
         gemini-companion-run--hinted nil
+        gemini-companion-run--checked nil
         gemini-companion-run--last-buffer nil))
 
 ;;;; Command
 
 ;;;###autoload
 (defun gemini-companion-run (&optional number)
-  "Switch to the Gemini CLI of this project, or start it in a terminal.
+  "Switch to the CLI of this project, or start it in a terminal.
 It starts in the root of the project, when the server is ready; the
-mode is turned on for that.  NUMBER, the prefix argument, switches
-to another one of the same project; \\[universal-argument] alone starts one more."
+mode is turned on for that.  See `gemini-companion-run-client' for which
+CLI is started.  NUMBER, the prefix argument, switches to another one of the
+same project; \\[universal-argument] alone starts one more, of either kind."
   (interactive "P")
   (let ((place (gemini-companion-run--wanted-place number)))
     (unless (gemini-companion-run--switch place)
       (gemini-companion-run--check-place place)
-      (unless gemini-companion-mode
-        (gemini-companion-mode 1))
-      (when gemini-companion-mode
-        (gemini-companion-run--prepare place)
-        (when (gemini-companion-server-ready-p)
-          (gemini-companion-run--start))))))
+      (when (gemini-companion-run--offer-ide place)
+        (unless gemini-companion-mode
+          (gemini-companion-mode 1))
+        (when gemini-companion-mode
+          (gemini-companion-run--prepare place)
+          (when (gemini-companion-server-ready-p)
+            (gemini-companion-run--start)))))))
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

@@ -20,24 +20,25 @@
 
 ;;; Commentary:
 
-;; Type into the prompt of a Gemini CLI that runs in a terminal of this Emacs:
+;; Type into the prompt of a CLI that runs in a terminal of this Emacs:
 ;; a reference to the file, its lines or a diagnostic, which the user completes
 ;; there and sends, or the reason for a rejection.  Text for a CLI that runs
 ;; elsewhere goes to the kill ring.
 ;;
-;; Enter is pressed on request, and only when the terminal shows the text: a
-;; CLI that asks a question at that moment takes no text, and Enter would be
-;; its answer.
+;; Enter is pressed on request, and only when the terminal shows the text: Enter
+;; would answer the question of a CLI that asks one at that moment.
 ;;
 ;; The protocol has no field for the reason of a rejection, so it becomes the
-;; next prompt.  It is typed once the rejection was written and the terminal
-;; stands still; before that the CLI still asks its own question about the edit.
+;; next prompt.  It is typed when the rejection was written and the terminal
+;; does not change any more; before that the CLI still asks about the edit.
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-session)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -64,24 +65,31 @@ A terminal takes a few thousand at once, and Emacs waits for the rest.")
 (defconst gemini-companion-send--check-seconds 0.1
   "Seconds between checks whether the text has arrived.")
 
-(defconst gemini-companion-send--enter-seconds 0.2
+(defconst gemini-companion-send--enter-seconds 0.5
   "Seconds after the text at which Enter is pressed.
-Gemini CLI takes an Enter that follows at once for a part of the paste.")
+A CLI takes an Enter that follows at once for a part of the paste.")
 
-(defconst gemini-companion-send--most-checks 30
-  "Number of checks after which Enter is given up.")
+(defconst gemini-companion-send--pasted
+  (concat (regexp-opt (mapcar (lambda (client)
+                                (plist-get (cdr client) :pasted))
+                              gemini-companion-clients))
+          "[0-9]+")
+  "Regexp for how CLIs show a long paste, without spaces and punctuation.")
+
+(defconst gemini-companion-send--most-checks 150
+  "Number of checks after which Enter is not pressed.")
 
 (defconst gemini-companion-send--still-seconds 0.5
   "Seconds without a change in a terminal before a reason is typed there.")
 
-(defconst gemini-companion-send--most-seconds 10
-  "Seconds after which typing a reason is given up.")
+(defconst gemini-companion-send--most-seconds 30
+  "Seconds after which a reason is no longer typed.")
 
 (defvar gemini-companion-send--reasons nil
-  "Reasons that are to be typed, a list of plists.
+  "Reasons to type, a list of plists.
 Each has the `:id' of the diff, its `:session', the `:text', the
 `:timer' that checks the terminal, the time `:until' which it does,
-`:told' if the rejection was written to the CLI, and the `:tick' of
+`:written' if the rejection was written to the CLI, and the `:tick' of
 the terminal's text with the time `:since' which it has that.")
 
 (defvar gemini-companion-send--reason-history nil
@@ -90,7 +98,7 @@ the terminal's text with the time `:since' which it has that.")
 ;;;; Typing
 
 (defun gemini-companion-send--clean (text)
-  "Return TEXT without what could drive a terminal.
+  "Return TEXT without what could control a terminal.
 Lines end as terminals paste them; other control characters go."
   (replace-regexp-in-string
    "\n" "\r"
@@ -100,7 +108,7 @@ Lines end as terminals paste them; other control characters go."
    t t))
 
 (defun gemini-companion-send--words (text)
-  "Return the letters and digits of TEXT, however a screen breaks it."
+  "Return the letters and digits of TEXT, the same on any screen."
   (replace-regexp-in-string "[^[:alnum:]]+" "" text))
 
 (defun gemini-companion-send--process (session)
@@ -142,7 +150,7 @@ newlines and tabs are omitted.  TEXT may have 65,536 characters."
 
 (defun gemini-companion-send--shown (process text)
   "Return how often the end of TEXT is on the screen of PROCESS.
-Gemini CLI shows a placeholder for a long paste; that counts too."
+A CLI shows a placeholder for a long paste; that counts too."
   (let* ((words (gemini-companion-send--words text))
          (end (substring words (max 0 (- (length words) 24)))))
     (if (string-empty-p end)
@@ -154,7 +162,8 @@ Gemini CLI shows a placeholder for a long paste; that counts too."
                (case-fold-search nil)
                (count 0)
                (start 0))
-          (while (string-match (concat (regexp-quote end) "\\|PastedText[0-9]+")
+          (while (string-match (concat (regexp-quote end) "\\|"
+                                       gemini-companion-send--pasted)
                                screen start)
             (setq count (1+ count)
                   start (match-end 0)))
@@ -176,7 +185,8 @@ For SHOWN and LEFT see `gemini-companion-send--expect'."
                       #'gemini-companion-send--enter process))
         ((< 0 left)
          (gemini-companion-send--expect process text shown (1- left)))
-        (t (message "Gemini CLI did not take the text; see its terminal"))))
+        (t (message "The CLI did not take the text; see %s"
+                    (buffer-name (process-buffer process))))))
 
 (defun gemini-companion-send--enter (process)
   "Press Enter in the terminal of PROCESS if that still lives."
@@ -193,13 +203,13 @@ Ask first if the file is one that is never shared."
     (cond ((null file)
            (user-error "This buffer visits no file"))
           ((file-remote-p file)
-           (user-error "Gemini CLI cannot read a remote file"))
+           (user-error "A CLI cannot read a remote file"))
           ((not (file-exists-p file))
-           (user-error "Save the file first; Gemini CLI reads it from the disk"))
+           (user-error "Save the file first; the CLI reads it from the disk"))
           ((string-match-p "[[:cntrl:]]" file)
            (user-error "A prompt cannot name a file with a control character"))
           ((and (gemini-companion-privacy-hidden-p buffer)
-                (not (y-or-n-p "This file is not shared with Gemini CLI; \
+                (not (y-or-n-p "This file is not shared; \
 name it anyway? ")))
            (user-error "Nothing was sent")))
     (concat (file-truename (file-name-directory file))
@@ -208,7 +218,7 @@ name it anyway? ")))
 (defun gemini-companion-send--inside-p (file session)
   "Return non-nil if FILE is in the directory of SESSION."
   (when-let* ((directory (plist-get session :directory)))
-    (string-prefix-p (file-name-as-directory (file-truename directory)) file)))
+    (gemini-companion-text-in-directory-p file (file-truename directory))))
 
 (defun gemini-companion-send--reference (file session)
   "Return the reference to FILE, a true name, for the prompt of SESSION."
@@ -220,7 +230,7 @@ name it anyway? ")))
              file))))
 
 (defun gemini-companion-send--escape (name)
-  "Return NAME, quoted for a prompt of Gemini CLI."
+  "Return NAME, quoted for the prompt of a CLI."
   (cond ((not (eq system-type 'windows-nt))
          (replace-regexp-in-string
           ;; A dot at the end would be that of the sentence.
@@ -281,7 +291,7 @@ it if the file on disk is not what the buffer has."
              (gemini-companion-send--put
               (concat (funcall describe reference) " ") session)
              (if (buffer-modified-p)
-                 "(not saved; Gemini CLI reads it from the disk)"
+                 "(not saved; the CLI reads it from the disk)"
                ""))))
 
 ;;;; Diagnostics
@@ -339,8 +349,13 @@ Text typed until then is in the kill ring."
                                (setq typed
                                      (minibuffer-contents-no-properties)))
                              nil t))
-               (read-string (format "Reject %s and tell Gemini CLI: "
-                                    (gemini-companion-diff-name diff))
+               (read-string (format "Reject %s and tell %s%s: "
+                                    (gemini-companion-diff-name diff)
+                                    (gemini-companion-session-title
+                                     (gemini-companion-diff-session diff))
+                                    (if (gemini-companion-diff-comments diff)
+                                        " (beside your comments)"
+                                      ""))
                             nil 'gemini-companion-send--reason-history nil t))))))
     (if (and reason (memq diff (gemini-companion-diffs)))
         reason
@@ -357,6 +372,15 @@ Text typed until then is in the kill ring."
     (message "%s; your text is in the kill ring"
              (apply #'format format args))))
 
+(defun gemini-companion-send--comments (diff)
+  "Return the comments on DIFF, a list of lines for a prompt."
+  (let* ((file (gemini-companion-diff-file-path diff))
+         (directory (plist-get (gemini-companion-diff-session diff) :directory))
+         (name (if directory (file-relative-name file directory) file)))
+    (mapcar (pcase-lambda (`((,_ . ,line) . ,comment))
+              (format "%s:%d: %s" name line comment))
+            (seq-sort-by #'cdar #'< (gemini-companion-diff-comments diff)))))
+
 (defun gemini-companion-send--reason (diff text)
   "Type TEXT as the next prompt of the CLI of DIFF, which was rejected."
   (let ((session (gemini-companion-diff-session diff)))
@@ -368,18 +392,18 @@ Text typed until then is in the kill ring."
                           :session session :text text :timer nil
                           :until (+ (float-time)
                                     gemini-companion-send--most-seconds)
-                          :told nil :tick nil :since nil)))
+                          :written nil :tick nil :since nil)))
         (plist-put reason :timer
                    (run-at-time 0.1 0.1 #'gemini-companion-send--check-reason
                                 reason))
         (push reason gemini-companion-send--reasons)))))
 
-(defun gemini-companion-send--told (id)
+(defun gemini-companion-send--written (id)
   "Record that the rejection of the diff ID was written to its CLI."
   (when-let* ((reason (seq-find (lambda (reason)
                                   (eql id (plist-get reason :id)))
                                 gemini-companion-send--reasons)))
-    (plist-put reason :told t)))
+    (plist-put reason :written t)))
 
 (defun gemini-companion-send--check-reason (reason)
   "Type REASON if its terminal is ready; give up if that takes too long."
@@ -400,11 +424,11 @@ Text typed until then is in the kill ring."
   "Return non-nil if at the time NOW TERMINAL is ready for REASON.
 The rejection was written, and nothing changed there for a while."
   (let ((tick (buffer-chars-modified-tick terminal)))
-    (unless (and (plist-get reason :told)
+    (unless (and (plist-get reason :written)
                  (eql tick (plist-get reason :tick)))
       (plist-put reason :tick tick)
       (plist-put reason :since now))
-    (and (plist-get reason :told)
+    (and (plist-get reason :written)
          (<= gemini-companion-send--still-seconds
              (- now (plist-get reason :since))))))
 
@@ -431,13 +455,13 @@ The rejection was written, and nothing changed there for a while."
 
 (defun gemini-companion-send-start ()
   "Follow which outcomes were written."
-  (add-hook 'gemini-companion-outcome-told-functions
-            #'gemini-companion-send--told))
+  (add-hook 'gemini-companion-outcome-written-functions
+            #'gemini-companion-send--written))
 
 (defun gemini-companion-send-stop ()
   "Type nothing any more; put reasons that wait into the kill ring."
-  (remove-hook 'gemini-companion-outcome-told-functions
-               #'gemini-companion-send--told)
+  (remove-hook 'gemini-companion-outcome-written-functions
+               #'gemini-companion-send--written)
   (dolist (reason (copy-sequence gemini-companion-send--reasons))
     (gemini-companion-send--drop reason)
     (gemini-companion-send--keep (plist-get reason :text)
@@ -447,13 +471,13 @@ The rejection was written, and nothing changed there for a while."
 
 ;;;###autoload
 (defun gemini-companion-send-file ()
-  "Put a reference to the file of this buffer into the prompt of Gemini CLI."
+  "Put a reference to the file of this buffer into the prompt of a CLI."
   (interactive)
   (gemini-companion-send--refer #'identity))
 
 ;;;###autoload
 (defun gemini-companion-send-region (start end)
-  "Put a reference to the lines from START to END into the prompt of Gemini CLI.
+  "Put a reference to the lines from START to END into the prompt of a CLI.
 Interactively, to those of the region; if none is active, to that of
 point."
   (interactive
@@ -466,7 +490,7 @@ point."
 
 ;;;###autoload
 (defun gemini-companion-send-diagnostic-at-point ()
-  "Put the diagnostic at point into the prompt of Gemini CLI.
+  "Put the diagnostic at point into the prompt of a CLI.
 It comes from Flymake or Flycheck; without one at point, those of
 the line are taken."
   (interactive)
@@ -475,22 +499,26 @@ the line are taken."
      (lambda (reference)
        (gemini-companion-send--diagnostic-text reference diagnostics)))))
 
-(defun gemini-companion-diff-reject-with-reason (&optional diff)
-  "Reject DIFF with a reason, which is read in the minibuffer.
-The reason is sent as the next prompt of that CLI if it runs in a
-terminal of this Emacs, else it goes to the kill ring.  Without
-DIFF, take the review of the current buffer, else the one that is
-shown."
+(defun gemini-companion-diff-reject-with-reason (&optional diff reason)
+  "Reject DIFF with REASON, which is by default read in the minibuffer.
+The reason, and the comments on its lines, are sent as the next
+prompt of that CLI if it runs in a terminal of this Emacs, else
+they go to the kill ring.  Without DIFF, take the review of the
+current buffer, else the one that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
-    (when-let* ((reason (gemini-companion-send--read-reason diff)))
-      (when (string-blank-p reason)
+    (when-let* ((reason (or reason (gemini-companion-send--read-reason diff)))
+                (text (string-join
+                       (append (unless (string-blank-p reason) (list reason))
+                               (gemini-companion-send--comments diff))
+                       "\n")))
+      (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-diff-reject]")))
       (gemini-companion-diff-reject diff)
-      (gemini-companion-send--reason diff reason))))
+      (gemini-companion-send--reason diff text))))
 
 (provide 'gemini-companion-send)
 ;;; gemini-companion-send.el ends here

@@ -20,11 +20,9 @@
 
 ;;; Commentary:
 
-;; The one Python server of this Emacs: which process is in use.  It is started,
-;; restarted on request without Gemini CLI noticing, started again when it
-;; dies, and stopped.  A new process takes the port and token of the previous
-;; one, so that a connected CLI finds it there.  What is sent to it is not
-;; known here.
+;; Start, restart, recover and stop the one Python server of this Emacs.  A new
+;; process takes over the port and token of the previous one, so that connected
+;; CLIs stay connected.  The meaning of the calls is not known here.
 
 ;;; Code:
 
@@ -40,12 +38,11 @@
 
 (defcustom gemini-companion-server-command nil
   "Command that runs the Python server, a list (PROGRAM ARG...).
-Nil means a Python with packages that are installed for it, after a
-question, in `gemini-companion-install-directory'.  Set it to use a
-Python of your own that has the packages epc, sexpdata, mcp,
-hypercorn and psutil, for example
+Nil means to install the Python packages of the server, after asking,
+in `gemini-companion-install-directory'.  To use a Python of your own
+that has the packages epc, sexpdata, mcp, hypercorn and psutil, set it
+for example to
   (\"/path/to/venv/bin/python\" \"-m\" \"gemini_companion_epc\")
-and nothing is ever installed.
 Takes effect when the server starts next."
   :type '(choice (const :tag "Packages installed on request" nil)
                  (repeat :tag "Program and arguments" string))
@@ -57,7 +54,7 @@ Takes effect when the server starts next."
   "File in which the server logs events, or nil for none.
 It has one line per event, with the sizes of texts but not the
 texts, and never the token.  Only its owner can read it.  At 1 MB
-it is renamed; three old ones are kept.  Takes effect when the
+it is renamed; three old files are kept.  Takes effect when the
 server starts next; see also `gemini-companion-log-level'."
   :type '(choice (const :tag "None" nil) file)
   :package-version '(gemini-companion . "0.1.0")
@@ -79,12 +76,11 @@ Takes effect when the server starts next."
 (defcustom gemini-companion-is-trusted nil
   "Workspace trust to report to Gemini CLI (`isTrusted').
 Nil, the default, reports nothing, and Gemini CLI decides by itself.
-Anything else is dangerous: it overrides that decision, for each
-project that is open in this Emacs, and with `trusted' Gemini CLI
-runs what the project brings along, such as its settings, commands
-and servers.  Where the two differ, Gemini CLI stops at every start
-until the user presses r to restart it.  Takes effect when the
-server starts next."
+Other values override its decision for each project that is open in
+this Emacs.  `trusted' is dangerous: Gemini CLI then uses settings,
+commands and MCP servers of the project.  If the value differs from
+its own decision, Gemini CLI stops at every start until you press r
+to restart it.  Takes effect when the server starts next."
   :type '(choice (const :tag "Gemini CLI decides" nil)
                  (const :tag "Trusted: dangerous" trusted)
                  (const :tag "Not trusted" untrusted))
@@ -103,40 +99,42 @@ server starts next."
   "Directory of this package; its directory `python' has the Python part.")
 
 (defconst gemini-companion-server--delays '(0 1 2 4 8)
-  "Seconds before each try to start a dead server again.
-The first try is at once, however many of them are left.")
+  "Seconds before each attempt to restart a crashed server.
+The first attempt after a crash is always immediate.")
 
 (defconst gemini-companion-server--unnoticed-seconds 0.9
-  "Seconds within which a server is back that no CLI has missed.
+  "Seconds within which a crashed server must be ready for CLIs to reconnect.
 Gemini CLI tries to reconnect after one second, and after 1.5 more,
-but opens no reviews any more if the first try fails.")
+but it opens no more reviews if the first attempt fails.")
 
-(defconst gemini-companion-server--healthy-seconds 60
-  "Seconds after which a server that dies has all tries again.")
+(defvar gemini-companion-server-healthy-seconds 60
+  "Seconds after which a server that crashes gets all attempts again.
+The soak test crashes it more often, and sets this to 0.")
 
 (defconst gemini-companion-server--rest-seconds 2
-  "Seconds for which a new process is in use before the next replaces it.
-Gemini CLI re-opens its stream after one second, and only then
-receives what waits for it.")
+  "Minimum seconds for which a new process is in use.
+Gemini CLI opens its stream again after one second, and only then
+receives queued messages.")
 
 (cl-defstruct (gemini-companion-server--record
                (:conc-name gemini-companion-server--)
                (:constructor gemini-companion-server--make)
                (:predicate nil)
                (:copier nil))
-  "The server, over the lives of its processes.
+  "The server, which may use one process after another.
 The slots up to ON-END are those of `gemini-companion-server-start'."
   command roots offer-tools methods retired-methods on-ready on-end
   (current nil :documentation "Process in use, ready or at its first start.")
   (next nil :documentation "Process that will replace the current one.")
   (retired nil :documentation "Processes that were replaced and still run.")
-  (kept nil :documentation "Port and token for the next process, a plist.")
+  (kept nil :documentation "Settings of the next process, a plist:
+`:port', `:token' and where the port is handed over, `:predecessor'.")
   (discovery nil :documentation "Names of the discovery files.")
-  (died 0 :documentation "When the current process died last.")
+  (died 0 :documentation "When the last process crashed.")
   (since 0 :documentation "When the current process became ready.")
   (replaced 0 :documentation "When the current process replaced another.")
   (delays-left gemini-companion-server--delays
-               :documentation "Seconds before each of the tries left.")
+               :documentation "Seconds before each of the attempts left.")
   (timer nil :documentation "Timer of the next start of a process."))
 
 (defvar gemini-companion-server--server nil
@@ -164,7 +162,7 @@ shadows a module."
   (let* ((process-environment
           (copy-sequence (default-value 'process-environment)))
          (python (expand-file-name "python" gemini-companion-server-directory))
-         ;; The user's variables are meant for the user's Python.
+         ;; The user's variables are meant for a Python of the user.
          (inherited (and gemini-companion-server-command
                          (getenv "PYTHONPATH"))))
     (unless gemini-companion-server-command
@@ -208,9 +206,9 @@ what a process may call that another one has replaced.
 
 ON-READY is called when the server can be called: with `started',
 with `restarted' after `gemini-companion-server-restart', with
-`resumed' after it died and no CLI missed it, or else with
+`resumed' after a crash that no CLI has noticed, or else with
 `recovered'.  ON-END is called with a report for the user when it
-could not start or died too often."
+could not start or crashed too often."
   (let ((server (gemini-companion-server--make
                  :command command :roots roots :offer-tools offer-tools
                  :methods methods :retired-methods retired-methods
@@ -221,7 +219,7 @@ could not start or died too often."
 
 (defun gemini-companion-server-restart ()
   "Replace the server's process by a new one.
-Gemini CLI stays connected, and open reviews stay open."
+CLIs stay connected, and open reviews stay open."
   (unless (gemini-companion-server-ready-p)
     (user-error "The server is not running yet"))
   (let* ((server gemini-companion-server--server)
@@ -244,7 +242,7 @@ Gemini CLI stays connected, and open reviews stay open."
         (gemini-companion-server--launch server 'restarted)))
 
 (defun gemini-companion-server-stop ()
-  "Stop the server, if there is one, without waiting for its end."
+  "Stop the server, if there is one, without waiting for it."
   (when-let* ((server gemini-companion-server--server))
     (unless (gemini-companion-server-ready-p)
       (gemini-companion-server--delete-discovery server))
@@ -255,13 +253,13 @@ Gemini CLI stays connected, and open reviews stay open."
                                 (gemini-companion-server--retired server)))))))
 
 (defun gemini-companion-server--delete-discovery (server)
-  "Delete the discovery files that dead SERVER left."
+  "Delete the discovery files of SERVER, which has no process."
   (dolist (file (gemini-companion-server--discovery server))
     (ignore-error file-error
       (delete-file file))))
 
 (defun gemini-companion-server--forget (server)
-  "Forget SERVER and cancel its timer."
+  "Drop SERVER and cancel its timer."
   (gemini-companion-server--cancel server)
   (setq gemini-companion-server--server nil))
 
@@ -312,7 +310,7 @@ Gemini CLI stays connected, and open reviews stay open."
   (let* ((previous (gemini-companion-server--current server))
          (info (gemini-companion-process-info process))
          (now (float-time))
-         ;; The previous one may have died while this one started.
+         ;; The previous one may have crashed while this one started.
          (how (cond ((or previous (eq how 'started)) how)
                     ((< (- now (gemini-companion-server--died server))
                         gemini-companion-server--unnoticed-seconds)
@@ -325,15 +323,16 @@ Gemini CLI stays connected, and open reviews stay open."
           (gemini-companion-server--discovery server)
           (plist-get info :discovery)
           (gemini-companion-server--kept server)
-          (list :port (plist-get info :port) :token (plist-get info :token)))
+          (list :port (plist-get info :port) :token (plist-get info :token)
+                :predecessor (plist-get info :directory)))
     (funcall (gemini-companion-server--on-ready server) how)
     (when (and previous (not (eq previous process)))
       (push previous (gemini-companion-server--retired server))
       (gemini-companion-process-retire previous))))
 
 (defun gemini-companion-server--ended (server process report how)
-  "Go on after PROCESS of SERVER, which was to be ready HOW, has ended.
-REPORT is the reason, or nil if that was intended."
+  "Handle the end of PROCESS of SERVER, which was started for HOW.
+REPORT is the reason, or nil if it was intended."
   (setf (gemini-companion-server--retired server)
         (delq process (gemini-companion-server--retired server)))
   (cond ((or (null report)
@@ -349,7 +348,7 @@ REPORT is the reason, or nil if that was intended."
         ((not (eq process (gemini-companion-server--current server))))
         ((gemini-companion-server--kept server)
          (let ((now (float-time)))
-           (when (< gemini-companion-server--healthy-seconds
+           (when (< gemini-companion-server-healthy-seconds
                     (- now (gemini-companion-server--since server)))
              (setf (gemini-companion-server--delays-left server)
                    gemini-companion-server--delays))
@@ -360,8 +359,8 @@ REPORT is the reason, or nil if that was intended."
         (t (gemini-companion-server--give-up server report))))
 
 (defun gemini-companion-server--recover (server report &optional now)
-  "Start a process for dead SERVER, or give up with REPORT.
-Do it at once if NOW is non-nil."
+  "Start a process for crashed SERVER, or give up with REPORT.
+Start it immediately if NOW is non-nil."
   (gemini-companion-server--cancel server)
   (if-let* ((delay (pop (gemini-companion-server--delays-left server))))
       (setf (gemini-companion-server--timer server)
@@ -380,13 +379,13 @@ Do it at once if NOW is non-nil."
       server (concat (error-message-string problem) "\n\n" report)))))
 
 (defun gemini-companion-server--give-up (server report)
-  "End SERVER, whose last process ended with REPORT."
+  "Drop SERVER, whose last process ended with REPORT."
   (gemini-companion-server--delete-discovery server)
   (gemini-companion-server--forget server)
   (funcall (gemini-companion-server--on-end server)
-           (format "The server of gemini-companion does not run.  %s
+           (format "The gemini-companion server is not running.  %s
 
-If the lines above name no remedy: run this command in a terminal, or
+To find the reason, run this command in a terminal.  Or
 %s.
 Then turn on `gemini-companion-mode' again."
                    report
@@ -411,7 +410,7 @@ M-x gemini-companion-install-server"))))
   (and (gemini-companion-server--process) t))
 
 (defun gemini-companion-server-idle-p ()
-  "Return non-nil if the server has answered each post of a state."
+  "Return non-nil if the server has answered all posts."
   (when-let* ((process (gemini-companion-server--process)))
     (null (gemini-companion-process-unanswered process))))
 
@@ -443,14 +442,22 @@ names of the discovery files, that of Gemini CLI first."
     (gemini-companion-process-command process)))
 
 (defun gemini-companion-server-call (method &rest args)
-  "Call METHOD of the server with ARGS and do not wait for its answer.
+  "Call METHOD of the server with ARGS, without waiting for its answer.
 Return non-nil if the call was sent."
   (when-let* ((process (gemini-companion-server--process)))
     (apply #'gemini-companion-process-call process method args)))
 
+(defun gemini-companion-server-ask-processes (pids done)
+  "Ask for the processes PIDS of the user, and call DONE with them later.
+They are plists with `:pid', `:directory' and `:environment', a list
+like `process-environment'; those of other users lack the latter two.
+Return non-nil if the question was sent."
+  (when-let* ((process (gemini-companion-server--process)))
+    (gemini-companion-process-ask process done 'processes pids)))
+
 (defun gemini-companion-server-post (method value)
-  "Call METHOD of the server with VALUE, the current state of something.
-If the server does not read, only the latest VALUE waits."
+  "Call METHOD of the server with VALUE, a state.
+While an earlier post has no answer, only the latest VALUE is kept."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-process-post process method value)))
 

@@ -1,4 +1,4 @@
-;;; gemini-companion-session.el --- The connected Gemini CLIs  -*- lexical-binding: t; -*-
+;;; gemini-companion-session.el --- The connected CLIs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,12 +20,11 @@
 
 ;;; Commentary:
 
-;; Each connected CLI is a session: a plist of its `:id', of the time
-;; `:since' which it is connected, in milliseconds since 1970, of its `:client',
-;; a key of `gemini-companion-clients', and, where the server could find them,
-;; of its `:version', the `:pid' of its process and the `:directory' in which
-;; that runs.  This file knows which there
-;; are, their names for the user, and the terminal buffer of each.
+;; The sessions, which are the connected CLIs, their names for the user, and the
+;; terminal buffer of each.  A session is a plist of `:id'; `:since', the time
+;; when it connected, in milliseconds since 1970; `:client', a key of
+;; `gemini-companion-clients'; and, if the server could find them, `:version',
+;; and the `:pid' and `:directory' of its process.
 
 ;;; Code:
 
@@ -35,13 +34,13 @@
 (require 'subr-x)
 
 (defvar gemini-companion-session--all nil
-  "What the server said last is connected, a list of plists.")
+  "The sessions that the server has reported, a list of plists.")
 
-(defconst gemini-companion-session--most-former 50
-  "How many sessions are kept that may come back after a restart.")
+(defconst gemini-companion-session--max-known 50
+  "Maximum number of sessions to keep that may reconnect after a restart.")
 
-(defvar gemini-companion-session--former nil
-  "Sessions of this Emacs, connected or not, a list of plists.")
+(defvar gemini-companion-session--known nil
+  "Current and previous sessions, a list of plists.")
 
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
@@ -52,18 +51,18 @@ Each is called with the previous value of `gemini-companion-sessions'.")
   (let ((previous (gemini-companion-sessions)))
     (setq gemini-companion-session--all
           (mapcar #'gemini-companion-session--completed sessions))
-    (setq gemini-companion-session--former
+    (setq gemini-companion-session--known
           (seq-take (seq-uniq (append gemini-companion-session--all
-                                      gemini-companion-session--former)
+                                      gemini-companion-session--known)
                               #'gemini-companion-session--same-id-p)
-                    gemini-companion-session--most-former))
+                    gemini-companion-session--max-known))
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
     (force-mode-line-update t)
     t))
 
 (defun gemini-companion-session-ready (how)
-  "Forget the sessions if the server became ready HOW, as `recovered'.
-They have lost their connection for good."
+  "Drop all sessions if the server became ready HOW, as `recovered'.
+They do not reconnect by themselves."
   (when (eq how 'recovered)
     (gemini-companion-session-update nil)))
 
@@ -76,69 +75,54 @@ They have lost their connection for good."
     '("" . "No CLI is connected")))
 
 (defun gemini-companion-session-forget ()
-  "Forget all sessions, as there is no server any more."
+  "Drop all sessions, as the server has stopped."
   (setq gemini-companion-session--all nil
-        gemini-companion-session--former nil))
+        gemini-companion-session--known nil))
 
 (defun gemini-companion-session--completed (session)
-  "Return SESSION with what the server before a restart knew of it."
-  (let ((former (seq-find (lambda (other)
-                            (gemini-companion-session--same-id-p other session))
-                          gemini-companion-session--former)))
-    (if (null former)
+  "Return SESSION with its properties from before a restart."
+  (let ((known (seq-find (lambda (other)
+                           (gemini-companion-session--same-id-p other session))
+                         gemini-companion-session--known)))
+    (if (null known)
         session
       (thread-first (copy-sequence session)
-                    (plist-put :since (plist-get former :since))
-                    (plist-put :version (plist-get former :version))))))
+                    (plist-put :since (plist-get known :since))
+                    (plist-put :version (plist-get known :version))))))
 
 (defun gemini-companion-session--same-id-p (a b)
   "Return non-nil if A and B have the same `:id'."
   (equal (plist-get a :id) (plist-get b :id)))
 
 (defun gemini-companion-sessions ()
-  "Return the connected Gemini CLIs, a list of plists.
-Each has an `:id', and mostly a `:pid' and `:directory'.  A CLI
-whose connection was enabled anew keeps its old session beside the
-new one; it counts once."
+  "Return the connected CLIs, a list of plists.
+Each has an `:id', and usually a `:pid' and a `:directory'.  A CLI
+that connects again keeps its old session beside the new one; it
+counts once."
   (seq-uniq gemini-companion-session--all
             (lambda (a b)
               (equal (or (plist-get a :pid) (plist-get a :id))
                      (or (plist-get b :pid) (plist-get b :id))))))
 
 (defun gemini-companion-session-connected-p (session)
-  "Return non-nil if SESSION is connected at the moment."
+  "Return non-nil if SESSION is connected."
   (seq-find (lambda (other)
               (gemini-companion-session--same-id-p other session))
             gemini-companion-session--all))
 
 (defun gemini-companion-session-same-p (a b)
-  "Return non-nil if A and B are sessions of one Gemini CLI."
+  "Return non-nil if A and B are sessions of the same CLI."
   (or (equal (plist-get a :id) (plist-get b :id))
       (and (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid)))))
 
-(defun gemini-companion-session-cli-p (command)
-  "Return non-nil if COMMAND, a string or nil, is that of a Gemini CLI."
-  (let* ((words (split-string (or command "") " " t))
-         (names (mapcar #'file-name-nondirectory (seq-take words 4)))
-         (gemini (lambda (name)
-                   (string-match-p "\\`gemini\\(-cli\\)?\\(\\.m?js\\)?\\'"
-                                   name))))
-    (and names
-         (or (funcall gemini (car names))
-             (and (string-match-p "\\`\\(node\\|nodejs\\|bun\\|deno\\|npm\\)\\'"
-                                  (car names))
-                  (seq-some gemini (cdr names))))
-         (not (member "--version" words)))))
-
 (defun gemini-companion-session-title (session)
-  "Return the name of the program that is SESSION, as \"Gemini CLI\"."
-  (or (gemini-companion-clients-get (plist-get session :client) :title)
-      "the CLI"))
+  "Return the name of the program of SESSION, such as \"Gemini CLI\"."
+  (gemini-companion-clients-title (plist-get session :client)))
 
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user: program, directory, process.
-Without a known process, the beginning of its `:id'."
+If the process is unknown, use the beginning of its `:id'."
   (let ((title (gemini-companion-clients-get (plist-get session :client)
                                              :title))
         (directory (plist-get session :directory))
@@ -156,7 +140,7 @@ Without a known process, the beginning of its `:id'."
                        (format "%s" (plist-get session :id)) 8)))))))
 
 (defun gemini-companion-session-read (prompt sessions)
-  "Ask with PROMPT for one of SESSIONS, by default the first; return it."
+  "Read one of SESSIONS with PROMPT, by default the first; return it."
   (let ((names (mapcar (lambda (session)
                          (cons (gemini-companion-session-name session) session))
                        sessions)))
@@ -166,18 +150,15 @@ Without a known process, the beginning of its `:id'."
 
 ;;;; Terminals
 
-(defconst gemini-companion-session--most-ancestors 32
-  "How far up the tree of processes a terminal is searched for.")
+(defconst gemini-companion-session--max-ancestors 32
+  "Maximum number of parent processes to search for a terminal.")
 
 (defun gemini-companion-session-terminal (session)
-  "Return the terminal buffer of this Emacs with SESSION in it, or nil."
-  (gemini-companion-session--buffer (plist-get session :pid)))
-
-(defun gemini-companion-session--buffer (pid)
-  "Return the buffer of this Emacs with the process PID in it, or nil."
-  (let ((buffers (delq nil (mapcar #'gemini-companion-session--process-buffer
+  "Return the terminal buffer of SESSION in this Emacs, or nil."
+  (let ((pid (plist-get session :pid))
+        (buffers (delq nil (mapcar #'gemini-companion-session--process-buffer
                                    (process-list))))
-        (left gemini-companion-session--most-ancestors)
+        (left gemini-companion-session--max-ancestors)
         found)
     (while (and pid (not found) (< 0 left))
       (setq found (alist-get pid buffers)

@@ -20,9 +20,9 @@
 
 ;;; Commentary:
 
-;; Send the server the workspace roots, and the context while a CLI is connected
-;; and sharing is not paused; neither twice.  This file knows when that has to
-;; be computed again: the options and hooks are here.
+;; Send the workspace roots to the server, and the context while a CLI is
+;; connected and sharing is not paused.  Compute them again when a hook or an
+;; option requires it, and send only what has changed.
 
 ;;; Code:
 
@@ -41,13 +41,13 @@
   "Directory in which the mode was turned on.")
 
 (defvar gemini-companion-share--sent nil
-  "Alist of (METHOD . VALUE), what was sent to the server last.")
+  "Alist of (METHOD . VALUE), the last values sent to the server.")
 
 (defvar gemini-companion-share--hidden nil
-  "Buffer of the file that the user is in if that is not shared, or nil.")
+  "The active buffer if its file is not shared, or nil.")
 
 (defvar gemini-companion-paused nil
-  "Non-nil while nothing is shared with Gemini CLI.
+  "Non-nil while nothing is shared with the CLIs.
 Set by `gemini-companion-pause'.")
 
 ;;;; Sending
@@ -56,7 +56,7 @@ Set by `gemini-companion-pause'.")
   "Return the workspace roots of this Emacs."
   (gemini-companion-roots gemini-companion-share--directory))
 
-(defun gemini-companion-share-send ()
+(defun gemini-companion-share--send ()
   "Send the roots and, if a CLI is connected, the context."
   (when (gemini-companion-server-ready-p)
     (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
@@ -66,25 +66,24 @@ Set by `gemini-companion-pause'.")
                                       (gemini-companion-context-snapshot)))
       (gemini-companion-share--update-hidden))))
 
-(defun gemini-companion-share-refresh ()
-  "Send what is to be shared, after a new look at the disk."
+(defun gemini-companion-share--refresh ()
+  "Send the roots and the context, computed without caches."
   (gemini-companion-privacy-refresh)
-  (gemini-companion-share-send))
+  (gemini-companion-share--send))
 
 (defun gemini-companion-shared ()
-  "Return what was shared with Gemini CLI last, or nil.
-A list of plists, as `gemini-companion-context-snapshot' returns it.
+  "Return the files that are shared with the CLIs, or nil.
+They are a list of plists, see `gemini-companion-context-snapshot'.
 Nil while no CLI is connected or sharing is paused."
   (and (gemini-companion-sessions)
        (alist-get 'context-update gemini-companion-share--sent)))
 
 (defun gemini-companion-share--active ()
-  "Return the entry of the active file in what was sent last, or nil."
+  "Return the plist of the active file among the shared ones, or nil."
   (seq-find (lambda (file) (plist-get file :active)) (gemini-companion-shared)))
 
 (defun gemini-companion-share--update-hidden ()
-  "Record whether the user is in a file that is not shared.
-The mode line shows it."
+  "Record whether the active file is not shared, for the mode line."
   (let ((hidden (and (not gemini-companion-paused)
                      (not (gemini-companion-share--active))
                      (gemini-companion-context-active))))
@@ -93,7 +92,7 @@ The mode line shows it."
       (force-mode-line-update t))))
 
 (defun gemini-companion-share--post (method value)
-  "Send the server VALUE by METHOD unless that was sent last."
+  "Send VALUE to the server by METHOD unless it was the last value sent."
   (let ((last (assq method gemini-companion-share--sent)))
     (unless (and last (equal (cdr last) value))
       (setf (alist-get method gemini-companion-share--sent) value)
@@ -103,7 +102,7 @@ The mode line shows it."
 
 (defun gemini-companion-idle-p ()
   "Return non-nil if the server has the current state of Emacs.
-Nothing is scheduled to be sent, and all that was sent is answered."
+No change waits to be sent, and all messages are answered."
   (and (gemini-companion-context-idle-p)
        (gemini-companion-server-idle-p)))
 
@@ -111,10 +110,10 @@ Nothing is scheduled to be sent, and all that was sent is answered."
   '((find-file-hook . gemini-companion-share--file-changed)
     (after-save-hook . gemini-companion-share--file-changed)
     (after-revert-hook . gemini-companion-share--file-changed)
-    (gemini-companion-context-changed-hook . gemini-companion-share-send)
+    (gemini-companion-context-changed-hook . gemini-companion-share--send)
     (gemini-companion-session-changed-functions
      . gemini-companion-share--sessions-changed))
-  "What is added to which hook while the mode is on.")
+  "Alist of (HOOK . FUNCTION) while the mode is on.")
 
 (defconst gemini-companion-share--options
   '(gemini-companion-excluded
@@ -123,45 +122,45 @@ Nothing is scheduled to be sent, and all that was sent is answered."
     gemini-companion-share-outside-projects
     gemini-companion-respect-geminiignore
     gemini-companion-roots-function)
-  "The options on which it depends what is shared.")
+  "Options that affect what is shared.")
 
 (defun gemini-companion-share--option-changed (&rest _)
-  "Share what the options say now."
+  "Share according to the new value of an option."
   (gemini-companion-privacy-refresh)
   (gemini-companion-context-changed))
 
 (defun gemini-companion-share--file-changed ()
-  "Note that the file of the current buffer was opened, saved or reverted.
-An error must not keep other functions from being called then."
+  "Drop cached values that the file of the current buffer may change.
+It was opened, saved or reverted."
   (gemini-companion-events-guarded 'sharing
     (when buffer-file-name
       (if (member (file-name-nondirectory buffer-file-name)
                   (append (gemini-companion-clients-all :ignore-files)
                           '(".dir-locals.el" ".dir-locals-2.el")))
           (gemini-companion-privacy-refresh)
-        (gemini-companion-roots-look-again (file-name-directory
-                                            buffer-file-name))))))
+        (gemini-companion-roots-refresh (file-name-directory
+                                         buffer-file-name))))))
 
 (defun gemini-companion-share-set-directory (directory)
-  "Note that the mode is being turned on in DIRECTORY, which counts as root."
+  "Make the project of DIRECTORY, where the mode is turned on, a root."
   (setq gemini-companion-share--directory directory))
 
 (defun gemini-companion-share-ready (_how)
-  "Send all to the server, which is a new one."
+  "Send everything to the server, which is new."
   (setq gemini-companion-share--sent nil)
-  (gemini-companion-share-refresh))
+  (gemini-companion-share--refresh))
 
 (defun gemini-companion-share--sessions-changed (previous)
   "Send the context to CLIs that were not among the PREVIOUS sessions."
   (let ((sessions (gemini-companion-sessions)))
     (cond ((null sessions)
-           ;; The next one must not begin with what is old by then.
+           ;; Otherwise the next CLI would receive an old context first.
            (setq gemini-companion-share--hidden nil)
            (gemini-companion-share--post 'context-update nil))
-          ;; A CLI looks at its directory when it starts, too.
+          ;; A CLI also reads ignore files when it starts.
           ((seq-difference sessions previous #'gemini-companion-session-same-p)
-           (gemini-companion-share-refresh))
-          (t (gemini-companion-share-send)))))
+           (gemini-companion-share--refresh))
+          (t (gemini-companion-share--send)))))
 
 (defun gemini-companion-share-lighter ()
   "Return the text and tooltip of sharing for the mode line, or nil."
@@ -201,7 +200,7 @@ An error must not keep other functions from being called then."
     (add-variable-watcher option #'gemini-companion-share--option-changed)))
 
 (defun gemini-companion-share-stop ()
-  "Send nothing any more, and forget what was sent."
+  "Send nothing any more, and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
     (remove-hook hook function))
   (dolist (option gemini-companion-share--options)
@@ -218,11 +217,11 @@ An error must not keep other functions from being called then."
 ;;;###autoload
 (defun gemini-companion-pause ()
   "Pause sharing, or resume it.
-Gemini CLI learns at once that no file is open.  It stays connected,
-and reviews appear as before."
+While it is paused, no open files are reported to the CLIs.  Each
+stays connected, and reviews are shown as usual."
   (interactive)
   (setq gemini-companion-paused (not gemini-companion-paused))
-  (gemini-companion-share-refresh)
+  (gemini-companion-share--refresh)
   (force-mode-line-update t)
   (message (if gemini-companion-paused
                "Sharing paused; M-x gemini-companion-pause resumes it"

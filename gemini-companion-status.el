@@ -20,16 +20,17 @@
 
 ;;; Commentary:
 
-;; One buffer that shows the state of the connection and, if a Gemini CLI is
-;; not connected, why: the state first, then a list of checks with remedies
-;; and buttons.  Programs are asked in the background; the buffer is written
-;; again when they answer.
+;; One buffer that shows whether a CLI is connected and, if none is, why: a
+;; verdict, the problems with remedies and buttons, the state, and the checks
+;; that passed.  Programs are asked in the background; the buffer is written
+;; again when they answer, and when something changes while it is visible.
 
 ;;; Code:
 
 (require 'button)
-(require 'cl-lib)
 (require 'gemini-companion)
+(require 'gemini-companion-clients)
+(require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-events)
 (require 'gemini-companion-install)
@@ -39,49 +40,61 @@
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-settings)
 (require 'gemini-companion-share)
+(require 'gemini-companion-tools)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
 
 ;;;; State
 
-(cl-defstruct (gemini-companion-status-finding
-               (:constructor gemini-companion-status-finding
-                             (mark text &rest more
-                                   &aux
-                                   (remedy (car more))
-                                   (actions (cdr more))))
-               (:copier nil))
-  "Result of a check.
-MARK is `good', `bad', `note' or `wait'.  REMEDY is a sentence or nil.
-ACTIONS is a list of (LABEL . FUNCTION), for buttons."
-  mark text remedy actions)
-
-(defconst gemini-companion-status-checks
+(defvar gemini-companion-status-checks
   '(("Package" . gemini-companion-status--package)
     ("Server" . gemini-companion-status--server)
     ("Python" . gemini-companion-status--python)
-    ("Discovery file" . gemini-companion-status--discovery)
-    ("Temporary directory" . gemini-companion-status--temporary-directory)
     ("Options" . gemini-companion-status--options)
+    ("CLI" . gemini-companion-status--version)
+    ("Settings" . gemini-companion-status--settings)
+    ("Account" . gemini-companion-status--account)
+    ("Discovery file" . gemini-companion-status--discovery)
     ("Project" . gemini-companion-status--project)
     ("Other editors" . gemini-companion-status--others)
-    ("Gemini CLI" . gemini-companion-status--version)
-    ("Its settings" . gemini-companion-status--settings)
-    ("Its account" . gemini-companion-status--account)
+    ("Diff program" . gemini-companion-status--diff)
+    ("Terminal" . gemini-companion-status--terminal)
     ("Container" . gemini-companion-status--container)
-    ("Running CLIs" . gemini-companion-status--unconnected))
+    ("Running CLIs" . gemini-companion-status--unconnected)
+    ("Links" . gemini-companion-tools-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory and a function
-that asks programs; it returns a finding or a list of them.")
+that asks programs, see `gemini-companion-status-findings'; it
+returns a list of findings, which may be empty.
+
+A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK
+is `good', `bad' for what keeps a CLI from connecting or from its
+reviews, `note' or `wait'; TEXT a phrase with a capital and without
+a period; REMEDY a sentence or nil; each LABEL that of a button,
+which calls its FUNCTION and checks again.")
+
+(defconst gemini-companion-status--name "*gemini-companion status*"
+  "Name of the buffer.")
 
 (defconst gemini-companion-status--selection-length 60
   "Maximum number of characters of a selection to show.")
 
 (defvar-local gemini-companion-status--answers nil
-  "Alist of (COMMAND . ANSWER), the answers of programs.
-ANSWER is a cons of exit status and output, or a live process.")
+  "Alist of (COMMAND . ANSWER), the answers of programs and functions.
+ANSWER is a cons of exit status and output, or a live process; that
+of a function is a list, or `asked'.")
+
+(defvar-local gemini-companion-status--found nil
+  "Alist of (TITLE . FINDINGS), the results of the checks.")
+
+(defvar-local gemini-companion-status--outdated nil
+  "Non-nil if the checks have to run before the buffer is written again.")
+
+(defvar-local gemini-companion-status--timer nil
+  "Timer that writes the buffer again, or nil.")
 
 (defvar-local gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -92,26 +105,44 @@ ANSWER is a cons of exit status and output, or a live process.")
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'forward-button)
     (define-key map (kbd "<backtab>") #'backward-button)
+    (define-key map "l" #'gemini-companion-list)
+    (define-key map "r" #'gemini-companion-review)
+    (define-key map "e" #'gemini-companion-events-buffer)
+    (define-key map "?" #'gemini-companion-status-help)
     map)
   "Keymap of `gemini-companion-status-mode'.")
 
 (define-derived-mode gemini-companion-status-mode special-mode "Gemini status"
-  "Mode of the buffer with the state of the connection to Gemini CLI.
+  "Mode of the buffer with the state of the connections.
 \\{gemini-companion-status-mode-map}"
   (setq-local revert-buffer-function #'gemini-companion-status--refresh
               truncate-lines nil)
   (visual-line-mode)
+  (gemini-companion-status--watch #'add-hook)
+  (add-hook 'window-buffer-change-functions
+            #'gemini-companion-status--displayed nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-status--forget nil t))
+
+(defun gemini-companion-status-help ()
+  "Show the keys of the status buffer in the echo area."
+  (interactive)
+  (message "%s" (substitute-command-keys
+                 "\\<gemini-companion-status-mode-map>\
+\\[forward-button] next button, \\<button-map>\\[push-button] press it, \
+\\<gemini-companion-status-mode-map>\
+\\[revert-buffer] check again, \\[gemini-companion-review] review, \
+\\[gemini-companion-list] list of reviews, \
+\\[gemini-companion-events-buffer] events, \\[quit-window] quit")))
 
 ;;;###autoload
 (defun gemini-companion-status ()
-  "Show the state of the connection to Gemini CLI, and problems.
+  "Show the state of the connections to the CLIs, and problems.
 \\<gemini-companion-status-mode-map>\
-\\[revert-buffer] checks again, \\[forward-button] moves to the next button."
+Type \\[gemini-companion-status-help] there for its keys."
   (interactive)
   (let ((directory default-directory)
         (origin (current-buffer))
-        (status (get-buffer-create "*gemini-companion status*")))
+        (status (get-buffer-create gemini-companion-status--name)))
     (with-current-buffer status
       (unless (derived-mode-p 'gemini-companion-status-mode)
         (gemini-companion-status-mode))
@@ -123,42 +154,144 @@ ANSWER is a cons of exit status and output, or a live process.")
 
 (defun gemini-companion-status--refresh (&rest _)
   "Check everything again."
-  (gemini-companion-status--forget)
+  (gemini-companion-status--stop)
+  (gemini-companion-status--check)
   (gemini-companion-status--write))
 
-(defun gemini-companion-status--forget ()
+(defun gemini-companion-status--stop ()
   "Discard the answers of programs, and kill those that still run."
   (dolist (answer gemini-companion-status--answers)
     (when (processp (cdr answer))
       (delete-process (cdr answer))))
   (setq gemini-companion-status--answers nil))
 
+(defun gemini-companion-status--forget ()
+  "Stop everything, as the buffer is being killed."
+  (gemini-companion-status--stop)
+  (gemini-companion-status--watch #'remove-hook)
+  (when gemini-companion-status--timer
+    (cancel-timer gemini-companion-status--timer)))
+
+(defun gemini-companion-status--check ()
+  "Call the functions of `gemini-companion-status-checks'."
+  (setq gemini-companion-status--outdated nil
+        gemini-companion-status--found
+        (let ((directory default-directory)
+              (default-directory temporary-file-directory))
+          (gemini-companion-status-findings
+           directory #'gemini-companion-status--ask))))
+
 (defun gemini-companion-status--write ()
-  "Write the buffer, and keep point."
-  (let ((line (line-number-at-pos))
-        (column (current-column))
+  "Write the buffer, and keep point in each of its windows."
+  (let ((places (mapcar (lambda (window)
+                          (list window
+                                (gemini-companion-status--place
+                                 (window-point window))
+                                (gemini-companion-status--place
+                                 (window-start window))))
+                        (get-buffer-window-list nil nil t)))
+        (place (gemini-companion-status--place (point)))
         (inhibit-read-only t))
     (erase-buffer)
     (gemini-companion-status--insert-all)
-    (goto-char (point-min))
-    (forward-line (1- line))
-    (move-to-column column)))
+    (pcase-dolist (`(,window ,point ,start) places)
+      (set-window-point window (gemini-companion-status--position point))
+      (set-window-start window (gemini-companion-status--position start) t))
+    (goto-char (gemini-companion-status--position place))))
+
+(defun gemini-companion-status--place (position)
+  "Return the text and number of the line of POSITION, and its column."
+  (save-excursion
+    (goto-char position)
+    (list (buffer-substring-no-properties (line-beginning-position)
+                                          (line-end-position))
+          (line-number-at-pos)
+          (- position (line-beginning-position)))))
+
+(defun gemini-companion-status--position (place)
+  "Return the position of PLACE, by the text of its line or else its number."
+  (pcase-let ((`(,text ,line ,column) place))
+    (save-excursion
+      (goto-char (point-min))
+      (forward-line (1- line))
+      (unless (looking-at-p (concat (regexp-quote text) "$"))
+        (let ((there (point)))
+          (goto-char (point-min))
+          (unless (and (not (string-empty-p text))
+                       (re-search-forward
+                        (concat "^" (regexp-quote text) "$") nil t))
+            (goto-char there))))
+      (min (+ (line-beginning-position) column) (line-end-position)))))
+
+;;;; Changes
+
+(defun gemini-companion-status--watch (change)
+  "Add or remove, as CHANGE does, what notices that something changed."
+  (dolist (hook '(gemini-companion-mode-hook
+                  gemini-companion-ready-hook
+                  gemini-companion-session-changed-functions))
+    (funcall change hook #'gemini-companion-status--changed))
+  (dolist (hook '(gemini-companion-context-changed-hook
+                  gemini-companion-diff-changed-hook))
+    (funcall change hook #'gemini-companion-status--work-changed)))
+
+(defun gemini-companion-status--changed (&rest _)
+  "Check again soon if the buffer is visible."
+  (gemini-companion-status--later 'check))
+
+(defun gemini-companion-status--work-changed (&rest _)
+  "Write the buffer again soon if it is visible."
+  (gemini-companion-status--later nil))
+
+(defun gemini-companion-status--displayed (_window)
+  "Check again soon, as the buffer appears in a window."
+  (gemini-companion-status--later 'check))
+
+(defun gemini-companion-status--later (check)
+  "Write the buffer again soon, if it is visible; before, CHECK if non-nil."
+  (when-let* ((status (get-buffer gemini-companion-status--name))
+              ((get-buffer-window status t)))
+    (with-current-buffer status
+      (setq gemini-companion-status--outdated
+            (or gemini-companion-status--outdated check))
+      (unless gemini-companion-status--timer
+        (setq gemini-companion-status--timer
+              (run-at-time 0.2 nil #'gemini-companion-status--update
+                           status))))))
+
+(defun gemini-companion-status--update (status)
+  "Write the buffer STATUS again."
+  (with-current-buffer status
+    (setq gemini-companion-status--timer nil)
+    (when gemini-companion-status--outdated
+      (gemini-companion-status--check))
+    (gemini-companion-status--write)))
 
 ;;;; Programs
 
 (defun gemini-companion-status--ask (program &rest args)
   "Return the answer of PROGRAM to ARGS: its exit status and output.
-Return nil while it runs."
+Return nil while it runs.  PROGRAM may also be a function that is
+called with ARGS and a function for its answer, a list."
   (let* ((command (cons program args))
          (known (assoc command gemini-companion-status--answers)))
     (unless known
-      (setq known (cons command (gemini-companion-status--start command)))
-      (push known gemini-companion-status--answers))
-    (unless (processp (cdr known))
+      (setq known (cons command 'asked))
+      (push known gemini-companion-status--answers)
+      (if (functionp program)
+          (let ((status (current-buffer)))
+            (apply program
+                   (append args
+                           (list (lambda (answer)
+                                   (gemini-companion-status--answered
+                                    known answer status))))))
+        (setcdr known (gemini-companion-status--start known))))
+    (when (listp (cdr known))
       (cdr known))))
 
-(defun gemini-companion-status--start (command)
-  "Start COMMAND; return its process, or the answer if that fails."
+(defun gemini-companion-status--start (known)
+  "Start the command of KNOWN; return its process, or why that fails.
+KNOWN is an element of `gemini-companion-status--answers'."
   (let ((process-environment (default-value 'process-environment))
         (default-directory temporary-file-directory)
         (status (current-buffer))
@@ -166,12 +299,17 @@ Return nil while it runs."
     (condition-case problem
         (let ((process
                (make-process
-                :name "gemini-companion question" :command command
+                :name "gemini-companion question" :command (car known)
                 :buffer output :noquery t :connection-type 'pipe
                 :sentinel (lambda (process _event)
                             (unless (process-live-p process)
-                              (gemini-companion-status--answered
-                               process command status))))))
+                              (let ((text (with-current-buffer output
+                                            (buffer-string))))
+                                (kill-buffer output)
+                                (gemini-companion-status--answered
+                                 known
+                                 (cons (process-exit-status process) text)
+                                 status)))))))
           ;; Its sentinel reports one that has ended already.
           (ignore-errors (process-send-eof process))
           process)
@@ -179,21 +317,15 @@ Return nil while it runs."
        (kill-buffer output)
        (cons 1 (error-message-string problem))))))
 
-(defun gemini-companion-status--answered (process command status)
-  "Write the buffer STATUS with the answer of PROCESS, which ran COMMAND."
-  (let ((output (with-current-buffer (process-buffer process)
-                  (buffer-string))))
-    (kill-buffer (process-buffer process))
-    (when (buffer-live-p status)
-      (with-current-buffer status
-        (when-let* ((known (assoc command gemini-companion-status--answers)))
-          (when (eq process (cdr known))
-            (setcdr known (cons (process-exit-status process) output))
-            ;; Point is that of the window.
-            (if-let* ((window (get-buffer-window status t)))
-                (with-selected-window window
-                  (gemini-companion-status--write))
-              (gemini-companion-status--write))))))))
+(defun gemini-companion-status--answered (known answer status)
+  "Write the buffer STATUS with ANSWER, that of KNOWN.
+KNOWN is an element of `gemini-companion-status--answers'."
+  (when (buffer-live-p status)
+    (with-current-buffer status
+      (when (memq known gemini-companion-status--answers)
+        (setcdr known answer)
+        (gemini-companion-status--check)
+        (gemini-companion-status--write)))))
 
 ;;;; Contents
 
@@ -217,9 +349,8 @@ Return nil while it runs."
   (insert-text-button
    (concat "[" label "]")
    'follow-link t
-   'action (lambda (button)
+   'action (lambda (_button)
              (let ((buffer (current-buffer)))
-               (ignore button)
                (unwind-protect
                    (if (commandp function)
                        (call-interactively function)
@@ -230,58 +361,92 @@ Return nil while it runs."
 
 (defun gemini-companion-status--insert-all ()
   "Insert the whole status."
-  (gemini-companion-status--insert-mode)
+  (gemini-companion-status--insert-verdict)
+  (gemini-companion-status--insert-findings "Problems" '(bad))
+  (gemini-companion-status--insert-server)
   (gemini-companion-status--insert-sessions)
   (gemini-companion-status--insert-reviews)
   (gemini-companion-status--insert-shared)
   (gemini-companion-status--insert-roots)
-  (gemini-companion-status--heading "Checks")
-  (insert "\n")
-  (pcase-dolist (`(,title . ,findings)
-                 (let ((directory default-directory)
-                       (default-directory temporary-file-directory))
-                   (gemini-companion-status-findings
-                    directory #'gemini-companion-status--ask)))
-    (dolist (finding findings)
-      (gemini-companion-status--insert-finding title finding))))
+  (gemini-companion-status--insert-findings "Checks" '(wait note good)))
 
 (defun gemini-companion-status--heading (text)
   "Insert TEXT as a heading."
-  (insert (if (bobp) "" "\n") (propertize text 'face 'bold)))
+  (insert "\n" (propertize text 'face 'bold)))
+
+(defun gemini-companion-status--insert-findings (heading kinds)
+  "Insert HEADING and the findings whose mark is in KINDS, if any."
+  (let ((start (point)))
+    (pcase-dolist (`(,title . ,findings) gemini-companion-status--found)
+      (dolist (finding findings)
+        (when (memq (car finding) kinds)
+          (when (= start (point))
+            (gemini-companion-status--heading heading)
+            (insert "\n"))
+          (gemini-companion-status--insert-finding title finding))))))
 
 (defun gemini-companion-status--insert-finding (title finding)
   "Insert FINDING of the check TITLE."
-  (let ((mark (gemini-companion-status-finding-mark finding)))
-    (insert (gemini-companion-status--mark mark) " " title ": "
-            (gemini-companion-status-finding-text finding))
-    (when-let* ((remedy (gemini-companion-status-finding-remedy finding)))
+  (pcase-let ((`(,mark ,text ,remedy . ,actions) finding))
+    (insert (gemini-companion-status--mark mark) " " title ": " text)
+    (when remedy
       (insert "\n    " remedy))
-    (pcase-dolist (`(,label . ,function)
-                   (gemini-companion-status-finding-actions finding))
-      (gemini-companion-status--button label function))
+    (gemini-companion-status--insert-buttons actions)
     (insert "\n")))
 
-(defun gemini-companion-status--insert-mode ()
-  "Insert the state of the mode and of its server."
-  (let ((info (gemini-companion-server-info)))
-    (gemini-companion-status--heading "gemini-companion")
+(defun gemini-companion-status--insert-buttons (actions)
+  "Insert buttons for ACTIONS, an alist of (LABEL . FUNCTION)."
+  (pcase-dolist (`(,label . ,function) actions)
+    (gemini-companion-status--button label function)))
+
+(defun gemini-companion-status--insert-verdict ()
+  "Insert one line about whether a CLI is connected, or why none is."
+  (pcase-let* ((sessions (gemini-companion-sessions))
+               (`(,_ ,problem ,_ . ,actions)
+                (seq-find (lambda (finding) (eq 'bad (car finding)))
+                          (seq-mapcat #'cdr gemini-companion-status--found))))
+    (insert (propertize (if sessions "Connected: " "Not connected: ")
+                        'face (if sessions 'success 'error)))
     (cond
-     (info
-      (insert (format " is on\nServer: process %d, port %d, since %s"
-                      (gemini-companion-server-pid) (plist-get info :port)
-                      (format-time-string "%H:%M"
-                                          (gemini-companion-server-since))))
-      (gemini-companion-status--button "Restart" #'gemini-companion-restart)
-      (gemini-companion-status--button "Events"
-                                       #'gemini-companion-events-buffer))
+     (sessions
+      (insert (gemini-companion-status--counts sessions)))
      ((gemini-companion-install-running-p)
-      (insert " is installing its Python packages"))
-     (gemini-companion-mode
-      (insert " is starting"))
+      (insert "Its Python packages are being installed"))
+     ((and gemini-companion-mode (not (gemini-companion-server-ready-p)))
+      (insert "The server is starting"))
+     (problem
+      (insert (car (split-string problem "\n")))
+      (gemini-companion-status--insert-buttons actions))
      (t
-      (insert " is off")
-      (gemini-companion-status--button
-       "Turn on" #'gemini-companion-status--turn-on)))
+      (insert "No CLI runs in the open projects")
+      (gemini-companion-status--button "Start" #'gemini-companion-run)))
+    (insert "\n")))
+
+(defun gemini-companion-status--counts (sessions)
+  "Return how many SESSIONS of each CLI there are, and how many reviews."
+  (let ((reviews (length (gemini-companion-diffs))))
+    (string-join
+     (append
+      (mapcar (pcase-lambda (`(,title . ,same))
+                (format "%d %s" (length same) title))
+              (seq-group-by #'gemini-companion-session-title sessions))
+      (pcase reviews
+        (0 nil)
+        (1 '("1 review waiting"))
+        (_ (list (format "%d reviews waiting" reviews)))))
+     ", ")))
+
+(defun gemini-companion-status--insert-server ()
+  "Insert the state of the server."
+  (when-let* ((info (gemini-companion-server-info)))
+    (gemini-companion-status--heading "State")
+    (insert (format "\nServer: process %d, port %d, since %s"
+                    (gemini-companion-server-pid) (plist-get info :port)
+                    (format-time-string "%H:%M"
+                                        (gemini-companion-server-since))))
+    (gemini-companion-status--insert-buttons
+     '(("Restart" . gemini-companion-restart)
+       ("Events" . gemini-companion-events-buffer)))
     (insert "\n")))
 
 (defun gemini-companion-status--turn-on ()
@@ -290,12 +455,8 @@ Return nil while it runs."
 
 (defun gemini-companion-status--insert-sessions ()
   "Insert the connected CLIs."
-  (let ((sessions (gemini-companion-sessions)))
-    (insert (format "Connected: %s\n"
-                    (pcase (length sessions)
-                      (0 "no Gemini CLI")
-                      (1 "1 Gemini CLI")
-                      (count (format "%d Gemini CLIs" count)))))
+  (when-let* ((sessions (gemini-companion-sessions)))
+    (insert "CLIs:\n")
     (mapc #'gemini-companion-status--insert-session sessions)))
 
 (defun gemini-companion-status--insert-session (session)
@@ -320,25 +481,24 @@ Return nil while it runs."
 (defun gemini-companion-status--insert-reviews ()
   "Insert the proposals that await an answer."
   (let ((diffs (gemini-companion-diffs)))
-    (insert (format "Reviews: %s" (if diffs (length diffs) "none")))
     (when diffs
-      (gemini-companion-status--button "Review" #'gemini-companion-review))
-    (insert "\n")
+      (insert "Reviews:")
+      (gemini-companion-status--button "Review" #'gemini-companion-review)
+      (insert "\n"))
     (dolist (diff diffs)
       (insert (format "    %s, from %s, %s\n"
-                      (abbreviate-file-name
-                       (gemini-companion-diff-file-path diff))
+                      (gemini-companion-diff-name diff)
                       (gemini-companion-session-name
                        (gemini-companion-diff-session diff))
                       (gemini-companion-diff-state diff))))))
 
 (defun gemini-companion-status--insert-shared ()
-  "Insert what is shared with Gemini CLI."
-  (gemini-companion-status--heading "Shared with Gemini CLI")
+  "Insert what is shared."
+  (gemini-companion-status--heading "Shared")
   (let ((files (gemini-companion-shared)))
     (insert (cond (gemini-companion-paused ": nothing, sharing is paused")
                   ((null (gemini-companion-sessions))
-                   ": nothing, no Gemini CLI is connected")
+                   ": nothing, no CLI is connected")
                   ((null files) ": nothing")
                   (t "")))
     (when gemini-companion-mode
@@ -386,72 +546,67 @@ see `gemini-companion-share-outside-projects'"))))
                       reason)))))
 
 (defun gemini-companion-status--insert-roots ()
-  "Insert the directories from which Gemini CLI may connect."
-  (when-let* ((file (gemini-companion-status--own-file)))
-    (gemini-companion-status--heading "Gemini CLI may connect from\n")
-    (dolist (root (gemini-companion-status-roots file))
+  "Insert the directories from which a CLI may connect."
+  (when-let* ((roots (gemini-companion-status--roots)))
+    (gemini-companion-status--heading "Workspace roots")
+    (insert "\n")
+    (dolist (root roots)
       (insert "    " (abbreviate-file-name root) "\n"))))
 
 ;;;; Checks
 
 (defun gemini-companion-status-findings (directory ask)
-  "Return an alist of (TITLE . FINDINGS), what is good and what is not.
+  "Return an alist of (TITLE . FINDINGS), see `gemini-companion-status-checks'.
 DIRECTORY is that of the user's buffer.  ASK is called with a
 program and its arguments; its value is a cons of exit status and
-output, or nil until the program has ended."
+output, or nil until the program has ended.  In place of a program
+it takes a function that is called with the arguments and a function
+for its answer, a list."
   (mapcar (pcase-lambda (`(,title . ,check))
             (cons title
                   (condition-case problem
-                      (ensure-list (funcall check directory ask))
+                      (funcall check directory ask)
                     (error
-                     (list (gemini-companion-status-finding
-                            'note (format "Check failed: %s"
-                                          (error-message-string problem))))))))
+                     `((note ,(format "Check failed: %s"
+                                      (error-message-string problem))))))))
           gemini-companion-status-checks))
 
 (defun gemini-companion-status--package (_directory _ask)
   "Check whether the packages are installed."
   (if-let* ((epc (locate-library "epc")))
-      (gemini-companion-status-finding
-       'good (format "Emacs %s, gemini-companion %s, %s" emacs-version
-                     gemini-companion-server-version
-                     (abbreviate-file-name (directory-file-name
-                                            (file-name-directory epc)))))
-    (gemini-companion-status-finding
-     'bad "The package epc is not installed"
-     "Add MELPA to `package-archives', then M-x package-install RET epc RET \
-and start Emacs again.")))
+      `((good ,(format "Emacs %s, gemini-companion %s, %s" emacs-version
+                       gemini-companion-server-version
+                       (abbreviate-file-name (directory-file-name
+                                              (file-name-directory epc))))))
+    '((bad "The package epc is not installed"
+           "Add MELPA to `package-archives', then M-x package-install RET epc \
+RET and start Emacs again."))))
 
 (defun gemini-companion-status--server (_directory _ask)
   "Check the server."
   (let* ((info (gemini-companion-server-info))
-         (version (plist-get info :version)))
+         (version (plist-get info :version))
+         (turn-on '("Turn on" . gemini-companion-status--turn-on)))
     (cond
      ((and info (not (equal version gemini-companion-server-version)))
-      (gemini-companion-status-finding
-       'bad (format "The server is %s, and gemini-companion %s"
-                    version gemini-companion-server-version)
-       "This package was updated since the server started."
-       '("Restart the server" . gemini-companion-restart)))
+      `((bad ,(format "The server is %s, and gemini-companion %s"
+                      version gemini-companion-server-version)
+             "This package was updated since the server started."
+             ("Restart the server" . gemini-companion-restart))))
      (info
-      (gemini-companion-status-finding 'good (format "Version %s runs" version)))
+      `((good ,(format "Version %s runs" version))))
      ((gemini-companion-install-running-p)
-      (gemini-companion-status-finding
-       'wait "Its Python packages are being installed"
-       "Type g to check again."))
+      '((wait "Its Python packages are being installed")))
      (gemini-companion-mode
-      (gemini-companion-status-finding
-       'wait "The server is starting" "Type g to check again."))
+      '((wait "The server is starting")))
      (gemini-companion-last-problem
-      (gemini-companion-status-finding
-       'bad gemini-companion-last-problem
-       "When that is fixed, turn the mode on again."
-       '("Turn on" . gemini-companion-status--turn-on)))
+      `((bad ,gemini-companion-last-problem
+             "When that is fixed, turn the mode on again."
+             ,turn-on)))
      (t
-      (gemini-companion-status-finding
-       'bad "The mode is off"
-       "Turn it on, and restart Gemini CLI if it was running."
-       '("Turn on" . gemini-companion-status--turn-on))))))
+      `((bad "gemini-companion-mode is off"
+             "Turn it on, and restart the CLI if it was running."
+             ,turn-on))))))
 
 (defconst gemini-companion-status--python-code
   "import sys, importlib.metadata as m
@@ -468,55 +623,207 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
                (gemini-companion-install-command))
       (`(,program "-m" . ,_)
        (pcase (funcall ask program "-c" gemini-companion-status--python-code)
-         ('nil (gemini-companion-status-finding
-                'wait (format "Asking %s" program)))
+         ('nil `((wait ,(format "Asking %s" program))))
          (`(0 . ,output)
           (let ((old (and (string-match "^Python \\([0-9.]+\\)" output)
-                          (version< (match-string 1 output) "3.10"))))
-            (apply #'gemini-companion-status-finding
-                   (if (or old (string-search "MISSING" output)) 'bad 'good)
-                   (format "%s: %s" (abbreviate-file-name program)
-                           (string-join (split-string output "\n" t) ", "))
-                   (cond (old (list "Python 3.10 or later is needed." install))
-                         ((string-search "MISSING" output)
-                          (list "The missing packages are needed." install))))))
+                          (version< (match-string 1 output) "3.10")))
+                (text (format "%s: %s" (abbreviate-file-name program)
+                              (string-join (split-string output "\n" t) ", "))))
+            (cond (old `((bad ,text "Python 3.10 or later is needed." ,install)))
+                  ((string-search "MISSING" output)
+                   `((bad ,text "The missing packages are needed." ,install)))
+                  (t `((good ,text))))))
          (`(,_ . ,output)
-          (gemini-companion-status-finding
-           'bad (format "%s does not work: %s" program (string-trim output))
-           "Python 3.10 or later is needed." install))))
+          `((bad ,(format "%s does not work: %s" program (string-trim output))
+                 "Python 3.10 or later is needed." ,install)))))
       ('nil
-       (gemini-companion-status-finding
-        'bad "The Python packages of the server are not installed" nil install))
+       `((bad "The Python packages of the server are not installed" nil
+              ,install)))
       (command
-       (gemini-companion-status-finding
-        'note (format "The command of the server is %s"
-                      (mapconcat #'shell-quote-argument command " ")))))))
+       `((note ,(format "The command of the server is %s"
+                        (mapconcat #'shell-quote-argument command " "))))))))
 
 (defun gemini-companion-status--options (_directory _ask)
   "Check whether the options that decide about sharing work."
   (or (delq nil
             (list
              (when-let* ((problem (gemini-companion-privacy-problem)))
-               (gemini-companion-status-finding
-                'bad (format "An option that excludes files fails (%s), so \
+               `(bad ,(format "An option that excludes files fails (%s), so \
 files are not shared" problem)
-                "Correct `gemini-companion-excluded', \
-`gemini-companion-share-function' or .geminiignore."))
+                     "Correct `gemini-companion-excluded', \
+`gemini-companion-share-function' or the ignore file."))
              (when gemini-companion-roots-problem
-               (gemini-companion-status-finding
-                'bad (format "`gemini-companion-roots-function' fails: %s"
-                             gemini-companion-roots-problem)
-                "Correct it; until then no Gemini CLI may connect."))))
-      (gemini-companion-status-finding 'good "Sharing options work")))
+               `(bad ,(format "`gemini-companion-roots-function' fails: %s"
+                              gemini-companion-roots-problem)
+                     "Correct it; until then no CLI may connect."))))
+      '((good "Sharing options work"))))
+
+;;;; Installed CLIs
+
+(defun gemini-companion-status--program (client)
+  "Return the file name of the program of CLIENT for Emacs, or nil."
+  (let ((exec-path (default-value 'exec-path)))
+    (executable-find (car (gemini-companion-run-command client)))))
+
+(defun gemini-companion-status--session-p (client)
+  "Return non-nil if a session of CLIENT is connected."
+  (seq-some (lambda (session) (equal client (plist-get session :client)))
+            (gemini-companion-sessions)))
+
+(defun gemini-companion-status--home-p (client)
+  "Return non-nil if the user has a directory with settings of CLIENT."
+  (file-directory-p (file-name-directory
+                     (gemini-companion-settings-user-file client))))
+
+(defun gemini-companion-status--clients ()
+  "Return the names of the CLIs that the user has; without any, the first."
+  (let ((all (mapcar #'car gemini-companion-clients)))
+    (or (seq-filter (lambda (client)
+                      (or (gemini-companion-status--program client)
+                          (gemini-companion-status--session-p client)
+                          (gemini-companion-status--home-p client)))
+                    all)
+        (list (car all)))))
+
+(defun gemini-companion-status--version (_directory ask)
+  "Check by ASK which version of each CLI is installed."
+  (mapcar (lambda (client)
+            (gemini-companion-status--version-of client ask))
+          (gemini-companion-status--clients)))
+
+(defun gemini-companion-status--version-of (client ask)
+  "Return the finding about the version of CLIENT, by ASK."
+  (let* ((title (gemini-companion-clients-title client))
+         (file (gemini-companion-status--program client))
+         (hint (gemini-companion-install-path-hint))
+         (install (concat "npm install -g "
+                          (gemini-companion-clients-get client :package))))
+    (if (null file)
+        ;; Where it has run it may be in the PATH of a terminal only.
+        (list (if (gemini-companion-status--home-p client) 'note 'bad)
+              (format "The program %s is not in the PATH of Emacs"
+                      (car (gemini-companion-run-command client)))
+              (concat "To install it: " install hint))
+      (pcase (funcall ask file "--version")
+        ('nil `(wait ,(format "Asking %s" file)))
+        ((and `(0 . ,output)
+              (guard (not (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output))))
+         `(note ,(format "%s does not print its version" file)))
+        (`(0 . ,output)
+         (let ((version (match-string 0 output))
+               (oldest (gemini-companion-clients-get client :oldest)))
+           (if (version< version oldest)
+               `(bad ,(format "%s %s cannot find Emacs; %s can (%s)"
+                              title version oldest file)
+                     ,(concat "To update it: " install))
+             `(good ,(format "%s %s, %s" title version file)))))
+        ((guard (not (let ((exec-path (default-value 'exec-path)))
+                       (executable-find "node"))))
+         `(bad ,(format "%s does not work, because node is not in the PATH of \
+Emacs" file)
+               ,(concat "Add the directory of node to `exec-path' and PATH"
+                        hint)))
+        (`(,_ . ,output)
+         `(bad ,(format "%s does not work: %s" file
+                        (truncate-string-to-width (string-trim output) 300))
+               ,(concat "To install it again: " install)))))))
+
+(defun gemini-companion-status--settings (directory _ask)
+  "Check the settings of the CLIs in DIRECTORY."
+  (seq-mapcat (lambda (client)
+                (gemini-companion-status--settings-of client directory))
+              (gemini-companion-status--clients)))
+
+(defun gemini-companion-status--settings-of (client directory)
+  "Return the findings about the settings of CLIENT in DIRECTORY."
+  (let ((file (gemini-companion-settings-user-file client)))
+    (condition-case problem
+        (progn
+          (gemini-companion-settings-read file)
+          (mapcar (lambda (required)
+                    (gemini-companion-status--setting
+                     client directory required))
+                  (gemini-companion-clients-get client :required)))
+      (error
+       `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
+                       (error-message-string problem))
+              ,(format "%s does not start with it; correct it."
+                       (gemini-companion-clients-title client))
+              ,(gemini-companion-status--open file)))))))
+
+(defun gemini-companion-status--open (file)
+  "Return the label and function of a button that opens FILE."
+  (cons "Open" (lambda () (find-file-other-window file))))
+
+(defun gemini-companion-status--setting (client directory required)
+  "Return the finding about REQUIRED, of CLIENT in DIRECTORY."
+  (pcase-let* ((`(,keys ,value ,problem ,command) required)
+               (files (gemini-companion-settings-files client directory))
+               (user (gemini-companion-settings-user-file client))
+               (file (or (gemini-companion-settings-find files keys) user))
+               (place (format "%s in %s" (string-join keys ".")
+                              (abbreviate-file-name file)))
+               (mark (if (and (gemini-companion-sessions)
+                              (not (gemini-companion-status--session-p client)))
+                         'note
+                       'bad)))
+    (cond
+     ((equal value (gemini-companion-settings-get file keys))
+      `(good ,(format "%s is %s" place (json-encode value))))
+     ((equal file user)
+      `(,mark ,problem
+              ,(format "Set %s to %s, or type %s in %s." place
+                       (json-encode value) command
+                       (gemini-companion-clients-title client))
+              (,(if (eq value t) "Enable" "Set it")
+               . ,(lambda ()
+                    (when (gemini-companion-settings-set file keys value)
+                      (message "Set; type %s in a %s that is running" command
+                               (gemini-companion-clients-title client)))))))
+     (t
+      `(,mark ,problem
+              ,(format "Remove %s, which overrides the user's." place)
+              ,(gemini-companion-status--open file))))))
+
+(defun gemini-companion-status--account (_directory _ask)
+  "Check whether Gemini CLI signs in with an account that is accepted."
+  (when (member "gemini" (gemini-companion-status--clients))
+    (let ((type (gemini-companion-settings-get
+                 (gemini-companion-settings-user-file "gemini")
+                 '("security" "auth" "selectedType"))))
+      (if (member type '(nil "oauth-personal"))
+          `((note ,(format "%s; since June 2026 Gemini CLI refuses personal \
+Google accounts" (if type "Google account" "Not chosen yet"))
+                  "An API key, Vertex AI and enterprise accounts work; /auth \
+changes it."))
+        `((good ,(format "Gemini CLI: %s" type)))))))
 
 ;;;; Discovery files
 
-(defun gemini-companion-status--own-file ()
-  "Return the discovery file of this Emacs for Gemini CLI, or nil."
-  (seq-find (lambda (file)
-              (string-prefix-p "gemini-ide-server-"
-                               (file-name-nondirectory file)))
-            (plist-get (gemini-companion-server-info) :discovery)))
+(defun gemini-companion-status--getenv (name)
+  "Return the value of the variable NAME in a child of Emacs."
+  (let ((process-environment (default-value 'process-environment)))
+    (getenv name)))
+
+(defun gemini-companion-status--directory (client variable)
+  "Return the directory of the discovery files of CLIENT.
+VARIABLE is as in `gemini-companion-clients-file'."
+  (gemini-companion-clients-file client :discovery variable))
+
+(defun gemini-companion-status--own-file (client)
+  "Return the discovery file of this Emacs for CLIENT, or nil."
+  (when-let* ((info (gemini-companion-server-info)))
+    (let* ((name (format (gemini-companion-clients-get client :discovery-file)
+                         (emacs-pid) (plist-get info :port)))
+           (file (expand-file-name name
+                                   (gemini-companion-status--directory
+                                    client #'gemini-companion-status--getenv))))
+      (if (file-exists-p file)
+          file
+        ;; TMPDIR may have changed since the server started.
+        (seq-find (lambda (other)
+                    (equal name (file-name-nondirectory other)))
+                  (plist-get info :discovery))))))
 
 (defun gemini-companion-status--json (file)
   "Return the JSON object in FILE as an alist, or nil."
@@ -528,34 +835,66 @@ files are not shared" problem)
 (defun gemini-companion-status-roots (file)
   "Return the workspace roots in FILE, a discovery file."
   (let ((path (alist-get 'workspacePath (gemini-companion-status--json file))))
-    (and (stringp path)
-         (split-string path (regexp-quote path-separator) t))))
+    (cond ((not (stringp path)) nil)
+          ((string-prefix-p "[" path)
+           (let ((json-array-type 'list))
+             (ignore-errors (json-read-from-string path))))
+          (t (split-string path (regexp-quote path-separator) t)))))
+
+(defun gemini-companion-status--roots ()
+  "Return the workspace roots in all discovery files of this Emacs."
+  (seq-uniq (seq-mapcat #'gemini-companion-status-roots
+                        (delq nil (mapcar #'gemini-companion-status--own-file
+                                          (mapcar #'car
+                                                  gemini-companion-clients))))))
 
 (defun gemini-companion-status--discovery (_directory _ask)
-  "Check the discovery file of this Emacs."
-  (if-let* ((info (gemini-companion-server-info)))
-      (let ((file (gemini-companion-status--own-file)))
-        (if-let* ((problem (gemini-companion-status--file-problem file info)))
-            (gemini-companion-status-finding
-             'bad problem
-             "The server writes it again within a minute, a restart at once."
-             '("Restart the server" . gemini-companion-restart))
-          (gemini-companion-status-finding 'good file)))
-    (gemini-companion-status-finding 'note "None without the server")))
+  "Check the discovery files of this Emacs."
+  (if (gemini-companion-server-info)
+      (mapcar #'gemini-companion-status--discovery-of
+              (gemini-companion-status--clients))
+    '((note "None without the server"))))
 
-(defun gemini-companion-status--file-problem (file info)
-  "Return the problem with FILE, the discovery file of INFO, or nil."
-  (let ((content (and file (gemini-companion-status--json file))))
+(defun gemini-companion-status--discovery-of (client)
+  "Return the finding about the discovery file for CLIENT."
+  (let* ((file (gemini-companion-status--own-file client))
+         (directory (gemini-companion-status--directory
+                     client #'gemini-companion-status--getenv))
+         (restart '("Restart the server" . gemini-companion-restart))
+         (problem (gemini-companion-status--file-problem file)))
+    (cond
+     ((and (null file) (not (gemini-companion-status--home-p client)))
+      `(note ,(format "None for %s, which has not run yet"
+                      (gemini-companion-clients-title client))))
+     (problem
+      `(bad ,problem
+            "The server writes it again within a minute, a restart at once."
+            ,restart))
+     ((file-equal-p directory (file-name-directory file))
+      `(good ,file))
+     (t
+      `(bad ,(format "The discovery file is %s, but a %s that Emacs starts \
+searches %s" file (gemini-companion-clients-title client) directory)
+            "The environment of Emacs was changed since the server started."
+            ,restart)))))
+
+(defun gemini-companion-status--file-problem (file)
+  "Return the problem with FILE, a discovery file of this Emacs, or nil."
+  (let ((info (gemini-companion-server-info))
+        (content (and file (gemini-companion-status--json file))))
     (cond
      ((null file) "It could not be written; see the warnings")
      ((not (file-regular-p file)) (format "%s does not exist" file))
      ((/= (file-attribute-user-id (file-attributes file 'integer)) (user-uid))
-      (format "%s belongs to another user, so Gemini CLI ignores it" file))
+      (format "%s belongs to another user, so it is ignored" file))
      ((not (or (eq system-type 'windows-nt)
                (zerop (logand #o077 (file-modes file)))))
       (format "%s, which holds a secret, can be read by other users" file))
      ((not (and (eql (alist-get 'port content) (plist-get info :port))
-                (equal (alist-get 'authToken content) (plist-get info :token))
+                (stringp (alist-get 'authToken content))
+                ;; Each client has a token of its own that begins with this.
+                (string-prefix-p (plist-get info :token)
+                                 (alist-get 'authToken content))
                 (stringp (alist-get 'workspacePath content))))
       (format "%s does not hold what the server wrote" file)))))
 
@@ -567,506 +906,252 @@ files are not shared" problem)
                   (file-in-directory-p directory (file-truename root)))
                 roots))))
 
-(defun gemini-companion-status--getenv (name)
-  "Return the value of the variable NAME in a child of Emacs."
-  (let ((process-environment (default-value 'process-environment)))
-    (getenv name)))
-
-(defun gemini-companion-status--tmpdir (variable)
-  "Return the temporary directory of Node.js in some environment.
-VARIABLE is called with the name of a variable, for its value."
-  (directory-file-name
-   (or (seq-some (lambda (name)
-                   (let ((value (funcall variable name)))
-                     (and value (not (string-empty-p value)) value)))
-                 (if (eq system-type 'windows-nt)
-                     '("TEMP" "TMP")
-                   '("TMPDIR" "TMP" "TEMP")))
-       "/tmp")))
-
-(defun gemini-companion-status--discovery-directory (variable)
-  "Return the directory of discovery files in some environment.
-VARIABLE is as in `gemini-companion-status--tmpdir'."
-  (expand-file-name "gemini/ide" (gemini-companion-status--tmpdir variable)))
-
-(defun gemini-companion-status--temporary-directory (_directory _ask)
-  "Check whether Emacs and its children have one temporary directory."
-  (let* ((file (gemini-companion-status--own-file))
-         (directory (gemini-companion-status--discovery-directory
-                     #'gemini-companion-status--getenv)))
-    (if (or (null file)
-            (file-equal-p directory (file-name-directory file)))
-        (gemini-companion-status-finding
-         'good (format "%s; a terminal outside must have the same TMPDIR"
-                       (gemini-companion-status--tmpdir
-                        #'gemini-companion-status--getenv)))
-      (gemini-companion-status-finding
-       'bad (format "The discovery file is in %s, but a Gemini CLI that \
-Emacs starts searches %s" (file-name-directory file) directory)
-       "TMPDIR was changed in Emacs since the server started."
-       '("Restart the server" . gemini-companion-restart)))))
-
 (defun gemini-companion-status--project (directory _ask)
   "Check whether a CLI in DIRECTORY may connect."
-  (when-let* ((file (gemini-companion-status--own-file)))
-    (let ((roots (gemini-companion-status-roots file))
+  (when (gemini-companion-server-info)
+    (let ((roots (gemini-companion-status--roots))
           ;; Emacs 28 asks the remote host to abbreviate.
           (name (if (file-remote-p directory)
                     directory
                   (abbreviate-file-name directory))))
       (cond
        ((file-remote-p directory)
-        (gemini-companion-status-finding
-         'note (format "%s is remote; Gemini CLI connects only from this host"
-                       name)))
+        `((note ,(format "%s is remote; a CLI connects only from this host"
+                         name))))
        ((gemini-companion-status--below-p directory roots)
-        (gemini-companion-status-finding
-         'good (format "Gemini CLI may connect from %s" name)))
-       ((gemini-companion-privacy-folder-hidden-p directory)
-        (gemini-companion-status-finding
-         'bad (format "%s is excluded from sharing, so Gemini CLI cannot \
-connect from there" name)
-         "See `gemini-companion-excluded', `gemini-companion-share' in its \
-.dir-locals.el, and `gemini-companion-share-function'."))
+        `((good ,(format "A CLI may connect from %s" name))))
+       ((gemini-companion-privacy-directory-hidden-p directory)
+        `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
+from there" name)
+               "See `gemini-companion-excluded', `gemini-companion-share' in \
+its .dir-locals.el, and `gemini-companion-share-function'.")))
        (t
-        (gemini-companion-status-finding
-         'bad (format "Gemini CLI cannot connect from %s, which is below \
-none of the workspace roots %s" name (if roots (string-join roots ", ") "(none)"))
-         "Open a file of that project, then type /ide enable.  The home \
-directory and / never count; see `gemini-companion-roots-function'."))))))
+        `((bad ,(format "No CLI can connect from %s, which is below none of \
+the workspace roots" name)
+               "Open a file of that project, then type /ide enable.  The home \
+directory and / never count; see `gemini-companion-roots-function'.")))))))
 
 ;;;; Other editors
 
 (defun gemini-companion-status--others (directory _ask)
   "Check for discovery files of others that a CLI in DIRECTORY may use."
-  (or (delq nil (mapcar (lambda (file)
-                          (gemini-companion-status--other file directory))
-                        (gemini-companion-status--other-files)))
-      (gemini-companion-status-finding 'good "None for this project")))
+  (or (seq-mapcat (lambda (client)
+                    (delq nil
+                          (mapcar (lambda (file)
+                                    (gemini-companion-status--other
+                                     client file directory))
+                                  (gemini-companion-status--other-files
+                                   client))))
+                  (gemini-companion-status--clients))
+      '((good "None for this project"))))
 
-(defun gemini-companion-status--other-files ()
-  "Return the names of all discovery files but that of this Emacs."
-  (let* ((own (gemini-companion-status--own-file))
+(defun gemini-companion-status--other-files (client)
+  "Return the discovery files for CLIENT but that of this Emacs."
+  (let* ((own (gemini-companion-status--own-file client))
          (directory (if own
                         (file-name-directory own)
-                      (gemini-companion-status--discovery-directory
-                       #'gemini-companion-status--getenv))))
+                      (gemini-companion-status--directory
+                       client #'gemini-companion-status--getenv))))
     (when (file-directory-p directory)
-      (delete own
-              (directory-files
-               directory t
-               "\\`gemini-ide-server-[0-9]+\\(-[0-9]+\\)?\\.json\\'")))))
+      (delete own (directory-files
+                   directory t
+                   (gemini-companion-clients-get client :discovery-regexp))))))
 
-(defun gemini-companion-status--pid (file)
-  "Return the number of the process in the name of FILE."
-  (string-match "server-\\([0-9]+\\)" file)
-  (string-to-number (match-string 1 file)))
+(defun gemini-companion-status--pid (client file)
+  "Return the process id of the editor that wrote FILE for CLIENT, or nil."
+  (or (alist-get 'ppid (gemini-companion-status--json file))
+      (let ((name (file-name-nondirectory file)))
+        (string-match (gemini-companion-clients-get client :discovery-regexp)
+                      name)
+        (when-let* ((pid (match-string 1 name)))
+          (string-to-number pid)))))
 
-(defun gemini-companion-status--editor (file)
-  "Return a name for the editor that wrote FILE."
-  (format "%s (process %d)"
-          (or (alist-get 'displayName
-                         (alist-get 'ideInfo
-                                    (gemini-companion-status--json file)))
-              "An editor")
-          (gemini-companion-status--pid file)))
+(defun gemini-companion-status--ended-p (client file)
+  "Return non-nil if the editor that wrote FILE for CLIENT has ended."
+  (when-let* ((pid (gemini-companion-status--pid client file)))
+    (null (process-attributes pid))))
 
-(defun gemini-companion-status--other (file directory)
-  "Return a finding if FILE, of another editor, concerns DIRECTORY."
+(defun gemini-companion-status--editor (client file)
+  "Return a name for the editor that wrote FILE for CLIENT."
+  (let ((name (or (alist-get 'displayName
+                             (alist-get 'ideInfo
+                                        (gemini-companion-status--json file)))
+                  "An editor"))
+        (pid (gemini-companion-status--pid client file)))
+    (if pid (format "%s (process %d)" name pid) name)))
+
+(defun gemini-companion-status--other (client file directory)
+  "Return a finding if FILE, of another editor, concerns DIRECTORY.
+It is for CLIENT."
   (let* ((content (gemini-companion-status--json file))
-         (pid (gemini-companion-status--pid file))
-         (editor (gemini-companion-status--editor file))
+         (editor (gemini-companion-status--editor client file))
+         (title (gemini-companion-clients-title client))
          (delete (cons "Delete" (lambda ()
                                   (when (yes-or-no-p (format "Delete %s? " file))
                                     (delete-file file))))))
     (cond
      ((null content) nil)
      ((not (stringp (alist-get 'workspacePath content)))
-      (gemini-companion-status-finding
-       'bad (format "%s has no workspace roots, which makes every Gemini CLI \
-fail" file)
-       "Delete it." delete))
+      `(bad ,(format "%s has no workspace roots, which makes every %s fail"
+                     file title)
+            "Delete it." ,delete))
      ((not (gemini-companion-status--below-p
             directory (gemini-companion-status-roots file)))
       nil)
-     ((null (process-attributes pid))
-      (gemini-companion-status-finding
-       'bad (format "%s is from %s, which has ended" file editor)
-       "Delete it." delete))
+     ((gemini-companion-status--ended-p client file)
+      `(bad ,(format "%s is from %s, which has ended" file editor)
+            "Delete it." ,delete))
      (t
-      (gemini-companion-status-finding
-       'note
-       (format "%s has this project open too; Gemini CLI in a terminal \
-outside connects to %s" editor (if (< pid (emacs-pid)) "this Emacs" "that one"))
-       "Start Gemini CLI in a terminal of the editor that you want.")))))
+      `(note ,(format "%s has this project open too; %s in a terminal outside \
+may connect to that one" editor title)
+             "Start it in a terminal of the editor that you want.")))))
 
-(defun gemini-companion-status--rival (directory port)
-  "Return the name of another editor that has a CLI in DIRECTORY, or nil.
+(defun gemini-companion-status--rival (client directory port)
+  "Return the name of another editor that has CLIENT in DIRECTORY, or nil.
 PORT, a string or nil, is that of the editor in whose terminal the
 CLI was started."
   (seq-some (lambda (file)
               (and (gemini-companion-status--below-p
                     directory (gemini-companion-status-roots file))
-                   (process-attributes (gemini-companion-status--pid file))
+                   (not (gemini-companion-status--ended-p client file))
                    (member port
                            (list nil
                                  (format "%s" (alist-get
                                                'port
                                                (gemini-companion-status--json
                                                 file)))))
-                   (gemini-companion-status--editor file)))
-            (gemini-companion-status--other-files)))
-
-;;;; Gemini CLI
-
-(defconst gemini-companion-status--oldest "0.31.0"
-  "First version of Gemini CLI that finds Emacs by its workspace roots.")
-
-(defun gemini-companion-status--program ()
-  "Return the name of the program that is Gemini CLI."
-  (pcase gemini-companion-gemini-command
-    (`(,program . ,_) program)
-    (command (car (split-string-and-unquote command)))))
-
-(defun gemini-companion-status--version (_directory ask)
-  "Check by ASK which version of Gemini CLI is installed."
-  (let* ((exec-path (default-value 'exec-path))
-         (program (gemini-companion-status--program))
-         (file (executable-find program))
-         (hint (gemini-companion-install-path-hint)))
-    (if (null file)
-        (gemini-companion-status-finding
-         'bad (format "The program %s is not in the PATH of Emacs" program)
-         (concat "To install it: npm install -g @google/gemini-cli" hint))
-      (pcase (funcall ask file "--version")
-        ('nil (gemini-companion-status-finding 'wait (format "Asking %s" file)))
-        (`(0 . ,output) (gemini-companion-status--judge file output))
-        ((guard (not (executable-find "node")))
-         (gemini-companion-status-finding
-          'bad (format "%s does not work, because node is not in the PATH of \
-Emacs" file)
-          (concat "Add the directory of node to `exec-path' and PATH" hint)))
-        (`(,_ . ,output)
-         (gemini-companion-status-finding
-          'bad (format "%s does not work: %s" file
-                       (truncate-string-to-width (string-trim output) 300))
-          "To install it again: npm install -g @google/gemini-cli"))))))
-
-(defun gemini-companion-status--judge (file output)
-  "Return the finding about FILE, which printed OUTPUT as its version."
-  (if (not (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output))
-      (gemini-companion-status-finding
-       'note (format "%s does not print its version" file))
-    (let ((version (match-string 0 output)))
-      (if (version< version gemini-companion-status--oldest)
-          (gemini-companion-status-finding
-           'bad (format "%s is version %s, which cannot find Emacs; %s can"
-                        file version gemini-companion-status--oldest)
-           "To update it: npm install -g @google/gemini-cli")
-        (gemini-companion-status-finding
-         'good (format "%s, version %s" file version))))))
-
-;;;; Settings of Gemini CLI
-
-(defun gemini-companion-status--user-file ()
-  "Return the name of the user's settings file of Gemini CLI."
-  (expand-file-name ".gemini/settings.json"
-                    (or (getenv "GEMINI_CLI_HOME") "~")))
-
-(defun gemini-companion-status--system-file ()
-  "Return the name of the settings file that overrides all others."
-  (or (getenv "GEMINI_CLI_SYSTEM_SETTINGS_PATH")
-      (pcase system-type
-        ('darwin "/Library/Application Support/GeminiCli/settings.json")
-        ('windows-nt "C:/ProgramData/gemini-cli/settings.json")
-        (_ "/etc/gemini-cli/settings.json"))))
-
-(defun gemini-companion-status--project-file (directory)
-  "Return the settings file of the project of DIRECTORY, or nil."
-  (when-let* (((not (file-remote-p directory)))
-              (root (locate-dominating-file directory ".gemini/settings.json"))
-              (file (expand-file-name ".gemini/settings.json" root)))
-    (unless (file-equal-p file (gemini-companion-status--user-file))
-      file)))
-
-(defun gemini-companion-status--strip-comments ()
-  "Delete the comments in the current buffer of JSON."
-  (goto-char (point-min))
-  (while (re-search-forward
-          (rx (or (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\"")
-                  (group (or (seq "//" (* nonl))
-                             (seq "/*" (*? anything) "*/")))))
-          nil t)
-    (when (match-beginning 1)
-      (replace-match " " t t))))
-
-(defun gemini-companion-status--read-settings (file)
-  "Return the JSON object in FILE, which may have comments, as an alist.
-Its keys are strings.  Return nil if there is no FILE or nothing in
-it; signal an error if it is malformed."
-  (with-temp-buffer
-    (when (file-exists-p file)
-      (let ((coding-system-for-read 'utf-8))
-        (insert-file-contents file)))
-    (gemini-companion-status--strip-comments)
-    (goto-char (point-min))
-    (skip-chars-forward " \t\r\n")
-    (unless (eobp)
-      (unless (eq (char-after) ?\{)
-        (error "Not a JSON object"))
-      (let ((json-object-type 'alist)
-            (json-key-type 'string)
-            (json-array-type 'vector)
-            (json-false :false)
-            ;; Distinct from an empty object.
-            (json-null :null))
-        (prog1 (json-read)
-          (skip-chars-forward " \t\r\n")
-          (unless (eobp)
-            (error "Text after the JSON object")))))))
-
-(defun gemini-companion-status--setting (file &rest keys)
-  "Return what FILE, a settings file, has for KEYS, or nil."
-  (let ((value (ignore-errors (gemini-companion-status--read-settings file))))
-    (dolist (key keys value)
-      (setq value (and (consp value) (cdr (assoc key value)))))))
-
-(defun gemini-companion-status--enabled (file)
-  "Return t if FILE has `ide.enabled' true, `:false', or nil for neither."
-  (gemini-companion-status--setting file "ide" "enabled"))
-
-(defun gemini-companion-status--settings (directory _ask)
-  "Check whether Gemini CLI in DIRECTORY may connect to editors."
-  (let* ((files (delq nil
-                      (list (gemini-companion-status--system-file)
-                            (gemini-companion-status--project-file directory))))
-         ;; The first one that sets it decides.
-         (winner (seq-find #'gemini-companion-status--enabled files)))
-    (if (and winner (eq t (gemini-companion-status--enabled winner)))
-        (gemini-companion-status--user-settings winner)
-      (delq nil
-            (cons (gemini-companion-status--user-settings nil)
-                  (mapcar #'gemini-companion-status--denial files))))))
-
-(defun gemini-companion-status--user-settings (winner)
-  "Return the finding about the user's settings of Gemini CLI.
-WINNER is another settings file that allows to connect, or nil."
-  (let* ((file (gemini-companion-status--user-file))
-         (name (abbreviate-file-name file)))
-    (condition-case problem
-        (progn
-          (gemini-companion-status--read-settings file)
-          (cond
-           (winner
-            (gemini-companion-status-finding
-             'good (format "ide.enabled is true in %s"
-                           (abbreviate-file-name winner))))
-           ((eq t (gemini-companion-status--enabled file))
-            (gemini-companion-status-finding
-             'good (format "ide.enabled is true in %s" name)))
-           (t
-            (gemini-companion-status-finding
-             'bad (format "ide.enabled is not set in %s" name)
-             "Set it, or type /ide enable in Gemini CLI, once."
-             (cons "Set it"
-                   (lambda () (gemini-companion-status--enable file)))))))
-      (error
-       (gemini-companion-status-finding
-        'bad (format "%s is malformed: %s" name (error-message-string problem))
-        "Gemini CLI does not start with it; correct it."
-        (gemini-companion-status--open file))))))
-
-(defun gemini-companion-status--open (file)
-  "Return the label and function of a button that opens FILE."
-  (cons "Open" (lambda () (find-file-other-window file))))
-
-(defun gemini-companion-status--denial (file)
-  "Return a finding if FILE, a settings file, denies to connect."
-  (when (eq :false (gemini-companion-status--enabled file))
-    (gemini-companion-status-finding
-     'bad (format "ide.enabled is false in %s, which overrides the user's"
-                  (abbreviate-file-name file))
-     "Remove it there."
-     (gemini-companion-status--open file))))
-
-(defun gemini-companion-status--enable (file)
-  "Set `ide.enabled' in FILE if the user agrees.
-If it has comments, which would be lost, the user edits it."
-  (let ((buffer (find-buffer-visiting file))
-        (object (gemini-companion-status--read-settings file)))
-    (cond
-     ((and buffer (buffer-modified-p buffer))
-      (user-error "%s has unsaved changes; save them first"
-                  (buffer-name buffer)))
-     ((or (gemini-companion-status--comments-p file)
-          (not (listp (cdr (assoc "ide" object)))))
-      (gemini-companion-status--edit file))
-     ((yes-or-no-p (format "Set ide.enabled in %s? "
-                           (abbreviate-file-name file)))
-      (gemini-companion-status--rewrite
-       file (gemini-companion-status--with
-             object "ide" (gemini-companion-status--with
-                           (cdr (assoc "ide" object)) "enabled" t)))
-      (when buffer
-        (with-current-buffer buffer
-          (revert-buffer t t t)))
-      (message "Set; type /ide enable in a Gemini CLI that is running")))))
-
-(defun gemini-companion-status--comments-p (file)
-  "Return non-nil if FILE, a settings file, has comments."
-  (and (file-exists-p file)
-       (with-temp-buffer
-         (insert-file-contents file)
-         (let ((tick (buffer-modified-tick)))
-           (gemini-companion-status--strip-comments)
-           (/= tick (buffer-modified-tick))))))
-
-(defun gemini-companion-status--with (object key value)
-  "Return OBJECT, an alist, with VALUE for KEY, in its place or last."
-  (if (assoc key object)
-      (mapcar (lambda (member)
-                (if (equal key (car member)) (cons key value) member))
-              object)
-    (append object (list (cons key value)))))
-
-(defun gemini-companion-status--rewrite (file object)
-  "Write OBJECT, an alist, to FILE as JSON, with the line ends that it has."
-  (let ((json-encoding-pretty-print t)
-        (json-false :false)
-        (json-null :null)
-        (coding-system-for-write 'utf-8-unix)
-        ;; Users keep a link here to where all their settings are.
-        (file (file-truename file)))
-    (with-temp-buffer
-      (when (file-exists-p file)
-        (let ((coding-system-for-read 'utf-8))
-          (insert-file-contents file))
-        (setq coding-system-for-write last-coding-system-used))
-      (make-directory (file-name-directory file) t)
-      (write-region (concat (json-encode object) "\n") nil file nil 'silent))))
-
-(defun gemini-companion-status--edit (file)
-  "Visit FILE at the place for `ide.enabled', with that in the kill ring."
-  (find-file-other-window file)
-  (goto-char (point-min))
-  (let ((inside (re-search-forward "\"ide\"[ \t\r\n]*:[ \t\r\n]*{" nil t)))
-    (unless inside
-      (search-forward "{" nil t))
-    (kill-new (if inside
-                  "\"enabled\": true,"
-                "\"ide\": {\"enabled\": true},"))
-    (message "%s has comments; yank %s here, then save"
-             (file-name-nondirectory file) (current-kill 0))))
-
-(defun gemini-companion-status--account (_directory _ask)
-  "Check whether Gemini CLI signs in with an account that is accepted."
-  (let ((type (gemini-companion-status--setting
-               (gemini-companion-status--user-file)
-               "security" "auth" "selectedType")))
-    (if (member type '(nil "oauth-personal"))
-        (gemini-companion-status-finding
-         'note (format "%s; since June 2026 Gemini CLI refuses personal Google \
-accounts" (if type "Google account" "Not chosen yet"))
-         "An API key, Vertex AI and enterprise accounts work; /auth changes it.")
-      (gemini-companion-status-finding 'good type))))
+                   (gemini-companion-status--editor client file)))
+            (gemini-companion-status--other-files client)))
 
 ;;;; Running CLIs
 
+(defun gemini-companion-status--diff (_directory _ask)
+  "Check whether reviews find a program that compares files."
+  (if-let* ((file (executable-find diff-command)))
+      `((good ,(abbreviate-file-name file)))
+    `((bad ,(format "Cannot find the program %s, so no review can be displayed"
+                    diff-command)
+           ,(if (eq system-type 'windows-nt)
+                "Install Git for Windows or MSYS2, and add its directory \
+usr/bin to PATH."
+              "Install the package diffutils of your system.")))))
+
+(defun gemini-companion-status--terminal (_directory _ask)
+  "Check whether a CLI can run in a terminal of Emacs."
+  (if-let* ((terminal (gemini-companion-run-terminal)))
+      `((good ,(format "%s" (if (memq terminal '(vterm eat term))
+                                terminal
+                              "Set by `gemini-companion-terminal'"))))
+    '((note "Emacs has no terminal for a CLI on Windows"
+            "Start the CLI in a window of its own, in the directory of the \
+project; it connects from there."))))
+
 (defun gemini-companion-status--container (_directory _ask)
   "Check whether a CLI would search for Emacs outside of a container."
-  (if (gemini-companion-run-container-p)
-      (gemini-companion-status-finding
-       'note "This is a container, where Gemini CLI searches the host for \
+  (if (and (gemini-companion-run-container-p)
+           (member "gemini" (gemini-companion-status--clients)))
+      '((note "This is a container, where Gemini CLI searches the host for \
 editors"
-       "export REMOTE_CONTAINERS=1 in terminals outside Emacs; those of Emacs \
-have it.")
-    (gemini-companion-status-finding 'good "None")))
+              "export REMOTE_CONTAINERS=1 in terminals outside Emacs; those \
+of Emacs have it."))
+    '((good "None"))))
 
-(defun gemini-companion-status--unconnected (_directory _ask)
-  "Find the user's CLIs that are not connected, and why."
+(defun gemini-companion-status--unconnected (_directory ask)
+  "Find the user's CLIs that are not connected, and why.
+ASK is called with the question where they run."
   (let* ((all (gemini-companion-status--processes))
          (connected (mapcar (lambda (session) (plist-get session :pid))
                             (gemini-companion-sessions)))
-         (rest (seq-difference all connected)))
-    (or (mapcar #'gemini-companion-status--process-finding rest)
-        (gemini-companion-status-finding
-         'good (if all "All are connected" "None")))))
+         (rest (seq-remove (lambda (process) (memq (car process) connected))
+                           all)))
+    (cond ((null rest)
+           `((good ,(if all "All are connected" "None"))))
+          ((not (gemini-companion-server-ready-p))
+           (mapcar (pcase-lambda (`(,pid . ,client))
+                     (gemini-companion-status--process-finding
+                      (list :pid pid) client))
+                   rest))
+          ((mapcar (lambda (process)
+                     (gemini-companion-status--process-finding
+                      process (alist-get (plist-get process :pid) rest)))
+                   (funcall ask #'gemini-companion-server-ask-processes
+                            (mapcar #'car rest))))
+          (t '((wait "Asking where they run"))))))
 
 (defun gemini-companion-status--processes ()
-  "Return the process ids of the user's Gemini CLIs."
+  "Return an alist of (PID . CLIENT), the user's CLIs."
   (let ((parents nil)
         (found nil))
     (dolist (pid (list-system-processes))
-      (let ((attributes (process-attributes pid)))
-        (when (and (eql (alist-get 'euid attributes) (user-uid))
-                   (gemini-companion-session-cli-p
-                    (alist-get 'args attributes)))
+      (let* ((attributes (process-attributes pid))
+             (client (and (eql (alist-get 'euid attributes) (user-uid))
+                          (gemini-companion-clients-of-command
+                           (alist-get 'args attributes)))))
+        (when client
           (push (alist-get 'ppid attributes) parents)
-          (push pid found))))
-    ;; Gemini CLI runs itself in a child.
-    (seq-difference found parents)))
+          (push (cons pid client) found))))
+    ;; A CLI may run itself in a child.
+    (seq-remove (lambda (process) (memq (car process) parents)) found)))
 
-(defun gemini-companion-status--environment (pid)
-  "Return the environment of the process PID, a list, or nil if unknown."
-  (ignore-error file-error
-    (with-temp-buffer
-      (insert-file-contents-literally (format "/proc/%d/environ" pid))
-      (split-string (decode-coding-string (buffer-string) 'utf-8) "\0" t))))
-
-(defun gemini-companion-status--process-finding (pid)
-  "Return the finding about process PID, a CLI that is not connected."
-  (let* ((directory (file-symlink-p (format "/proc/%d/cwd" pid)))
-         (environment (gemini-companion-status--environment pid))
+(defun gemini-companion-status--process-finding (process client)
+  "Return the finding about PROCESS, a CLIENT that is not connected.
+It is a plist of `gemini-companion-server-ask-processes'."
+  (let* ((pid (plist-get process :pid))
+         (directory (plist-get process :directory))
+         (environment (plist-get process :environment))
          (reason (and environment
                       (gemini-companion-server-info)
                       (gemini-companion-status--reason
-                       directory (lambda (name)
-                                   (getenv-internal name environment))))))
-    (gemini-companion-status-finding
-     (if (gemini-companion-server-info) 'bad 'note)
-     (format "Gemini CLI (process %d%s) is not connected%s" pid
-             (if directory (format ", in %s" (abbreviate-file-name directory))
-               "")
-             (if reason (concat ": " (car reason)) ""))
-     (or (cadr reason)
-         "Type /ide enable in it.  If it answers that IDE integration is not \
-supported, it was started before the mode was on: start it again."))))
+                       client directory
+                       (lambda (name) (getenv-internal name environment))))))
+    (list (if (gemini-companion-server-info) (or (car reason) 'bad) 'note)
+          (format "%s (process %d%s) is not connected%s"
+                  (gemini-companion-clients-title client) pid
+                  (if directory
+                      (format ", in %s" (abbreviate-file-name directory))
+                    "")
+                  (if reason (concat ": " (nth 1 reason)) ""))
+          (or (nth 2 reason)
+              "Type /ide enable in it.  If it answers that IDE integration is \
+not supported, it was started before the mode was on: start it again."))))
 
-(defun gemini-companion-status--reason (directory variable)
-  "Return why a CLI does not connect, and the remedy, or nil.
-It runs in DIRECTORY; VARIABLE is called with the name of a
-variable of its environment and returns the value."
-  (let ((file (gemini-companion-status--own-file))
-        (port (funcall variable "GEMINI_CLI_IDE_SERVER_PORT")))
+(defun gemini-companion-status--reason (client directory variable)
+  "Return why CLIENT in DIRECTORY does not connect, or nil.
+That is a finding.  VARIABLE is called with the name of a variable
+of its environment and returns the value."
+  (let* ((file (gemini-companion-status--own-file client))
+         (searched (gemini-companion-status--directory client variable))
+         (port (funcall variable
+                        (gemini-companion-clients-get client :port-variable)))
+         (inside (and directory
+                      (gemini-companion-status--below-p
+                       directory (gemini-companion-status--roots))))
+         (rival (and directory
+                     (gemini-companion-status--rival client directory port)))
+         (required (car (gemini-companion-clients-get client :required))))
     (cond
-     ((and file (not (file-equal-p
-                      (file-name-directory file)
-                      (gemini-companion-status--discovery-directory variable))))
-      (list (format "its temporary directory is %s"
-                    (gemini-companion-status--tmpdir variable))
-            "Start it with the TMPDIR that Emacs has."))
-     ((and file directory
-           (not (gemini-companion-status--below-p
-                 directory (gemini-companion-status-roots file))))
-      (list "it runs outside the workspace roots"
-            "Open a file of its project, then type /ide enable in it."))
-     ((and (gemini-companion-run-container-p)
-           (not (seq-some variable
-                          gemini-companion-run-container-variables)))
-      (list "it runs in a container and searches the host for editors"
-            "export REMOTE_CONTAINERS=1 in its terminal, and start it again."))
-     ((and directory (gemini-companion-status--rival directory port))
-      (list (format "it may be connected to %s, which has its project open too"
-                    (gemini-companion-status--rival directory port))
+     ((and file (not (file-equal-p (file-name-directory file) searched)))
+      (list 'note (format "it searches %s for editors" searched)
+            "To connect it here, start it with the environment of Emacs \
+\(TMPDIR)."))
+     ((and rival (not (equal port (format "%s" (plist-get
+                                                (gemini-companion-server-info)
+                                                :port)))))
+      (list 'note (format "it may be connected to %s, which has its project \
+open too" rival)
             "To connect it here, start it in a terminal of this Emacs."))
-     (t
-      (when-let* ((home (or (funcall variable "GEMINI_CLI_HOME")
-                            (funcall variable "HOME")))
-                  (settings (expand-file-name ".gemini/settings.json" home)))
-        (unless (eq t (gemini-companion-status--enabled settings))
-          (list (format "ide.enabled is not set in %s"
-                        (abbreviate-file-name settings))
-                "Type /ide enable in it, once.")))))))
+     ((and directory (not inside))
+      (list 'bad "it runs outside the workspace roots"
+            "Open a file of its project, then type /ide enable in it."))
+     ((and (equal client "gemini")
+           (gemini-companion-run-container-p)
+           (not (seq-some variable gemini-companion-run-container-variables)))
+      (list 'bad "it runs in a container and searches the host for editors"
+            "export REMOTE_CONTAINERS=1 in its terminal, and start it again."))
+     ((member required (gemini-companion-settings-missing
+                        client (or directory "/") variable))
+      (list 'bad (nth 2 required)
+            (format "Type %s in it, once." (nth 3 required)))))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

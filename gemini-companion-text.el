@@ -1,4 +1,4 @@
-;;; gemini-companion-text.el --- Texts of files, to the byte  -*- lexical-binding: t; -*-
+;;; gemini-companion-text.el --- Byte-exact texts of files  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,20 +20,19 @@
 
 ;;; Commentary:
 
-;; What is read from a file, or written to one, as the same text on both sides:
-;; no format is decoded, no hook and no handler of file names of the user's
-;; is called, and line ends stay.
+;; Read and write texts without any conversion: no format is decoded, none of
+;; the user's hooks and file name handlers is called, and line ends stay.
 ;;
-;; To decode 10 MB that are not all ASCII takes Emacs 30 ms, and so it does to
-;; encode them.  But in a buffer text is in UTF-8 already, and to take its
-;; bytes for characters, or the other way round, takes three.
+;; Decoding or encoding 10 MB of non-ASCII text takes Emacs 30 ms.  But a buffer
+;; holds text in UTF-8 already, so switching it between bytes and characters
+;; takes only 3 ms.
 
 ;;; Code:
 
 (require 'subr-x)
 
 (defconst gemini-companion-text--surrogate "\355[\240-\277]"
-  "Matches bytes that are not UTF-8 but would be a character of Emacs.")
+  "Regexp for bytes that are not UTF-8 but that Emacs would accept.")
 
 (defun gemini-companion-text-true-name (file)
   "Return the true name of the local FILE, or nil if its links are a loop."
@@ -44,7 +43,7 @@
 
 (defun gemini-companion-text-attributes (file)
   "Return the attributes of the local FILE, or nil if it does not exist.
-Those of what it links to, if it is a link."
+Follow symbolic links."
   (let ((file-name-handler-alist nil))
     (when-let* ((name (if (file-symlink-p file)
                           (gemini-companion-text-true-name file)
@@ -52,18 +51,18 @@ Those of what it links to, if it is a link."
       (file-attributes name))))
 
 (defun gemini-companion-text-remote-p (file)
-  "Return non-nil if FILE, an absolute name, is remote to Emacs.
-It is then an odd local name to Gemini CLI."
+  "Return non-nil if Emacs takes FILE, an absolute name, for a remote one.
+Gemini CLI takes it for a local one."
   (condition-case nil
       (file-remote-p file)
-    ;; Tramp may know no such method.
+    ;; Tramp signals an error for an unknown method.
     (error t)))
 
 (defun gemini-companion-text-problem (file)
-  "Return why the text of FILE cannot be read, or nil.
-Nil also if there is no such file.  To read a pipe, a terminal or
-a device may never end, nor to read a file of the kernel, in /proc.
-The value is the predicate of a sentence."
+  "Return why the text of FILE cannot be read, or nil if it can.
+The value is the predicate of a sentence.  It is nil also if the
+file does not exist.  Reading a pipe, a terminal, a device or a file
+in /proc may never end."
   (if (gemini-companion-text-remote-p file)
       "has a remote file name"
     (let ((file-name-handler-alist nil))
@@ -73,16 +72,35 @@ The value is the predicate of a sentence."
                   (not (gemini-companion-text--regular-p file)))
              "is not a regular file")))))
 
+;;;; Names
+
+(defun gemini-companion-text-same-file-p (a b)
+  "Return non-nil if A and B, two local true names, are of one file.
+On a volume that ignores case they may differ."
+  (or (string= a b)
+      (and (eq t (compare-strings a nil nil b nil nil t))
+           (file-equal-p a b))))
+
+(defun gemini-companion-text-in-directory-p (file directory)
+  "Return non-nil if FILE is in DIRECTORY or below; both are true names.
+A name of a directory in place of FILE ends with a slash."
+  (let ((directory (file-name-as-directory directory)))
+    (and (string-prefix-p directory file t)
+         (gemini-companion-text-same-file-p
+          directory (substring file 0 (length directory))))))
+
+;;;; Reading
+
 (defun gemini-companion-text--regular-p (file)
-  "Return non-nil if FILE is regular, and takes space on a disk if any.
-The file systems of the kernel have no size, nor have the files."
+  "Return non-nil if FILE is regular and not a virtual file of the kernel.
+Such files have the size 0, and so have their file systems."
   (and (file-regular-p file)
        (not (and (eql 0 (file-attribute-size
                          (gemini-companion-text-attributes file)))
                  (eql 0 (car (file-system-info file)))))))
 
 (defun gemini-companion-text--insert-bytes (file)
-  "Insert the bytes of the regular FILE, no more of them than its size."
+  "Insert the bytes of the regular FILE, at most as many as its size."
   (let ((file-name-handler-alist nil)
         (attributes (gemini-companion-text-attributes file)))
     (unless (or (null attributes) (file-regular-p file))
@@ -91,8 +109,8 @@ The file systems of the kernel have no size, nor have the files."
                                     (file-attribute-size attributes))))
 
 (defun gemini-companion-text-fill (file &optional coding)
-  "Make the text of FILE that of the current buffer, which is empty.
-It is in UTF-8, or in CODING.  Return its size in bytes."
+  "Fill the current buffer, which is empty, with the text of FILE.
+Decode it from UTF-8, or from CODING.  Return its size in bytes."
   (set-buffer-multibyte nil)
   (gemini-companion-text--insert-bytes file)
   (prog1 (buffer-size)
@@ -100,7 +118,7 @@ It is in UTF-8, or in CODING.  Return its size in bytes."
     (goto-char (point-min))))
 
 (defun gemini-companion-text--decode (coding)
-  "Make the bytes in the current buffer, in CODING, characters."
+  "Decode the bytes in the current buffer from CODING."
   (if (let ((case-fold-search nil))
         (re-search-forward gemini-companion-text--surrogate nil t))
       (let ((bytes (buffer-string)))
@@ -110,7 +128,7 @@ It is in UTF-8, or in CODING.  Return its size in bytes."
     (set-buffer-multibyte t)))
 
 (defun gemini-companion-text-insert (file &optional coding)
-  "Insert the text of FILE, which is in UTF-8 or CODING, after point."
+  "Insert the text of FILE, decoded from UTF-8 or CODING, after point."
   (let ((target (current-buffer)))
     (with-temp-buffer
       (gemini-companion-text-fill file coding)
@@ -134,9 +152,9 @@ It is in UTF-8, or in CODING.  Return its size in bytes."
 
 (defun gemini-companion-text-write (file &optional text exclusive)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
-What is not UTF-8 stays as `gemini-companion-text-insert' with the
-coding `utf-8-emacs-unix' reads it.  If EXCLUSIVE is non-nil, signal
-an error if there is such a file."
+Bytes that are not UTF-8 are written as `gemini-companion-text-insert'
+reads them with the coding `utf-8-emacs-unix'.  If EXCLUSIVE is
+non-nil, signal an error if FILE exists."
   (let ((source (current-buffer)))
     (with-temp-buffer
       (if text
@@ -156,21 +174,21 @@ an error if there is such a file."
         (write-region nil nil file nil 'silent nil (and exclusive 'excl))))))
 
 (defun gemini-companion-text-temporary-file (&optional text)
-  "Return the name of a new file with TEXT, or the whole current buffer.
-Nobody else may read it."
+  "Write TEXT, or the whole current buffer, to a new file; return its name.
+Only the user can read it."
   (let ((file (make-temp-file "gemini-companion-")))
     (gemini-companion-text-write file text)
     file))
 
 (defun gemini-companion-text-as-bytes (function)
-  "Call FUNCTION, which writes from buffers, without encoding.
-The coding system that it uses for that must be `no-conversion'."
+  "Call FUNCTION, and write text as UTF-8 from there without encoding it.
+FUNCTION must write with the coding system `no-conversion'."
   (let ((here (current-buffer)))
     (with-temp-buffer
       (let* ((bytes (current-buffer))
              (write-region-inhibit-fsync t)
              (write-region-post-annotation-function nil)
-             ;; What is written is the buffer that they leave current.
+             ;; `write-region' writes the buffer that they leave current.
              (write-region-annotate-functions
               (list (lambda (start end)
                       (gemini-companion-text--take-bytes bytes start end)))))
@@ -178,8 +196,8 @@ The coding system that it uses for that must be `no-conversion'."
           (funcall function))))))
 
 (defun gemini-companion-text--take-bytes (bytes start end)
-  "Make BYTES current, with the text from START to END in this buffer.
-All that is accessible here, if they are nil."
+  "Copy the text from START to END into the buffer BYTES, as bytes.
+Copy all accessible text if they are nil.  Make BYTES current."
   (let ((source (current-buffer)))
     (set-buffer bytes)
     (erase-buffer)

@@ -20,246 +20,574 @@
 
 ;;; Commentary:
 
-;; The unified view of a review: one window with the output of the program diff,
-;; in which hunks are excluded and restored, and from which the proposal can be
-;; edited.
+;; The unified view of a review: one window with the hunks of a proposal in the
+;; colors of the file, line numbers and signs before the lines, and unchanged
+;; text folded.  Hunks are excluded and restored there, and the proposal is edited
+;; from there.  The text comes from the buffers of the original and the proposal; the
+;; numbers and signs are not part of it.
 
 ;;; Code:
 
-(require 'diff)
+(require 'cl-lib)
 (require 'diff-mode)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
-(require 'gemini-companion-text)
 (require 'seq)
 
-;;;; Text of a diff
-
-(defconst gemini-companion-unified-header-re
-  (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
-          " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@")
-  "What the first line of a hunk looks like.")
-
-(defun gemini-companion-unified-header ()
-  "Return where the hunk at point begins."
-  (save-excursion
-    (end-of-line)
-    (or (re-search-backward gemini-companion-unified-header-re nil t)
-        (user-error "No hunk here"))))
-
-(defun gemini-companion-unified-sides (header)
-  "Return the numbers in the HEADER of a hunk.
-A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
-  (save-excursion
-    (goto-char header)
-    (looking-at gemini-companion-unified-header-re)
-    (pcase-let ((`(,old ,old-count ,new ,new-count)
-                 (mapcar (lambda (group)
-                           (string-to-number (or (match-string group) "1")))
-                         '(1 2 3 4))))
-      ;; A side without lines names the line before it.
-      (list (if (zerop old-count) (1+ old) old) old-count
-            (if (zerop new-count) (1+ new) new) new-count))))
-
-(defun gemini-companion-unified-under (header)
-  "Return the blocks of changed lines in the hunk at HEADER, in order.
-Each is a list (OLD OLD-COUNT NEW NEW-COUNT BEG END): lines of the
-original, of the proposal with no hunk excluded, and positions here."
-  (pcase-let ((`(,old ,old-left ,new ,new-left)
-               (gemini-companion-unified-sides header))
-              (blocks nil)
-              (block nil))
-    (save-excursion
-      (goto-char header)
-      (forward-line)
-      (while (and (or (< 0 old-left) (< 0 new-left)) (not (eobp)))
-        (let ((sign (char-after)))
-          (cond ((memq sign '(?- ?+))
-                 (unless block
-                   (setq block (list old 0 new 0 (point) (point)))
-                   (push block blocks)))
-                ((not (eq sign ?\\))
-                 (setq block nil)))
-          (unless (memq sign '(?+ ?\\))
-            (setq old (1+ old) old-left (1- old-left))
-            (when block (setf (nth 1 block) (1+ (nth 1 block)))))
-          (unless (memq sign '(?- ?\\))
-            (setq new (1+ new) new-left (1- new-left))
-            (when block (setf (nth 3 block) (1+ (nth 3 block)))))
-          (forward-line)
-          (when block (setf (nth 5 block) (point))))))
-    (nreverse blocks)))
-
-(defun gemini-companion-unified-at-point (header)
-  "Return the block at point, in a list, or all of the hunk at HEADER."
-  (let ((blocks (gemini-companion-unified-under header)))
-    (or (seq-filter (lambda (block)
-                      (and (<= (nth 4 block) (point))
-                           (< (point) (nth 5 block))))
-                    blocks)
-        blocks)))
-
-(defun gemini-companion-unified-count ()
-  "Return how many blocks of changed lines the current buffer has."
-  (save-excursion
-    (goto-char (point-min))
-    (how-many "^[ @].*\n[-+]")))
-
-;;;; Comparison
-
-(defun gemini-companion-unified-start (original proposal name on-end)
-  "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
-NAME is that of the file, for the diff.  ON-END is called with the
-process and the file that it wrote, unless it was cancelled."
-  (unless (executable-find diff-command)
-    (user-error "Cannot find the program %s; install it or customize \
-`diff-command'"
-                diff-command))
-  (let* ((verbatim (buffer-local-value 'gemini-companion-review-file original))
-         (old (or verbatim (gemini-companion-unified--file original)))
-         (new (gemini-companion-unified--file proposal))
-         (out (make-temp-file "gemini-companion-"))
-         (default-directory "/")
-         (process (make-process
-                   :name "gemini-companion-diff" :noquery t
-                   :connection-type 'pipe
-                   :command (gemini-companion-unified--command
-                             old new out (abbreviate-file-name name))
-                   :sentinel (lambda (process _event)
-                               (gemini-companion-unified--collect process)))))
-    (process-put process :files (cons out (remq verbatim (list old new))))
-    (process-put process :on-end on-end)
-    process))
-
-(defun gemini-companion-unified--file (buffer)
-  "Write BUFFER to a new private file, and return its name.
-Of a proposal, write the text with no hunk excluded."
-  (gemini-companion-review-call-with-all
-   buffer #'gemini-companion-text-temporary-file))
-
-(defun gemini-companion-unified--command (old new out name)
-  "Return the command that writes how the files OLD and NEW differ to OUT.
-Both are called NAME there.  It writes to a file, as a garbage
-collection would come with each piece that is read from a pipe."
-  ;; The person's own shell may quote in another way.
-  (let ((posix (file-executable-p "/bin/sh")))
-    (list (if posix "/bin/sh" shell-file-name)
-          (if posix "-c" shell-command-switch)
-          (concat (and posix "exec ")
-                  (mapconcat #'shell-quote-argument
-                             (list diff-command "--text" "-u"
-                                   "--label" (concat name "\tas it is")
-                                   "--label" (concat name "\tproposed")
-                                   old new)
-                             " ")
-                  " >" (shell-quote-argument out)))))
-
-(defun gemini-companion-unified-wait (process seconds)
-  "Wait until PROCESS has ended, SECONDS at most."
-  (let ((end (+ (float-time) seconds)))
-    (while (and (process-live-p process) (< (float-time) end))
-      ;; No timer may run meanwhile.
-      (accept-process-output process 0.005 nil 1)))
-  (gemini-companion-unified--collect process))
-
-(defun gemini-companion-unified--collect (process)
-  "Hand over what PROCESS has written, if it has ended."
-  (when-let* ((files (and (not (process-live-p process))
-                          (process-get process :files))))
-    (unwind-protect
-        (funcall (process-get process :on-end) process (car files))
-      (gemini-companion-unified-cancel process))))
-
-(defun gemini-companion-unified-cancel (process)
-  "End PROCESS, if that is needed, and delete its files."
-  (let ((files (process-get process :files)))
-    (process-put process :files nil)
-    (delete-process process)
-    (mapc #'delete-file files)))
+;;;; Faces
 
 (defface gemini-companion-excluded
   '((t :inherit shadow :strike-through t))
   "Face of a hunk that is excluded from a proposal."
   :group 'gemini-companion-reviews)
 
-(defconst gemini-companion-unified--wait 0.3
-  "For how many seconds the text of a diff is waited for.
-One that takes longer appears when it is there.")
+(defface gemini-companion-own
+  '((t :inherit warning :weight bold))
+  "Face of the sign of lines that you have changed in a proposal."
+  :group 'gemini-companion-reviews)
 
-(defconst gemini-companion-unified--refined (* 512 1024)
-  "Size of a diff above which changed words are not marked.")
-
-(defconst gemini-companion-unified--least-lines 8
-  "A window with fewer lines is too small for a diff.")
-
-;;;; Keys
-
-(defvar gemini-companion-unified-keys
-  (let ((map (make-sparse-keymap)))
-    ;; The header line names those that come last.
-    (define-key map (kbd "RET") #'gemini-companion-review-edit)
-    (define-key map "o" #'gemini-companion-review-edit)
-    (define-key map "e" #'gemini-companion-review-edit)
-    (define-key map "k" #'gemini-companion-review-toggle-hunk)
-    (define-key map "x" #'gemini-companion-review-toggle-hunk)
-    (define-key map "g" #'gemini-companion-unified-refresh)
-    (define-key map "q" #'gemini-companion-review-quit)
-    ;; What would change the file, or this text alone.
-    (dolist (command '( diff-add-change-log-entries-other-window
-                        diff-apply-buffer diff-apply-hunk
-                        diff-context->unified
-                        diff-delete-trailing-whitespace diff-ediff-patch
-                        diff-file-kill diff-goto-source diff-hunk-kill
-                        diff-ignore-whitespace-hunk diff-kill-applied-hunks
-                        diff-refresh-hunk diff-reverse-direction
-                        diff-revert-and-kill-hunk diff-split-hunk
-                        diff-test-hunk diff-undo diff-unified->context))
-      (define-key map (vector 'remap command)
-                  #'gemini-companion-unified-not-here))
-    map)
-  "Keys in the unified diff of a proposal, beside those of a review.")
-
-(define-derived-mode gemini-companion-unified-mode diff-mode "Proposal"
-  "Show a proposal of Gemini CLI as a unified diff.
-\\{gemini-companion-unified-keys}"
-  ;; It would open the file to learn its colours.
-  (setq-local diff-font-lock-syntax nil)
-  ;; Before those of Diff mode for buffers that are read-only.
-  (push (cons 'gemini-companion-unified--original
-              gemini-companion-unified-keys)
-        minor-mode-overriding-map-alist)
-  (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
-
-(defun gemini-companion-unified-not-here ()
-  "Say that this command of Diff mode is of no use in a review."
-  (interactive)
-  (user-error
-   "Not in a review; %s"
-   (substitute-command-keys
-    "\\[gemini-companion-review-edit] edits the proposal, \
-\\[gemini-companion-review-toggle-hunk] excludes a hunk")))
+(defface gemini-companion-fold
+  '((t :inherit shadow :slant italic))
+  "Face of the line in place of lines that are not displayed."
+  :group 'gemini-companion-reviews)
 
 ;;;; State
 
+(defconst gemini-companion-unified--wait 0.3
+  "Maximum seconds to wait for the hunks.
+If they take longer, they appear later.")
+
+(defconst gemini-companion-unified--context 3
+  "Number of unchanged lines to display around a hunk.")
+
+(defconst gemini-companion-unified--most-lines 400
+  "Maximum number of consecutive lines to display at once.")
+
+(defconst gemini-companion-unified--most-hunks 300
+  "Maximum number of hunks to display at once.")
+
+(defconst gemini-companion-unified--colored (* 1024 1024)
+  "Size of a text above which it is displayed without colors.")
+
+(defconst gemini-companion-unified--longest 400
+  "Length above which changed words of a line are not marked.")
+
+(defconst gemini-companion-unified--least-lines 8
+  "Minimum number of lines of a window for a diff.")
+
 (defvar-local gemini-companion-unified--original nil
-  "The buffer with the original that this diff is about.")
+  "The buffer with the original of this diff.")
 
 (defvar-local gemini-companion-unified--process nil
-  "The process that makes this diff anew, or nil.")
+  "The process that compares for this view, or nil.")
 
 (defvar-local gemini-companion-unified--diff nil
-  "The buffer with the unified diff of this proposal, or nil.")
+  "The buffer with the unified view of this proposal, or nil.")
 (put 'gemini-companion-unified--diff 'permanent-local t)
 
 (defvar-local gemini-companion-unified--stale nil
-  "Non-nil if the proposal has changed since this diff was made.
-It is the timer that makes it anew, or t.")
+  "Non-nil if the proposal has changed since this view was made.
+The value is the timer that updates it, or t.")
 
-(defvar gemini-companion-unified--toggling nil
-  "Non-nil while this file changes a proposal.")
+;;;; Lines
 
-(defvar-local gemini-companion-unified--total nil
-  "How many hunks this diff has, or nil if none is excluded.")
+(cl-defstruct (gemini-companion-unified--side
+               (:constructor gemini-companion-unified--side-make)
+               (:copier nil))
+  "A text that is read line by line: BUFFER, with LINE at POSITION.
+LAST is its last line, COLORED non-nil to use its colors."
+  buffer (line 1) (position 1) last colored)
+
+(defun gemini-companion-unified--read-side (buffer)
+  "Return the side of a diff that is in BUFFER."
+  (with-current-buffer buffer
+    (gemini-companion-unified--side-make
+     :buffer buffer
+     :last (save-restriction
+             (widen)
+             (count-lines (point-min) (point-max)))
+     :colored (< (buffer-size) gemini-companion-unified--colored))))
+
+(defun gemini-companion-unified--texts (side line count)
+  "Return COUNT lines of SIDE from LINE on, strings with colors."
+  (when (< 0 count)
+    (with-current-buffer (gemini-companion-unified--side-buffer side)
+      (save-excursion
+        (save-restriction
+          (widen)
+          (goto-char (gemini-companion-unified--side-position side))
+          (forward-line (- line (gemini-companion-unified--side-line side)))
+          (let ((beg (point)))
+            (setf (gemini-companion-unified--side-line side) line
+                  (gemini-companion-unified--side-position side) beg)
+            (forward-line count)
+            (gemini-companion-unified--split
+             (if (gemini-companion-unified--side-colored side)
+                 (gemini-companion-unified--colored beg (point))
+               (buffer-substring-no-properties beg (point))))))))))
+
+(defun gemini-companion-unified--split (text)
+  "Return the lines of TEXT."
+  (and (not (string-empty-p text))
+       (split-string (string-remove-suffix "\n" text) "\n")))
+
+(defun gemini-companion-unified--colored (beg end)
+  "Return the text from BEG to END with its faces and no other properties."
+  (with-demoted-errors "Colors for the review: %S"
+    (font-lock-ensure beg end))
+  (let ((text (buffer-substring-no-properties beg end))
+        (position beg))
+    (while (< position end)
+      (let ((face (get-text-property position 'face))
+            (next (next-single-property-change position 'face nil end)))
+        (when face
+          (put-text-property (- position beg) (- next beg) 'face face text))
+        (setq position next)))
+    text))
+
+;;;; Inserting
+
+(cl-defstruct (gemini-companion-unified--view
+               (:constructor gemini-companion-unified--view-make)
+               (:copier nil))
+  "Data for the lines of a diff.
+OLD and NEW are its sides, WIDTH is that of a line number, EXCLUDED
+has the lines of excluded hunks, MODEL and CURRENT are tables of
+the lines that the CLI proposed and those of the proposal now, or
+nil if the user has not edited it.  WORDS is a hunk and its words
+that differ."
+  old new width excluded model current words)
+
+(defun gemini-companion-unified--insert (diff hunks original)
+  "Insert before point the lines of HUNKS, those of DIFF.
+ORIGINAL is the buffer with its original.  The property
+`gemini-companion-hunk' of a changed line is its hunk,
+`gemini-companion-line' of all lines but folds the number of the
+line in the proposal, and `gemini-companion-fold' of a fold what
+`gemini-companion-unified--open-fold' needs."
+  (let ((buffer (current-buffer)))
+    (gemini-companion-unified--call
+     diff original
+     (lambda (view)
+       (with-current-buffer buffer
+         (gemini-companion-unified--insert-hunks
+          view (cons nil hunks)))))))
+
+(defun gemini-companion-unified--call (diff original function)
+  "Call FUNCTION with the view of DIFF and ORIGINAL.
+No hunk is excluded from the proposal meanwhile."
+  (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
+         (excluded (gemini-companion-hunk-excluded-lines proposal)))
+    (dolist (buffer (list original proposal))
+      (with-current-buffer buffer
+        (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
+        (gemini-companion-diff-adopt diff)))
+    (gemini-companion-hunk-call-with-all
+     proposal
+     (lambda ()
+       (let ((old (gemini-companion-unified--read-side original))
+             (new (gemini-companion-unified--read-side proposal)))
+         (pcase-let ((`(,model . ,current)
+                      (gemini-companion-unified--edits diff)))
+           (funcall
+            function
+            (gemini-companion-unified--view-make
+             :old old :new new :excluded excluded
+             :width (length (number-to-string
+                             (max 10
+                                  (gemini-companion-unified--side-last old)
+                                  (gemini-companion-unified--side-last new))))
+             :model model :current current))))))))
+
+(defun gemini-companion-unified--edits (diff)
+  "Return tables of the proposed and the current lines of DIFF, or nil.
+The current buffer is its proposal."
+  (let ((model (gemini-companion-diff-unedited diff))
+        (current (gemini-companion-diff-proposal-text diff)))
+    (when (and model
+               (not (string= model current))
+               (< (length current) gemini-companion-unified--colored))
+      (cons (gemini-companion-unified--table model)
+            (gemini-companion-unified--table current)))))
+
+(defun gemini-companion-unified--table (text)
+  "Return a table of the lines of TEXT."
+  (let ((table (make-hash-table :test #'equal)))
+    (dolist (line (split-string text "\n"))
+      (puthash line t table))
+    table))
+
+(defun gemini-companion-unified--insert-hunks (view place)
+  "Insert the hunks of VIEW at PLACE, a cons of the last one and the rest."
+  (pcase-let ((`(,last . ,hunks) place)
+              (left gemini-companion-unified--most-hunks))
+    (while (and hunks (< 0 left))
+      (let ((hunk (pop hunks)))
+        (gemini-companion-unified--insert-between view last hunk)
+        (gemini-companion-unified--insert-hunk view hunk)
+        (setq last hunk
+              left (1- left))))
+    (if hunks
+        (gemini-companion-unified--insert-fold
+         view (list 'hunks last hunks)
+         (format "%d more changes" (length hunks)))
+      (gemini-companion-unified--insert-between view last nil))))
+
+(defun gemini-companion-unified--insert-between (view last next)
+  "Insert the unchanged lines of VIEW between the hunks LAST and NEXT."
+  (pcase-let* ((`(,old ,old-count ,new ,new-count) (or last '(1 0 1 0)))
+               (old (+ old old-count))
+               (new (+ new new-count))
+               (count (- (if next
+                             (car next)
+                           (1+ (gemini-companion-unified--side-last
+                                (gemini-companion-unified--view-old view))))
+                         old))
+               (context gemini-companion-unified--context)
+               (before (if last context 0))
+               (after (if next context 0))
+               (hidden (- count before after)))
+    (if (< hidden 2)
+        (gemini-companion-unified--insert-same view old new count)
+      (gemini-companion-unified--insert-same view old new before)
+      (gemini-companion-unified--insert-run
+       view 'fold (+ old before) (+ new before) hidden)
+      (gemini-companion-unified--insert-same
+       view (+ old before hidden) (+ new before hidden) after))))
+
+(defun gemini-companion-unified--insert-same (view old new count &optional fold)
+  "Insert COUNT unchanged lines of VIEW, OLD and NEW the numbers of the first.
+FOLD is the fold that they were in, or nil."
+  (dolist (text (gemini-companion-unified--texts
+                 (gemini-companion-unified--view-new view) new count))
+    (gemini-companion-unified--insert-line
+     view text old new " " nil (list 'gemini-companion-line new
+                                     'gemini-companion-unfolded fold))
+    (setq old (1+ old)
+          new (1+ new))))
+
+(defun gemini-companion-unified--insert-run (view kind old new count &optional hunk)
+  "Insert COUNT lines of VIEW from OLD or NEW on, of KIND.
+That is `removed' or `added', in HUNK, `same', or `fold' for
+unchanged ones that are folded.  Fold what is beyond the limit."
+  (let ((shown (if (eq kind 'fold)
+                   0
+                 (min count gemini-companion-unified--most-lines))))
+    (pcase kind
+      ('same (gemini-companion-unified--insert-same view old new shown))
+      ('fold)
+      (_ (gemini-companion-unified--insert-changed view kind old new shown hunk)))
+    (when (< shown count)
+      (let ((rest (- count shown)))
+        (gemini-companion-unified--insert-fold
+         view
+         (list kind
+               (if (eq kind 'added) old (+ old shown))
+               (if (eq kind 'removed) new (+ new shown))
+               rest hunk)
+         (format "%d %s lines"
+                 rest (pcase kind
+                        ((or 'same 'fold) "unchanged")
+                        (_ (format "more %s" kind)))))))))
+
+(defun gemini-companion-unified--insert-fold (view fold text)
+  "Insert a line of VIEW with TEXT in place of FOLD."
+  (let ((beg (point)))
+    (insert "... " text "\n")
+    (add-text-properties
+     beg (point)
+     (list 'face 'gemini-companion-fold
+           'gemini-companion-fold fold
+           'mouse-face 'highlight
+           'help-echo "TAB: show these lines"
+           'line-prefix (gemini-companion-unified--prefix view nil nil " " nil nil)
+           'wrap-prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))))
+
+(defun gemini-companion-unified--insert-hunk (view hunk)
+  "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (let ((beg (point)))
+      (gemini-companion-unified--insert-run view 'removed old new old-count hunk)
+      (gemini-companion-unified--insert-run view 'added old new new-count hunk)
+      (put-text-property beg (point) 'gemini-companion-hunk hunk))))
+
+(defun gemini-companion-unified--insert-changed (view kind old new count hunk)
+  "Insert COUNT changed lines of KIND of VIEW, in HUNK, from OLD or NEW on."
+  (pcase-let* ((removed (eq kind 'removed))
+               (side (if removed
+                         (gemini-companion-unified--view-old view)
+                       (gemini-companion-unified--view-new view)))
+               (line (if removed old new))
+               (texts (gemini-companion-unified--texts side line count))
+               (words (gemini-companion-unified--hunk-words view hunk))
+               (excluded (memql (nth 2 hunk)
+                                (gemini-companion-unified--view-excluded view)))
+               (plain (gemini-companion-unified--new-file-p view)))
+    (dolist (text texts)
+      (unless excluded
+        (pcase-dolist (`(,beg . ,end) (alist-get (cons kind line) words nil nil
+                                                 #'equal))
+          (add-face-text-property beg end (if removed
+                                              'diff-refine-removed
+                                            'diff-refine-added)
+                                  nil text)))
+      (gemini-companion-unified--insert-line
+       view text (and removed line) (and (not removed) line)
+       (cond ((and plain (not excluded)) " ") (removed "-") (t "+"))
+       (cond (excluded 'gemini-companion-excluded)
+             (plain nil)
+             (removed 'diff-removed)
+             (t 'diff-added))
+       (list 'gemini-companion-line (if removed new line))
+       excluded)
+      (setq line (1+ line)))
+    (gemini-companion-unified--insert-end view side line)))
+
+(defun gemini-companion-unified--new-file-p (view)
+  "Return non-nil if VIEW is of an empty or a new file."
+  (zerop (gemini-companion-unified--side-last
+          (gemini-companion-unified--view-old view))))
+
+(defun gemini-companion-unified--insert-end (view side line)
+  "If LINE is after the last one of SIDE, insert a missing newline in VIEW."
+  (when (and (< (gemini-companion-unified--side-last side) line)
+             (with-current-buffer (gemini-companion-unified--side-buffer side)
+               (save-restriction
+                 (widen)
+                 (not (memq (char-before (point-max)) '(?\n nil))))))
+    (gemini-companion-unified--insert-line
+     view "No newline at end of file" nil nil "\\" 'gemini-companion-fold nil)))
+
+(defun gemini-companion-unified--insert-line
+    (view text old new sign face properties &optional excluded)
+  "Insert TEXT, a line of VIEW, with FACE below its own and PROPERTIES.
+OLD and NEW are its numbers, or nil, SIGN comes before it.  If
+EXCLUDED is non-nil, its own colors are not used."
+  (let ((beg (point))
+        (own (gemini-companion-unified--own-p view text sign)))
+    (insert text "\n")
+    (cond (excluded (put-text-property beg (point) 'face face))
+          (face (add-face-text-property beg (point) face 'append)))
+    (add-text-properties
+     beg (point)
+     (append (list 'line-prefix (gemini-companion-unified--prefix
+                                 view old new sign face
+                                 (cond (excluded "x") (own "*")))
+                   'wrap-prefix (gemini-companion-unified--prefix
+                                 view nil nil " " face nil))
+             properties))))
+
+(defun gemini-companion-unified--own-p (view text sign)
+  "Return non-nil if SIGN of TEXT in VIEW is due to an edit of the user."
+  (when-let* ((model (gemini-companion-unified--view-model view))
+              (text (substring-no-properties text)))
+    (pcase sign
+      ("+" (not (gethash text model)))
+      ("-" (and (gethash text model)
+                (not (gethash text (gemini-companion-unified--view-current
+                                    view))))))))
+
+(defun gemini-companion-unified--prefix (view old new sign face mark)
+  "Return the prefix of a line of VIEW.
+It has its numbers OLD and NEW, MARK and SIGN, with FACE."
+  (let* ((width (gemini-companion-unified--view-width view))
+         (number (lambda (line)
+                   (if line
+                       (string-pad (number-to-string line) width nil 'start)
+                     (make-string width ?\s))))
+         (numbers (concat (unless (gemini-companion-unified--new-file-p view)
+                            (concat (funcall number old) " "))
+                          (funcall number new) " ")))
+    (concat (propertize numbers 'face 'line-number)
+            (propertize (or mark " ")
+                        'face (list 'gemini-companion-own face))
+            (propertize sign 'face (list 'bold face)))))
+
+;;;; Changed words
+
+(defun gemini-companion-unified--hunk-words (view hunk)
+  "Return the value of `gemini-companion-unified--words' for HUNK in VIEW."
+  (unless (eq hunk (car (gemini-companion-unified--view-words view)))
+    (setf (gemini-companion-unified--view-words view)
+          (cons hunk (gemini-companion-unified--words view hunk))))
+  (cdr (gemini-companion-unified--view-words view)))
+
+(defun gemini-companion-unified--words (view hunk)
+  "Return where words of lines of HUNK in VIEW differ from those of another.
+An alist of (KIND . LINE) and a list of (BEG . END).  Lines are
+compared that share more than half."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
+              (words nil))
+    (when (and (< 0 old-count 40) (< 0 new-count 40))
+      (let ((removed (gemini-companion-unified--texts
+                      (gemini-companion-unified--view-old view) old old-count))
+            (added (gemini-companion-unified--texts
+                    (gemini-companion-unified--view-new view) new new-count)))
+        (while removed
+          (let ((rest added)
+                (line new)
+                ranges)
+            (while (and rest (not ranges))
+              (if (setq ranges (gemini-companion-unified--differing
+                                (car removed) (car rest)))
+                  (progn
+                    (push (cons (cons 'removed old) (car ranges)) words)
+                    (push (cons (cons 'added line) (cdr ranges)) words)
+                    (setq added (cdr rest)
+                          new (1+ line)))
+                (setq rest (cdr rest)
+                      line (1+ line)))))
+          (setq removed (cdr removed)
+                old (1+ old)))))
+    words))
+
+(defun gemini-companion-unified--differing (one other)
+  "Return where the words of ONE and OTHER differ, if they share most.
+A cons of two lists of (BEG . END), or nil."
+  (when (and (< (length one) gemini-companion-unified--longest)
+             (< (length other) gemini-companion-unified--longest))
+    (let* ((one (gemini-companion-unified--tokens one))
+           (other (gemini-companion-unified--tokens other))
+           (common (gemini-companion-unified--common one other))
+           (size (lambda (tokens)
+                   (apply #'+ (mapcar (lambda (token)
+                                        (if (string-blank-p (car token))
+                                            0
+                                          (length (car token))))
+                                      tokens)))))
+      (when (< (+ (funcall size one) (funcall size other))
+               (* 4 (funcall size (mapcar #'car common))))
+        (cons (gemini-companion-unified--ranges one (mapcar #'car common))
+              (gemini-companion-unified--ranges other (mapcar #'cdr common)))))))
+
+(defun gemini-companion-unified--tokens (text)
+  "Return the words of TEXT and what is between them, as (TOKEN BEG . END)."
+  (let ((position 0)
+        tokens)
+    (while (string-match "[[:alnum:]_]+\\|[[:blank:]]+\\|\\(?:.\\|\n\\)"
+                         text position)
+      (push (cons (match-string-no-properties 0 text)
+                  (cons (match-beginning 0) (match-end 0)))
+            tokens)
+      (setq position (match-end 0)))
+    (nreverse tokens)))
+
+(defun gemini-companion-unified--common (one other)
+  "Return the longest common subsequence of the tokens ONE and OTHER.
+A list of pairs of tokens."
+  (let* ((one (vconcat one))
+         (other (vconcat other))
+         (rows (length one))
+         (columns (length other))
+         (table (make-vector (* (1+ rows) (1+ columns)) 0))
+         (at (lambda (i j) (+ (* i (1+ columns)) j)))
+         (i 0)
+         (j 0)
+         common)
+    (cl-loop
+     for i from (1- rows) downto 0 do
+     (cl-loop
+      for j from (1- columns) downto 0 do
+      (aset table (funcall at i j)
+            (if (string= (car (aref one i)) (car (aref other j)))
+                (+ (length (car (aref one i)))
+                   (aref table (funcall at (1+ i) (1+ j))))
+              (max (aref table (funcall at (1+ i) j))
+                   (aref table (funcall at i (1+ j))))))))
+    (while (and (< i rows) (< j columns))
+      (cond ((string= (car (aref one i)) (car (aref other j)))
+             (push (cons (aref one i) (aref other j)) common)
+             (setq i (1+ i) j (1+ j)))
+            ((<= (aref table (funcall at i (1+ j)))
+                 (aref table (funcall at (1+ i) j)))
+             (setq i (1+ i)))
+            (t (setq j (1+ j)))))
+    (nreverse common)))
+
+(defun gemini-companion-unified--ranges (tokens common)
+  "Return where the TOKENS are that are not in COMMON, joined."
+  (let (ranges)
+    (dolist (token tokens)
+      (unless (memq token common)
+        (pcase-let ((`(,_ ,beg . ,end) token))
+          (if (and ranges (= beg (cdar ranges)))
+              (setcdr (car ranges) end)
+            (push (cons beg end) ranges)))))
+    (nreverse ranges)))
+
+;;;; Folds
+
+(defun gemini-companion-unified--open-fold (diff original)
+  "Show the lines of the fold at point in a view of DIFF and ORIGINAL.
+Where they are shown, fold them again.  Return nil if there are none."
+  (let ((fold (get-text-property (point) 'gemini-companion-fold))
+        (unfolded (get-text-property (point) 'gemini-companion-unfolded))
+        (inhibit-read-only t))
+    (when (or fold unfolded)
+      (pcase-let ((`(,beg . ,end)
+                   (gemini-companion-unified--around
+                    (point) (if fold
+                                'gemini-companion-fold
+                              'gemini-companion-unfolded)))
+                  (buffer (current-buffer)))
+        (goto-char beg)
+        (gemini-companion-unified--call
+         diff original
+         (lambda (view)
+           (with-current-buffer buffer
+             (save-excursion
+               (delete-region beg end)
+               (if fold
+                   (gemini-companion-unified--unfold view fold)
+                 (pcase-let ((`(,_ ,old ,new ,count) unfolded))
+                   (gemini-companion-unified--insert-run
+                    view 'fold old new count)))))))
+        t))))
+
+(defun gemini-companion-unified--unfold (view fold)
+  "Insert the lines of VIEW for which FOLD stands."
+  (pcase fold
+    (`(hunks ,last ,hunks)
+     (gemini-companion-unified--insert-hunks view (cons last hunks)))
+    (`(fold ,old ,new ,count ,_)
+     (if (<= count gemini-companion-unified--most-lines)
+         (gemini-companion-unified--insert-same view old new count fold)
+       (gemini-companion-unified--insert-run view 'same old new count)))
+    (`(,kind ,old ,new ,count ,hunk)
+     (let ((beg (point)))
+       (gemini-companion-unified--insert-run view kind old new count hunk)
+       (put-text-property beg (point) 'gemini-companion-hunk hunk)))))
+
+(defun gemini-companion-unified--around (position property)
+  "Return as (BEG . END) where PROPERTY is as at POSITION."
+  (cons (previous-single-property-change (1+ position) property nil (point-min))
+        (next-single-property-change position property nil (point-max))))
+
+;;;; Keys
+
+(defvar gemini-companion-unified-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map gemini-companion-review-letters-map)
+    (define-key map (kbd "RET") #'gemini-companion-review-edit)
+    (define-key map (kbd "TAB") #'gemini-companion-unified-toggle-fold)
+    (define-key map "g" #'gemini-companion-unified-refresh)
+    map)
+  "Keys in the unified view of a review, beside those of all views.")
+
+(define-derived-mode gemini-companion-unified-mode special-mode "Proposal"
+  "Major mode for a proposal of Gemini CLI as a unified diff.
+Before each line are its numbers in the file and in the proposal,
+and a sign: `-' for a removed line, `+' for an added one, with `x'
+before it if its hunk is excluded, `*' if you edited it.
+
+\\{gemini-companion-unified-mode-map}"
+  (setq buffer-undo-list t
+        truncate-lines nil)
+  ;; Lines differ in their colors from their beginning.
+  (setq-local line-prefix nil
+              nobreak-char-display nil)
+  (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
 ;;;; View
 
@@ -287,7 +615,9 @@ value is a plist; see `gemini-companion-review--kinds'."
                 nil t))
     (list :buffers (list buffer proposal)
           :main buffer
-          :hunk #'gemini-companion-unified--toggle
+          :hunk #'gemini-companion-unified--hunk
+          :toggled (lambda (hunk)
+                     (gemini-companion-unified--redraw buffer hunk))
           :move (lambda (count) (gemini-companion-unified--move buffer count))
           :edit (lambda () (gemini-companion-unified--edit buffer proposal))
           :select (lambda ()
@@ -302,17 +632,15 @@ value is a plist; see `gemini-companion-review--kinds'."
 (defun gemini-companion-unified--buffer (diff original)
   "Return a new buffer for the unified diff of DIFF, an edit of ORIGINAL."
   (with-current-buffer
-      (generate-new-buffer (format "*gemini diff: %s*"
-                                   (gemini-companion-diff-name diff 'plain)))
-    (let ((diff-default-read-only t)
-          (diff-update-on-the-fly nil))
-      ;; A hook of the person's may fail; that is no reason to show no review.
-      (with-demoted-errors "Mode for the review: %S"
-        (gemini-companion-unified-mode)))
-    (buffer-disable-undo)
+      (gemini-companion-diff-new-buffer
+       (format "*gemini diff: %s*" (gemini-companion-diff-name diff 'plain)))
+    ;; A failing hook of the user must not prevent the review.
+    (with-demoted-errors "Mode for the review: %S"
+      (gemini-companion-unified-mode))
     (setq default-directory (buffer-local-value 'default-directory original)
           gemini-companion-unified--original original)
     (gemini-companion-diff-adopt diff)
+    (gemini-companion-review-set-header)
     (current-buffer)))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
@@ -326,11 +654,11 @@ If KEEP is non-nil, the window in use stays visible.  A user's
                     (lambda (buffer _)
                       (gemini-companion-unified--use-window buffer diff keep))
                     (lambda (buffer _)
-                      (gemini-companion-review-make-room
+                      (gemini-companion-review-make-window
                        buffer
                        (if keep gemini-companion-unified--least-lines 1)
                        keep))
-                    ;; Emacs would go on with a new frame.
+                    ;; Emacs would display it in a new frame.
                     (lambda (&rest _) 'fail))
               '(inhibit-switch-frame . t)
               (cons 'inhibit-same-window keep)))
@@ -339,9 +667,9 @@ If KEEP is non-nil, the window in use stays visible.  A user's
 
 (defun gemini-companion-unified--use-window (buffer diff keep)
   "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
-It is the one of the file, the selected one, or the largest; nil
-if each of them is small or there for something else.  If KEEP is
-non-nil, that in use is."
+It is that of the file, the selected one, or the largest; nil if each
+of them is small or dedicated.  If KEEP is non-nil, the selected one is
+not used."
   (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
          (used (and keep (gemini-companion-review-in-use)))
          (windows (list (and file (get-buffer-window file))
@@ -365,7 +693,7 @@ If WIDE is non-nil, it has enough columns, too."
               gemini-companion-unified--least-lines))))
 
 (defun gemini-companion-unified--close (buffer proposal)
-  "End the view in BUFFER of PROPOSAL, and leave the windows as they are."
+  "Close the view in BUFFER of PROPOSAL without changing the windows."
   (when (buffer-live-p proposal)
     (with-current-buffer proposal
       (setq gemini-companion-unified--diff nil)
@@ -376,88 +704,150 @@ If WIDE is non-nil, it has enough columns, too."
       (when (timerp gemini-companion-unified--stale)
         (cancel-timer gemini-companion-unified--stale))
       (when gemini-companion-unified--process
-        (gemini-companion-unified-cancel gemini-companion-unified--process)))
+        (gemini-companion-hunk-cancel gemini-companion-unified--process)))
     (gemini-companion-diff-discard buffer)))
 
 ;;;; Text
 
 (defun gemini-companion-unified--make (buffer &optional seconds)
-  "Have `diff' make the text of BUFFER again, and wait SECONDS for it.
+  "Compare for BUFFER again, and wait SECONDS for the hunks.
 The default is `gemini-companion-unified--wait'."
   (with-current-buffer buffer
     (when gemini-companion-unified--process
-      (gemini-companion-unified-cancel gemini-companion-unified--process))
+      (gemini-companion-hunk-cancel gemini-companion-unified--process))
     (setq gemini-companion-unified--stale nil
           gemini-companion-unified--process
-          (gemini-companion-unified-start
+          (gemini-companion-hunk-compare
            gemini-companion-unified--original
            (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-           (gemini-companion-diff-file-path gemini-companion-diff-here)
-           (lambda (process file)
-             (gemini-companion-unified--take buffer process file))))
-    (gemini-companion-unified--set-header)
-    (gemini-companion-unified-wait gemini-companion-unified--process
-                                   (or seconds
-                                       gemini-companion-unified--wait))))
+           (lambda (hunks)
+             (gemini-companion-unified--take buffer hunks))))
+    (force-mode-line-update)
+    (gemini-companion-hunk-wait gemini-companion-unified--process
+                                (or seconds gemini-companion-unified--wait))
+    (when (and gemini-companion-unified--process
+               (zerop (buffer-size)))
+      (let ((inhibit-read-only t))
+        (insert "Comparing...\n")))))
 
-(defun gemini-companion-unified--take (buffer process file)
-  "Show in BUFFER what PROCESS, which has ended, has written to FILE."
+(defun gemini-companion-unified--take (buffer hunks)
+  "Show HUNKS, or that `diff' has failed, in BUFFER."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq gemini-companion-unified--process nil)
-      (gemini-companion-unified--fill process file)
-      (gemini-companion-unified--mark)
-      (gemini-companion-unified--set-header))))
+      (unless (eq hunks 'failed)
+        (gemini-companion-review-set-hunks gemini-companion-diff-here hunks))
+      (gemini-companion-unified--fill hunks)
+      (force-mode-line-update))))
 
-(defun gemini-companion-unified--fill (process file)
-  "Make what PROCESS wrote to FILE the text of the current buffer.
-The windows stay at their line; at first, that is the first hunk."
-  (let ((places (mapcar (lambda (window)
-                          (list window
-                                (line-number-at-pos (window-point window))
-                                (line-number-at-pos (window-start window))))
-                        (get-buffer-window-list nil nil t)))
-        (line (line-number-at-pos))
-        (first (zerop (buffer-size)))
-        (inhibit-read-only t))
+(defun gemini-companion-unified--fill (hunks)
+  "Replace the text of this buffer by the lines of HUNKS.
+HUNKS is a list or `failed'.  The windows stay at their line; at first,
+that is the first hunk."
+  (let* ((windows (get-buffer-window-list nil nil t))
+         (first (not (text-property-not-all (point-min) (point-max)
+                                            'gemini-companion-hunk nil)))
+         (places (mapcar (lambda (window)
+                           (list window
+                                 (gemini-companion-unified--line
+                                  (window-point window))
+                                 (gemini-companion-unified--line
+                                  (window-start window))))
+                         windows))
+         (line (gemini-companion-unified--line (point)))
+         (inhibit-read-only t))
     (erase-buffer)
-    (gemini-companion-text-insert file 'utf-8-emacs-unix)
-    (when (zerop (buffer-size))
-      (insert (if (< 1 (process-exit-status process))
-                  (format "%s failed; see another view by %s.\n"
-                          diff-command
-                          (substitute-command-keys
-                           "\\[gemini-companion-review-switch-view]"))
-                "There is no difference left.\n")))
-    (setq-local diff-refine (and (< (buffer-size)
-                                    gemini-companion-unified--refined)
-                                 (default-value 'diff-refine)))
+    (cond ((eq hunks 'failed)
+           (insert (format "%s failed; see another view by %s.\n"
+                           diff-command
+                           (substitute-command-keys
+                            "\\[gemini-companion-review-switch-view]"))))
+          ((null hunks)
+           (insert "No differences left.\n"))
+          (t
+           (gemini-companion-unified--insert
+            gemini-companion-diff-here hunks
+            gemini-companion-unified--original)))
     (set-buffer-modified-p nil)
-    (goto-char (gemini-companion-unified--line line))
-    (when (and first
-               (re-search-forward gemini-companion-unified-header-re nil t))
-      (goto-char (match-beginning 0))
-      (setq line (line-number-at-pos)))
-    (pcase-dolist (`(,window ,point ,start) places)
-      (set-window-point window
-                        (gemini-companion-unified--line (if first line point)))
-      (set-window-start window (gemini-companion-unified--line start)))))
+    (if first
+        (gemini-companion-unified--go-to-first windows)
+      (goto-char (gemini-companion-unified--where line))
+      (pcase-dolist (`(,window ,point ,start) places)
+        (set-window-point window (gemini-companion-unified--where point))
+        (set-window-start window (gemini-companion-unified--where start))))))
 
-(defun gemini-companion-unified--line (line)
-  "Return where LINE, 1-based, of the current buffer begins."
+(defun gemini-companion-unified--go-to-first (windows)
+  "Go to the first hunk, in WINDOWS too."
+  (goto-char (point-min))
+  (unless (get-text-property (point) 'gemini-companion-hunk)
+    (goto-char (or (gemini-companion-unified--next) (point-min))))
+  (dolist (window windows)
+    (set-window-start window (point-min))
+    (set-window-point window (point))))
+
+(defun gemini-companion-unified--line (position)
+  "Return the number in the proposal of the line at POSITION, or of the next."
   (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (forward-line (1- line))
-      (point))))
+    (goto-char position)
+    (while (not (or (eobp)
+                    (get-text-property (point) 'gemini-companion-line)))
+      (forward-line))
+    (or (get-text-property (point) 'gemini-companion-line)
+        most-positive-fixnum)))
+
+(defun gemini-companion-unified--where (line)
+  "Return where LINE of the proposal, or the next line that is shown, begins."
+  (save-excursion
+    (goto-char (point-min))
+    (while (not (or (eobp)
+                    (<= line (or (get-text-property (point)
+                                                    'gemini-companion-line)
+                                 0))))
+      (forward-line))
+    (point)))
+
+(defun gemini-companion-unified--redraw (buffer hunk)
+  "Redraw HUNK in BUFFER, as it was excluded or restored."
+  (with-current-buffer buffer
+    (let ((line (line-number-at-pos))
+          (beg (gemini-companion-unified--find hunk))
+          (inhibit-read-only t))
+      (when beg
+        (gemini-companion-unified--call
+         gemini-companion-diff-here gemini-companion-unified--original
+         (lambda (view)
+           (with-current-buffer buffer
+             (save-excursion
+               (goto-char beg)
+               (delete-region
+                beg (cdr (gemini-companion-unified--around
+                          beg 'gemini-companion-hunk)))
+               (gemini-companion-unified--insert-hunk
+                view (cl-find (nth 2 hunk)
+                              (gemini-companion-diff-hunks
+                               gemini-companion-diff-here)
+                              :key #'cl-third))))))
+        (goto-char (point-min))
+        (forward-line (1- line))
+        (set-buffer-modified-p nil)))))
+
+(defun gemini-companion-unified--find (hunk)
+  "Return where HUNK is shown in the current buffer, or nil."
+  (let ((position (point-min)))
+    (while (and position
+                (not (eql (nth 2 hunk)
+                          (nth 2 (get-text-property position
+                                                    'gemini-companion-hunk)))))
+      (setq position (next-single-property-change position
+                                                  'gemini-companion-hunk)))
+    position))
 
 (defun gemini-companion-unified--changed (&rest _)
-  "Note that the current buffer, a proposal, was changed by the person.
-Its diff is made anew soon, or when the person comes back to it."
+  "Record that the current buffer, a proposal, was edited by the user.
+Its diff is updated soon, or when the user returns to it."
   (let ((buffer gemini-companion-unified--diff))
     (when (and (buffer-live-p buffer)
-               (not gemini-companion-unified--toggling))
+               (not gemini-companion-hunk-toggling))
       (with-current-buffer buffer
         (unless gemini-companion-unified--stale
           (setq gemini-companion-unified--stale
@@ -468,7 +858,7 @@ Its diff is made anew soon, or when the person comes back to it."
 (put 'gemini-companion-unified--changed 'permanent-local-hook t)
 
 (defun gemini-companion-unified--follow (buffer)
-  "Make the diff in BUFFER anew if it is on a screen."
+  "Update the diff in BUFFER if it is visible."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq gemini-companion-unified--stale t)
@@ -476,130 +866,94 @@ Its diff is made anew soon, or when the person comes back to it."
         (gemini-companion-unified--make buffer)))))
 
 (defun gemini-companion-unified-refresh ()
-  "Make this unified diff anew."
+  "Compare again."
   (interactive)
   (gemini-companion-unified--make (current-buffer)))
 
-;;;; Header line
-
-(defun gemini-companion-unified--set-header ()
-  "Say in the header line of the current buffer what a person may do."
-  (setq header-line-format
-        (gemini-companion-review-header
-         (gemini-companion-review-subject gemini-companion-diff-here)
-         (gemini-companion-review-keys
-          'gemini-companion-diff-accept "accept"
-          'gemini-companion-diff-reject "reject")
-         (if gemini-companion-unified--process
-             (propertize "comparing..." 'face 'warning)
-           (gemini-companion-review-excluded-text
-            (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-            'gemini-companion-unified--total))
-         (gemini-companion-review-keys
-          'gemini-companion-review-toggle-hunk "exclude hunk"
-          'gemini-companion-review-edit "edit"
-          'gemini-companion-review-switch-view "Ediff"))))
+(defun gemini-companion-unified-toggle-fold ()
+  "Show the unchanged lines that are folded here, or fold them again.
+Elsewhere go to the next fold."
+  (interactive)
+  (let ((next (and (not (get-text-property (point) 'gemini-companion-fold))
+                   (text-property-not-all (point) (point-max)
+                                          'gemini-companion-fold nil))))
+    (cond ((gemini-companion-unified--open-fold
+            gemini-companion-diff-here gemini-companion-unified--original)
+           (set-buffer-modified-p nil))
+          (next (goto-char next))
+          (t (user-error "Nothing is folded after this line")))))
 
 ;;;; Hunks
 
 (defun gemini-companion-unified--move (buffer count)
-  "Go COUNT hunks on in BUFFER, a unified diff that is shown."
+  "Go to the next hunk in BUFFER, or COUNT hunks on."
   (with-selected-window (or (get-buffer-window buffer)
                             (user-error "The diff is not shown here"))
-    (diff-hunk-next count)))
+    (dotimes (_ (abs count))
+      (goto-char (or (if (< count 0)
+                         (gemini-companion-unified--previous)
+                       (gemini-companion-unified--next))
+                     (user-error "No %s change"
+                                 (if (< count 0) "previous" "next")))))
+    (gemini-companion-unified--reveal)))
 
-(defun gemini-companion-unified--toggle ()
-  "Exclude the lines at point from the proposal, or restore them.
-Those are a block of changed lines, or between such blocks all
-that have one header, as Diff mode's commands take them.  Return
-non-nil if they are excluded now."
-  (gemini-companion-unified--check)
-  (let* ((overlays (gemini-companion-unified--overlays
-                    (gemini-companion-unified-at-point
-                     (gemini-companion-unified-header))))
-         (left (seq-remove #'gemini-companion-review-excluded-p overlays))
-         (gemini-companion-unified--toggling t))
-    (mapc #'gemini-companion-review-toggle (or left overlays))
-    (gemini-companion-unified--mark)
-    (force-mode-line-update)
-    left))
+(defun gemini-companion-unified--next ()
+  "Return where the next hunk begins, or nil.
+Show it if it is not yet."
+  (let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
+         (position (point)))
+    (while (and position
+                (memq (get-text-property position 'gemini-companion-hunk)
+                      (list nil hunk)))
+      (setq position (next-single-property-change position
+                                                  'gemini-companion-hunk)))
+    (or position
+        (save-excursion
+          (goto-char (point-max))
+          (forward-line -1)
+          (let ((start (point)))
+            (and (eq 'hunks (car (get-text-property start
+                                                    'gemini-companion-fold)))
+                 (gemini-companion-unified--open-fold
+                  gemini-companion-diff-here
+                  gemini-companion-unified--original)
+                 (text-property-not-all start (point-max)
+                                        'gemini-companion-hunk nil)))))))
 
-(defun gemini-companion-unified--check ()
-  "Signal an error if no hunk can be excluded in the current buffer."
-  (when (buffer-local-value 'buffer-read-only
-                            (gemini-companion-diff-proposal-buffer
-                             gemini-companion-diff-here))
-    (user-error "The proposal is read-only"))
+(defun gemini-companion-unified--previous ()
+  "Return where the hunk before the one at point begins, or nil."
+  (let ((position (if (get-text-property (point) 'gemini-companion-hunk)
+                      (car (gemini-companion-unified--around
+                            (point) 'gemini-companion-hunk))
+                    (point))))
+    (while (and (< (point-min) position)
+                (null (get-text-property (1- position)
+                                         'gemini-companion-hunk)))
+      (setq position (previous-single-property-change
+                      position 'gemini-companion-hunk nil (point-min))))
+    (when (< (point-min) position)
+      (car (gemini-companion-unified--around (1- position)
+                                             'gemini-companion-hunk)))))
+
+(defun gemini-companion-unified--reveal ()
+  "Scroll so that the hunk at point is visible with the lines before it."
+  (let ((end (cdr (gemini-companion-unified--around
+                   (point) 'gemini-companion-hunk))))
+    (unless (and (pos-visible-in-window-p)
+                 (pos-visible-in-window-p (max (point) (1- end))))
+      (recenter (min (1+ gemini-companion-unified--context)
+                     (/ (window-body-height) 3))))))
+
+(defun gemini-companion-unified--hunk ()
+  "Return the hunk at point, or nil."
   (cond ((not (derived-mode-p 'gemini-companion-unified-mode))
          (user-error "Hunks are excluded in the diff"))
         (gemini-companion-unified--stale
          (gemini-companion-unified--make (current-buffer))
-         (user-error "The proposal has changed; here is how it differs now"))
+         (user-error "The proposal has changed; the diff is updated"))
         (gemini-companion-unified--process
-         (user-error "The diff is still being made"))))
-
-(defun gemini-companion-unified--overlays (blocks)
-  "Return the overlays of BLOCKS in the proposal."
-  (let ((original gemini-companion-unified--original)
-        (proposal (gemini-companion-diff-proposal-buffer
-                   gemini-companion-diff-here)))
-    (gemini-companion-review-call-with-all
-     proposal
-     (lambda ()
-       (mapcar (pcase-lambda (`(,old ,old-count ,new ,new-count . ,_))
-                 (gemini-companion-review-overlay
-                  (gemini-companion-unified--line new)
-                  (gemini-companion-unified--line (+ new new-count))
-                  (with-current-buffer original
-                    (gemini-companion-review-text
-                     (gemini-companion-unified--line old)
-                     (gemini-companion-unified--line (+ old old-count))))))
-               blocks)))))
-
-;;;; Marks
-
-(defun gemini-companion-unified--mark ()
-  "Mark the blocks of the current buffer that are excluded."
-  (remove-overlays (point-min) (point-max) 'gemini-companion-excluded t)
-  (let ((lines (gemini-companion-unified--excluded-lines)))
-    (setq gemini-companion-unified--total
-          (and lines (gemini-companion-unified-count)))
-    (save-excursion
-      (goto-char (point-min))
-      (while (and lines
-                  (re-search-forward gemini-companion-unified-header-re nil t))
-        (pcase-let* ((header (match-beginning 0))
-                     (`(,_ ,_ ,new ,count)
-                      (gemini-companion-unified-sides header)))
-          (when (<= (car lines) (+ new count))
-            (pcase-dolist (`(,_ ,_ ,line ,_ ,beg ,end)
-                           (gemini-companion-unified-under header))
-              (when (memql line lines)
-                (gemini-companion-unified--strike beg end)))
-            (setq lines (seq-drop-while (lambda (line) (<= line (+ new count)))
-                                        lines))))))))
-
-(defun gemini-companion-unified--excluded-lines ()
-  "Return where in the proposal the excluded hunks begin, in order.
-Those are lines of the proposal with no hunk excluded."
-  (gemini-companion-review-call-with-all
-   (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-   (lambda ()
-     (save-restriction
-       (widen)
-       (sort (mapcar (lambda (overlay)
-                       (line-number-at-pos (overlay-start overlay)))
-                     (gemini-companion-review-overlays))
-             #'<)))))
-
-(defun gemini-companion-unified--strike (beg end)
-  "Strike the lines from BEG to END through."
-  (let ((overlay (make-overlay beg end)))
-    (overlay-put overlay 'gemini-companion-excluded t)
-    (overlay-put overlay 'face 'gemini-companion-excluded)
-    (overlay-put overlay 'priority 10)
-    ;; Many terminals strike nothing through.
-    (overlay-put overlay 'line-prefix (propertize "x " 'face 'warning))))
+         (user-error "The diff is not complete yet"))
+        (t (get-text-property (point) 'gemini-companion-hunk))))
 
 ;;;; Editing
 
@@ -609,46 +963,22 @@ Those are lines of the proposal with no hunk excluded."
       (let ((place (gemini-companion-unified--place proposal)))
         (set-window-buffer (selected-window) proposal)
         (with-current-buffer proposal
-          (unless font-lock-mode
-            (gemini-companion-review-colour
-             (gemini-companion-diff-file-path gemini-companion-diff-here))
-            (gemini-companion-diff-adopt gemini-companion-diff-here))
-          (setq header-line-format (gemini-companion-unified--edit-header))
+          (gemini-companion-review-set-header)
           (goto-char place))
         (set-window-point (selected-window) place))
     (set-window-buffer (selected-window) buffer)
     (when (buffer-local-value 'gemini-companion-unified--stale buffer)
       (gemini-companion-unified--make buffer))))
 
-(defun gemini-companion-unified--edit-header ()
-  "Return the header line of a proposal that is edited."
-  (gemini-companion-review-header
-   (gemini-companion-review-keys 'gemini-companion-diff-accept "accept"
-                               'gemini-companion-diff-reject "reject"
-                               'gemini-companion-review-edit "back to the diff")
-   (gemini-companion-review-subject gemini-companion-diff-here)))
-
 (defun gemini-companion-unified--place (proposal)
   "Return where in PROPOSAL the line at point is."
-  (let* ((header (ignore-error user-error (gemini-companion-unified-header)))
-         (line (if header
-                   (nth 2 (gemini-companion-unified-sides header))
-                 1))
-         (end (line-beginning-position)))
-    (when header
-      (save-excursion
-        (goto-char header)
-        (forward-line)
-        (while (< (point) end)
-          (unless (memq (char-after) '(?- ?\\))
-            (setq line (1+ line)))
-          (forward-line))))
+  (let ((line (gemini-companion-unified--line (line-beginning-position))))
     (with-current-buffer proposal
       (marker-position
-       (gemini-companion-review-call-with-all
+       (gemini-companion-hunk-call-with-all
         proposal
         (lambda ()
-          (copy-marker (gemini-companion-unified--line line))))))))
+          (copy-marker (gemini-companion-hunk-line line))))))))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here

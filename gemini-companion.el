@@ -1,4 +1,4 @@
-;;; gemini-companion.el --- Emacs companion of Gemini CLI  -*- lexical-binding: t; -*-
+;;; gemini-companion.el --- Emacs companion of Gemini CLI and Qwen Code  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -24,17 +24,16 @@
 
 ;;; Commentary:
 
-;; Run `gemini' in a terminal, inside Emacs or outside, and it knows which files
-;; are open, where point is and what is selected.  Each edit that it proposes
-;; opens as a review in Emacs: accept it, with changes of your own if you like,
-;; or reject it, and Gemini CLI goes on with your answer.
+;; Run `gemini' or `qwen' in a terminal, inside Emacs or outside, and it knows
+;; which files are open, where point is and what is selected.  Each edit that it
+;; proposes opens as a review in Emacs: accept it, with changes of your own if
+;; you like, or reject it, and the CLI continues with your answer.
 ;;
-;; Type M-x gemini-companion-mode, then M-x gemini-companion-run in a project,
-;; and /ide enable in Gemini CLI, once.  The manual is in Info, at
-;; (gemini-companion).
+;; Type M-x gemini-companion-mode, then M-x gemini-companion-run in a project.
+;; The manual is in Info, at (gemini-companion).
 
-;; This file holds the mode, its menu, keys and mode line, and starts and stops
-;; the other parts.  It spawns the server first and loads the larger parts
+;; This file has the mode, its menu, keys and mode line, and starts and stops
+;; the other parts.  It starts the server first, and loads the larger parts
 ;; while the server starts.
 
 ;;; Code:
@@ -54,7 +53,7 @@
 ;;;; Customization
 
 (defgroup gemini-companion nil
-  "Emacs companion of Gemini CLI."
+  "Emacs companion of Gemini CLI and Qwen Code."
   :group 'tools
   :link '(info-link "(gemini-companion)")
   :prefix "gemini-companion-")
@@ -64,7 +63,7 @@
 (put 'gemini-companion-share 'safe-local-variable #'null)
 
 (defcustom gemini-companion-ready-hook nil
-  "Hook run when the server is up and Gemini CLI can connect."
+  "Hook run when the server is ready and a CLI can connect."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-server)
@@ -72,12 +71,13 @@
 ;;;; Commands
 
 (defconst gemini-companion-menu-commands
-  '(("Gemini CLI"
-     ("g" gemini-companion-run "Start Gemini CLI or switch to it")
+  '(("CLI"
+     ("g" gemini-companion-run "Start a CLI or switch to it")
      ("s" gemini-companion-send-region "Send the region")
      ("f" gemini-companion-send-file "Send the file")
      ("d" gemini-companion-send-diagnostic-at-point "Send the diagnostic")
-     ("p" gemini-companion-pause "Pause or resume sharing"))
+     ("p" gemini-companion-pause "Pause or resume sharing")
+     ("t" gemini-companion-tools "Link CLIs, to report errors and answer"))
     ("Reviews"
      ("r" gemini-companion-review "Show the next review")
      ("l" gemini-companion-list "List the reviews")
@@ -93,13 +93,19 @@
   "Commands by group: lists of key, command and label.")
 
 ;; Loaded on use, also where no autoloads file was loaded.
+(autoload 'gemini-companion-auto-accept "gemini-companion-auto" nil t)
 (autoload 'gemini-companion-events-buffer "gemini-companion-events" nil t)
+(autoload 'gemini-companion-last-proposal "gemini-companion-diff" nil t)
+(autoload 'gemini-companion-list "gemini-companion-list" nil t)
 (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
+(autoload 'gemini-companion-pause "gemini-companion-share" nil t)
+(autoload 'gemini-companion-review "gemini-companion-list" nil t)
 (autoload 'gemini-companion-run "gemini-companion-run" nil t)
 (autoload 'gemini-companion-send-diagnostic-at-point "gemini-companion-send" nil t)
 (autoload 'gemini-companion-send-file "gemini-companion-send" nil t)
 (autoload 'gemini-companion-send-region "gemini-companion-send" nil t)
 (autoload 'gemini-companion-status "gemini-companion-status" nil t)
+(autoload 'gemini-companion-tools "gemini-companion-tools" nil t)
 
 (defvar gemini-companion-command-map
   (let ((map (make-sparse-keymap)))
@@ -108,7 +114,7 @@
         (define-key map key command)))
     (define-key map "h" 'gemini-companion-menu)
     map)
-  "Keys of the commands, to be bound to a prefix key of your choice.
+  "Keymap of the commands, for a prefix key of your choice.
 For example:
   (global-set-key (kbd \"C-c g\") \\='gemini-companion-command-map)")
 
@@ -128,19 +134,20 @@ For example:
 ;;;; State
 
 (defvar gemini-companion-last-problem nil
-  "Reason why the server did not start or ended last, a string, or nil.")
+  "Reason why the server could not start or ended, a string, or nil.")
 
 (defvar gemini-companion--directory nil
   "Directory in which the mode was turned on.")
 
 (defvar gemini-companion--timer nil
-  "Timer that loads and starts the parts, or nil if it has run.")
+  "Timer that loads and starts the parts, or nil.")
 
 (defvar desktop-minor-mode-handlers)
 
 (defconst gemini-companion--desktop-handler '(gemini-companion-mode . ignore)
-  "Handler for the buffers of a desktop, each of which names the mode.
-The first one has turned it on.")
+  "Entry of `desktop-minor-mode-handlers'.
+Each buffer of a desktop names the mode, but the first one has turned
+it on already.")
 
 ;;;; Parts
 
@@ -153,6 +160,9 @@ The first one has turned it on.")
      :ready gemini-companion-session-ready
      :stop gemini-companion-session-forget
      :lighter gemini-companion-session-lighter)
+    (gemini-companion-turn
+     :start gemini-companion-turn-start
+     :stop gemini-companion-turn-stop)
     (gemini-companion-auto
      :start gemini-companion-auto-start
      :stop gemini-companion-auto-stop
@@ -171,17 +181,20 @@ The first one has turned it on.")
     (gemini-companion-send
      :start gemini-companion-send-start
      :stop gemini-companion-send-stop)
+    (gemini-companion-tools
+     :ready gemini-companion-tools-ready
+     :stop gemini-companion-tools-stop)
     (gemini-companion-list
      :stop gemini-companion-list-stop)
     (gemini-companion-run
      :ready gemini-companion-run-ready
      :stop gemini-companion-run-stop))
-  "Parts of the mode, lists (FEATURE . PLIST) in the order of their start.
-PLIST has functions: `:start' and `:stop', called without
-arguments, the latter in reverse order; `:ready', called with a
-symbol, see `gemini-companion--ready', when the server can be
-called; `:lighter', called for the mode line, which returns nil or
-a cons of its text and a line of its tooltip.")
+  "Alist of (FEATURE . PLIST), the parts of the mode in starting order.
+PLIST has functions: `:start' and `:stop' are called without
+arguments, the latter in reverse order; `:ready' is called when the
+server can be called, with the argument of `gemini-companion--ready';
+`:lighter' returns the text for the mode line and a line of its
+tooltip, a cons, or nil.")
 
 (defun gemini-companion--functions (key)
   "Return the functions of KEY of the parts that are loaded, in order."
@@ -192,18 +205,19 @@ a cons of its text and a line of its tooltip.")
 (defconst gemini-companion--methods
   '((open-diff . gemini-companion-diff-open)
     (close-diff . gemini-companion-diff-close)
+    (ask . gemini-companion-tools-ask)
     (sessions-update . gemini-companion-session-update)
-    (outcome-told . gemini-companion-outcome-told)
+    (outcome-written . gemini-companion-outcome-written)
     (outcome-undelivered . gemini-companion-outcome-undelivered)
     (warn . gemini-companion--warn))
-  "Methods that the server may call, an alist of (NAME . FUNCTION).")
+  "Alist of (NAME . FUNCTION), the methods that the server may call.")
 
 (defconst gemini-companion--retired-methods
   '((open-diff . gemini-companion-outcome-open-late)
     (close-diff . gemini-companion-outcome-close-late)
-    (outcome-told . gemini-companion-outcome-told)
+    (outcome-written . gemini-companion-outcome-written)
     (outcome-undelivered . gemini-companion-outcome-undelivered))
-  "Methods that a server may call after another has replaced it.")
+  "Alist of the methods that a server may call after its replacement.")
 
 ;;;; Mode line
 
@@ -221,17 +235,17 @@ a cons of its text and a line of its tooltip.")
   "Return the mode line construct."
   `(:propertize ,(gemini-companion-lighter-text)
                 mouse-face mode-line-highlight
-                help-echo gemini-companion-lighter-help
+                help-echo gemini-companion--lighter-help
                 local-map ,gemini-companion--lighter-map))
 
 (defun gemini-companion-lighter-text ()
   "Return the text for the mode line.
-It has the number of connected CLIs, a ! during auto-accept, the
-number of open diffs after a ?, and whether sharing is paused or
-the file of the current buffer is hidden."
+It has the number of connected CLIs, a ! during auto-accept, a ? and
+the number of open diffs, and whether sharing is paused or the file
+of the current buffer is hidden."
   (apply #'concat " Gemini" (mapcar #'car (gemini-companion--lighters))))
 
-(defun gemini-companion-lighter-help (&rest _)
+(defun gemini-companion--lighter-help (&rest _)
   "Return the tooltip of the text in the mode line."
   (string-join (append (delq nil (mapcar #'cdr (gemini-companion--lighters)))
                        '("mouse-1: menu, mouse-2: status"))
@@ -250,15 +264,16 @@ the file of the current buffer is hidden."
 
 ;;;###autoload
 (define-minor-mode gemini-companion-mode
-  "Share your work with Gemini CLI, and review its edits here.
-Run `gemini' in a project that is open in this Emacs, and type
-/ide enable there, once.  The mode line shows Gemini and the
-number of connected CLIs; a click opens a menu.  If a CLI does not
-connect, \\[gemini-companion-status] shows why.
+  "Share your work with Gemini CLI or Qwen Code, and review edits here.
+\\[gemini-companion-run] starts a CLI in a terminal of Emacs; in any
+other terminal run `gemini' or `qwen' in a project that is open in
+this Emacs, and type /ide enable there, once.  The mode line shows
+Gemini and the number of connected CLIs; a click opens a menu.  If
+a CLI does not connect, \\[gemini-companion-status] shows why.
 
-Gemini CLI receives the files that you selected last, the position
-of point and the selected text.  Its edits wait until you pause,
-and are then displayed for review.
+A CLI receives the files that you selected last, the position of
+point and the selected text.  Its edits wait until you pause, and
+are then displayed for review.
 
 \\<gemini-companion-review-mode-map>\
 In a review, \\[gemini-companion-diff-accept] accepts the proposal with your changes, and
@@ -281,15 +296,15 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
     (gemini-companion--turn-on)))
 
 (defun gemini-companion--turn-on ()
-  "Start the server and the parts, unless they run.
-Install the packages of the server before, if needed."
+  "Start the server and the parts, unless they are running.
+Install the packages of the server first, if needed."
   (unless (or (gemini-companion-server-running-p)
               (gemini-companion-install-running-p))
     (setq gemini-companion-last-problem nil)
     (setq gemini-companion--directory default-directory)
-    (if (gemini-companion-install-needed-p)
-        (gemini-companion--offer-installation)
-      (gemini-companion--start))))
+    (if (gemini-companion-install-command)
+        (gemini-companion--start)
+      (gemini-companion--offer-installation))))
 
 (defun gemini-companion--start ()
   "Start the server, and then the parts, without waiting for it."
@@ -309,28 +324,28 @@ Install the packages of the server before, if needed."
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
   (setq gemini-companion--timer
         (run-at-time 0 nil #'gemini-companion--begin))
-  ;; The init file may go on with the keymaps and functions of the parts.
+  ;; The init file may use the keymaps and functions of the parts.
   (unless after-init-time
     (gemini-companion--begin)))
 
 (defun gemini-companion--roots ()
-  "Return the first workspace roots of the server."
+  "Return the initial workspace roots."
   (gemini-companion-share-set-directory gemini-companion--directory)
   (gemini-companion-share-roots))
 
 (defun gemini-companion--begin ()
-  "Load and start the parts, unless that was done."
+  "Load and start the parts, unless that is done."
   (when gemini-companion--timer
     (cancel-timer gemini-companion--timer)
     (setq gemini-companion--timer nil)
     (mapc #'require (mapcar #'car gemini-companion--parts))
     (gemini-companion-diff-start 'gemini-companion-review-show
-                                 'gemini-companion-outcome-tell)
+                                 'gemini-companion-outcome-send)
     (mapc #'funcall (gemini-companion--functions :start))))
 
 (defun gemini-companion--turn-off (state &optional now)
-  "Stop the server and the parts; open diffs move to STATE.
-Close their views at once if NOW is non-nil."
+  "Stop the server and the parts; settle open diffs with STATE.
+Close their views immediately if NOW is non-nil."
   (remove-hook 'kill-emacs-hook #'gemini-companion--leave)
   (remove-hook 'emacs-startup-hook #'gemini-companion--turn-on)
   (when gemini-companion--timer
@@ -342,15 +357,15 @@ Close their views at once if NOW is non-nil."
   (mapc #'funcall (reverse (gemini-companion--functions :stop))))
 
 (defun gemini-companion--leave ()
-  "Turn everything off, as Emacs is about to exit.
-An error must not keep Emacs from that."
+  "Turn everything off before Emacs exits.
+An error must not prevent that."
   (with-demoted-errors "Ending gemini-companion: %S"
     (gemini-companion--turn-off 'rejected 'now)))
 
 ;;;; Server
 
 (defun gemini-companion--ready (how)
-  "Use the server, which can be called from now on.
+  "Call the parts, as the server can be called.
 HOW is `started'; `restarted' on request; `resumed' after a crash
 that no CLI has noticed; or else `recovered'."
   (gemini-companion--begin)
@@ -360,19 +375,20 @@ that no CLI has noticed; or else `recovered'."
     ('started (run-hooks 'gemini-companion-ready-hook))
     ('restarted (message "gemini-companion server was restarted"))
     ('resumed (message "gemini-companion server crashed and was restarted; \
-if Gemini CLI reports that it is disconnected, run /ide enable there")))
+if a CLI reports that it is disconnected, run /ide enable there")))
   (force-mode-line-update t))
 
 (defun gemini-companion--ended (reason)
-  "Turn the mode off, as the server has ended for REASON, and display it."
+  "Turn the mode off, and display REASON, why the server has ended."
   (setq gemini-companion-mode nil
         gemini-companion-last-problem reason)
   (gemini-companion--turn-off 'dismissed)
+  (run-hooks 'gemini-companion-mode-hook)
   (force-mode-line-update t)
   (display-warning 'gemini-companion reason :error))
 
 (defun gemini-companion--warn (message)
-  "Display MESSAGE of the server."
+  "Display MESSAGE, a warning of the server."
   (display-warning 'gemini-companion message)
   t)
 
@@ -385,22 +401,22 @@ if Gemini CLI reports that it is disconnected, run /ide enable there")))
 
 ;;;###autoload
 (defun gemini-companion-restart ()
-  "Restart the server; Gemini CLI stays connected, reviews stay open.
-After an update of this package, install what the new one needs first."
+  "Restart the server; CLIs stay connected, reviews stay open.
+Install its packages first if an update of this package needs others."
   (interactive)
-  (if (and (gemini-companion-server-ready-p)
-           (gemini-companion-install-needed-p))
-      (gemini-companion-install-server)
-    (gemini-companion-server-restart)))
+  (if (or (not (gemini-companion-server-ready-p))
+          (gemini-companion-install-command))
+      (gemini-companion-server-restart)
+    (gemini-companion-install-server)))
 
 ;;;; Installation
 
 (defun gemini-companion--offer-installation ()
-  "Ask whether to install what the server needs; if so, do it and go on.
-Ask once: what was installed before is made anew without a question.
-While Emacs starts, all that waits until it has started."
+  "Offer to install the packages of the server, and start it then.
+Do not ask again for packages that were installed before.  While
+Emacs starts, postpone all that."
   (cond
-   ((and (gemini-companion--nobody-to-ask-p)
+   ((and (gemini-companion--invisible-p)
          (or noninteractive
              (not (gemini-companion-install-agreed-p))))
     (gemini-companion--ended
@@ -416,18 +432,18 @@ M-x gemini-companion-install-server installs them; then turn on \
    (t
     (setq gemini-companion-mode nil)
     (gemini-companion--turn-off 'dismissed)
-    (message "Nothing installed, Gemini companion is off.  Ask again: \
-M-x gemini-companion-mode.  To use a Python of your own: \
-gemini-companion-server-command"))))
+    (message "Nothing installed, gemini-companion is off; \
+M-x gemini-companion-mode asks again, \
+`gemini-companion-server-command' sets a Python of your own"))))
 
-(defun gemini-companion--nobody-to-ask-p ()
+(defun gemini-companion--invisible-p ()
   "Return non-nil if no frame can show a question."
   (or noninteractive
       (and (daemonp)
            (equal "initial_terminal" (terminal-name)))))
 
 (defun gemini-companion--installation-wanted-p ()
-  "Ask whether to install what the server needs, and return the answer."
+  "Ask whether to install the packages, and return the answer."
   (condition-case nil
       (y-or-n-p
        (format "Install the Python packages (70 MB) in %s? "
@@ -435,7 +451,7 @@ gemini-companion-server-command"))))
     (quit nil)))
 
 (defun gemini-companion--install (&optional show)
-  "Install what the server needs, without waiting for it.
+  "Install the packages of the server, without waiting for it.
 Display the output if SHOW is non-nil."
   (gemini-companion-install-start #'gemini-companion--installed
                                   #'gemini-companion--not-installed
@@ -444,22 +460,22 @@ Display the output if SHOW is non-nil."
 
 ;;;###autoload
 (defun gemini-companion-install-server ()
-  "Install the Python packages of the server, once more if they are there.
-The server that runs goes on with the new ones."
+  "Install the Python packages of the server, or install them again.
+A running server is restarted to use them."
   (interactive)
   (cond
    (gemini-companion-server-command
-    (user-error "`gemini-companion-server-command' says what runs the server; \
-set it to nil to have packages installed"))
+    (user-error "`gemini-companion-server-command' is set; set it to nil to \
+install the packages"))
    ((gemini-companion-install-beside)
-    (user-error "This is a checkout with a `.venv' of its own, which is used")))
+    (user-error "The `.venv' of this checkout is used; nothing to install")))
   (gemini-companion--install 'show))
 
 (defun gemini-companion--installed ()
-  "Use the Python packages that were just installed, if the mode is on."
+  "Start or restart the server with the new packages, if the mode is on."
   (cond ((not gemini-companion-mode)
-         (message "The Python packages of gemini-companion are installed.  \
-Go on with M-x gemini-companion-mode"))
+         (message "Python packages of gemini-companion installed; \
+M-x gemini-companion-mode turns it on"))
         ((gemini-companion-server-ready-p)
          (gemini-companion-server-restart))
         ((not (gemini-companion-server-running-p))
@@ -469,8 +485,8 @@ Go on with M-x gemini-companion-mode"))
             (gemini-companion--ended (error-message-string problem)))))))
 
 (defun gemini-companion--not-installed (reason)
-  "Show the REASON for which nothing was installed.
-Turn the mode off unless the server runs nevertheless."
+  "Display REASON, why nothing was installed.
+Turn the mode off unless the server is running."
   (if (gemini-companion-server-running-p)
       (display-warning 'gemini-companion reason :error)
     (gemini-companion--ended reason)))

@@ -43,6 +43,7 @@ GROUPS = {
     "memory": 6,
     "load": 3,
     "rest": 2,
+    "asked": 4,
 }
 RESULTS = HERE / "results.json"
 README = HERE / "README.org"
@@ -73,7 +74,7 @@ def main() -> int:
 
 
 def measured(groups: Sequence[str]) -> tuple[list[Row], list[str]]:
-    """Return the rows of GROUPS, and the groups that could not be measured."""
+    """Return the rows of ``groups``, and the groups that could not be measured."""
     rows: list[Row] = []
     broken = []
     for group in groups:
@@ -88,9 +89,9 @@ def measured(groups: Sequence[str]) -> tuple[list[Row], list[str]]:
 
 
 def rows_of(group: str) -> list[Row]:
-    """Return the rows of GROUP, all of them."""
-    with tempfile.TemporaryDirectory(prefix="gcb") as folder:
-        rows = list(import_module(group).measure(Path(folder)))
+    """Return the rows of ``group``, all of them."""
+    with tempfile.TemporaryDirectory(prefix="gcb") as directory:
+        rows = list(import_module(group).measure(Path(directory)))
     if len(rows) != GROUPS[group]:
         raise Broken(f"{len(rows)} rows, not {GROUPS[group]}")
     return rows

@@ -29,7 +29,7 @@
                  (lambda ()
                    (when (bench-cli--current-p buffer text)
                      (cancel-timer timer)
-                     (bench-tell (float-time))))))
+                     (bench-report (float-time))))))
     nil))
 
 (defun bench-cli--current-p (buffer text)

@@ -1,4 +1,4 @@
-;;; bench-commands.el --- What a command costs  -*- lexical-binding: t; -*-
+;;; bench-commands.el --- The cost of a command  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -20,7 +20,7 @@
   "The hooks that are run with each command.")
 
 (defconst bench-commands--places 1000
-  "At how many places at the end of the buffer point comes by.")
+  "Number of places at the end of the buffer to which point moves.")
 
 (defvar bench-commands--timer nil "The timer of `bench-commands--habit'.")
 
@@ -41,7 +41,7 @@
     ('limit '(nil (bench-commands--empty) nil))))
 
 (defun bench-commands--ours (hook)
-  "Return the functions of ours in HOOK."
+  "Return the functions of the package in HOOK."
   (seq-filter (lambda (function)
                 (and (symbolp function)
                      (string-prefix-p "gemini-companion"
@@ -127,7 +127,7 @@ MEMORY was asked for right after BEFORE: that takes some too."
            sum (* size (- x y (- y z)))))
 
 (defun bench-commands--check (side before)
-  "Signal an error if the commands of SIDE have not had a timer made.
+  "Signal an error if the commands of SIDE have made no timer.
 BEFORE is `timer-list' as it was before them."
   (unless (or (eq side 'limit)
               (bench-commands--new before))
@@ -148,7 +148,7 @@ BEFORE is `timer-list' as it was before a command."
       (mapc #'timer-event-handler timers))))
 
 (defun bench-commands-place ()
-  "Return line and character of point, as Gemini CLI is told."
+  "Return line and character of point, as they are shared."
   (list (line-number-at-pos) (1+ (- (point) (line-beginning-position)))))
 
 (provide 'bench-commands)

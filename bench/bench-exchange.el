@@ -4,9 +4,8 @@
 
 ;;; Commentary:
 
-;; Texts over EPC as the package uses it: a proposal that comes, and its text
-;; that goes back when it is accepted.  Beside it a bare socket that speaks the
-;; same protocol.
+;; Texts over EPC as the package uses it: a proposal arrives, and is sent back
+;; when it is accepted.  For comparison, a bare socket with the same protocol.
 
 ;;; Code:
 
@@ -19,11 +18,11 @@
 (declare-function gemini-companion-diffs "gemini-companion-diff")
 (defvar gemini-companion-review-arrival)
 
-(defvar bench-exchange--ready nil "Non-nil once the package's end is connected.")
+(defvar bench-exchange--ready nil "Non-nil once the package is connected.")
 
 (defvar bench-exchange--bare nil "The bare socket, or nil.")
 
-(defvar bench-exchange--text "" "Text that came last over the bare socket.")
+(defvar bench-exchange--text "" "Last text received over the bare socket.")
 
 ;;;; Both
 
@@ -32,7 +31,7 @@
   (and bench-exchange--ready bench-exchange--bare t))
 
 (defun bench-exchange-send (kind)
-  "Send the text that came last back over KIND, `ours' or `bare'.
+  "Send the last text back over KIND, `ours' or `bare'.
 Return when that began."
   (let ((diff (car (last (gemini-companion-diffs))))
         (text bench-exchange--text))
@@ -42,7 +41,7 @@ Return when that began."
         ('bare (bench-exchange--call 'diff-accepted 1 text))))))
 
 (defun bench-exchange--digest (text)
-  "Return what no other text than TEXT has."
+  "Return the digest of TEXT."
   (secure-hash 'sha256 (encode-coding-string text 'utf-8-unix)))
 
 ;;;; Ours
@@ -58,11 +57,11 @@ Return when that began."
   (gemini-companion-mode))
 
 (defun bench-exchange--opened (&rest _)
-  "Report when a proposal has come, and its text."
+  "Report when a proposal has arrived, and its text."
   (let* ((at (float-time))
          (diff (car (last (gemini-companion-diffs)))))
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-      (bench-tell (list at (bench-exchange--digest (buffer-string)))))))
+      (bench-report (list at (bench-exchange--digest (buffer-string)))))))
 
 ;;;; Bare
 
@@ -96,7 +95,7 @@ Return when that began."
                          (concat (format "%06x" (length message)) message))))
 
 (defun bench-exchange--take (process string)
-  "Take the messages over PROCESS, the bare socket, that STRING completes."
+  "Handle the messages over PROCESS, the bare socket, that STRING completes."
   (with-current-buffer (process-buffer process)
     (goto-char (point-max))
     (insert string)
@@ -112,13 +111,13 @@ Return when that began."
              (bench-exchange--got text))))))))
 
 (defun bench-exchange--got (text)
-  "Report when TEXT, a string or a reference to a file, has come."
+  "Report when TEXT, a string or a reference to a file, has arrived."
   (setq bench-exchange--text (if (stringp text)
                                  text
                                (prog1 (bench-exchange--read (cadr text))
                                  (delete-file (cadr text)))))
   (let ((at (float-time)))
-    (bench-tell (list at (bench-exchange--digest bench-exchange--text)))))
+    (bench-report (list at (bench-exchange--digest bench-exchange--text)))))
 
 (defun bench-exchange--read (file)
   "Return the text of FILE."

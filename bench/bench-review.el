@@ -1,12 +1,12 @@
-;;; bench-review.el --- Reviews, and the same without us  -*- lexical-binding: t; -*-
+;;; bench-review.el --- Reviews, and the same texts without them  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
 ;; Shows reviews at once and reports when they are on the screen; and shows the
-;; same two texts by Ediff or diff alone.  When a clock has stopped, the windows
-;; must show the differences, all of them.
+;; same two texts by Ediff or diff alone.  At the end of a measurement the
+;; windows must show all differences.
 
 ;;; Code:
 
@@ -72,7 +72,7 @@ Both sides must be in windows."
     (list (float-time) kind)))
 
 (defun bench-review-expect (line)
-  "Take only a diff with LINE, the last that is new, for a whole one."
+  "Wait for LINE, the last new one, before a diff counts as complete."
   (setq bench-review--last line))
 
 ;;;; Ours
@@ -85,10 +85,10 @@ That is a value of `gemini-companion-review-arrival'."
 
 (defun bench-review--shown (_diff)
   "Report when a review is on the screen, all of it, and of what kind."
-  (bench-tell (bench-review--displayed)))
+  (bench-report (bench-review--displayed)))
 
 (defun bench-review-accept ()
-  "Accept the review that is shown; return when that was pressed."
+  "Accept the displayed review; return the time of the call."
   (prog1 (float-time)
     (gemini-companion-diff-accept)))
 
@@ -98,7 +98,7 @@ That is a value of `gemini-companion-review-arrival'."
   "Display the file OLD and its proposal NEW; report when that was done.
 By Ediff or, if they are large, by diff, and with nothing else."
   (bench-review--compare old new)
-  (bench-tell (bench-review--displayed)))
+  (bench-report (bench-review--displayed)))
 
 (defun bench-review-alone (old new)
   "Return how many seconds it takes to display the files OLD and NEW."
@@ -114,7 +114,7 @@ By Ediff or, if they are large, by diff, and with nothing else."
   (setq bench-review--hide nil))
 
 (defun bench-review--compare (old new)
-  "Display the files OLD and NEW, and set what ends that."
+  "Display the files OLD and NEW, and set the function that ends that."
   (let ((windows (current-window-configuration))
         (end (if (< gemini-companion-ediff-limit
                     (file-attribute-size (file-attributes new)))
@@ -125,7 +125,7 @@ By Ediff or, if they are large, by diff, and with nothing else."
                                (set-window-configuration windows)))))
 
 (defun bench-review--ediff (old new)
-  "Start Ediff on the files OLD and NEW; return what ends it."
+  "Start Ediff on the files OLD and NEW; return a function that ends it."
   (let ((buffers (mapcar #'bench-review--buffer (list old new)))
         (ediff-window-setup-function #'ediff-setup-windows-plain)
         panel)
@@ -151,7 +151,7 @@ By Ediff or, if they are large, by diff, and with nothing else."
 (defun bench-review--diff (old new)
   "Display how the files OLD and NEW differ; return what ends that.
 As by \\[diff], but without the colours of the file's own mode,
-for which Emacs would read the file once more, and without marking
+for which Emacs would read the file again, and without marking
 changed words, which takes minutes in a change of 1 MB."
   (let* ((diff-font-lock-syntax nil)
          (diff-refine nil)

@@ -4,12 +4,12 @@
 
 ;;; Commentary:
 
-;; Connects to the bench and evaluates what comes from there, one form a
-;; line; each answer is one line of JSON.  Times are seconds since 1970, which
-;; the bench reads from the same clock.
+;; Connects to the bench and evaluates the forms that it sends, one on a line;
+;; each answer is one line of JSON.  Times are seconds since 1970 on the clock
+;; that the bench uses.
 ;;
-;; Loads nothing, as the first call of a mode that is not loaded yet is measured
-;; too.  What one kind of row needs is in a file of that name.
+;; Loads nothing, because the first call of a mode that is not loaded is measured,
+;; too.  The functions for each kind of row are in a file of that name.
 
 ;;; Code:
 
@@ -25,7 +25,7 @@
                         :filter #'bench--take))
 
 (defun bench-listen ()
-  "Listen for forms of others than the bench; return the port."
+  "Listen for forms from other programs; return the port."
   (process-contact
    (make-network-process :name "bench others" :server t :host "127.0.0.1"
                          :service t :family 'ipv4 :coding 'utf-8-unix
@@ -38,25 +38,25 @@
                              "\n")))
     (process-put process :input (car (last lines)))
     (dolist (line (butlast lines))
-      ;; Not in here, where nobody can quit.
+      ;; Not in a process filter, which cannot be quit.
       (run-at-time 0 nil #'bench--answer process (car (read-from-string line))))))
 
 (defun bench--answer (process form)
-  "Send PROCESS the value of FORM."
+  "Send the value of FORM to PROCESS."
   (bench--send process (condition-case problem
                            (list :value (bench--plain (eval form t)))
                          (error (list :error (error-message-string problem))))))
 
-(defun bench-tell (value)
-  "Send the bench VALUE, which it has not asked for."
-  (bench--send "bench" (list :told (bench--plain value))))
+(defun bench-report (value)
+  "Send VALUE to the bench without a request."
+  (bench--send "bench" (list :reported (bench--plain value))))
 
 (defun bench--send (process plist)
-  "Send PROCESS the line that stands for PLIST."
+  "Send PLIST to PROCESS as a line of JSON."
   (process-send-string process (concat (json-serialize plist) "\n")))
 
 (defun bench--plain (value)
-  "Return VALUE as JSON has it: a list is a vector, nil is null.
+  "Return VALUE for JSON: a list becomes a vector, nil becomes null.
 What is nothing for JSON becomes a string."
   (cond ((null value) :null)
         ((or (eq value t) (numberp value) (stringp value)) value)
@@ -67,26 +67,26 @@ What is nothing for JSON becomes a string."
 
 (defvar bench--moves nil "Alist of column and time, the last move first.")
 
-(defun bench--note-move ()
-  "Note that point has moved."
+(defun bench--record-move ()
+  "Record that point has moved."
   (push (list (1+ (current-column)) (float-time)) bench--moves))
 
 (defun bench-move ()
   "Press the key of `forward-char' as the user does."
-  (add-hook 'post-command-hook #'bench--note-move -90)
+  (add-hook 'post-command-hook #'bench--record-move -90)
   (setq unread-command-events (append unread-command-events (list ?\C-f)))
   nil)
 
 (defun bench-moves ()
-  "Return where point was and when, and forget it."
-  (remove-hook 'post-command-hook #'bench--note-move)
+  "Return column and time of each recorded move, and drop them."
+  (remove-hook 'post-command-hook #'bench--record-move)
   (prog1 bench--moves
     (setq bench--moves nil)))
 
 ;;;; Start
 
 (defun bench-mode ()
-  "Turn the mode on; return when that began, and when it was done.
+  "Turn the mode on; return the times of its begin and end.
 The garbage of the start of Emacs is not the mode's."
   (garbage-collect)
   (let ((began (float-time)))

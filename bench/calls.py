@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""tools/call: openDiff posted until its answer is there.
+"""Time from sending openDiff to its answer.
 
-The same bytes go to ours, to the comparator and, as the limit, to an echo that
-sends as much back.  Each side must have got the whole text: ours has passed it
-on to the Emacs end, the comparator gives it back for closeDiff.  A tenth of its
-lines is not all ASCII.  Our server closes the connection after each answer, so a
-call includes connecting, which takes 0.4 ms.
+The same bytes go to our server, to the comparator and, as the limit, to an echo
+server that sends as many back.  Each side must have received the whole text: ours
+passes it on to Emacs, the comparator returns it for closeDiff.  A tenth of its
+lines contains non-ASCII characters.  Our server closes the connection after each
+answer, so a call includes connecting, which takes 0.4 ms.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rows import Goal, Row, alternate, row
 from servers import Echo, Ours, client, echo, sides
 from texts import of_size
 
-# One ms more is what a regression takes that waits for a timer or another thread.
+# A regression that waits for a timer or another thread takes a ms more.
 SIZES = {
     "500 B": (500, 100, Goal(more=1.5)),
     "10 MB": (10_000_000, 9, Goal(times=1.5)),
@@ -31,9 +31,9 @@ SIZES = {
 ANSWER = 150
 
 
-def measure(folder: Path) -> Iterator[Row]:
+def measure(directory: Path) -> Iterator[Row]:
     with (
-        sides(folder) as (ours, node),
+        sides(directory) as (ours, node),
         echo() as limit,
         closing(client(ours).connect()) as one,
         closing(client(node).connect()) as two,
@@ -51,7 +51,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 class Calls:
-    """The three sides of one size."""
+    """The three sides for one size."""
 
     def __init__(
         self, ours: Ours, one: Client, two: Client, limit: Echo, size: int
@@ -60,7 +60,7 @@ class Calls:
         self._one, self._two, self._limit = one, two, limit
         self._text = of_size(size)
         self._numbers = count(1)
-        self._emacs.wire.answers["close-diff"] = lambda *_: []
+        self._emacs.epc.answers["close-diff"] = lambda *_: []
 
     def ours(self) -> float:
         path, took = self._open(self._one)
@@ -91,7 +91,7 @@ class Calls:
 
 
 def received(text: Any) -> str:
-    """Return TEXT as Emacs takes it: large ones are in files."""
+    """Return ``text`` as it is sent to Emacs: a large one is in a file."""
     if isinstance(text, str):
         return text
     path = text[1]

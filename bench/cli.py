@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way of one edit, with the real Gemini CLI and its user.
+"""One edit, with the real Gemini CLI.
 
-Its model is scripted; all else is real.  Emacs is left alone, so that a review
-appears `when-idle`.  The first clock runs from when the CLI sends openDiff,
-reported by a module that is loaded into it, until the review is on the screen.
-The other two run from the call of the command that accepts until the CLI has
-written the file, and until the buffer that visits it holds what was written.
+Its model is scripted; everything else is real.  Emacs is idle, so that a review
+appears `when-idle`.  The first time is from when the CLI sends openDiff, reported
+by a module that is loaded into it, until the review is on the screen.  The other
+two are from the call of the accept command until the CLI has written the file, and
+until the buffer that visits it has the new text.
 
 The comparator is another CLI that is connected to the server of Node, which has
 the same Emacs display the texts by Ediff, and keeps the buffer up to date by
@@ -48,14 +48,14 @@ ROWS = {
 Edit = tuple[float, float, float]
 
 
-def measure(folder: Path) -> Iterator[Row]:
+def measure(directory: Path) -> Iterator[Row]:
     tools = Tools.find()
     with ExitStack() as stack:
-        emacs = stack.enter_context(on_screen(tools, room="bench-cli"))
+        emacs = stack.enter_context(on_screen(tools, library="bench-cli"))
         gemini.configure(emacs.scratch)
         emacs.ask("(bench-review-report 'when-idle)")
         ours = Ours(tools, emacs, stack)
-        node = Node(folder / "node", int(emacs.ask("(bench-listen)")))
+        node = Node(directory / "node", int(emacs.ask("(bench-listen)")))
         stack.callback(node.close)
         comparator = Comparator(tools, emacs, stack, node)
         sides = {"ours": ours.edit, "comparator": comparator.edit}
@@ -69,7 +69,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 class Side(ABC):
-    """A CLI, and what shows its proposals."""
+    """A CLI, and the editor that shows its proposals."""
 
     name: str
     auto_revert = "nil"
@@ -97,7 +97,7 @@ class Side(ABC):
         self.connect()
 
     def environment(self) -> dict[str, str]:
-        """Return what the CLI of this side has in its environment beside the rest."""
+        """Return the additional environment variables of this side's CLI."""
         return {}
 
     @abstractmethod
@@ -106,10 +106,10 @@ class Side(ABC):
 
     @abstractmethod
     def accept(self, path: Path, text: str) -> tuple[float, float]:
-        """Accept TEXT for PATH; return when that was called, and PATH written."""
+        """Accept ``text`` for ``path``; return the times of the call and the write."""
 
     def edit(self) -> Edit:
-        """Return the ms of each of ROWS, of one edit."""
+        """Return the ms of one edit for each of ``ROWS``."""
         number = next(self._numbers)
         old = lines(LINES)
         new = [*old[: LINES // 2], f"edit {number}\n", *old[LINES // 2 :]]
@@ -119,13 +119,13 @@ class Side(ABC):
         self._emacs.ask("(garbage-collect)")
         self._model.script(write_file(path, text), say(f"done {number}"))
         self._cli.ask()
-        shown, kind = self._emacs.told()
+        shown, kind = self._emacs.reported()
         if kind != "ediff":
             raise Broken(f"no ediff is on the screen but: {kind}")
         sent = float(self._sent.readline())
         self._emacs.ask(f"(bench-cli-follow {lisp(path)} {_one_line(text)})")
         pressed, written = self.accept(path, text)
-        current = float(self._emacs.told())
+        current = float(self._emacs.reported())
         self._cli.wait_for(f"done {number}")
         return (
             1000 * float(shown) - sent,
@@ -147,7 +147,7 @@ class Ours(Side):
         )
 
     def accept(self, path: Path, text: str) -> tuple[float, float]:
-        """Accept TEXT for PATH; return when that was called, and PATH written."""
+        """Accept ``text`` for ``path``; return the times of the call and the write."""
         self._emacs.send("(bench-review-accept)")
         written = _written(path, text)
         return float(self._emacs.answer()), written
@@ -164,9 +164,9 @@ class Comparator(Side):
     ) -> None:
         self._node = node
         self._tmp = emacs.scratch.root / "node"
-        folder = self._tmp / "gemini" / "ide"
-        folder.mkdir(parents=True, mode=0o700)
-        file = folder / f"gemini-ide-server-{node.process.pid}-{node.port}.json"
+        directory = self._tmp / "gemini" / "ide"
+        directory.mkdir(parents=True, mode=0o700)
+        file = directory / f"gemini-ide-server-{node.process.pid}-{node.port}.json"
         file.touch(mode=0o600)
         facts = {
             "port": node.port,
@@ -178,20 +178,20 @@ class Comparator(Side):
         super().__init__(tools, emacs, stack)
 
     def environment(self) -> dict[str, str]:
-        """Return what the CLI of this side has in its environment beside the rest."""
+        """Return the additional environment variables of this side's CLI."""
         return {"TMPDIR": str(self._tmp)}
 
     def connect(self) -> None:
         """Wait until the CLI is connected."""
 
         def is_connected() -> bool:
-            self._node.tell(__file__, 1)
+            self._node.send_context(__file__, 1)
             return "1 open file" in self._cli.screen()
 
         until(is_connected, "the CLI of the comparator is connected")
 
     def accept(self, path: Path, text: str) -> tuple[float, float]:
-        """Accept TEXT for PATH; return when that was called, and PATH written."""
+        """Accept ``text`` for ``path``; return the times of the call and the write."""
         self._emacs.ask("(bench-review-hide)")
         pressed = time.time()
         self._node.event(kind="accept", path=str(path))
@@ -199,7 +199,7 @@ class Comparator(Side):
 
 
 def _written(path: Path, text: str) -> float:
-    """Return when PATH held TEXT."""
+    """Return the time when ``path`` had ``text``."""
     size = len(text.encode())
     deadline = time.time() + BOUND
     while time.time() < deadline:
@@ -210,5 +210,5 @@ def _written(path: Path, text: str) -> float:
 
 
 def _one_line(text: str) -> str:
-    """Return TEXT as a Lisp string on one line."""
+    """Return ``text`` as a Lisp string on one line."""
     return lisp(text).replace("\n", "\\n")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CLI that measures: blocking sockets, bodies made beforehand.
+"""A CLI that measures, with blocking sockets and prepared requests.
 
-One client reads ours and the comparator, so what it costs itself is the same
-on both sides.
+The same client is used for ours and for the comparator, so its own cost is the
+same on both sides.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ PIECE = 1 << 20
 
 
 class Broken(Exception):
-    """Something was not done, or not as it must be: there is no figure."""
+    """A step failed or gave a wrong result, so nothing can be measured."""
 
 
 def until(probe: Callable[[], object], what: str) -> None:
-    """Wait until PROBE returns something true; WHAT says what that is."""
+    """Wait until ``probe`` returns a true value; ``what`` describes it in errors."""
     deadline = time.monotonic() + BOUND
     while not probe():
         if time.monotonic() > deadline:
             raise Broken(f"not in time: {what}")
-        time.sleep(0.005)  # between two looks, outside of what is measured
+        time.sleep(0.005)  # between two checks, outside of what is measured
 
 
 class Input:
-    """What comes from a socket, with the framing of HTTP taken off."""
+    """Reader of a socket that decodes the framing of HTTP."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -53,7 +53,7 @@ class Input:
         return int(first.split(" ")[1]), headers
 
     def body(self, headers: dict[str, str]) -> bytes:
-        """Return the whole body of the answer with HEADERS."""
+        """Return the whole body of the answer with ``headers``."""
         if "chunked" not in headers.get("transfer-encoding", ""):
             return self.exactly(int(headers.get("content-length", "0")))
         whole = bytearray()
@@ -71,8 +71,8 @@ class Input:
     def event(self, deadline: float = 0) -> dict[str, Any]:
         """Return the next notification of an event stream.
 
-        It must come until DEADLINE, by default in BOUND; comments and pings do not
-        make that later.
+        It must arrive before ``deadline``, by default within ``BOUND``; comments and
+        pings do not extend that.
         """
         self._deadline = deadline or time.monotonic() + BOUND
         while True:
@@ -92,7 +92,7 @@ class Input:
 
     @property
     def has_event(self) -> bool:
-        """Whether more of an event is at hand, which a select would not tell."""
+        """Whether more of an event is buffered, which select does not detect."""
         return b"data: " in self._chunked or bool(self._data)
 
     def _until(self, mark: bytes) -> bytes:
@@ -150,7 +150,7 @@ class Client:
         return self
 
     def check(self) -> None:
-        """Make sure that the session lives."""
+        """Check that the session is alive."""
         names = [tool["name"] for tool in self.ask("tools/list", {})["tools"]]
         if sorted(names) != ["closeDiff", "openDiff"]:
             raise Broken(f"the tools are {names}")
@@ -172,7 +172,7 @@ class Client:
             raise Broken(f"GET was answered {status}")
 
     def until(self, method: str) -> dict[str, Any]:
-        """Return the parameters of the next notification of METHOD."""
+        """Return the parameters of the next notification of ``method``."""
         deadline = time.monotonic() + BOUND
         while (event := self.events.event(deadline))["method"] != method:
             pass
@@ -180,7 +180,7 @@ class Client:
         return params
 
     def cursor(self) -> dict[str, int]:
-        """Return where point is by the next context that tells it."""
+        """Return the position of point in the next context that has one."""
         while True:
             state = self.until("ide/contextUpdate")["workspaceState"]
             files = state["openFiles"]
@@ -189,7 +189,7 @@ class Client:
                 return cursor
 
     def request(self, method: str, params: dict[str, Any] | None) -> bytes:
-        """Return the bytes of a request; a notification if PARAMS is None."""
+        """Return the bytes of a request; a notification if ``params`` is None."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if params is not None:
             message |= {"id": next(self._ids), "params": params}
@@ -197,11 +197,11 @@ class Client:
         return self._head("POST", len(body)) + body
 
     def call(self, tool: str, **arguments: Any) -> bytes:
-        """Return the bytes of a request that calls TOOL with ARGUMENTS."""
+        """Return the bytes of a request that calls ``tool`` with ``arguments``."""
         return self.request("tools/call", {"name": tool, "arguments": arguments})
 
     def send(self, request: bytes) -> tuple[int, bytes]:
-        """Send REQUEST; return the status and the body of its answer."""
+        """Send ``request``; return the status and the body of its answer."""
         status, _, body = self._post(request)
         return status, body
 
@@ -212,13 +212,13 @@ class Client:
         return result(status, body)
 
     def close_diff(self, path: str) -> str:
-        """Close the diff of PATH and return its text."""
+        """Close the diff of ``path`` and return its text."""
         answer = result(*self.send(self.call("closeDiff", filePath=path)))
-        told: dict[str, str] = json.loads(answer["content"][0]["text"])
-        return told["content"]
+        answer_text: dict[str, str] = json.loads(answer["content"][0]["text"])
+        return answer_text["content"]
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self._drop()
         if hasattr(self, "stream"):
             self.stream.close()
@@ -260,7 +260,7 @@ class Client:
 
 
 def result(status: int, body: bytes) -> dict[str, Any]:
-    """Return the result in BODY, JSON or one event."""
+    """Return the result in ``body``, JSON or one event."""
     if status != 200:
         raise Broken(f"answered {status} {body[:200]!r}")
     if not body.startswith(b"{"):

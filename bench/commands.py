@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one command costs while point moves in a file and a CLI is connected.
+"""The cost of one command while point moves in a file and a CLI is connected.
 
 A loop moves point, at the end of the file, and runs the hooks that a command
 runs, with nothing in them but our functions (taken from the hooks as the mode
@@ -35,11 +35,11 @@ SIDES = ("ours", "comparator", "limit")
 LINES = {"1k": 1_000, "1M": 1_000_000}
 
 
-def measure(folder: Path) -> Iterator[Row]:
+def measure(directory: Path) -> Iterator[Row]:
     for name, count in LINES.items():
-        file = folder / f"{name}.txt"
+        file = directory / f"{name}.txt"
         file.write_text("".join(lines(count)), encoding="utf-8")
-        editor = on_screen(Tools.find(), file, room="bench-commands")
+        editor = on_screen(Tools.find(), file, library="bench-commands")
         with editor as emacs, closing(emacs.client()) as one:
             times, sizes = _samples(emacs, "run")
             what = f"by command, {name} lines"
@@ -58,7 +58,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _samples(emacs: Editor, how: str) -> tuple[Samples, Samples]:
-    """Return the times, and the most bytes, of commands that are run HOW."""
+    """Return the times, and the most bytes, of commands that are run ``how``."""
     sizes: Samples = {side: [] for side in SIDES}
 
     def run(side: str) -> float:
@@ -72,10 +72,10 @@ def _samples(emacs: Editor, how: str) -> tuple[Samples, Samples]:
 
 
 def _check(emacs: Editor, one: Client) -> None:
-    """Have a few commands done, and wait until ONE is told where point is."""
+    """Run a few commands, and wait until ``one`` has received the position of point."""
     emacs.ask("(bench-commands-run 'ours 10)")
     line, character = emacs.ask("(bench-commands-place)")
     until(
         lambda: one.cursor() == {"line": line, "character": character},
-        "the CLI is told where point is",
+        "the CLI receives the position of point",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Print a port; take "THERE BACK", THERE bytes, and send BACK bytes."""
+"""Print a port; read "IN OUT" and IN bytes, and send OUT bytes."""
 
 import socket
 

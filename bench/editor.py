@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real Emacs with the compiled package, which answers over a socket."""
+"""A real Emacs with the compiled package, controlled over a socket."""
 
 from __future__ import annotations
 
@@ -65,37 +65,37 @@ def build(tools: Tools) -> None:
 
 
 class Editor:
-    """An Emacs, by way of the socket that bench.el opens."""
+    """An Emacs, controlled over the socket that bench.el opens."""
 
     def __init__(self, connection: socket.socket, scratch: Scratch) -> None:
         self.scratch = scratch
         self.tmux: Tmux
         connection.settimeout(BOUND)
         self._file = connection.makefile("rw", encoding="utf-8", newline="\n")
-        self._told: list[Any] = []
+        self._reported: list[Any] = []
         self.pid = int(self.ask("(emacs-pid)"))
 
     def ask(self, form: str) -> Any:
-        """Return the value of FORM, which must be on one line."""
+        """Return the value of ``form``, which must be on one line."""
         self.send(form)
         return self.answer(form)
 
     def send(self, form: str) -> None:
-        """Have FORM evaluated, which must be on one line."""
+        """Evaluate ``form``, which must be on one line, without waiting."""
         self._file.write(form + "\n")
         self._file.flush()
 
     def answer(self, form: str = "") -> Any:
-        """Return the value of the FORM that was sent."""
-        while "told" in (answer := self._read()):
-            self._told.append(answer["told"])
+        """Return the value of the ``form`` that was sent."""
+        while "reported" in (answer := self._read()):
+            self._reported.append(answer["reported"])
         if "error" in answer:
             raise Broken(f"{form}: {answer['error']}")
         return answer["value"]
 
-    def told(self) -> Any:
-        """Return what Emacs tells next by itself."""
-        return self._told.pop(0) if self._told else self._read()["told"]
+    def reported(self) -> Any:
+        """Return the next value that Emacs reports by itself."""
+        return self._reported.pop(0) if self._reported else self._read()["reported"]
 
     def client(self) -> Client:
         """Return a connected client of the server of this Emacs."""
@@ -120,15 +120,15 @@ class Editor:
 
 
 @contextmanager
-def on_screen(tools: Tools, *files: Path, room: str = "bench") -> Iterator[Editor]:
-    """An Emacs in a terminal, with the mode on and ROOM, visiting FILES."""
+def on_screen(tools: Tools, *files: Path, library: str = "bench") -> Iterator[Editor]:
+    """An Emacs in a terminal with the mode and ``library``, visiting ``files``."""
     scratch = Scratch(tools)
     tmux = Tmux(tools, scratch)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(BOUND)
     try:
         port = listener.getsockname()[1]
-        setup = f"{LARGE} (require '{room}) (bench-connect {port})"
+        setup = f"{LARGE} (require '{library}) (bench-connect {port})"
         Emacs(tools, scratch, tmux, files, root=PACKAGE, extra=setup)
         editor = Editor(listener.accept()[0], scratch)
         editor.tmux = tmux
@@ -141,7 +141,7 @@ def on_screen(tools: Tools, *files: Path, room: str = "bench") -> Iterator[Edito
 
 @contextmanager
 def in_background(tools: Tools, load: str) -> Iterator[Editor]:
-    """An Emacs without a frame and without the mode, which has done LOAD."""
+    """An Emacs without a frame and without the mode, which has evaluated ``load``."""
     scratch = Scratch(tools)
     configure(scratch)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -181,6 +181,6 @@ def in_background(tools: Tools, load: str) -> Iterator[Editor]:
 def _end(scratch: Scratch) -> None:
     deadline = time.monotonic() + BOUND
     while scratch.servers() and time.monotonic() < deadline:
-        time.sleep(0.05)  # what is left is killed, so that no error hides another
+        time.sleep(0.05)  # killed, so that no error hides another
     scratch.kill()
     scratch.remove()

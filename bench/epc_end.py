@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Python end of EPC alone, which reports when things come and go.
+"""A Python process with only the EPC part, which reports when texts arrive.
 
 It is started by Emacs in place of the server, and uses the same modules.  The
 bench listens on BENCH_PORT: for each size that it sends, a text of that size is
@@ -24,7 +24,7 @@ from gemini_companion_epc.types import Diff, SessionFacts
 
 
 class Owner:
-    """What the calls of Emacs reach."""
+    """Receiver of the calls from Emacs."""
 
     def __init__(self) -> None:
         self.emacs: Emacs

@@ -35,7 +35,7 @@ SIZES = {
 WAYS = ("Emacs → Python", "Python → Emacs")
 
 
-def measure(folder: Path) -> Iterator[Row]:
+def measure(directory: Path) -> Iterator[Row]:
     tools = Tools.find()
     with (
         in_background(tools, "(require 'bench-exchange)") as emacs,
@@ -58,7 +58,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 class Connection:
-    """One of the two, and its far end."""
+    """One of the two sides, and its Python process."""
 
     def __init__(
         self, emacs: Editor, kind: str, python: str, stack: ExitStack, *arguments: str
@@ -67,7 +67,7 @@ class Connection:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             listener.settimeout(BOUND)
             port = listener.getsockname()[1]
-            # The package's end runs without the directory of the program.
+            # The package's process runs without the directory of the program.
             path = f"PYTHONPATH={HERE}:{PACKAGE / 'python'}"
             program = str(HERE / "epc_end.py")
             command = ["env", f"BENCH_PORT={port}", path, python, program]
@@ -79,18 +79,18 @@ class Connection:
         self._end = stack.enter_context(end.makefile("rw", encoding="ascii"))
 
     def trips(self, size: int) -> tuple[float, float]:
-        """Return the ms that a text of SIZE takes to Python, and to Emacs before."""
+        """Return the ms for a text of ``size`` from Emacs to Python, and back."""
         wanted = digest(of_size(size))
         self._end.write(f"{size}\n")
         self._end.flush()
-        arrived, found = self._emacs.told()
+        arrived, found = self._emacs.reported()
         back = float(arrived) - self._end_time(wanted)
         _check(found, wanted)
         began = float(self._emacs.ask(f"(bench-exchange-send '{self._kind})"))
         return 1000 * (self._end_time(wanted) - began), 1000 * back
 
     def _end_time(self, wanted: str) -> float:
-        """Return when the far end sent or got a text, which has the digest WANTED."""
+        """Return the time when Python had the text with the digest ``wanted``."""
         at, found = self._end.readline().split()
         _check(found, wanted)
         return float(at)

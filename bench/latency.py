@@ -2,10 +2,10 @@
 """From a moved point to a client that has parsed `ide/contextUpdate`.
 
 Emacs gets the key C-f as if it was typed; the clock starts when the command is
-done and before our hook runs.  The comparator is told by a line in its file.
-Both wait 50 ms for quiet, which is taken off, and must have waited that long.
-Each column that point comes to must be told, or there is no figure.  The figures
-are the medians of what the rounds say, each with its own p50 and p95.
+done and before our hook runs.  The comparator reads a line in its file.
+Both wait until nothing has changed for 50 ms, which is subtracted.  Each column
+that point reaches must be reported.  The figures are the medians of the rounds,
+each with its own p50 and p95.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ EARLY, LATE = 1, 20
 REQUEST, EVENT = 200, 300
 
 
-def measure(folder: Path) -> Iterator[Row]:
-    file = folder / "file.txt"
+def measure(directory: Path) -> Iterator[Row]:
+    file = directory / "file.txt"
     file.write_text(("x" * 1000 + "\n") * 1000)
     with ExitStack() as stack:
         emacs = stack.enter_context(on_screen(Tools.find(), file))
         limit = stack.enter_context(echo())
-        node = Node(folder / "node")
+        node = Node(directory / "node")
         stack.callback(node.close)
         one, two = emacs.client(), client(node).connect()
         stack.callback(one.close)
@@ -72,7 +72,7 @@ def _ours(emacs: Editor, one: Client) -> list[float]:
         time.sleep(PAUSE)  # until the debounce of this move is over
     moved = dict(emacs.ask("(bench-moves)"))
     if moved.keys() != arrived.keys() or len(moved) != MOVES:
-        raise Broken(f"moved to {sorted(moved)}, told of {sorted(arrived)}")
+        raise Broken(f"moved to {sorted(moved)}, reported {sorted(arrived)}")
     return [_delay(moved[place], arrived[place]) for place in moved]
 
 
@@ -87,17 +87,17 @@ def _comparator(
         node.event(kind="moved", files=[entry])
         column, at = _next(two)
         if column != place:
-            raise Broken(f"the comparator tells {column} in place of {place}")
+            raise Broken(f"the comparator reports {column} instead of {place}")
         took.append(_delay(began, at))
         time.sleep(PAUSE)  # until the debounce of this move is over
     return took
 
 
-def _delay(moved: float, told: float) -> float:
-    """Return the ms from MOVED to TOLD that were not waited for quiet."""
-    delay = 1000 * (told - moved) - DEBOUNCE
+def _delay(moved: float, reported: float) -> float:
+    """Return the ms from ``moved`` to ``reported`` without the debounce."""
+    delay = 1000 * (reported - moved) - DEBOUNCE
     if delay < -EARLY:
-        raise Broken(f"told {-delay:.1f} ms too early")
+        raise Broken(f"reported {-delay:.1f} ms too early")
     return delay
 
 

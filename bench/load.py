@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Fifty sessions, and a context twenty times a second.
 
-Latency is from the moment at which the side is told (ours by a call over EPC,
-the comparator by a line in its file) until one of the clients has parsed the
+Latency is from the moment at which the side gets the change (ours by a call over
+EPC, the comparator by a line in its file) until one of the clients has parsed the
 notification; CPU is what the server used, by notification.  The sides take
 turns.  A client that misses a context is an error: nothing may be lost.
 """
@@ -28,8 +28,8 @@ CONTEXTS = 60
 ROUNDS = 5
 
 
-def measure(folder: Path) -> Iterator[Row]:
-    with sides(folder) as (ours, node), ExitStack() as stack:
+def measure(directory: Path) -> Iterator[Row]:
+    with sides(directory) as (ours, node), ExitStack() as stack:
         loads = {"ours": Load(ours, stack), "comparator": Load(node, stack)}
         figures = alternate(ROUNDS, **{name: loads[name].run for name in loads})
     for place, what in enumerate(("latency p50", "latency p99", "CPU by message")):
@@ -50,13 +50,13 @@ class Load:
             one = client(side).connect()
             stack.callback(one.close)
             self._selector.register(one.stream, selectors.EVENT_READ, one)
-        self._told: list[float] = []
+        self._reported: list[float] = []
         self._firsts = count(1000, 1000)
         self.run()
 
     def run(self) -> list[float]:
         """Send the contexts of a round; return p50, p99 and CPU in ms."""
-        self._told = []
+        self._reported = []
         first = next(self._firsts)
         before = cpu(self._side.process)
         feeder = threading.Thread(target=self._feed, args=(first,))
@@ -73,8 +73,8 @@ class Load:
     def _feed(self, first: int) -> None:
         for number in range(CONTEXTS):
             began = time.time()
-            self._told.append(began)
-            self._side.tell(__file__, first + number)
+            self._reported.append(began)
+            self._side.send_context(__file__, first + number)
             time.sleep(max(0.0, began + 1 / RATE - time.time()))  # the rate is the load
 
     def _read(self, first: int) -> list[float]:
@@ -87,13 +87,13 @@ class Load:
             for key, _ in self._selector.select(1):
                 for stamp, at in _stamps(key.data):
                     if stamp >= first:
-                        latencies.append(1000 * (at - self._told[stamp - first]))
+                        latencies.append(1000 * (at - self._reported[stamp - first]))
                         wanted[id(key.data)] -= 1
         return latencies
 
 
 def _stamps(one: Client) -> Iterator[tuple[int, float]]:
-    """Yield the time stamps of the contexts that are at hand, and now."""
+    """Yield the timestamps of the contexts that have arrived, and the time."""
     while True:
         event = one.events.event()
         files = event.get("params", {}).get("workspaceState", {}).get("openFiles")

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Memory at rest: all pages of the process that are in memory (RSS).
 
-A share of the shared ones (PSS) would tell how many other programs of the same
+A proportional share (PSS) would depend on how many other programs of the same
 kind run on the machine: each Gemini CLI is one more Node.  Both servers get the
 same clients, each with its event stream; a process rests when it uses no
-processor.  After each look, every client must still be answered.
+processor.  After each measurement, every client must still be answered.
 
 At last a thousand clients connect and leave, one after the other.  "Flat"
 compares the memory after a thousand with that after a hundred; the largest step
-is between two of four looks on the way.
+is between two of four measurements on the way.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CONNECTS = (100, 400, 700, 1000)
 FLAT = 1.1
 
 
-def measure(folder: Path) -> Iterator[Row]:
-    with sides(folder) as (ours, node), ExitStack() as stack:
+def measure(directory: Path) -> Iterator[Row]:
+    with sides(directory) as (ours, node), ExitStack() as stack:
         clients: list[Client] = []
         for number in SESSIONS:
             while len(clients) < 2 * number:
@@ -45,12 +45,12 @@ def measure(folder: Path) -> Iterator[Row]:
             sessions = "session" if number == 1 else "sessions"
             what = f"memory at rest, {number} {sessions}, MB"
             yield row(what, samples, Goal(times=1))
-    with sides(folder / "connects") as (ours, node):
+    with sides(directory / "connects") as (ours, node):
         yield from _connects(_growth(ours), _growth(node))
 
 
 def _connects(ours: Sequence[float], node: Sequence[float]) -> Iterator[Row]:
-    """Yield the rows of the memory of both after each of CONNECTS."""
+    """Yield the rows of the memory of both after each of ``CONNECTS``."""
     first, last = CONNECTS[0], CONNECTS[-1]
     samples: Samples = {
         "ours": [ours[-1]],
@@ -65,7 +65,7 @@ def _connects(ours: Sequence[float], node: Sequence[float]) -> Iterator[Row]:
 
 
 def _growth(side: Side) -> list[float]:
-    """Return the memory of SIDE after each of CONNECTS."""
+    """Return the memory of ``side`` after each of ``CONNECTS``."""
     found = []
     for early, late in pairwise((0, *CONNECTS)):
         for _ in range(late - early):

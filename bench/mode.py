@@ -4,8 +4,8 @@
 The package is loaded by then; or only its autoloads are, as after the start of
 an Emacs where it is installed, and the call loads it.  No file is open.  Until
 it returns to the user, and until the discovery file is whole and its port
-accepts.  A client that connects right then must be answered, so that nobody
-meets a port that refuses.  The comparator is the server of Node, from the start
+accepts.  A client that connects at once must be answered, so that none is
+refused.  The comparator is the server of Node, from the start
 of its process until it listens; the limit a Python that does nothing.
 """
 
@@ -38,14 +38,14 @@ STATES = {
 }
 
 
-def measure(folder: Path) -> Iterator[Row]:
+def measure(directory: Path) -> Iterator[Row]:
     numbers = count(1)
     for what, (load, is_loaded) in STATES.items():
         returned: Samples = {"ours": []}
         samples = alternate(
             ROUNDS,
             ours=partial(_ours, load, is_loaded, returned["ours"]),
-            comparator=lambda: _comparator(folder / str(next(numbers))),
+            comparator=lambda: _comparator(directory / str(next(numbers))),
             limit=_limit,
         )
         yield row(f"{what} → back to the user, ms", returned, Goal(most=10))
@@ -53,7 +53,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _ours(load: str, is_loaded: bool, returned: list[float]) -> float:
-    """Return the ms until a CLI can connect; note in RETURNED when Emacs is back."""
+    """Return the ms until a CLI can connect; add those of the call to ``returned``."""
     with in_background(Tools.find(), load) as emacs:
         if bool(emacs.ask("(featurep 'gemini-companion)")) != is_loaded:
             raise Broken(f"the package is loaded, or not, after {load}")
@@ -68,8 +68,8 @@ def _ours(load: str, is_loaded: bool, returned: list[float]) -> float:
     return 1000 * (accepting - began)
 
 
-def _comparator(folder: Path) -> float:
-    with closing(Node(folder)) as node:
+def _comparator(directory: Path) -> float:
+    with closing(Node(directory)) as node:
         return 1000 * (node.listening - node.started)
 
 

@@ -28,8 +28,8 @@ BY = 15
 Wakes = dict[int, int]
 
 
-def measure(folder: Path) -> Iterator[Row]:
-    file = folder / "file.txt"
+def measure(directory: Path) -> Iterator[Row]:
+    file = directory / "file.txt"
     file.write_text("a line\n" * 100)
     with on_screen(Tools.find(), file) as emacs, closing(emacs.client()):
         both = [psutil.Process(emacs.pid), *emacs.scratch.servers()]
@@ -52,7 +52,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _more(early: Wakes, late: Wakes) -> int:
-    """Return how many wake-ups LATE has more than EARLY."""
+    """Return how many wake-ups ``late`` has more than ``early``."""
     if early.keys() != late.keys():
         raise Broken("a thread began or ended, whose wake-ups are not known")
     return sum(late.values()) - sum(early.values())

@@ -15,7 +15,7 @@ When a clock has stopped, the windows must show the differences.
 
 The review is then accepted, 1 KB to 10 MB; the clock runs from the call of the
 command until the client has parsed the notification, whose text must be the
-proposal's.  The comparator is told by a line in its file to send the same text;
+proposal's.  The comparator sends the same text, on a line in its file;
 the limit is the same number of bytes over the loopback interface.
 
 A tenth of the lines of all these texts is not all ASCII.
@@ -50,31 +50,31 @@ ACCEPTED = {
 HUGE = 10_000_000 // LINE
 
 
-def measure(folder: Path) -> Iterator[Row]:
+def measure(directory: Path) -> Iterator[Row]:
     with ExitStack() as stack:
-        emacs = stack.enter_context(on_screen(Tools.find(), room="bench-review"))
+        emacs = stack.enter_context(on_screen(Tools.find(), library="bench-review"))
         one = emacs.client()
         stack.callback(one.close)
         emacs.ask("(bench-review-report 'now)")
         for name, (count, rounds) in LINES.items():
             for change, size in CHANGES.items():
-                pair = Pair(folder, count, size)
+                pair = Pair(directory, count, size)
                 goal = _goal(count, size)
                 yield _shown(f"{name} lines, {change}", pair, emacs, one, rounds, goal)
-        display = Node(folder / "display", int(emacs.ask("(bench-listen)")))
+        display = Node(directory / "display", int(emacs.ask("(bench-listen)")))
         stack.callback(display.close)
         other = client(display).connect()
         stack.callback(other.close)
         for change, size in CHANGES.items():
-            pair = Pair(folder, HUGE, size)
+            pair = Pair(directory, HUGE, size)
             yield _same_work(f"10 MB unified, {change}", pair, emacs, one, other)
-        node = Node(folder / "node")
+        node = Node(directory / "node")
         stack.callback(node.close)
         two = client(node).connect()
         stack.callback(two.close)
         limit = stack.enter_context(echo())
         for size_name, (count, rounds, goal) in ACCEPTED.items():
-            accept = Accept(Pair(folder, count, 100), emacs, one, node, two, limit)
+            accept = Accept(Pair(directory, count, 100), emacs, one, node, two, limit)
             samples = alternate(
                 rounds,
                 ours=accept.ours,
@@ -86,7 +86,7 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 def _goal(count: int, size: int) -> Goal:
-    """Return the goal of a review of COUNT lines that changes SIZE bytes."""
+    """Return the goal of a review of ``count`` lines that changes ``size`` bytes."""
     if count < 10_000:
         return Goal(more=15)
     # HTTP and two texts into buffers take 1.04 to 1.23 times from run to run.
@@ -134,14 +134,14 @@ def _alone(pair: Pair, emacs: Editor) -> float:
 
 
 def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
-    """Return how long it takes in ms until the review of PAIR is on the screen."""
+    """Return the ms until the review of ``pair`` is on the screen."""
     text = pair.proposal
     emacs.ask(f"(bench-review-expect {lisp(pair.last)})")
     emacs.ask("(garbage-collect)")
     request = one.call("openDiff", filePath=str(pair.old), newContent=text)
     began = time.time()
     answer = one.send(request)
-    shown, kind = emacs.told()
+    shown, kind = emacs.reported()
     result(*answer)
     if kind != pair.kind:
         raise Broken(f"no {pair.kind} is on the screen but: {kind}")
@@ -149,29 +149,29 @@ def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
 
 
 class Pair:
-    """A file, and another that holds what is proposed for it."""
+    """A file, and another with the proposed text."""
 
     _numbers = itertools.count(1)
 
-    def __init__(self, folder: Path, count: int, size: int) -> None:
+    def __init__(self, directory: Path, count: int, size: int) -> None:
         number = next(self._numbers)
         self.lines = count
         self.kind = "diff" if count >= HUGE else "ediff"
         text = lines(count)
-        self.old = folder / f"{number}.txt"
+        self.old = directory / f"{number}.txt"
         self.old.write_text("".join(text), encoding="utf-8")
         middle = count // 2
         new = lines(size // LINE, "new")
         self.last = new[-1].rstrip()
         text[middle : middle + 1] = new
         self.proposal = "".join(text)
-        self.new = folder / f"{number}.new.txt"
+        self.new = directory / f"{number}.new.txt"
         self.new.write_text(self.proposal, encoding="utf-8")
         self.size = self.new.stat().st_size
 
 
 class Accept:
-    """The three sides of one size."""
+    """The three sides for one size."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Accept:
         return 1000 * self._limit.trip(100, self._pair.size)
 
     def _accepted(self, one: Client) -> float:
-        """Return when ONE had parsed the notification."""
+        """Return the time when ``one`` had parsed the notification."""
         content = one.until("ide/diffAccepted")["content"]
         at = time.time()
         if content != self._pair.proposal:

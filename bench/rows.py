@@ -33,7 +33,7 @@ class Row:
 
 
 def alternate(rounds: int, **sides: Callable[[], Figure]) -> dict[str, list[Figure]]:
-    """Measure SIDES in turn, ROUNDS times; the order turns around each time."""
+    """Measure ``sides`` in turn, ``rounds`` times; the order turns around each time."""
     samples: dict[str, list[Figure]] = {name: [] for name in sides}
     names = list(sides)
     for number in range(rounds):
@@ -44,7 +44,7 @@ def alternate(rounds: int, **sides: Callable[[], Figure]) -> dict[str, list[Figu
 
 @dataclass(frozen=True)
 class Goal:
-    """Ours is at most TIMES another side, MORE above it, or MOST in itself."""
+    """Limit of ours: ``times`` another side, ``more`` above it, or ``most``."""
 
     times: float | None = None
     more: float | None = None
@@ -59,7 +59,7 @@ class Goal:
         return f"≤ {self.most:g}"
 
     def is_met(self, figures: dict[str, float]) -> bool:
-        """Return whether FIGURES, by side, reach it."""
+        """Return whether ``figures``, by side, reach it."""
         if self.times is not None:
             bound = self.times * figures[self.side]
         elif self.more is not None:
@@ -71,7 +71,7 @@ class Goal:
 
 
 def row(what: str, samples: Samples, *goals: Goal) -> Row:
-    """Return the row of SAMPLES, the figures being their medians."""
+    """Return the row of ``samples``, the figures being their medians."""
     if what.endswith(TIMES) and min(map(min, samples.values())) <= 0:
         raise Broken(f"{what}: something took no time")
     figures = {name: median(values) for name, values in samples.items()}
@@ -90,12 +90,12 @@ def row(what: str, samples: Samples, *goals: Goal) -> Row:
 
 
 def quantile(values: Sequence[float], at: float) -> float:
-    """Return the value below which the part AT of VALUES lies."""
+    """Return the value below which the part ``at`` of ``values`` lies."""
     return quantiles(values, n=100, method="inclusive")[round(at * 100) - 1]
 
 
 def spread(samples: Samples, side: str) -> float:
-    """Return how far the middle half of the rounds' ratios lies apart."""
+    """Return the spread of the middle half of the ratios of the rounds."""
     ours, other = samples["ours"], samples.get(side)
     if other and len(other) == len(ours) and all(other):
         ours = [one / two for one, two in zip(ours, other, strict=True)]
@@ -115,12 +115,12 @@ def _maybe(value: float | None) -> float | None:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return ROWS as a table that Org reads."""
+    """Return ``rows`` as a table that Org reads."""
     return _table(COLUMNS, [[getattr(row, name) for name in COLUMNS] for row in rows])
 
 
 def variation(rows: Sequence[Row]) -> str:
-    """Return how the ROWS of the same name vary, as a table that Org reads.
+    """Return how the ``rows`` of the same name vary, as a table that Org reads.
 
     That is of their ratios, or of our figures where there is none.
     """
@@ -160,14 +160,14 @@ def _cell(value: object) -> str:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Write ROWS as JSON."""
+    """Write ``rows`` as JSON."""
     objects = [asdict(row) for row in rows]
     text = json.dumps(objects, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 
 def publish(rows: Sequence[Row], path: Path) -> None:
-    """Make the table of ROWS the last thing in PATH, an Org file."""
+    """Replace the table at the end of ``path``, an Org file, by that of ``rows``."""
     text = path.read_text(encoding="utf-8")
     head, mark, _ = text.partition("#+name: figures\n")
     path.write_text(head + mark + table(rows) + "\n", encoding="utf-8")

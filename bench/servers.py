@@ -51,7 +51,7 @@ def _packages(wanted: bytes) -> list[str]:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -59,7 +59,7 @@ def free_port() -> int:
 
 
 def wait_for_port(port: int) -> float:
-    """Return when PORT was seen to accept a connection."""
+    """Return when ``port`` was seen to accept a connection."""
     deadline = time.time() + BOUND
     while time.time() < deadline:
         with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -69,15 +69,15 @@ def wait_for_port(port: int) -> float:
 
 
 class Ours:
-    """Our server, started as Emacs starts it, by what speaks EPC like it."""
+    """Our server, started as Emacs starts it, by a process that speaks EPC."""
 
-    def __init__(self, folder: Path, **start: Any) -> None:
-        self.emacs = FakeEmacs(folder, **start).connect()
+    def __init__(self, directory: Path, **start: Any) -> None:
+        self.emacs = FakeEmacs(directory, **start).connect()
         self.port, self.token = self.emacs.port, self.emacs.token
         self.process = psutil.Process(self.emacs.process.pid)
 
-    def tell(self, path: str, number: int) -> None:
-        """Have it tell all clients of PATH with the time stamp NUMBER."""
+    def send_context(self, path: str, number: int) -> None:
+        """Make it send ``path`` with the timestamp ``number`` to all clients."""
         self.emacs.call("context-update", plist_of(path, number))
 
     def close(self) -> None:
@@ -96,13 +96,19 @@ def plist_of(path: str, number: int) -> Any:
 class Node:
     """The comparator, fed by a file of events; it displays in Emacs, or nowhere."""
 
-    def __init__(self, folder: Path, emacs_port: int | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self._events = (folder / "events").open("a", encoding="utf-8")
+    def __init__(self, directory: Path, emacs_port: int | None = None) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self._events = (directory / "events").open("a", encoding="utf-8")
         self.token = secrets.token_urlsafe(32)
         self.started = time.time()
         self._process = subprocess.Popen(
-            ["node", "server.mjs", self.token, folder / "events", *_words(emacs_port)],
+            [
+                "node",
+                "server.mjs",
+                self.token,
+                directory / "events",
+                *_words(emacs_port),
+            ],
             cwd=NODE,
             stdout=subprocess.PIPE,
         )
@@ -115,12 +121,12 @@ class Node:
         self.process = psutil.Process(self._process.pid)
 
     def event(self, **event: Any) -> None:
-        """Have EVENT happen to it."""
+        """Pass ``event`` to it."""
         self._events.write(json.dumps(event) + "\n")
         self._events.flush()
 
-    def tell(self, path: str, number: int) -> None:
-        """Have it tell all clients of PATH with the time stamp NUMBER."""
+    def send_context(self, path: str, number: int) -> None:
+        """Make it send ``path`` with the timestamp ``number`` to all clients."""
         self.event(kind="now", files=[file_of(path, number)])
 
     def close(self) -> None:
@@ -140,7 +146,7 @@ def file_of(path: str, number: int) -> dict[str, Any]:
 
 
 class Echo:
-    """What the loopback interface can do: takes bytes, sends bytes back."""
+    """The limit of the loopback interface: a server that reads and sends bytes."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -153,7 +159,7 @@ class Echo:
         self._input = Input(self._connection)
 
     def trip(self, there: int, back: int) -> float:
-        """Return how long THERE bytes take to go, and BACK bytes to come."""
+        """Return the time to send ``there`` bytes and receive ``back`` bytes."""
         request = b"%d %d\r\n" % (there, back) + bytes(there)
         began = time.perf_counter()
         self._connection.sendall(request)
@@ -170,12 +176,12 @@ Side = Ours | Node
 
 
 @contextmanager
-def sides(folder: Path) -> Iterator[tuple[Ours, Node]]:
+def sides(directory: Path) -> Iterator[tuple[Ours, Node]]:
     """Our server and the comparator, both without clients."""
     with ExitStack() as stack:
-        ours = Ours(folder / "ours")
+        ours = Ours(directory / "ours")
         stack.callback(ours.close)
-        node = Node(folder / "node")
+        node = Node(directory / "node")
         stack.callback(node.close)
         yield ours, node
 
@@ -191,5 +197,5 @@ def echo() -> Iterator[Echo]:
 
 
 def client(side: Side) -> Client:
-    """Return a client of SIDE."""
+    """Return a client of ``side``."""
     return Client(side.port, side.token)

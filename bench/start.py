@@ -26,8 +26,8 @@ ROUNDS = 9
 IMPORT = "import mcp, os; os._exit(0)"
 
 
-def measure(folder: Path) -> Iterator[Row]:
-    starts = Starts(folder)
+def measure(directory: Path) -> Iterator[Row]:
+    starts = Starts(directory)
     starts.ours(), starts.comparator(), starts.limit()
     samples = alternate(
         ROUNDS, ours=starts.ours, comparator=starts.comparator, limit=starts.limit
@@ -37,16 +37,16 @@ def measure(folder: Path) -> Iterator[Row]:
 
 
 class Starts:
-    """The three sides, each started anew every time."""
+    """The three sides, each started again every time."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
         self._numbers = count(1)
 
     def ours(self) -> float:
         port, token = free_port(), "token"
         began = time.time()
-        side = Ours(self._new_folder(), port=port, token=token)
+        side = Ours(self._new_directory(), port=port, token=token)
         with closing(side):
             wait_for_port(port)
             with closing(Client(port, token)) as one:
@@ -54,19 +54,19 @@ class Starts:
                 return 1000 * (time.time() - began)
 
     def comparator(self) -> float:
-        with closing(Node(self._new_folder())) as side, closing(client(side)) as one:
+        with closing(Node(self._new_directory())) as side, closing(client(side)) as one:
             one.initialize()
             return 1000 * (time.time() - side.started)
 
     def limit(self) -> float:
         return 1000 * run([sys.executable, "-c", IMPORT])
 
-    def _new_folder(self) -> Path:
-        return self._folder / str(next(self._numbers))
+    def _new_directory(self) -> Path:
+        return self._directory / str(next(self._numbers))
 
 
 def run(command: list[str]) -> float:
-    """Return how long COMMAND takes."""
+    """Return how long ``command`` takes."""
     began = time.time()
     subprocess.run(command, check=True)
     return time.time() - began

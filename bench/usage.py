@@ -9,13 +9,13 @@ from pathlib import Path
 import psutil
 from client import BOUND, Broken
 
-# How long the processor is not used by what rests, but for this part.
+# The part of the time in which an idle process may use the processor.
 STILL = 0.5
 PART = 0.002
 
 
 def cpu(process: psutil.Process) -> float:
-    """Return the seconds that PROCESS was on a processor, all its threads.
+    """Return the seconds that ``process`` was on a processor, all its threads.
 
     Threads that have ended count too.
     """
@@ -25,7 +25,7 @@ def cpu(process: psutil.Process) -> float:
 
 
 def wake_ups(process: psutil.Process) -> dict[int, int]:
-    """Return how often each thread of PROCESS went to sleep by its own will."""
+    """Return how often each thread of ``process`` went to sleep voluntarily."""
     _check(process)
     return {
         int(task.name): _slept(task)
@@ -38,11 +38,11 @@ def _slept(task: Path) -> int:
         name, _, value = line.partition(":")
         if name == "voluntary_ctxt_switches":
             return int(value)
-    raise Broken("this system does not tell when a thread sleeps")
+    raise Broken("this system does not count when threads sleep")
 
 
 def memory_at_rest(process: psutil.Process) -> float:
-    """Return the memory of PROCESS in MB (RSS), once it uses no processor."""
+    """Return the memory of ``process`` in MB (RSS), once it uses no processor."""
     _wait_for_rest(process)
     found = process.memory_info().rss
     if not found:

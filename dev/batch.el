@@ -5,7 +5,7 @@
 ;;; Commentary:
 
 ;; To be loaded with -Q --batch in the repository, GC_ELPA naming the
-;; folder of installed packages.  The commands, for -f:
+;; directory of installed packages.  The commands, for -f:
 ;;
 ;;   batch-compile FILE    compile FILE, warnings are errors
 ;;   batch-lint FILE...    package-lint, checkdoc and relint
@@ -49,7 +49,7 @@
 (push (expand-file-name "bench") load-path)
 
 (defun batch--files ()
-  "Take the file names off the command line."
+  "Return the file names on the command line, and remove them there."
   (prog1 command-line-args-left
     (setq command-line-args-left nil)))
 
@@ -65,12 +65,12 @@ the native compiler does it."
                         load-prefer-newer t
                         byte-compile-error-on-warn t
                         byte-compile-dest-file-function (lambda (_) ,output))
-                  ;; .dir-locals.el spares users the files for development.
+                  ;; .dir-locals.el keeps users from compiling the files for development.
                   (push 'no-byte-compile ignored-local-variables)
                   (kill-emacs (if (byte-compile-file ,(car (batch--files)))
                                   0 1)))))
     (with-temp-buffer
-      ;; By its name, as that may be a script.
+      ;; By its name, because it may be a script.
       (let ((status (call-process "emacs" nil t nil
                                   "-Q" "--batch" "--eval" (format "%S" code))))
         (delete-file output)
@@ -120,7 +120,7 @@ the native compiler does it."
       (null findings))))
 
 (defun batch-lint ()
-  "Lint files; exit with 1 if there is anything to say."
+  "Lint files; exit with 1 if there are findings."
   (kill-emacs (if (seq-every-p #'identity (mapcar #'batch--lint (batch--files)))
                   0 1)))
 
@@ -136,7 +136,7 @@ the native compiler does it."
   "Load files, run what they test, print the result and exit.
 Names after those of the files limit that to these tests."
   (require 'ert)
-  ;; Emacs 30 visits the file of a test that failed; others would fail by that.
+  ;; Emacs 30 visits the file of a failed test, which would make others fail.
   (when (fboundp 'ert-test-location)
     (advice-add 'ert-test-location :around #'batch--visit-no-more))
   (let ((names nil))

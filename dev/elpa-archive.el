@@ -4,31 +4,31 @@
 
 ;;; Commentary:
 
-;; To be loaded with -Q --batch; then -f elpa-archive-make ARCHIVE FOLDER...
-;; Each FOLDER holds folders NAME-VERSION with a NAME-pkg.el.  ARCHIVE
-;; becomes a folder that `package-archives' takes as it is.
+;; To be loaded with -Q --batch; then -f elpa-archive-make ARCHIVE DIRECTORY...
+;; Each DIRECTORY has directories NAME-VERSION with a NAME-pkg.el.  ARCHIVE
+;; becomes a directory for `package-archives'.
 
 ;;; Code:
 
 (require 'package)
 
-(defun elpa-archive--tar (folder full-name archive)
-  "Pack the package in FOLDER as FULL-NAME.tar into ARCHIVE."
-  (let ((base (file-name-nondirectory folder)))
+(defun elpa-archive--tar (directory full-name archive)
+  "Pack the package in DIRECTORY as FULL-NAME.tar into ARCHIVE."
+  (let ((base (file-name-nondirectory directory)))
     (unless (eq 0 (call-process
                    "tar" nil nil nil
-                   "-C" (file-name-directory folder)
+                   "-C" (file-name-directory directory)
                    "-chf" (expand-file-name (concat full-name ".tar") archive)
                    "--exclude=*.elc" "--exclude=*-autoloads.el"
                    (format "--transform=s,^%s,%s," (regexp-quote base) full-name)
                    "--sort=name" "--owner=0" "--group=0" "--mtime=@0" base))
-      (error "Cannot pack %s" folder))))
+      (error "Cannot pack %s" directory))))
 
-(defun elpa-archive--add (folder archive)
-  "Pack the package in FOLDER into ARCHIVE and return its entry."
+(defun elpa-archive--add (directory archive)
+  "Pack the package in DIRECTORY into ARCHIVE and return its entry."
   (let* ((package-alist nil)
-         (desc (package-load-descriptor folder)))
-    (elpa-archive--tar folder (package-desc-full-name desc) archive)
+         (desc (package-load-descriptor directory)))
+    (elpa-archive--tar directory (package-desc-full-name desc) archive)
     (cons (package-desc-name desc)
           (vector (package-desc-version desc) (package-desc-reqs desc)
                   (package-desc-summary desc) 'tar
@@ -41,9 +41,9 @@
         entries)
     (make-directory archive t)
     (dolist (parent command-line-args-left)
-      (dolist (folder (directory-files parent t "\\`[^.]"))
-        (when (directory-files folder nil "-pkg\\.el\\'")
-          (push (elpa-archive--add folder archive) entries))))
+      (dolist (directory (directory-files parent t "\\`[^.]"))
+        (when (directory-files directory nil "-pkg\\.el\\'")
+          (push (elpa-archive--add directory archive) entries))))
     (setq command-line-args-left nil)
     (with-temp-file (expand-file-name "archive-contents" archive)
       (let (print-level print-length)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from harness.emacs import Emacs, Reviews
 from harness.gemini import Gemini
-from harness.model import replace, say
+from harness.model import replace, say, write_file
 from harness.tools import ROOT, Tools
 from harness.wait import eventually
 from harness.world import World
@@ -25,6 +25,12 @@ NEW = (
     '    """Return a greeting for ``name``."""\n'
     '    return f"Hello, {name}!"\n'
 )
+TEST = """from hello import greeting
+
+
+def test_greeting() -> None:
+    assert greeting("Emacs") == "Hello, Emacs!"
+"""
 Scene = Callable[[Emacs, Reviews], None]
 
 
@@ -39,8 +45,24 @@ def unified(emacs: Emacs, reviews: Reviews) -> None:
 
 
 def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the list of reviews."""
+    """Show the list: a file that was accepted, and one with a comment."""
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    reviews.accept()
+    emacs.holds(
+        "(seq-some (lambda (diff) (string-search"
+        ' "test_" (gemini-companion-diff-file-path diff)))'
+        " (gemini-companion-diffs))"
+    )
     emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
+    emacs.keys("Tab")
+    emacs.terminal.wait_for("+def test_greeting")
+    emacs.keys("n", "C-n", "C-n", "C-n", "C-n", "c")
+    emacs.terminal.wait_for("Comment on line 5:")
+    emacs.terminal.text("test the default, too")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for(">> test the default")
+    emacs.keys("M-<", "n", "Tab")
+    emacs.terminal.wait_for("+def greeting")
 
 
 def status(emacs: Emacs, reviews: Reviews) -> None:
@@ -89,10 +111,11 @@ def colors(world: World) -> None:
 
 
 def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
-    """Have the CLI propose an edit of ``file``, and wait for its review."""
+    """Have the ``cli`` propose an edit of ``file``, and wait for its review."""
     text = file.read_text(encoding="utf-8")
     old = OLD if OLD in text else text.splitlines()[0]
-    reviews.proposed(cli, file, replace(file, old, NEW), say("done"))
+    test = write_file(file.with_name("test_hello.py"), TEST)
+    reviews.proposed(cli, file, replace(file, old, NEW), test, say("done"))
 
 
 def settle(emacs: Emacs) -> None:

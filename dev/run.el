@@ -6,20 +6,25 @@
 
 ;; To be loaded with -Q -nw in a copy of the example; then -f run-start
 ;; turns the mode on, shows the file, and starts Gemini CLI beside it when
-;; the server is up.
+;; the server is ready.
 
 ;;; Code:
 
 (require 'package)
 
+(declare-function eglot-ensure "eglot")
+(declare-function gemini-companion-extension-link "gemini-companion-extension")
+(declare-function gemini-companion-extension-write "gemini-companion-extension")
 (declare-function gemini-companion-mode "gemini-companion-mode")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
 (declare-function term-mode "term")
 (declare-function term-set-escape-char "term")
 (declare-function vterm-mode "ext:vterm")
+(defvar eglot-server-programs)
 (defvar gemini-companion-ready-hook)
 (defvar gemini-companion-server-command)
+(defvar python-flymake-command)
 (defvar term-escape-char)
 (defvar vterm-environment)
 (defvar vterm-min-window-width)
@@ -28,10 +33,10 @@
 (defconst run-root
   (file-name-directory
    (directory-file-name (file-name-directory load-file-name)))
-  "The folder of the repository.")
+  "The directory of the repository.")
 
 (defun run--settings ()
-  "Set what an Emacs without an init file lacks here."
+  "Set options, because no init file is loaded."
   ;; Emacs 29 gave it another name.
   (set (if (< emacs-major-version 29)
            'native-comp-deferred-compilation
@@ -39,7 +44,7 @@
        nil)
   (setq inhibit-startup-screen t
         load-prefer-newer t
-        ;; Leaving is one key: the server and the CLI end with Emacs.
+        ;; Exiting takes one key: the server and the CLI end with Emacs.
         confirm-kill-processes nil
         ring-bell-function #'ignore
         package-directory-list nil
@@ -53,12 +58,12 @@
 
 (defun run--vterm-p ()
   "Load the vterm of Debian; return nil if it is not there."
-  (let ((folder (car (or (file-expand-wildcards
+  (let ((directory (car (or (file-expand-wildcards
                           "/usr/share/emacs/site-lisp/elpa/vterm-[0-9]*")
                          (file-expand-wildcards
                           "/usr/share/emacs/site-lisp/elpa-src/vterm-[0-9]*")))))
-    (when folder
-      (push folder load-path)
+    (when directory
+      (push directory load-path)
       (load "vterm-load-path" t t)
       (require 'vterm-module nil t)
       (and (featurep 'vterm-module) (require 'vterm nil t)))))
@@ -69,7 +74,7 @@
   (let ((vterm-shell "gemini")
         (vterm-environment
          (list "COLORTERM=truecolor"
-               ;; vterm tells its child one column too many.
+               ;; vterm reports one column too many to its child.
                (format "GC_COLUMNS=%d" (window-max-chars-per-line)))))
     (vterm-mode)))
 
@@ -100,6 +105,26 @@
     (unless offline
       (select-window window))))
 
+;;;; Errors
+
+(defun run--link ()
+  "Link Gemini CLI to this Emacs, as `gemini-companion-tools' does.
+Its home is that of this run."
+  (require 'gemini-companion-extension)
+  (gemini-companion-extension-write)
+  (gemini-companion-extension-link "gemini"))
+
+(defun run--check ()
+  "Check this buffer by a language server, or by Flymake alone."
+  (let ((bin (expand-file-name ".venv/bin/" run-root)))
+    (if (require 'eglot nil t)
+        (progn
+          (setq eglot-server-programs
+                `((python-mode ,(concat bin "pylsp"))))
+          (eglot-ensure))
+      (setq python-flymake-command `(,(concat bin "python") "-m" "pyflakes"))
+      (flymake-mode))))
+
 (defun run-start ()
   "Open the example and turn the mode on."
   (run--settings)
@@ -107,7 +132,9 @@
   (setq gemini-companion-server-command
         (list (expand-file-name ".venv/bin/python" run-root)
               "-m" "gemini_companion_epc"))
+  (run--link)
   (find-file "hello.py")
+  (run--check)
   (setq header-line-format
         " Accept C-c C-c, reject C-c C-k, leave C-x C-c")
   (add-hook 'gemini-companion-ready-hook #'run--show-terminal)

@@ -16,10 +16,10 @@
 (defvar server-clients)
 
 (defmacro gemini-companion-context-test-with (files &rest body)
-  "Track the context while BODY is run in a folder with FILES.
+  "Track the context while BODY is run in a directory with FILES.
 `reported' holds the snapshots, the last one first."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
+  `(gemini-companion-test-with-directory ,files
      (let* (reported
             (gemini-companion-share-outside-projects t)
             (gemini-companion-context-changed-hook
@@ -33,7 +33,7 @@
            (gemini-companion-context-stop))))))
 
 (defun gemini-companion-context-test-names (snapshot)
-  "Return the file names in SNAPSHOT, without folders."
+  "Return the names of the files in SNAPSHOT, without directories."
   (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
           snapshot))
 
@@ -44,7 +44,7 @@
 (ert-deftest gemini-companion-context-lists-files-last-focused-first ()
   (gemini-companion-context-test-with '(("a" "1") ("b" "2") ("c" "3"))
     (dolist (name '("a" "b" "c" "a"))
-      (find-file (expand-file-name name folder)))
+      (find-file (expand-file-name name directory)))
     (let ((snapshot (gemini-companion-context-snapshot)))
       (should (equal '("a" "c" "b")
                      (gemini-companion-context-test-names snapshot)))
@@ -56,7 +56,7 @@
 
 (ert-deftest gemini-companion-context-counts-from-1-in-utf-16-units ()
   (gemini-companion-context-test-with '(("a" "first\n\U0001F600é\U0001F600x\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (search-forward "x")
     (let ((active (gemini-companion-context-test-active
                    (gemini-companion-context-snapshot))))
@@ -65,7 +65,7 @@
 
 (ert-deftest gemini-companion-context-ignores-narrowing ()
   (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 x\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (search-forward "4 ")
     (narrow-to-region (1- (point)) (point-max))
     (let ((active (gemini-companion-context-test-active
@@ -73,10 +73,10 @@
       (should (equal 4 (plist-get active :line)))
       (should (equal 3 (plist-get active :character))))))
 
-(ert-deftest gemini-companion-context-tells-the-region-while-it-is-active ()
+(ert-deftest gemini-companion-context-shares-the-region-while-it-is-active ()
   (gemini-companion-context-test-with '(("a" "one two\n"))
     (let ((transient-mark-mode t))
-      (find-file (expand-file-name "a" folder))
+      (find-file (expand-file-name "a" directory))
       (push-mark (point) t t)
       (forward-word)
       (should (equal "one"
@@ -90,7 +90,7 @@
   (gemini-companion-context-test-with '(("a" ""))
     (let ((transient-mark-mode t)
           (emoji "\U0001F600"))
-      (find-file (expand-file-name "a" folder))
+      (find-file (expand-file-name "a" directory))
       (pcase-dolist (`(,text . ,cut)
                      `((,(concat (make-string 16383 ?a) emoji)
                         . ,(make-string 16383 ?a))
@@ -105,7 +105,7 @@
 (ert-deftest gemini-companion-context-keeps-the-active-file-in-a-terminal ()
   (gemini-companion-context-test-with '(("a" "one two\n"))
     (let ((transient-mark-mode t))
-      (find-file (expand-file-name "a" folder))
+      (find-file (expand-file-name "a" directory))
       (push-mark (point) t t)
       (forward-word)
       (switch-to-buffer "*scratch*")
@@ -119,7 +119,7 @@
 (ert-deftest gemini-companion-context-follows-text-that-changes-elsewhere ()
   (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 four\n"))
     (let ((transient-mark-mode t))
-      (find-file (expand-file-name "a" folder))
+      (find-file (expand-file-name "a" directory))
       (goto-char (point-max))
       (push-mark (point) t t)
       (backward-word)
@@ -135,7 +135,7 @@
                      (gemini-companion-context-snapshot))))
         (should (equal 3 (plist-get active :line)))
         (should (equal "fours\n" (plist-get active :selected-text))))
-      (write-region "new\n" nil (expand-file-name "a" folder) nil 'silent)
+      (write-region "new\n" nil (expand-file-name "a" directory) nil 'silent)
       (setq reported nil)
       (with-current-buffer "a"
         (revert-buffer t t))
@@ -145,9 +145,9 @@
                              :line)
                   2)))))
 
-(ert-deftest gemini-companion-context-is-the-same-after-a-look-elsewhere ()
+(ert-deftest gemini-companion-context-is-the-same-after-a-visit-to-another-buffer ()
   (gemini-companion-context-test-with '(("a" "1"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (let ((before (gemini-companion-context-snapshot)))
       (switch-to-buffer "*scratch*")
       (should (equal before (gemini-companion-context-snapshot)))
@@ -157,7 +157,7 @@
 (ert-deftest gemini-companion-context-keeps-the-order-over-a-change-of-mode ()
   (gemini-companion-context-test-with '(("a" "1") ("b" "2"))
     (dolist (name '("a" "b" "a" "b"))
-      (find-file (expand-file-name name folder)))
+      (find-file (expand-file-name name directory)))
     (emacs-lisp-mode)
     (let ((snapshot (gemini-companion-context-snapshot)))
       (should (equal '("b" "a")
@@ -166,8 +166,8 @@
 
 (ert-deftest gemini-companion-context-leaves-out-what-is-not-on-this-disk ()
   (gemini-companion-context-test-with '(("a" "1"))
-    (find-file (expand-file-name "a" folder))
-    (find-file (expand-file-name "never-saved" folder))
+    (find-file (expand-file-name "a" directory))
+    (find-file (expand-file-name "never-saved" directory))
     (with-temp-buffer
       (setq buffer-file-name "/ssh:nobody@example.invalid:/etc/passwd")
       (should (equal '("a") (gemini-companion-context-test-names
@@ -178,14 +178,14 @@
   (let ((names (mapcar (lambda (n) (format "f%02d" n)) (number-sequence 1 12))))
     (gemini-companion-context-test-with (mapcar (lambda (n) (list n n)) names)
       (dolist (name names)
-        (find-file (expand-file-name name folder)))
+        (find-file (expand-file-name name directory)))
       (should (equal (seq-take (reverse names) 10)
                      (gemini-companion-context-test-names
                       (gemini-companion-context-snapshot)))))))
 
 (ert-deftest gemini-companion-context-counts-an-indirect-buffer-as-its-file ()
   (gemini-companion-context-test-with '(("a" "one\ntwo\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (let ((indirect (make-indirect-buffer (current-buffer) "indirect" t)))
       (unwind-protect
           (progn
@@ -199,15 +199,15 @@
 
 (ert-deftest gemini-companion-context-reports-what-changes-it ()
   (gemini-companion-context-test-with '(("a" "one\ntwo\n") ("b" "x"))
-    (let ((a (find-file (expand-file-name "a" folder))))
+    (let ((a (find-file (expand-file-name "a" directory))))
       (gemini-companion-test-eventually
         (equal "a" (car (gemini-companion-context-test-names (car reported)))))
-      (find-file (expand-file-name "b" folder))
+      (find-file (expand-file-name "b" directory))
       (gemini-companion-test-eventually
         (equal '("b" "a")
                (gemini-companion-context-test-names (car reported))))
-      (write-region "" nil (expand-file-name "c" folder) nil 'silent)
-      (set-visited-file-name (expand-file-name "c" folder) t)
+      (write-region "" nil (expand-file-name "c" directory) nil 'silent)
+      (set-visited-file-name (expand-file-name "c" directory) t)
       (gemini-companion-test-eventually
         (equal '("c" "a")
                (gemini-companion-context-test-names (car reported))))
@@ -217,7 +217,7 @@
 
 (ert-deftest gemini-companion-context-follows-clients-where-nothing-is-drawn ()
   (gemini-companion-context-test-with '(("a" "1\n2\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (gemini-companion-test-eventually reported)
     (setq reported nil)
     (forward-line)
@@ -226,18 +226,16 @@
     (gemini-companion-test-eventually reported)
     (should (equal 2 (plist-get (car (car reported)) :line)))))
 
-(ert-deftest gemini-companion-context-notices-that-a-file-was-deleted ()
-  (unless (fboundp 'inotify-add-watch)
-    (ert-skip "No inotify in this Emacs"))
+(ert-deftest gemini-companion-context-leaves-out-a-deleted-file ()
   (gemini-companion-context-test-with '(("a" "one") ("b" "two"))
-    (find-file (expand-file-name "a" folder))
-    (find-file (expand-file-name "b" folder))
+    (find-file (expand-file-name "a" directory))
+    (find-file (expand-file-name "b" directory))
     (gemini-companion-test-eventually
       (equal '("b" "a") (gemini-companion-context-test-names (car reported))))
-    (delete-file (expand-file-name "a" folder))
-    ;; Batch Emacs reads no events by itself.
+    (delete-file (expand-file-name "a" directory))
+    (goto-char (point-max))
+    (run-hooks 'post-command-hook)
     (gemini-companion-test-eventually
-      (read-event nil nil 0.01)
       (equal '("b") (gemini-companion-context-test-names (car reported))))))
 
 ;;;; Any text
@@ -291,15 +289,15 @@ Return what it holds then."
     text))
 
 (defun gemini-companion-context-test-expected (text)
-  "Return what is to be told of the current buffer, with TEXT in it."
+  "Return the expected entry of the current buffer, with TEXT in it."
   (append (list :active t)
           (gemini-companion-context-test-place text (1- (point)))
           (when (and mark-active (/= (mark) (point)))
             (list :selected-text (substring text (1- (region-beginning))
                                             (1- (region-end)))))))
 
-(defun gemini-companion-context-test-place-told (snapshot)
-  "Return what SNAPSHOT has of the active file but not of others."
+(defun gemini-companion-context-test-shared-place (snapshot)
+  "Return cursor and selection of the active file in SNAPSHOT."
   (cddr (cddr (gemini-companion-context-test-active snapshot))))
 
 (ert-deftest gemini-companion-context-is-right-in-any-text ()
@@ -309,7 +307,7 @@ Return what it holds then."
     (ert-info ((format "GC_SEED=%s" (or (getenv "GC_SEED") seed)))
       (dolist (coding '(utf-8-unix utf-8-dos utf-8-mac))
         (gemini-companion-context-test-with '()
-          (let ((file (expand-file-name "a" folder))
+          (let ((file (expand-file-name "a" directory))
                 (text (replace-regexp-in-string
                        "\r" "" (gemini-companion-context-test-text 200))))
             (let ((coding-system-for-write coding))
@@ -320,7 +318,7 @@ Return what it holds then."
             (dotimes (_ 200)
               (setq text (gemini-companion-context-test-step text))
               (should (equal (gemini-companion-context-test-expected text)
-                             (gemini-companion-context-test-place-told
+                             (gemini-companion-context-test-shared-place
                               (gemini-companion-context-snapshot)))))))))))
 
 (ert-deftest gemini-companion-context-survives-its-own-errors ()
@@ -333,8 +331,8 @@ Return what it holds then."
       (unwind-protect
           (cl-letf (((symbol-function 'message)
                      (lambda (&rest args) (push args shown))))
-            (find-file (expand-file-name "a" folder))
-            ;; Evil is not there to say what is selected.
+            (find-file (expand-file-name "a" directory))
+            ;; Evil is not loaded, so the selection cannot be read.
             (setq-local evil-state 'visual)
             (dotimes (_ 2)
               (run-hooks 'post-command-hook)
@@ -353,7 +351,7 @@ Return what it holds then."
 
 (ert-deftest gemini-companion-context-allocates-nothing-per-command ()
   (gemini-companion-context-test-with '(("a" "one two"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (run-hooks 'post-command-hook)
     (gemini-companion-test-eventually (gemini-companion-context-idle-p))
     (mapc #'byte-compile (seq-filter #'symbolp post-command-hook))
@@ -369,7 +367,7 @@ Return what it holds then."
 
 (ert-deftest gemini-companion-context-arms-one-timer-for-many-changes ()
   (gemini-companion-context-test-with '(("a" "one two"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (gemini-companion-test-eventually (gemini-companion-context-idle-p))
     (should-not (gemini-companion-test-timers))
     (dotimes (_ 6)
@@ -379,7 +377,7 @@ Return what it holds then."
 
 (ert-deftest gemini-companion-context-ignores-output-without-a-file ()
   (gemini-companion-context-test-with '(("a" "one two"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (with-temp-buffer
       (switch-to-buffer (current-buffer))
       (run-hooks 'post-command-hook)
@@ -390,7 +388,7 @@ Return what it holds then."
 
 (ert-deftest gemini-companion-context-leaves-nothing-when-it-stops ()
   (gemini-companion-context-test-with '(("a" "1"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (should (gemini-companion-test-hooks))
     (should (gemini-companion-test-timers))
     (should (get-variable-watchers 'server-clients))
@@ -399,24 +397,5 @@ Return what it holds then."
       (should-not (gemini-companion-test-hooks)))
     (should-not (gemini-companion-test-timers))
     (should-not (get-variable-watchers 'server-clients))))
-
-(declare-function inotify-add-watch "inotify.c" (filename aspect callback))
-
-(ert-deftest gemini-companion-context-watches-no-file-when-it-stops ()
-  (unless (fboundp 'inotify-add-watch)
-    (ert-skip "No inotify in this Emacs"))
-  (gemini-companion-context-test-with '(("a" "1"))
-    (find-file (expand-file-name "a" folder))
-    (gemini-companion-test-eventually reported)
-    (gemini-companion-context-stop)
-    (let (gone)
-      ;; Watches are told in the order in which they were made.
-      (inotify-add-watch (expand-file-name "a" folder) '(delete-self)
-                         (lambda (_) (setq gone t)))
-      (delete-file (expand-file-name "a" folder))
-      (gemini-companion-test-eventually
-        (read-event nil nil 0.01)
-        gone)
-      (should-not (gemini-companion-test-timers)))))
 
 ;;; gemini-companion-context-test.el ends here

@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; Each way out of a diff, and what is told of it.  The view is a plain
+;; Each outcome of a diff, and what is sent about it.  The view is a plain
 ;; buffer here; Ediff is tested in gemini-companion-ediff-test.el.
 
 ;;; Code:
@@ -13,8 +13,8 @@
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-diff-test-with (files &rest body)
-  "Take proposals while BODY is run in a folder with FILES.
-`outcomes' holds what was told, the last one first; `views' the
+  "Take proposals while BODY is run in a directory with FILES.
+`outcomes' has the sent outcomes, the last one first; `views' the
 diffs that have a view now."
   (declare (indent 1) (debug t))
   `(let (outcomes views)
@@ -56,7 +56,7 @@ diffs that have a view now."
       (should-not (buffer-live-p
                    (gemini-companion-diff-proposal-buffer diff))))))
 
-(ert-deftest gemini-companion-diff-knows-what-was-proposed-after-edits ()
+(ert-deftest gemini-companion-diff-keeps-the-proposal-beside-its-edits ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
       (should (equal "new\n" (gemini-companion-diff-proposed-text diff)))
@@ -75,7 +75,7 @@ diffs that have a view now."
       (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
       (should-not (gemini-companion-test-last-proposal)))))
 
-(ert-deftest gemini-companion-diff-keeps-an-edit-that-no-hook-tells ()
+(ert-deftest gemini-companion-diff-keeps-an-edit-that-runs-no-hook ()
   (dolist (edit (list (lambda (buffer)
                         (with-current-buffer
                             (make-indirect-buffer buffer "other")
@@ -138,7 +138,7 @@ diffs that have a view now."
         (should (equal (concat text "mine\n") (buffer-string)))
         (set-buffer-modified-p nil)))))
 
-(ert-deftest gemini-companion-diff-is-rejected-whatever-became-of-its-folder ()
+(ert-deftest gemini-companion-diff-is-rejected-after-its-directory-was-deleted ()
   (gemini-companion-diff-test-with ()
     (let ((diff (gemini-companion-diff-test-open 1 "d/a" "new\n")))
       (make-symbolic-link "d" "d")
@@ -224,7 +224,12 @@ diffs that have a view now."
       (should-not outcomes)
       (should (equal (list first) views))
       (gemini-companion-test-eventually (equal (list second) views))
-      (should-not (gemini-companion-diff-replaces-edited second)))))
+      (should-not (gemini-companion-diff-replaces-edited second))
+      ;; There is nothing to be shown of one that was emptied.
+      (with-current-buffer (gemini-companion-diff-proposal-buffer second)
+        (erase-buffer))
+      (should-not (gemini-companion-diff-replaces-edited
+                   (gemini-companion-diff-test-open 3 "a" "last\n"))))))
 
 (ert-deftest gemini-companion-diff-that-cannot-be-shown-can-be-answered ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
@@ -261,7 +266,7 @@ diffs that have a view now."
       (gemini-companion-diff-accept first)
       (gemini-companion-test-eventually (equal (list second) views)))))
 
-(ert-deftest gemini-companion-diff-stays-open-if-its-outcome-cannot-be-told ()
+(ert-deftest gemini-companion-diff-stays-open-if-its-outcome-cannot-be-sent ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
       (gemini-companion-diff-start #'ignore (lambda (_) (error "No way")))

@@ -19,10 +19,10 @@
 
 (ert-deftest gemini-companion-ediff-leaves-windows-and-buffers-as-they-were ()
   (gemini-companion-test-with-reviews '(("a.el" "(old)\n") ("b" "b\n"))
-    (find-file (expand-file-name "a.el" folder))
+    (find-file (expand-file-name "a.el" directory))
     (split-window-right)
     (other-window 1)
-    (find-file (expand-file-name "b" folder))
+    (find-file (expand-file-name "b" directory))
     (let ((layout (gemini-companion-test-layout))
           (buffers (buffer-list)))
       (gemini-companion-test-show "a.el" "(new)\n")
@@ -38,9 +38,9 @@
 
 (ert-deftest gemini-companion-ediff-focuses-no-other-file-meanwhile ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "b\n"))
-    (find-file (expand-file-name "b" folder))
+    (find-file (expand-file-name "b" directory))
     (select-window (split-window-right))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (let* (focused
            (note (lambda ()
                    (push (buffer-file-name (window-buffer)) focused))))
@@ -51,11 +51,11 @@
             (gemini-companion-diff-accept))
         (remove-hook 'buffer-list-update-hook note))
       (should focused)
-      (should-not (member (expand-file-name "b" folder) focused)))))
+      (should-not (member (expand-file-name "b" directory) focused)))))
 
 (ert-deftest gemini-companion-ediff-opens-from-a-side-window ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (select-window (display-buffer-in-side-window (get-buffer "*scratch*")
                                                   '((side . bottom))))
     (let ((layout (gemini-companion-test-layout))
@@ -69,7 +69,7 @@
 
 (ert-deftest gemini-companion-ediff-shows-the-file-as-it-is-on-disk ()
   (gemini-companion-test-with-reviews '(("a" "\uFEFFone\r\ntwo\r\n"))
-    (with-current-buffer (find-file-noselect (expand-file-name "a" folder))
+    (with-current-buffer (find-file-noselect (expand-file-name "a" directory))
       (insert "unsaved")
       (gemini-companion-test-show "a" "one\n2\n")
       (should (equal "one\ntwo\n" (gemini-companion-test-text
@@ -100,7 +100,7 @@
       (should (equal "" (gemini-companion-test-text
                          "*gemini original: new/a.py*")))
       (gemini-companion-diff-reject)
-      (should-not (file-exists-p (expand-file-name "new" folder))))))
+      (should-not (file-exists-p (expand-file-name "new" directory))))))
 
 (ert-deftest gemini-companion-ediff-has-the-mode-of-the-file-and-runs-no-hook ()
   (gemini-companion-test-with-reviews '(("a.el" "(defun old ())\n"))
@@ -122,19 +122,19 @@
     (gemini-companion-diff-accept)
     (should (equal '((1 accepted "one\0\n2\n")) outcomes))))
 
-(ert-deftest gemini-companion-ediff-says-that-nothing-would-change ()
+(ert-deftest gemini-companion-ediff-reports-a-proposal-without-changes ()
   (gemini-companion-test-with-reviews '(("a" "same\n"))
-    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
+    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" directory)
                                 "same\n")
     (let ((diff (car (gemini-companion-diffs))))
       (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
       (should-not (gemini-companion-ediff-test-panel))
       (should (eq 'pending (gemini-companion-diff-state diff))))))
 
-(ert-deftest gemini-companion-ediff-says-that-an-edit-is-too-large ()
+(ert-deftest gemini-companion-ediff-reports-an-edit-that-is-too-large ()
   (gemini-companion-test-with-reviews '(("a" "small\n"))
     (let ((text (make-string (1+ gemini-companion-review-limit) ?x)))
-      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" folder)
+      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" directory)
                                   text)
       (let ((diff (car (gemini-companion-diffs))))
         (gemini-companion-test-eventually
@@ -158,8 +158,8 @@
 (ert-deftest gemini-companion-ediff-leaves-another-session-alone ()
   (gemini-companion-test-with-reviews '(("a" "old\n") ("x" "1\n") ("y" "2\n"))
     (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
-          (x (find-file-noselect (expand-file-name "x" folder)))
-          (y (find-file-noselect (expand-file-name "y" folder))))
+          (x (find-file-noselect (expand-file-name "x" directory)))
+          (y (find-file-noselect (expand-file-name "y" directory))))
       (ediff-buffers x y)
       (let ((theirs (gemini-companion-ediff-test-panel)))
         (unwind-protect
@@ -176,7 +176,7 @@
   (seq-filter (lambda (name) (string-match-p "\\`\\*[Ee]diff" name))
               (mapcar #'buffer-name (buffer-list))))
 
-(ert-deftest gemini-companion-ediff-without-a-diff-program-says-so ()
+(ert-deftest gemini-companion-ediff-reports-a-missing-diff-program ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let* ((ediff-diff-program "no-such-diff")
            (diff-command "no-such-diff")
@@ -191,14 +191,16 @@
 
 (ert-deftest gemini-companion-ediff-whose-windows-were-deleted-comes-back ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (let* ((layout (gemini-companion-test-layout))
            (diff (gemini-companion-test-show "a" "new\n"))
            (names (lambda ()
                     (mapcar (lambda (window)
                               (buffer-name (window-buffer window)))
                             (window-list nil nil (frame-first-window)))))
-           (before (funcall names)))
+           (before (progn (delete-other-windows)
+                          (gemini-companion-diff-view diff)
+                          (funcall names))))
       (dolist (again (list #'ediff-recenter
                            (lambda () (gemini-companion-diff-view diff))))
         (delete-other-windows)
@@ -212,7 +214,7 @@
 
 (ert-deftest gemini-companion-ediff-put-back-keeps-edits-and-nothing-else ()
   (gemini-companion-test-with-reviews '(("a.el" "(old)\n") ("b" "b\n"))
-    (find-file (expand-file-name "b" folder))
+    (find-file (expand-file-name "b" directory))
     (let* ((layout (gemini-companion-test-layout))
            (first (gemini-companion-test-show "a.el" "(new)\n"))
            (buffer (gemini-companion-diff-proposal-buffer first)))
@@ -220,7 +222,7 @@
         (goto-char (point-max))
         (insert "(mine)\n"))
       (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
-                                  (expand-file-name "b" folder)
+                                  (expand-file-name "b" directory)
                                   "B\n")
       (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
       (should (equal '(pending shown)
@@ -251,7 +253,7 @@
       (with-current-buffer (gemini-companion-diff-main diff)
         (gemini-companion-review-switch-view))
       (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
-                                  (expand-file-name "b" folder)
+                                  (expand-file-name "b" directory)
                                   "B\n")
       (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
       (should (eq 'pending (gemini-companion-diff-state diff)))
@@ -262,32 +264,18 @@
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
 
-(ert-deftest gemini-companion-ediff-compares-anew-with-what-is-excluded ()
+(ert-deftest gemini-companion-ediff-compares-again-with-what-is-excluded ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
           (inhibit-message t))
       (with-current-buffer (gemini-companion-ediff-test-panel)
         (gemini-companion-review-toggle-hunk)
-        (call-interactively (key-binding "!"))
+        (call-interactively (key-binding "g"))
         (should (= 2 ediff-number-of-differences))
         (ediff-jump-to-difference 1)
         (gemini-companion-review-toggle-hunk))
       (should (equal "one\n2\nthree\n"
                      (gemini-companion-diff-proposal-text diff))))))
-
-(ert-deftest gemini-companion-ediff-excludes-a-hunk-where-sides-are-exchanged ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-    (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n")))
-      (with-current-buffer (gemini-companion-ediff-test-panel)
-        (let ((this-command 'ediff-swap-buffers))
-          (ediff-swap-buffers))
-        (gemini-companion-review-toggle-hunk))
-      (should (equal "1\n2\nthree\n"
-                     (gemini-companion-diff-proposal-text diff)))
-      (should (string-match-p
-               "1 of 2 hunks excluded"
-               (gemini-companion-test-header
-                (gemini-companion-diff-main diff)))))))
 
 (ert-deftest gemini-companion-ediff-of-what-is-no-file-leaves-nothing ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

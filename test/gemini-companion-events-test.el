@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; What a person reads in the list of events.
+;; The text of the event log.
 
 ;;; Code:
 
@@ -34,9 +34,9 @@
 
 (ert-deftest gemini-companion-events-are-a-line-each ()
   (gemini-companion-events-test-with
-    (gemini-companion-events-note 'sent 'before)
-    (gemini-companion-events-note 'received 'open-diff '(7 (:id "x") "/a" "b"))
-    (gemini-companion-events-note 'sent 'diff-rejected '(7))
+    (gemini-companion-events-record 'sent 'before)
+    (gemini-companion-events-record 'received 'open-diff '(7 (:id "x") "/a" "b"))
+    (gemini-companion-events-record 'sent 'diff-rejected '(7))
     (let ((lines (last (gemini-companion-events-test-lines) 3)))
       (should (string-match-p " -> before\\'" (pop lines)))
       (should (string-match-p "\\`[0-9:.]+ <- open-diff 7\\'" (nth 0 lines)))
@@ -47,7 +47,7 @@
   (gemini-companion-events-test-with
     (let ((text (make-string 10000 ?x)))
       (dotimes (n 1000)
-        (gemini-companion-events-note 'sent 'diff-accepted (list n text))))
+        (gemini-companion-events-record 'sent 'diff-accepted (list n text))))
     (should (< (length (gemini-companion-events-test-lines)) 1000))
     (should (< (buffer-size) 500000))
     (should (string-match-p " -> diff-accepted 999\n" (buffer-string)))

@@ -32,7 +32,7 @@ esac
   "What a good Python does, in the language of the shell.")
 
 (defun gemini-companion-install-test-program (name &rest lines)
-  "Write the program NAME with LINES of shell to the folder bin."
+  "Write the program NAME with LINES of shell to the directory bin."
   (let ((file (expand-file-name (concat "bin/" name))))
     (make-directory "bin" t)
     (with-temp-file file
@@ -41,26 +41,26 @@ esac
 
 (defmacro gemini-companion-install-test-with (programs &rest body)
   "Run BODY where PROGRAMS, lists of (NAME LINE...), are all that there are.
-The answer to each question is `answer'; the questions are in
-`asked', the warnings in `told'."
+The answer to each question is `answer'; `asked' has the questions,
+`warnings' the warnings."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder '()
+  `(gemini-companion-test-with-directory '()
      (let* ((real (gemini-companion-install-test-python))
             (package gemini-companion-server-directory)
-            (gemini-companion-server-directory folder)
+            (gemini-companion-server-directory directory)
             (gemini-companion-server-command nil)
             (gemini-companion-install-directory
-             (expand-file-name "installed/" folder))
-            (exec-path (list (expand-file-name "bin" folder)))
+             (expand-file-name "installed/" directory))
+            (exec-path (list (expand-file-name "bin" directory)))
             (process-environment
              (append (list (concat "GC_REAL=" real)
-                           (concat "TMPDIR=" folder))
+                           (concat "TMPDIR=" directory))
                      process-environment))
             (noninteractive nil)
             (after-init-time (current-time))
             (answer t)
-            asked told)
-       (ignore answer asked told)
+            asked warnings)
+       (ignore answer asked warnings)
        (make-directory "python")
        (dolist (file (directory-files (expand-file-name "python" package) t
                                       "\\`[^.]"))
@@ -72,7 +72,7 @@ The answer to each question is `answer'; the questions are in
        (cl-letf (((symbol-function 'y-or-n-p)
                   (lambda (question) (push question asked) answer))
                  ((symbol-function 'display-warning)
-                  (lambda (_type message &rest _) (push message told))))
+                  (lambda (_type message &rest _) (push message warnings))))
          (unwind-protect
              (progn ,@body)
            (gemini-companion-mode -1)
@@ -112,7 +112,7 @@ The answer to each question is `answer'; the questions are in
     (should (equal 1 (length asked)))
     (should (string-match-p "installed/" (car asked)))
     (should-not (get-buffer-window gemini-companion-install-test-log t))
-    (should-not told)
+    (should-not warnings)
     (gemini-companion-mode -1)
     (gemini-companion-test-eventually
       (not (gemini-companion-install-test-processes)))
@@ -130,7 +130,7 @@ The answer to each question is `answer'; the questions are in
     (let ((noninteractive t))
       (gemini-companion-mode 1)
       (should-not gemini-companion-mode))
-    ;; A daemon without a frame has nobody to ask.
+    ;; A daemon without a frame cannot ask.
     (cl-letf (((symbol-function 'daemonp) #'always))
       (gemini-companion-mode 1))
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
@@ -148,7 +148,7 @@ The answer to each question is `answer'; the questions are in
       (gemini-companion-test-eventually
         (not (equal pid (gemini-companion-server-pid))))
       (should (equal 1 (length asked)))
-      (should-not told))))
+      (should-not warnings))))
 
 (ert-deftest gemini-companion-install-asks-nothing-where-a-command-is-set ()
   (gemini-companion-install-test-with '()
@@ -177,13 +177,13 @@ The answer to each question is `answer'; the questions are in
       (gemini-companion-mode 1))
     (should-not gemini-companion-mode)))
 
-(ert-deftest gemini-companion-install-without-anybody-names-the-command ()
+(ert-deftest gemini-companion-install-without-a-frame-names-the-command ()
   (gemini-companion-install-test-with '()
     (let ((noninteractive t))
       (gemini-companion-mode 1))
     (should-not asked)
     (should-not gemini-companion-mode)
-    (should (string-match-p "M-x gemini-companion-install-server" (car told)))))
+    (should (string-match-p "M-x gemini-companion-install-server" (car warnings)))))
 
 (ert-deftest gemini-companion-install-asks-when-emacs-has-started ()
   (gemini-companion-install-test-with '()
@@ -197,7 +197,7 @@ The answer to each question is `answer'; the questions are in
       (should asked)
       (should-not emacs-startup-hook))))
 
-(ert-deftest gemini-companion-install-says-how-to-fix-each-failure ()
+(ert-deftest gemini-companion-install-reports-how-to-fix-each-failure ()
   (pcase-dolist
       (`(,remedy . ,programs)
        `(("No working Python found; install Python 3\\.10")
@@ -230,16 +230,16 @@ The answer to each question is `answer'; the questions are in
     (ert-info ((format "%s: %S" remedy programs))
       (gemini-companion-install-test-with programs
         (gemini-companion-mode 1)
-        (gemini-companion-test-eventually told)
-        (should (string-match-p remedy (car told)))
-        (should (string-match-p "To try again" (car told)))
+        (gemini-companion-test-eventually warnings)
+        (should (string-match-p remedy (car warnings)))
+        (should (string-match-p "To try again" (car warnings)))
         (should-not gemini-companion-mode)
         (should-not (gemini-companion-install-running-p))
         (gemini-companion-test-eventually
           (not (gemini-companion-install-test-processes)))
         (should-not (gemini-companion-install-test-environments))))))
 
-(ert-deftest gemini-companion-install-tells-of-a-folder-that-cannot-be ()
+(ert-deftest gemini-companion-install-reports-a-directory-that-cannot-be-created ()
   (gemini-companion-install-test-with '()
     (let ((gemini-companion-install-directory
            (expand-file-name "bin/python3/below")))
@@ -247,12 +247,12 @@ The answer to each question is `answer'; the questions are in
       (gemini-companion-mode 1)
       (should-not gemini-companion-mode)
       (should (string-match-p "gemini-companion-install-directory"
-                              (car told))))))
+                              (car warnings))))))
 
 (ert-deftest gemini-companion-install-works-the-next-time ()
   (gemini-companion-install-test-with '(("python3" "exit 1"))
     (gemini-companion-mode 1)
-    (gemini-companion-test-eventually told)
+    (gemini-companion-test-eventually warnings)
     (gemini-companion-install-test-program
      "python3" gemini-companion-install-test-good)
     (gemini-companion-mode 1)
@@ -270,12 +270,12 @@ The answer to each question is `answer'; the questions are in
 
 (ert-deftest gemini-companion-install-never-runs-the-stub-of-macos ()
   (skip-unless (file-executable-p "/usr/bin/python3"))
-  (dolist (directory '("/usr/bin" "/usr/bin/"))
+  (dolist (name '("/usr/bin" "/usr/bin/"))
     (gemini-companion-install-test-with '()
       (let ((system-type 'darwin)
-            (exec-path (list directory)))
+            (exec-path (list name)))
         (gemini-companion-mode 1)
-        (should (string-match-p "No working Python" (car told)))))))
+        (should (string-match-p "No working Python" (car warnings)))))))
 
 (ert-deftest gemini-companion-install-takes-uv-or-does-without ()
   (pcase-dolist
@@ -304,7 +304,7 @@ The answer to each question is `answer'; the questions are in
     (gemini-companion-test-eventually
       (not (or (gemini-companion-install-test-environments)
                (gemini-companion-install-test-processes))))
-    (should-not told)))
+    (should-not warnings)))
 
 (ert-deftest gemini-companion-install-outlives-a-killed-log ()
   (gemini-companion-install-test-with
@@ -314,10 +314,10 @@ The answer to each question is `answer'; the questions are in
     (gemini-companion-test-eventually
       (string-match-p "^slow" (gemini-companion-install-test-output)))
     (kill-buffer gemini-companion-install-test-log)
-    (gemini-companion-test-eventually told)
+    (gemini-companion-test-eventually warnings)
     (should-not gemini-companion-mode)))
 
-(ert-deftest gemini-companion-install-tells-a-good-environment-from-others ()
+(ert-deftest gemini-companion-install-detects-an-outdated-environment ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-install-server)
@@ -391,12 +391,12 @@ The answer to each question is `answer'; the questions are in
     (let ((python (gemini-companion-install-python)))
       (gemini-companion-install-test-program "python3" "exit 1")
       (gemini-companion-install-server)
-      (gemini-companion-test-eventually told)
+      (gemini-companion-test-eventually warnings)
       (should gemini-companion-mode)
       (should (gemini-companion-server-ready-p))
       (should (equal python (gemini-companion-install-python))))))
 
-(ert-deftest gemini-companion-install-tells-pip-what-the-person-set ()
+(ert-deftest gemini-companion-install-passes-the-settings-of-pip ()
   (gemini-companion-install-test-with
       `(("python3" "echo \"$HTTPS_PROXY $PIP_INDEX_URL ${PYTHONHOME-none} \
 ${PYTHONPATH-none}\"" ,gemini-companion-install-test-good))

@@ -1,10 +1,11 @@
-;;; gemini-companion-list-test.el --- Tests of the list of reviews  -*- lexical-binding: t; -*-
+;;; gemini-companion-list-test.el --- Tests of the list of edits  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; What the list tells, and that it follows the diffs.
+;; What the buffer shows, that it follows the edits, and what its keys do.
+;; The CLI's part, writing the file, is done by the outcome function here.
 
 ;;; Code:
 
@@ -12,11 +13,13 @@
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
-  "List proposals while BODY is run in a folder with FILES.
-`outcomes' holds what was told, the last one first."
+  "Show the list while BODY is run in a directory with FILES.
+`outcomes' holds how diffs ended, the last one first; what is
+accepted is written at once.  No review is shown by itself."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
          outcomes)
+     (ignore outcomes)
      (gemini-companion-test-with-diffs ,files
          (progn
            (setq gemini-companion-review-arrival 'notify)
@@ -25,9 +28,19 @@
             (lambda (diff)
               (push (cons (gemini-companion-diff-id diff)
                           (gemini-companion-diff-state diff))
-                    outcomes))))
-         (gemini-companion-list-stop)
-       ,@body)))
+                    outcomes)
+              (when (eq 'accepted (gemini-companion-diff-state diff))
+                (write-region (gemini-companion-diff-accepted-text diff)
+                              nil (gemini-companion-diff-file-path diff)
+                              nil 'silent))))
+           (gemini-companion-turn-start))
+         (progn
+           (gemini-companion-list-stop)
+           (gemini-companion-turn-stop)
+           (gemini-companion-session-update nil))
+       (save-window-excursion
+         (gemini-companion-list)
+         ,@body))))
 
 (defun gemini-companion-list-test-open (id session file text)
   "Open a diff ID of SESSION, a number, for FILE with TEXT; return it."
@@ -35,184 +48,390 @@
                               (gemini-companion-test-session
                                (format "s%d" session) session)))
 
-(defun gemini-companion-list-test-cells ()
-  "Return the list's cells, a list of lists."
-  (with-current-buffer "*gemini reviews*"
-    (mapcar (lambda (entry)
-              (mapcar (lambda (cell) (if (consp cell) (car cell) cell))
-                      (cadr entry)))
-            tabulated-list-entries)))
+(defun gemini-companion-list-test-lines ()
+  "Return the lines of the list, with two blanks between columns."
+  (mapcar (lambda (line)
+            (string-trim-right (replace-regexp-in-string "  +" "  " line)))
+          (split-string (gemini-companion-test-text "*gemini reviews*")
+                        "\n" t)))
 
-(defun gemini-companion-list-test-lines (file text)
-  "Return the cell with the lines changed if FILE gets TEXT."
-  (let ((diff (gemini-companion-list-test-open 1 1 file text))
-        cell)
-    (save-window-excursion
-      (gemini-companion-list)
-      (gemini-companion-test-eventually
-        (string-match-p "[?0-9]"
-                        (setq cell (nth 4 (car (gemini-companion-list-test-cells)))))))
-    (gemini-companion-diff-reject diff)
-    cell))
+(defun gemini-companion-list-test-shows (&rest lines)
+  "Assert that the list comes to show LINES after the first one."
+  (gemini-companion-test-wait
+   (lambda () (equal lines (cdr (gemini-companion-list-test-lines)))) 60)
+  (should (equal lines (cdr (gemini-companion-list-test-lines)))))
 
-(defun gemini-companion-list-test-go-to (diff)
-  "Move point to the line of DIFF in the list."
-  (goto-char (point-min))
-  (while (not (eq diff (tabulated-list-get-id)))
-    (should (zerop (forward-line)))))
+(defun gemini-companion-list-test-go-to (text)
+  "Wait for a line with TEXT in the list, and go to it."
+  (gemini-companion-test-eventually
+    (progn (goto-char (point-min))
+           (search-forward text nil t)))
+  (beginning-of-line))
 
-(ert-deftest gemini-companion-list-tells-file-cli-age-lines-and-state ()
-  (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
-    (let ((diff (gemini-companion-list-test-open 1 77 "sub/a" "x\n"))
-          (project (file-name-nondirectory (directory-file-name folder))))
-      (setf (gemini-companion-diff-opened diff) (- (float-time) 125))
-      (save-window-excursion
-        (gemini-companion-list)
-        (gemini-companion-test-eventually
-          (equal (list (list "sub/a" project (format "%s (77)" project)
-                             "2min" "+1 -0" "pending"))
-                 (gemini-companion-list-test-cells)))
-        (gemini-companion-diff-view diff)
-        (gemini-companion-test-eventually
-          (equal "shown" (nth 5 (car (gemini-companion-list-test-cells)))))))))
+(defun gemini-companion-list-test-here ()
+  "Return the line at point."
+  (replace-regexp-in-string
+   "  +" "  "
+   (string-trim (buffer-substring-no-properties (line-beginning-position)
+                                                (line-end-position)))))
+
+(defun gemini-companion-list-test-key (key)
+  "Do what KEY does in the list."
+  (call-interactively (key-binding (kbd key))))
+
+(defmacro gemini-companion-list-test-answering (answer &rest body)
+  "Evaluate BODY; ANSWER is the value of each question in the minibuffer."
+  (declare (indent 1) (debug t))
+  `(cl-letf (((symbol-function 'y-or-n-p) (lambda (_) ,answer))
+             ((symbol-function 'read-string) (lambda (&rest _) ,answer)))
+     ,@body))
+
+(ert-deftest gemini-companion-list-shows-the-edits-of-each-cli ()
+  (gemini-companion-list-test-with '(("a" "one\ntwo\n") ("b" "B\n"))
+    (should (equal '("No CLI is connected") (gemini-companion-list-test-lines)))
+    (let ((project (file-name-nondirectory (directory-file-name directory)))
+          (two (gemini-companion-test-session "s2" 2)))
+      (gemini-companion-session-update
+       (list (gemini-companion-test-session "s1" 1)))
+      (gemini-companion-diff-view
+       (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\n"))
+      (gemini-companion-list-test-open 2 1 "b" "C\n")
+      (gemini-companion-diff-reject
+       (gemini-companion-list-test-open 3 2 "new" "N\n"))
+      (gemini-companion-turn-written two nil (concat directory "x") "" "1\n2\n")
+      (gemini-companion-turn-written nil "qwen" "/gemini-companion-test" nil "1\n")
+      (gemini-companion-list-test-shows
+       "  shown  +2 -1  a"
+       "  waiting  +1 -1  b"
+       (format "%s (2)  disconnected, 1 rejected, 1 written without review"
+               project)
+       "  rejected  +1 -0  new"
+       "  written without review  +2 -0  x"
+       "Qwen Code  1 written without review"
+       "  written without review  +1 -0  \
+a file outside your projects: /gemini-companion-test")
+      (should (equal (format "%s (1)  1 waiting, 1 shown" project)
+                     (car (gemini-companion-list-test-lines)))))))
 
 (ert-deftest gemini-companion-list-counts-lines-as-diff-does ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\nthree\n")
                                      ("dos" "one\r\ntwo\r\n")
                                      ("big" ""))
-    (should (equal "+1 -1" (gemini-companion-list-test-lines
-                            "a" "two\nthree\none\n")))
-    (should (equal "+2 -1" (gemini-companion-list-test-lines
-                            "a" "one\n> 2\n< 2\nthree\n")))
-    (should (equal "+0 -0" (gemini-companion-list-test-lines
-                            "dos" "one\ntwo\n")))
-    (should (equal "+30000 -0" (gemini-companion-list-test-lines
-                                "big" (apply #'concat
-                                             (make-list 30000 "line\n")))))
-    (should (equal "+1 -0" (gemini-companion-list-test-lines "new" "n\n")))
+    (pcase-dolist (`(,file ,text ,lines)
+                   `(("a" "two\nthree\none\n" "+1 -1")
+                     ("a" "one\n> 2\n< 2\nthree\n" "+2 -1")
+                     ("a" "one\n-- 2\n++ 3\n@@ -1 +1 @@\nthree\n" "+3 -1")
+                     ("dos" "one\ntwo\n" "+0 -0")
+                     ("big" ,(apply #'concat (make-list 90000 "line\n"))
+                      "+90000 -0")
+                     ("new" "n\n" "+1 -0")))
+      (let ((diff (gemini-companion-list-test-open 1 1 file text)))
+        (gemini-companion-list-test-go-to (format "%s  %s" lines file))
+        (gemini-companion-diff-dismiss diff)))
     (let ((diff-command "no-such-diff"))
-      (should (equal "?" (gemini-companion-list-test-lines "a" "b\n"))))))
+      (gemini-companion-list-test-open 1 1 "a" "b\n")
+      (gemini-companion-list-test-go-to "?  a"))))
 
-(ert-deftest gemini-companion-list-follows-what-is-opened-and-answered ()
+(ert-deftest gemini-companion-list-unfolds-the-diff-in-place ()
+  (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
+    (gemini-companion-list-test-open 1 1 "a" "one\n2\n")
+    (gemini-companion-list-test-go-to "+1 -1  a")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-shows "  waiting  +1 -1  a"
+                                      "@@ -1,2 +1,2 @@" " one" "-two" "+2")
+    (should (equal "waiting  +1 -1  a" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-go-to "-two")
+    (should (eq 'diff-removed (get-text-property (point) 'face)))
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-shows "  waiting  +1 -1  a")
+    (should (equal "waiting  +1 -1  a" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-key "p")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-shows)))
+
+(ert-deftest gemini-companion-list-keeps-point-and-folds ()
+  (gemini-companion-list-test-with '(("a" "one\ntwo\nthree\n") ("b" "B\n"))
+    (let ((first (gemini-companion-list-test-open 1 1 "b" "x\n")))
+      (gemini-companion-list-test-open 2 1 "a" "one\n2\nthree\n")
+      (gemini-companion-list-test-go-to "+1 -1  a")
+      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-go-to "+2")
+      (forward-char 1)
+      (gemini-companion-list-test-open 3 2 "c" "x\n")
+      (gemini-companion-diff-reject first)
+      (gemini-companion-list-test-shows
+       "  rejected  +1 -1  b"
+       "  waiting  +1 -1  a"
+       "@@ -1,3 +1,3 @@" " one" "-two" "+2" " three"
+       (format "%s (2)  disconnected, 1 waiting"
+               (file-name-nondirectory (directory-file-name directory)))
+       "  waiting  +1 -0  c")
+      (should (equal "+2" (gemini-companion-list-test-here)))
+      (should (= 1 (current-column))))))
+
+(ert-deftest gemini-companion-list-moves-by-edits-and-hunks ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n") ("b" "B\n"))
+    (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\nfour\n")
+    (gemini-companion-list-test-open 2 1 "b" "x\n")
+    (gemini-companion-list-test-go-to "+2 -2  a")
+    (gemini-companion-list-test-key "TAB")
+    (let (lines)
+      (while (ignore-error user-error
+               (gemini-companion-list-test-key "n")
+               t)
+        (push (gemini-companion-list-test-here) lines))
+      (gemini-companion-test-eventually
+        (progn (gemini-companion-list-test-key "p")
+               (gemini-companion-list-test-key "n")
+               (equal "waiting  +1 -1  b"
+                      (gemini-companion-list-test-here))))
+      (should (equal '("-4" "-1") (cdr lines)))
+      (gemini-companion-list-test-key "p")
+      (should (equal "-4" (gemini-companion-list-test-here))))))
+
+(ert-deftest gemini-companion-list-goes-on-with-what-is-open ()
+  (gemini-companion-list-test-with nil
+    (dolist (name '("a" "b" "c" "d"))
+      (gemini-companion-list-test-open (aref name 0) 1 name "x\n"))
+    (gemini-companion-list-test-go-to "+1 -0  b")
+    (gemini-companion-list-test-key "a")
+    (should (string-suffix-p "  c" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-key "r")
+    (should (string-suffix-p "  d" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-key "a")
+    (should (equal '((?d . accepted) (?c . rejected) (?b . accepted)) outcomes))
+    (should (string-suffix-p "  a" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-go-to "+1 -0  d")
+    (should (string-search "No review of d is open: accepted"
+                           (cadr (should-error
+                                  (gemini-companion-list-test-key "a")
+                                  :type 'user-error))))))
+
+(ert-deftest gemini-companion-list-answers-all-of-one-cli ()
   (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
-    (save-window-excursion
+    (gemini-companion-list-test-open 1 1 "a" "x\n")
+    (gemini-companion-list-test-open 2 2 "b" "y\n")
+    (gemini-companion-list-test-open 3 1 "b" "z\n")
+    (gemini-companion-list-test-go-to "(1)")
+    (gemini-companion-list-test-answering nil
+      (gemini-companion-list-test-key "a"))
+    (should-not outcomes)
+    (gemini-companion-list-test-answering
+        (progn (gemini-companion-diff-close 1 'closed) t)
+      (gemini-companion-list-test-key "a"))
+    (should (equal '((3 . accepted)) outcomes))
+    (should (= 1 (length (gemini-companion-diffs))))))
+
+(ert-deftest gemini-companion-list-excludes-and-restores-a-hunk ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-list-test-open 1 1 "a" "one\n2\nthree\n"))
+          (proposal (lambda ()
+                      (gemini-companion-diff-proposal-text
+                       (car (gemini-companion-diffs))))))
+      (gemini-companion-list-test-go-to "+2 -2  a")
+      (should-error (gemini-companion-list-test-key "x") :type 'user-error)
+      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-go-to "+three")
+      (gemini-companion-list-test-key "x")
+      (should (equal "one\n2\n3\n" (funcall proposal)))
+      (gemini-companion-list-test-go-to "+1 -1  a  1 excluded")
+      (gemini-companion-list-test-go-to "+three")
+      (should (get-text-property (point) 'line-prefix))
+      (should (facep (get-text-property (point) 'face)))
+      (gemini-companion-test-eventually
+        (ignore-error user-error (gemini-companion-list-test-key "x") t))
+      (should (equal "one\n2\nthree\n" (funcall proposal)))
+      (gemini-companion-list-test-go-to "+one")
+      (gemini-companion-test-eventually
+        (ignore-error user-error (gemini-companion-list-test-key "x") t))
+      (gemini-companion-diff-accept diff)
+      (gemini-companion-list-test-shows
+       "  accepted  +1 -1  a"
+       "@@ -1,3 +1,3 @@" " 1" " 2" "-3" "+three")
+      (should (equal "1\n2\nthree\n"
+                     (gemini-companion-test-file-text "a"))))))
+
+(ert-deftest gemini-companion-list-follows-edits-of-the-texts ()
+  (gemini-companion-list-test-with '(("a" "1\n"))
+    (let ((diff (gemini-companion-list-test-open 1 1 "a" "one\n")))
+      (gemini-companion-list-test-go-to "+1 -1  a")
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine\n"))
+      (gemini-companion-list-test-go-to "+2 -1  a")
+      (write-region "1\n2\n3\n" nil "a" nil 'silent)
+      (gemini-companion-list-test-key "g")
+      (gemini-companion-list-test-go-to "+2 -3  a"))))
+
+(ert-deftest gemini-companion-list-does-nothing-while-nothing-changes ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
+    (gemini-companion-list-test-open 1 1 "a" "one\n2\nthree\n")
+    (gemini-companion-list-test-go-to "+2 -2  a")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-go-to "+three")
+    (gemini-companion-list-test-key "x")
+    (gemini-companion-list-test-go-to "1 excluded")
+    (gemini-companion-test-eventually
+      (not (or (gemini-companion-test-timers)
+               (seq-some (lambda (process)
+                           (string-prefix-p "gemini-" (process-name process)))
+                         (process-list)))))))
+
+(ert-deftest gemini-companion-list-comments-become-the-reason ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
+    (make-directory "sub")
+    (gemini-companion-list-test-open 1 1 "sub/b" "x\n")
+    (gemini-companion-list-test-open 2 1 "a" "zero\n1\nthree\n")
+    (gemini-companion-list-test-go-to "+2 -2  a")
+    (should-error (gemini-companion-list-test-key "c") :type 'user-error)
+    (gemini-companion-list-test-key "TAB")
+    (pcase-dolist (`(,line ,comment)
+                   '(("+three" "as a digit") ("-3" "keep it")
+                     ("+zero" "no") ("+zero" "why?") ("\n-2" "x") ("\n-2" "")))
+      (gemini-companion-list-test-go-to line)
+      (gemini-companion-list-test-answering comment
+        (gemini-companion-list-test-key "c"))
+      (should (equal (string-trim line) (gemini-companion-list-test-here))))
+    (gemini-companion-list-test-shows
+     "  waiting  +1 -0  sub/b"
+     "  waiting  +2 -2  a  3 comments"
+     "@@ -1,3 +1,3 @@" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
+     "+three" "  >> as a digit")
+    (gemini-companion-list-test-answering "all wrong"
+      (gemini-companion-list-test-key "R"))
+    (should (equal "all wrong\na:1: why?\na:3: keep it\na:3: as a digit"
+                   (current-kill 0)))
+    (gemini-companion-list-test-go-to "+1 -0  sub/b")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-go-to "+x")
+    (gemini-companion-list-test-answering "y"
+      (gemini-companion-list-test-key "c"))
+    (gemini-companion-list-test-key "r")
+    (should (equal "sub/b:1: y" (current-kill 0)))
+    (should (equal '((1 . rejected) (2 . rejected)) outcomes))))
+
+(ert-deftest gemini-companion-list-visits-the-line-or-shows-the-review ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
+    (let ((diff (gemini-companion-list-test-open 1 1 "a" "0\n1\n2\nthree\n")))
+      (gemini-companion-list-test-go-to "+2 -1  a")
+      (gemini-companion-list-test-key "RET")
+      (should (eq 'shown (gemini-companion-diff-state diff)))
+      (gemini-companion-list-test-key "a")
+      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-go-to "+three")
+      (gemini-companion-list-test-key "RET")
+      (should (equal (expand-file-name "a") (buffer-file-name)))
+      (should (= 4 (line-number-at-pos)))
       (gemini-companion-list)
-      (should-not (gemini-companion-list-test-cells))
-      (gemini-companion-list-test-open 1 1 "a" "x\n")
-      (let ((second (gemini-companion-list-test-open 2 2 "b" "y\n")))
-        (gemini-companion-test-eventually
-          (= 2 (length (gemini-companion-list-test-cells))))
-        (gemini-companion-list-test-go-to second)
-        (gemini-companion-list-reject)
-        (should (equal '((2 . rejected)) outcomes))
-        (gemini-companion-test-eventually
-          (= 1 (length (gemini-companion-list-test-cells))))
-        (gemini-companion-list-accept)
-        (should (equal '((1 . accepted) (2 . rejected)) outcomes))))))
+      (gemini-companion-diff-reject
+       (gemini-companion-list-test-open 2 1 "a" "0\n2\nthree\n4\n"))
+      (gemini-companion-list-test-go-to "+1 -1  a")
+      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-go-to "\n three")
+      (gemini-companion-list-test-key "RET")
+      (should (equal "three" (buffer-substring (line-beginning-position)
+                                               (line-end-position)))))))
 
-(ert-deftest gemini-companion-list-stays-at-its-line ()
-  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
-    (save-window-excursion
-      (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n"))
-            (second (gemini-companion-list-test-open 2 2 "b" "y\n")))
-        (gemini-companion-list)
-        (should (eq first (tabulated-list-get-id)))
-        (gemini-companion-list-test-go-to second)
-        (gemini-companion-diff-reject first)
-        (gemini-companion-test-eventually
-          (= 1 (length (gemini-companion-list-test-cells))))
-        (should (eq second (tabulated-list-get-id)))))))
+(ert-deftest gemini-companion-list-restores-a-file-that-is-to-be-emptied ()
+  (gemini-companion-list-test-with '(("a" "1\n"))
+    (gemini-companion-list-test-open 1 1 "a" "")
+    (gemini-companion-list-test-go-to "+0 -1  a")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-go-to "\n-1")
+    (gemini-companion-list-test-answering t
+      (gemini-companion-list-test-key "x"))
+    (gemini-companion-list-test-go-to "1 excluded")
+    (gemini-companion-list-test-go-to "\n-1")
+    (should (get-text-property (point) 'line-prefix))))
 
-(ert-deftest gemini-companion-list-goes-on-with-what-comes-next ()
-  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
-    (save-window-excursion
-      (let ((diffs (mapcar (lambda (n)
-                             (gemini-companion-list-test-open n n "a" "x\n"))
-                           '(1 2 3 4))))
-        (gemini-companion-list)
-        (gemini-companion-list-test-go-to (nth 1 diffs))
-        (pcase-dolist (`(,left ,next) '((3 2) (2 3) (1 0)))
-          (gemini-companion-list-accept)
-          (gemini-companion-test-eventually
-            (= left (length (gemini-companion-list-test-cells))))
-          (should (eq (nth next diffs) (tabulated-list-get-id))))))))
+(ert-deftest gemini-companion-list-reverts-an-edit ()
+  (gemini-companion-list-test-with '(("a" "1\n"))
+    (gemini-companion-list-test-open 1 1 "a" "one\n")
+    (gemini-companion-list-test-go-to "+1 -1  a")
+    (gemini-companion-list-test-key "a")
+    (gemini-companion-list-test-answering nil
+      (gemini-companion-list-test-key "u"))
+    (should (derived-mode-p 'gemini-companion-list-mode))
+    (gemini-companion-list-test-answering t
+      (gemini-companion-list-test-key "u"))
+    (should (equal (expand-file-name "a") (buffer-file-name)))
+    (should (equal "1\n" (buffer-string)))
+    (should (equal "one\n" (gemini-companion-test-file-text "a")))))
+
+(ert-deftest gemini-companion-list-folds-earlier-turns ()
+  (gemini-companion-list-test-with nil
+    (let* ((now (float-time)))
+      (cl-letf (((symbol-function 'float-time)
+                 (lambda (&optional time)
+                   (if time (time-convert time 'integer) now))))
+        (gemini-companion-diff-accept
+         (gemini-companion-list-test-open 1 1 "a" "x\n"))
+        (setq now (+ now 1000))
+        (gemini-companion-list-test-open 2 1 "b" "x\n")))
+    (gemini-companion-list-test-shows "  waiting  +1 -0  b" "  1 earlier")
+    (gemini-companion-list-test-go-to "1 earlier")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-shows "  waiting  +1 -0  b" "  1 earlier"
+                                      "  accepted  +1 -0  a")))
+
+(ert-deftest gemini-companion-list-fits-its-window ()
+  (gemini-companion-list-test-with nil
+    (dotimes (i 30)
+      (gemini-companion-list-test-open
+       i 1 (format "%s/%02d" (make-string 100 ?x) i) "x\n"))
+    (gemini-companion-list-test-go-to "+1 -0  xx")
+    (gemini-companion-test-eventually
+      (= 30 (how-many "\\+1 -0" (point-min) (point-max))))
+    (dolist (line (gemini-companion-list-test-lines))
+      (should (<= (string-width line) (window-width))))
+    (should (= 31 (count-lines (point-min) (point-max))))
+    (should (= 30 (length (seq-uniq (cdr (gemini-companion-list-test-lines))))))
+    (should (<= (string-width (format-mode-line header-line-format))
+                (window-width)))))
 
 (ert-deftest gemini-companion-list-has-one-line-for-each ()
   (gemini-companion-list-test-with nil
-    (save-window-excursion
-      (gemini-companion-list-test-open 1 1 "a\nb" "x\n")
-      (gemini-companion-list)
-      (should (= 2 (count-lines (point-min) (point-max)))))))
+    (gemini-companion-list-test-open 1 1 "a\nb" "x\n")
+    (gemini-companion-list-test-go-to "+1 -0")
+    (should (= 2 (count-lines (point-min) (point-max))))))
 
-(ert-deftest gemini-companion-list-accepts-all-of-one-cli ()
-  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
-    (save-window-excursion
-      (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n")))
-        (gemini-companion-list-test-open 2 2 "b" "y\n")
-        (gemini-companion-list-test-open 3 1 "b" "z\n")
-        (gemini-companion-list)
-        (gemini-companion-list-test-go-to first)
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (gemini-companion-list-accept-session))
-        (should (equal '((3 . accepted) (1 . accepted)) outcomes))
-        (should (= 1 (length (gemini-companion-diffs))))))))
-
-(ert-deftest gemini-companion-list-accepts-those-that-are-left ()
-  (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
-    (save-window-excursion
-      (gemini-companion-list-test-open 1 1 "a" "x\n")
-      (gemini-companion-list-test-open 2 1 "b" "y\n")
-      (gemini-companion-list)
-      (cl-letf (((symbol-function 'y-or-n-p)
-                 (lambda (_) (gemini-companion-diff-close 1 'closed))))
-        (gemini-companion-list-accept-session))
-      (should (equal '((2 . accepted)) outcomes)))))
+(ert-deftest gemini-companion-list-waits-while-it-is-not-visible ()
+  (gemini-companion-list-test-with nil
+    (quit-window)
+    (gemini-companion-list-test-open 1 1 "a" "x\n")
+    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
+    (should (equal '("No CLI is connected") (gemini-companion-list-test-lines)))
+    (gemini-companion-list)
+    (gemini-companion-list-test-go-to "+1 -0  a")))
 
 (ert-deftest gemini-companion-review-lists-several-and-shows-one ()
   (gemini-companion-list-test-with '(("a" "one\n") ("b" "two\n"))
-    (save-window-excursion
-      (should-error (gemini-companion-review) :type 'user-error)
-      (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n"))
-            (second (gemini-companion-list-test-open 2 2 "b" "y\n")))
-        (gemini-companion-review)
-        (should (eq major-mode 'gemini-companion-list-mode))
-        (should (eq 'pending (gemini-companion-diff-state first)))
-        (gemini-companion-diff-reject first)
-        (gemini-companion-review)
-        (should (eq 'shown (gemini-companion-diff-state second)))
-        (gemini-companion-review 'list)
-        (should (eq major-mode 'gemini-companion-list-mode))))))
-
-(ert-deftest gemini-companion-list-has-what-was-auto-accepted ()
-  (gemini-companion-list-test-with '(("a" "one\ntwo\n"))
-    (let ((session (gemini-companion-test-session "s1" 1))
-          (temporary-file-directory folder))
-      (gemini-companion-diff-start #'ignore #'ignore)
-      (gemini-companion-auto-start)
-      (unwind-protect
-          (save-window-excursion
-            (gemini-companion-list)
-            (gemini-companion-auto-accept session)
-            (gemini-companion-diff-open 1 session (expand-file-name "a") "1\n")
-            (gemini-companion-diff-open 2 session (expand-file-name "b") "b\n")
-            (gemini-companion-test-eventually
-              (equal '(("b" "+1 -0" "accepted") ("a" "+1 -2" "accepted"))
-                     (mapcar (lambda (cells)
-                               (list (file-name-nondirectory (nth 0 cells))
-                                     (nth 4 cells) (nth 5 cells)))
-                             (gemini-companion-list-test-cells))))
-            (should-error (gemini-companion-list-accept) :type 'user-error)
-            (should-not (directory-files folder nil "\\`gemini-")))
-        (gemini-companion-auto-stop)))))
+    (should-error (gemini-companion-review) :type 'user-error)
+    (quit-window)
+    (let ((first (gemini-companion-list-test-open 1 1 "a" "x\n"))
+          (second (gemini-companion-list-test-open 2 2 "b" "y\n")))
+      (gemini-companion-review)
+      (should (eq major-mode 'gemini-companion-list-mode))
+      (should (eq 'pending (gemini-companion-diff-state first)))
+      (gemini-companion-diff-reject first)
+      (gemini-companion-review)
+      (should (eq 'shown (gemini-companion-diff-state second)))
+      (gemini-companion-review 'list)
+      (should (eq major-mode 'gemini-companion-list-mode)))))
 
 (ert-deftest gemini-companion-list-leaves-nothing-behind ()
   (gemini-companion-list-test-with '(("a" "one\n"))
-    (save-window-excursion
+    (let ((temporary-file-directory directory)
+          (buffers (buffer-list)))
       (gemini-companion-list-test-open 1 1 "a" "x\n")
-      (gemini-companion-list)
+      (gemini-companion-list-test-go-to "+1 -1  a")
+      (gemini-companion-diff-reject (car (gemini-companion-diffs)))
       (gemini-companion-list-stop)
+      (gemini-companion-turn-stop)
       (should-not (get-buffer "*gemini reviews*"))
+      (should-not gemini-companion-turn-changed-hook)
       (should-not gemini-companion-diff-changed-hook)
+      (should-not (directory-files directory nil "\\`gemini-"))
+      (should-not (seq-difference (buffer-list) buffers))
       (gemini-companion-test-eventually
         (not (gemini-companion-test-timers))))))
 

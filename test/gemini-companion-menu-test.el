@@ -31,7 +31,7 @@
 (ert-deftest gemini-companion-menu-test-keys-are-there-before-the-package ()
   (should (keymapp 'gemini-companion-command-map)))
 
-(ert-deftest gemini-companion-menu-test-lighter-tells-state-and-count ()
+(ert-deftest gemini-companion-menu-test-lighter-shows-state-and-count ()
   (let ((gemini-companion-review-arrival 'notify)
         (inhibit-message t))
     (gemini-companion-test-with-mode '(("a" "text"))

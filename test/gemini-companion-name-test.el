@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; No name of a file hides where it is, nor what it is.
+;; The name of a file shows where it is and what it is.
 
 ;;; Code:
 
@@ -13,15 +13,15 @@
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-name-test-with (files &rest body)
-  "Run BODY in a new folder \"project\" of a CLI with FILES, beside \"home\".
-`session' is that of the CLI, and `folder' has both folders."
+  "Run BODY in a new directory \"project\" of a CLI with FILES, beside \"home\".
+`session' is that of the CLI, and `directory' has both directories."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder '()
+  `(gemini-companion-test-with-directory '()
      (mapc #'make-directory '("home" "project" "project/.git" "project/src"))
      (let* ((process-environment
-             (cons (concat "HOME=" folder "home") process-environment))
+             (cons (concat "HOME=" directory "home") process-environment))
             (abbreviated-home-dir nil)
-            (default-directory (concat folder "project/"))
+            (default-directory (concat directory "project/"))
             (session (gemini-companion-test-session "one" 1)))
        (dolist (file ,files)
          (write-region "old\n" nil (expand-file-name file) nil 'silent))
@@ -71,7 +71,7 @@ symbolic link src/innocent.txt)" error)
     ;; What leads to the project is no matter.
     (make-symbolic-link "project" "../alias")
     (should (equal-including-properties
-             "a" (gemini-companion-name (concat folder "alias/a") session)))))
+             "a" (gemini-companion-name (concat directory "alias/a") session)))))
 
 (ert-deftest gemini-companion-name-of-another-project-is-absolute ()
   (gemini-companion-name-test-with '("a")
@@ -111,10 +111,10 @@ symbolic link src/innocent.txt)" error)
       (should (string-match-p "\\`first/x+\\.\\.\\.x+/sub/last\\.txt\\'"
                               shown)))))
 
-(ert-deftest gemini-companion-name-is-in-all-that-tells-of-a-proposal ()
+(ert-deftest gemini-companion-name-is-in-all-messages-about-a-proposal ()
   (gemini-companion-name-test-with '("../home/.bashrc")
     (make-symbolic-link "../home/.bashrc" "innocent.txt")
-    ;; That of batch Emacs is one that nobody sees.
+    ;; The frame of batch Emacs is invisible.
     (cl-letf (((symbol-function 'terminal-name) (lambda (&rest _) "tty")))
       (unwind-protect
           (let* ((inhibit-message t)
@@ -123,6 +123,7 @@ symbolic link src/innocent.txt)" error)
                  (diff (progn
                          (gemini-companion-diff-start
                           #'gemini-companion-review-show #'ignore)
+                         (gemini-companion-turn-start)
                          (gemini-companion-test-open "innocent.txt" "x\n" 1
                                                      session))))
             (gemini-companion-test-eventually
@@ -133,20 +134,18 @@ symbolic link src/innocent.txt)" error)
             (save-window-excursion
               (gemini-companion-list)
               (goto-char (point-min))
-              (should (re-search-forward "~/\\.bashrc +OUTSIDE" nil t))
+              (should (search-forward warning nil t))
               (dolist (gemini-companion-review-view '(ediff diff))
                 (gemini-companion-diff-view diff)
                 (should
-                 (seq-some
-                  (lambda (window)
-                    (string-search
-                     warning
-                     (gemini-companion-test-header (window-buffer window))))
-                  (window-list)))
+                 (string-search warning
+                                (gemini-companion-test-header
+                                 (gemini-companion-diff-main diff))))
                 (gemini-companion-diff-reject diff)
                 (setq diff (gemini-companion-test-open "innocent.txt" "x\n" 2
                                                        session)))))
         (gemini-companion-list-stop)
+        (gemini-companion-turn-stop)
         (gemini-companion-diff-stop 'dismissed 'now)))))
 
 ;;; gemini-companion-name-test.el ends here

@@ -13,32 +13,32 @@
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-outcome-test-with (files &rest body)
-  "Send outcomes while BODY is run in a folder with FILES."
+  "Send outcomes while BODY is run in a directory with FILES."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t))
      (gemini-companion-test-with-diffs ,files
          (gemini-companion-diff-start (lambda (_) #'ignore)
-                                      #'gemini-companion-outcome-tell)
+                                      #'gemini-companion-outcome-send)
          (gemini-companion-outcome-forget)
        ,@body)))
 
 (defun gemini-companion-outcome-test-warnings ()
-  "Return what was warned of, and forget it."
+  "Return the text of the warnings, and delete it."
   (if (not (get-buffer "*Warnings*"))
       ""
     (prog1 (gemini-companion-test-text "*Warnings*")
       (kill-buffer "*Warnings*"))))
 
 (ert-deftest gemini-companion-outcome-undelivered-keeps-what-was-accepted ()
-  (gemini-companion-outcome-test-with '(("a" "old\n"))
+  (gemini-companion-outcome-test-with '(("a\u202E" "old\n"))
     (let ((diff (gemini-companion-test-open
-                 "a" "new\n" 1 '(:id "one" :pid 7 :directory "/web"))))
+                 "a\u202E" "new\n" 1 '(:id "one" :pid 7 :directory "/web"))))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (insert "mine "))
       (gemini-companion-diff-accept diff)
       (gemini-companion-outcome-undelivered 1)
       (let ((warning (gemini-companion-outcome-test-warnings)))
-        (should (string-search (concat folder "a was not written") warning))
+        (should (string-search (concat directory "a\\u202E was not written") warning))
         (should (string-search "web (7)" warning)))
       (save-window-excursion
         (gemini-companion-last-proposal)

@@ -1,10 +1,10 @@
-;;; gemini-companion-privacy-test.el --- Tests of what is never told  -*- lexical-binding: t; -*-
+;;; gemini-companion-privacy-test.el --- Tests of what is never shared  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Real files and folders, and git as the judge of ignored ones.
+;; Real files and directories; ignored ones are compared with git.
 
 ;;; Code:
 
@@ -26,7 +26,7 @@
     (gemini-companion-privacy-forget)))
 
 (ert-deftest gemini-companion-privacy-hides-what-holds-secrets ()
-  (gemini-companion-test-with-folder '()
+  (gemini-companion-test-with-directory '()
     (let ((secret '(".authinfo" ".netrc" "_netrc" ".env" ".env.local"
                     ".ENV" "prod.env" "id_rsa" "id_ed25519" "server.pem"
                     "tls.key" "keys.kdbx" ".ssh/config" ".npmrc"
@@ -43,14 +43,14 @@
                             "credentials-form.js" secret))))))
 
 (ert-deftest gemini-companion-privacy-hides-backups-of-secrets ()
-  (gemini-companion-test-with-folder '()
+  (gemini-companion-test-with-directory '()
     (let ((secret '(".npmrc~" "server.pem~" "tls.key.~2~" "#.env#")))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "a.txt~" "#a.txt#" secret))))))
 
 (ert-deftest gemini-companion-privacy-hides-auth-sources ()
-  (gemini-companion-test-with-folder '(("plain" "") ("other" ""))
+  (gemini-companion-test-with-directory '(("plain" "") ("other" ""))
     (dolist (source (list (expand-file-name "plain")
                           (list :source (expand-file-name "plain"))))
       (let ((auth-sources (list 'default "/ssh:nowhere.invalid:/x" source)))
@@ -58,7 +58,7 @@
                                    "plain" "other")))))))
 
 (ert-deftest gemini-companion-privacy-hides-the-password-store ()
-  (gemini-companion-test-with-folder '()
+  (gemini-companion-test-with-directory '()
     (let ((process-environment
            (cons (concat "PASSWORD_STORE_DIR=" (expand-file-name "store"))
                  process-environment)))
@@ -66,7 +66,7 @@
                                      "store/a/b" "stored"))))))
 
 (ert-deftest gemini-companion-privacy-excludes-by-mode-and-function ()
-  (gemini-companion-test-with-folder '(("a.el" "") ("b" "") ("c" ""))
+  (gemini-companion-test-with-directory '(("a.el" "") ("b" "") ("c" ""))
     (let ((gemini-companion-excluded
            (list 'prog-mode
                  (lambda (file buffer)
@@ -76,21 +76,21 @@
                                     "a.el" "b" "c"))))))
 
 (ert-deftest gemini-companion-privacy-hides-by-the-true-name-too ()
-  (gemini-companion-test-with-folder '((".env" "") ("a" ""))
+  (gemini-companion-test-with-directory '((".env" "") ("a" ""))
     (make-symbolic-link ".env" (expand-file-name "harmless"))
     (let ((find-file-existing-other-name nil))
       (should (equal '("harmless") (gemini-companion-privacy-test-hidden
                                     "harmless" "a"))))))
 
 (ert-deftest gemini-companion-privacy-hides-when-a-function-fails ()
-  (gemini-companion-test-with-folder '(("a" ""))
+  (gemini-companion-test-with-directory '(("a" ""))
     (let ((gemini-companion-excluded (list (lambda (&rest _) (error "No")))))
       (should (gemini-companion-privacy-test-hidden "a")))
     (let ((gemini-companion-excluded '("\\(")))
       (should (gemini-companion-privacy-test-hidden "a")))))
 
 (ert-deftest gemini-companion-privacy-follows-options-names-and-modes ()
-  (gemini-companion-test-with-folder '(("a" ""))
+  (gemini-companion-test-with-directory '(("a" ""))
     (let ((gemini-companion-excluded nil)
           (buffer (find-file-noselect "a")))
       (should-not (gemini-companion-privacy-hidden-p buffer))
@@ -112,7 +112,7 @@
       (setq buffer-file-name nil))))
 
 (ert-deftest gemini-companion-privacy-hides-indirect-buffers-like-their-base ()
-  (gemini-companion-test-with-folder '(("a" ""))
+  (gemini-companion-test-with-directory '(("a" ""))
     (let* ((base (find-file-noselect "a"))
            (indirect (make-indirect-buffer base "indirect")))
       (unwind-protect
@@ -124,19 +124,32 @@
         (kill-buffer indirect)))))
 
 (ert-deftest gemini-companion-privacy-lets-a-project-opt-out ()
-  (gemini-companion-test-with-folder
+  (gemini-companion-test-with-directory
       '((".dir-locals.el" "((nil . ((gemini-companion-share . nil))))"))
     (should (equal '("a" "sub/b")
                    (gemini-companion-privacy-test-hidden "a" "sub/b")))
-    (should (gemini-companion-privacy-folder-hidden-p
+    (should (gemini-companion-privacy-directory-hidden-p
              (expand-file-name "sub/")))
     (gemini-companion-privacy-forget)))
+
+(ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
+  (gemini-companion-test-with-directory
+      '((".dir-locals.el" "((nil . ((gemini-companion-excluded . nil)
+                     (gemini-companion-respect-geminiignore . nil)
+                     (gemini-companion-share-function . always))))")
+        (".geminiignore" "ignored\n")
+        (".env" "") ("ignored" "# -*- gemini-companion-excluded: nil -*-"))
+    (let ((enable-local-variables :all))
+      (gemini-companion-privacy-forget)
+      (dolist (name '(".env" "ignored"))
+        (with-current-buffer (find-file-noselect name)
+          (should (gemini-companion-privacy-hidden-p (current-buffer))))))))
 
 (ert-deftest gemini-companion-privacy-lets-the-user-opt-in-but-no-project ()
   (pcase-dolist (`(,marked . ,hidden)
                  '((nil . ("open/a" "open/said" "closed/b"))
                    (((gemini-companion-share . t)) . ("closed/b"))))
-    (gemini-companion-test-with-folder '()
+    (gemini-companion-test-with-directory '()
       (make-directory "open")
       (write-region "((nil . ((gemini-companion-share . t))))" nil
                     "open/.dir-locals.el" nil 'silent)
@@ -151,7 +164,7 @@
           (setq-default gemini-companion-share former))))))
 
 (ert-deftest gemini-companion-privacy-keeps-answers-until-it-is-refreshed ()
-  (gemini-companion-test-with-folder '(("a" ""))
+  (gemini-companion-test-with-directory '(("a" ""))
     (let* ((asked 0)
            (gemini-companion-excluded
             (list (lambda (_file buffer)
@@ -182,17 +195,17 @@
             (should (equal 4 asked)))
         (gemini-companion-privacy-forget)))))
 
-(ert-deftest gemini-companion-privacy-asks-the-function-about-folders ()
-  (gemini-companion-test-with-folder '()
+(ert-deftest gemini-companion-privacy-calls-the-function-for-directories ()
+  (gemini-companion-test-with-directory '()
     (let* ((secret (expand-file-name "secret/"))
            (gemini-companion-share-function
-            (lambda (folder) (not (equal folder secret)))))
+            (lambda (directory) (not (equal directory secret)))))
       (should (equal '("secret/a" "secret/deep/b")
                      (gemini-companion-privacy-test-hidden
                       "a" "secret/a" "secret/deep/b"))))))
 
 (ert-deftest gemini-companion-privacy-respects-geminiignore ()
-  (gemini-companion-test-with-folder '((".geminiignore" "*.log\nbuild/\n"))
+  (gemini-companion-test-with-directory '((".geminiignore" "*.log\nbuild/\n"))
     (should (equal '("a.log" "build/x/y")
                    (gemini-companion-privacy-test-hidden
                     "a" "a.log" "build/x/y" "x/build")))
@@ -201,18 +214,18 @@
 
 (ert-deftest gemini-companion-privacy-respects-the-ignore-files-of-each-cli ()
   (dolist (name '(".geminiignore" ".qwenignore" ".agentignore" ".aiignore"))
-    (gemini-companion-test-with-folder `((,name "*.log\n"))
+    (gemini-companion-test-with-directory `((,name "*.log\n"))
       (ert-info (name)
         (should (equal '("a.log")
                        (gemini-companion-privacy-test-hidden "a" "a.log")))))))
 
 (ert-deftest gemini-companion-privacy-restores-only-in-the-same-ignore-file ()
-  (gemini-companion-test-with-folder '((".geminiignore" "*.log\n")
+  (gemini-companion-test-with-directory '((".geminiignore" "*.log\n")
                                        (".qwenignore" "!a.log\n"))
     (should (gemini-companion-privacy-test-hidden "a.log"))))
 
 (ert-deftest gemini-companion-privacy-adds-nested-geminiignore-to-outer ()
-  (gemini-companion-test-with-folder '((".geminiignore" "*.log\n/top\n"))
+  (gemini-companion-test-with-directory '((".geminiignore" "*.log\n/top\n"))
     (make-directory "sub")
     (write-region "*.tmp\n!keep.log\n" nil "sub/.geminiignore" nil 'silent)
     (should (equal '("a.log" "top" "sub/a.log" "sub/b/a.tmp")
@@ -221,12 +234,25 @@
                     "sub/top" "sub/keep.log" "sub/b/keep.log")))))
 
 (ert-deftest gemini-companion-privacy-reads-only-regular-geminiignore ()
-  (gemini-companion-test-with-folder '()
+  (gemini-companion-test-with-directory '()
     (make-symbolic-link "/dev/zero" (expand-file-name ".geminiignore"))
     (should-not (gemini-companion-privacy-test-hidden "a"))))
 
+(ert-deftest gemini-companion-privacy-reads-geminiignore-as-plain-text ()
+  ;; Emacs would decode the format, and remove what looks like markup.
+  (gemini-companion-test-with-directory
+      '((".geminiignore" "\uFEFF*.log\nContent-Type: text/enriched\n<bold>*.tmp\n"))
+    (should (equal '("a.log" "<bold>x.tmp")
+                   (gemini-companion-privacy-test-hidden
+                    "a.log" "<bold>x.tmp" "a.tmp"))))
+  (gemini-companion-test-with-directory
+      '((".geminiignore" "Content-Type: text/enriched\n\n<bold>*.tmp\n"))
+    (should (equal '("<bold>x.tmp")
+                   (gemini-companion-privacy-test-hidden
+                    "<bold>x.tmp" "x.tmp")))))
+
 (ert-deftest gemini-companion-privacy-hides-what-a-huge-geminiignore-may-name ()
-  (gemini-companion-test-with-folder '(("a" ""))
+  (gemini-companion-test-with-directory '(("a" ""))
     (with-temp-file ".geminiignore"
       (insert-char ?b (* 10 1024 1024)))
     (let ((buffer (find-file-noselect "a")))
@@ -253,7 +279,17 @@
           (concat (funcall times "**/*a*a/" 18) "**/b/**")
           (funcall times "**/" 60)
           (funcall times "a/" 60)))
-  "Patterns with which others take for ever.")
+  "Patterns with which others take for ever.
+A .geminiignore has each of them a thousand times.")
+
+(defconst gemini-companion-privacy-test-long
+  (mapcar (lambda (pattern)
+            (apply #'format pattern
+                   (mapcar (lambda (string)
+                             (apply #'concat (make-list 12000 string)))
+                           '("b" "*a" "[:a"))))
+          '("*[%1$s%1$s%1$s]*" "b%2$s" "[%3$s" "a%2$sb"))
+  "Patterns that are as long as a .geminiignore may be.")
 
 (defconst gemini-companion-privacy-test-hostile-names
   (list (make-string 4000 ?a)
@@ -263,8 +299,8 @@
 
 (defun gemini-companion-privacy-test-seconds (patterns names)
   "Return the seconds it takes to match NAMES against PATTERNS.
-A list of those of each of NAMES for each of PATTERNS, which a
-.geminiignore has a thousand times, when the library is compiled."
+A list of those of each of NAMES for each of PATTERNS, the text of
+a .geminiignore, when the library is compiled."
   (let* ((library (locate-library "gemini-companion-privacy.el"))
          (form
           `(progn
@@ -290,9 +326,9 @@ A list of those of each of NAMES for each of PATTERNS, which a
                           (mapcar #'least ',names)))
              (dolist (pattern ',patterns)
                (with-temp-file ".geminiignore"
-                 (dotimes (_ 1000)
-                   (insert pattern "\n")))
+                 (insert pattern))
                (print (cl-mapcar #'- (mapcar #'least ',names) base)))))
+         (_ (write-region (prin1-to-string form) nil "measure.el" nil 'silent))
          (buffer (generate-new-buffer " *seconds*"))
          (process (make-process
                    :name "seconds" :buffer buffer :noquery t
@@ -301,8 +337,7 @@ A list of those of each of NAMES for each of PATTERNS, which a
                    :sentinel #'ignore
                    :command (list (expand-file-name invocation-name
                                                     invocation-directory)
-                                  "-Q" "--batch" "--eval"
-                                  (prin1-to-string form)))))
+                                  "-Q" "--batch" "-l" "measure.el"))))
     (unwind-protect
         (progn
           (gemini-companion-test-wait
@@ -314,11 +349,16 @@ A list of those of each of NAMES for each of PATTERNS, which a
       (kill-buffer " *seconds errors*"))))
 
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
-  (gemini-companion-test-with-folder '()
-    (let ((seconds (gemini-companion-privacy-test-seconds
-                    gemini-companion-privacy-test-hostile
-                    gemini-companion-privacy-test-hostile-names)))
-      (should (length= seconds (length gemini-companion-privacy-test-hostile)))
+  (gemini-companion-test-with-directory '()
+    (let* ((texts (append
+                   (mapcar (lambda (pattern)
+                             (apply #'concat
+                                    (make-list 1000 (concat pattern "\n"))))
+                           gemini-companion-privacy-test-hostile)
+                   gemini-companion-privacy-test-long))
+           (seconds (gemini-companion-privacy-test-seconds
+                     texts gemini-companion-privacy-test-hostile-names)))
+      (should (length= seconds (length texts)))
       (dolist (measured seconds)
         (should (seq-every-p (lambda (time) (< time 0.05)) measured))))))
 
@@ -386,7 +426,7 @@ Not one with // or a**, which git takes now for this, now for that."
   (let ((seed (or (getenv "GC_SEED") (format "%d" (random 1000000))))
         (gemini-companion-excluded nil))
     (random seed)
-    (gemini-companion-test-with-folder '()
+    (gemini-companion-test-with-directory '()
       (call-process "git" nil nil nil "init" "-q")
       (make-directory "d/e" t)
       (dotimes (_ 30)

@@ -21,8 +21,8 @@ APPEND non-nil means after what it holds."
     (set-file-times file (time-add nil 5))))
 
 (ert-deftest gemini-companion-revert-reverts-a-clean-buffer-in-place ()
-  (gemini-companion-test-with-folder '(("a" "one\ntwo\nthree\n"))
-    (let ((file (expand-file-name "a" folder)))
+  (gemini-companion-test-with-directory '(("a" "one\ntwo\nthree\n"))
+    (let ((file (expand-file-name "a" directory)))
       (with-current-buffer (find-file-noselect file)
         (goto-char (point-min))
         (search-forward "thr")
@@ -40,9 +40,9 @@ APPEND non-nil means after what it holds."
           (should-not (assq 'pre-command-hook
                             (gemini-companion-test-hooks))))))))
 
-(ert-deftest gemini-companion-revert-knows-a-buffer-that-is-equal ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
-    (let ((file (expand-file-name "a" folder)))
+(ert-deftest gemini-companion-revert-detects-equal-text ()
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory)))
       (with-current-buffer (find-file-noselect file)
         (goto-char (point-max))
         (insert "two\n")
@@ -52,9 +52,9 @@ APPEND non-nil means after what it holds."
         (should (verify-visited-file-modtime (current-buffer)))))))
 
 (ert-deftest gemini-companion-revert-reads-nothing-but-files ()
-  (gemini-companion-test-with-folder '(("a" "one\n") ("loop" ""))
+  (gemini-companion-test-with-directory '(("a" "one\n") ("loop" ""))
     (dolist (name '("a" "loop"))
-      (let ((file (expand-file-name name folder)))
+      (let ((file (expand-file-name name directory)))
         (with-current-buffer (find-file-noselect file)
           (delete-file file)
           (if (equal name "loop")
@@ -81,8 +81,8 @@ APPEND non-nil means after what it holds."
   "Visit a file of the bytes BEFORE, and have WRITTEN written to it.
 Call CHANGE in its buffer before, and FINISH after that, and return
 the text that there is then, and the bytes that are saved of that."
-  (gemini-companion-test-with-folder '()
-    (let ((file (expand-file-name "a" folder))
+  (gemini-companion-test-with-directory '()
+    (let ((file (expand-file-name "a" directory))
           (inhibit-message t))
       (gemini-companion-revert-test-bytes file before)
       (with-current-buffer (find-file-noselect file)
@@ -103,9 +103,11 @@ the text that there is then, and the bytes that are saved of that."
        '(("caf\351\n" "th\303\251\n" "thé\né\n" "th\303\251\n\303\251\n")
          ("caf\351\n" "caf\303\251\n" "café\né\n" "caf\303\251\n\303\251\n")
          ("\303\251" "e\303\251" "eéé\n" "e\303\251\303\251\n")
-         ;; Nothing says that it is in another coding now.
+         ;; Nothing shows that it is in another coding now.
          ("caf\351\n" "cafe\n" "cafe\né\n" "cafe\n\351\n")
          ("\377\376a\0\n\0" "a\nb\n" "a\nb\né\n" "a\nb\n\303\251\n")
+         ("\377\376a\0\r\0\n\0" "\377\376b\0\r\0\n\0"
+          "b\né\n" "\377\376b\0\r\0\n\0\351\0\r\0\n\0")
          ("\357\273\277\303\251\n" "\357\273\277a\n"
           "a\né\n" "\357\273\277a\n\303\251\n")
          ("\357\273\277\303\251\n" "a\n" "a\né\n" "a\n\303\251\n")
@@ -121,13 +123,13 @@ the text that there is then, and the bytes that are saved of that."
                         (goto-char (point-max))
                         (insert "é\n"))))))))
 
-(ert-deftest gemini-companion-revert-reads-utf-8-whatever-is-preferred ()
+(ert-deftest gemini-companion-revert-reads-utf-8-with-any-preferred-coding ()
   (with-coding-priority '(latin-1)
     (should (equal '("thé\n" "th\303\251\n")
                    (gemini-companion-revert-test-rewrite
                     "caf\351\n" "th\303\251\n" #'ignore #'ignore)))
-    (gemini-companion-test-with-folder '()
-      (let ((file (expand-file-name "a" folder)))
+    (gemini-companion-test-with-directory '()
+      (let ((file (expand-file-name "a" directory)))
         (gemini-companion-revert-test-bytes
          file ";; -*- coding: latin-1 -*-\n\351\n")
         (with-current-buffer (find-file-noselect file)
@@ -140,8 +142,8 @@ the text that there is then, and the bytes that are saved of that."
                               buffer-file-coding-system))))))))
 
 (ert-deftest gemini-companion-revert-leaves-bytes-as-they-are ()
-  (gemini-companion-test-with-folder '()
-    (let ((file (expand-file-name "a" folder)))
+  (gemini-companion-test-with-directory '()
+    (let ((file (expand-file-name "a" directory)))
       (gemini-companion-revert-test-bytes file "\351\n")
       (with-current-buffer (find-file-noselect file nil t)
         (gemini-companion-revert-expect file)
@@ -153,8 +155,8 @@ the text that there is then, and the bytes that are saved of that."
                     (coding-system-base buffer-file-coding-system)))))))
 
 (ert-deftest gemini-companion-revert-leaves-a-buffer-read-only ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
-    (let ((file (expand-file-name "a" folder)))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory)))
       (with-current-buffer (find-file-noselect file)
         (read-only-mode)
         (gemini-companion-revert-expect file)
@@ -163,8 +165,8 @@ the text that there is then, and the bytes that are saved of that."
         (should buffer-read-only)))))
 
 (ert-deftest gemini-companion-revert-leaves-unsaved-text-alone ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
-    (let ((file (expand-file-name "a" folder)))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory)))
       (with-current-buffer (find-file-noselect file)
         (insert "mine\n")
         (gemini-companion-revert-expect file)
@@ -175,8 +177,8 @@ the text that there is then, and the bytes that are saved of that."
         (should (buffer-modified-p))))))
 
 (ert-deftest gemini-companion-revert-comes-before-the-next-command ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
-    (let ((file (expand-file-name "a" folder)))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory)))
       (with-current-buffer (find-file-noselect file)
         (gemini-companion-revert-expect file)
         (gemini-companion-revert-test-write file "two\n")
@@ -185,8 +187,8 @@ the text that there is then, and the bytes that are saved of that."
         (should (verify-visited-file-modtime (current-buffer)))))))
 
 (ert-deftest gemini-companion-revert-waits-for-the-rest-of-a-large-file ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
-    (let ((file (expand-file-name "a" folder))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory))
           (half (make-string 100000 ?x)))
       (with-current-buffer (find-file-noselect file)
         (gemini-companion-revert-expect file)
@@ -198,17 +200,19 @@ the text that there is then, and the bytes that are saved of that."
           (equal (concat half half) (buffer-string)))))))
 
 (ert-deftest gemini-companion-revert-finds-a-buffer-by-another-name ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
     (make-symbolic-link "a" "link")
     (make-symbolic-link "." "here")
-    (dolist (name '("link" "here/a"))
+    ;; As on a volume that ignores case.
+    (add-name-to-file "a" "A")
+    (dolist (name '("A" "link" "here/a"))
       (with-current-buffer (find-file-noselect (expand-file-name "a"))
         (gemini-companion-revert-expect (expand-file-name name))
         (gemini-companion-revert-test-write (expand-file-name "a") name)
         (gemini-companion-test-eventually (equal name (buffer-string)))))))
 
 (ert-deftest gemini-companion-revert-stops-what-could-not-begin ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
     (let ((file (expand-file-name "a")))
       (with-current-buffer (find-file-noselect file)
         (delete-file file)
@@ -218,18 +222,18 @@ the text that there is then, and the bytes that are saved of that."
         (should (gemini-companion-revert-idle-p))))))
 
 (ert-deftest gemini-companion-revert-stop-ends-the-watch ()
-  (gemini-companion-test-with-folder '(("a" "one\n"))
+  (gemini-companion-test-with-directory '(("a" "one\n"))
     (let ((timers (length timer-list)))
-      (gemini-companion-revert-expect (expand-file-name "a" folder))
-      (gemini-companion-revert-expect (expand-file-name "b" folder))
+      (gemini-companion-revert-expect (expand-file-name "a" directory))
+      (gemini-companion-revert-expect (expand-file-name "b" directory))
       (gemini-companion-revert-stop)
       (should (gemini-companion-revert-idle-p))
       (should (equal timers (length timer-list))))))
 
 (defun gemini-companion-revert-test-highlighted (old new)
   "Return the texts that are highlighted once NEW is written in place of OLD."
-  (gemini-companion-test-with-folder `(("a" ,old))
-    (let ((file (expand-file-name "a" folder))
+  (gemini-companion-test-with-directory `(("a" ,old))
+    (let ((file (expand-file-name "a" directory))
           (gemini-companion-after-write 'pulse)
           (inhibit-message t))
       (with-current-buffer (find-file-noselect file)
@@ -262,8 +266,8 @@ the text that there is then, and the bytes that are saved of that."
                               "1\n2\n3\n4\n5\n" new))))))
 
 (ert-deftest gemini-companion-revert-shows-the-buffer-and-selects-it-not ()
-  (gemini-companion-test-with-folder '(("a" "1\n2\n3\n"))
-    (let* ((file (expand-file-name "a" folder))
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n"))
+    (let* ((file (expand-file-name "a" directory))
            (buffer (find-file-noselect file))
            (gemini-companion-after-write 'show))
       (delete-other-windows)
@@ -279,8 +283,8 @@ the text that there is then, and the bytes that are saved of that."
 (defun gemini-companion-revert-test-merge (old mine theirs)
   "Return the merge of MINE and THEIRS, which both were OLD.
 The value is a list of the text, and whether it is to be saved."
-  (gemini-companion-test-with-folder `(("a" ,old))
-    (let ((file (expand-file-name "a" folder))
+  (gemini-companion-test-with-directory `(("a" ,old))
+    (let ((file (expand-file-name "a" directory))
           (inhibit-message t))
       (with-current-buffer (find-file-noselect file)
         (should-error (gemini-companion-merge) :type 'user-error)
@@ -303,9 +307,17 @@ The value is a list of the text, and whether it is to be saved."
                   "1\n2\n3\n4\n5\n" "mine\n2\n3\n4\n5\n"
                   "1\n2\n3\n4\ntheirs\n")))
   (should (equal '("<<<<<<< unsaved\nmine\n||||||| before\n1\n=======\ntheirs\n\
->>>>>>> Gemini CLI\n" t)
+>>>>>>> CLI\n" t)
                  (gemini-companion-revert-test-merge
-                  "1\n" "mine\n" "theirs\n"))))
+                  "1\n" "mine\n" "theirs\n")))
+  ;; Without a newline at the end, only where there is no conflict.
+  (should (equal '("mine\n2\n3\n4" t)
+                 (gemini-companion-revert-test-merge
+                  "1\n2\n3" "mine\n2\n3" "1\n2\n3\n4")))
+  (should (equal '("<<<<<<< unsaved\nmine\n||||||| before\n1\n=======\ntheirs\n\
+>>>>>>> CLI\n" t)
+                 (gemini-companion-revert-test-merge
+                  "1" "mine" "theirs"))))
 
 (ert-deftest gemini-companion-revert-merges-what-is-in-another-coding ()
   (pcase-dolist
@@ -326,7 +338,7 @@ The value is a list of the text, and whether it is to be saved."
                         (insert "mein ü\n"))
                       #'gemini-companion-merge))))))
 
-(ert-deftest gemini-companion-revert-knows-equal-text-in-another-coding ()
+(ert-deftest gemini-companion-revert-detects-equal-text-in-another-coding ()
   (should (equal '("é\nü\n" "\303\251\n\303\274\n")
                  (gemini-companion-revert-test-rewrite
                   "\351\n" "\303\251\n\303\274\n"

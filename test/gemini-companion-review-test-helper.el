@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; Diffs without a person, and reviews on the one frame that batch Emacs has.
+;; Diffs without a user, and reviews on the one frame of batch Emacs.
 
 ;;; Code:
 
@@ -13,13 +13,13 @@
 (require 'gemini-companion-review)
 
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
-  "Evaluate START, BODY and in the end STOP in a folder with FILES.
+  "Evaluate START, BODY and in the end STOP in a directory with FILES.
 START calls `gemini-companion-diff-start'.  What arrives is shown
 at once."
   (declare (indent 3) (debug t))
-  `(gemini-companion-test-with-folder ,files
+  `(gemini-companion-test-with-directory ,files
      (let ((gemini-companion-review-arrival 'now))
-       ;; That of batch Emacs is one that nobody sees.
+       ;; The frame of batch Emacs is invisible.
        (cl-letf (((symbol-function 'terminal-name) (lambda (&rest _) "tty")))
          (unwind-protect
              (unwind-protect
@@ -55,8 +55,13 @@ at once."
             (kill-buffer))))
     (user-error nil)))
 
+;; Of a size at which reviews are in Ediff; the first configuration that is
+;; restored changes the height.
+(set-frame-size nil 160 45)
+(set-window-configuration (current-window-configuration))
+
 (defmacro gemini-companion-test-with-reviews (files &rest body)
-  "Show proposals while BODY is run in a folder with FILES.
+  "Show proposals while BODY is run in a directory with FILES.
 `outcomes' holds what was told, the last one first."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
@@ -64,8 +69,6 @@ at once."
      (gemini-companion-test-with-diffs ,files
          (progn
            (delete-other-windows)
-           ;; The first one changes the height in batch.
-           (set-window-configuration (current-window-configuration))
            (gemini-companion-diff-start
             #'gemini-companion-review-show
             (lambda (diff)
@@ -81,11 +84,30 @@ at once."
     diff))
 
 (defun gemini-companion-test-header (buffer)
-  "Return the header line of BUFFER, a buffer or a name, as a text."
+  "Return the whole header line of BUFFER, a buffer or a name, as a text."
   (with-current-buffer buffer
-    (mapconcat (lambda (part)
-                 (if (stringp part) part (eval (cadr part) t)))
-               header-line-format "")))
+    ;; Batch Emacs does not note which window it selects.
+    (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
+      (substring-no-properties (gemini-companion-review-header-text 500)))))
+
+(defun gemini-companion-test-diff (&optional numbers)
+  "Return the lines of the unified diff in the current buffer.
+Each has its sign before it, x or * before that if its hunk is
+excluded or it was edited, and with NUMBERS those of the line."
+  (save-excursion
+    (goto-char (point-min))
+    (let (lines)
+      (while (not (eobp))
+        (let ((prefix (or (get-text-property (point) 'line-prefix) "  ")))
+          (push (concat (if numbers
+                            (substring-no-properties prefix)
+                          (string-remove-prefix
+                           " " (substring-no-properties prefix -2)))
+                        (buffer-substring-no-properties
+                         (point) (line-end-position)))
+                lines))
+        (forward-line))
+      (nreverse lines))))
 
 (defun gemini-companion-test-show (file text)
   "Propose TEXT for FILE, and return the diff when its review is selected."

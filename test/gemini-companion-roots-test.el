@@ -4,54 +4,54 @@
 
 ;;; Commentary:
 
-;; Real folders, with and without a project, and who works in them.
+;; Real directories, with and without a project.
 
 ;;; Code:
 
 (require 'gemini-companion-roots)
 (require 'gemini-companion-test-helper)
 
-(defmacro gemini-companion-roots-test-with (folders &rest body)
-  "Run BODY in a new folder that has FOLDERS, a list of relative names.
-No roots are kept from before, but those that BODY computes are."
+(defmacro gemini-companion-roots-test-with (directories &rest body)
+  "Run BODY in a new directory with DIRECTORIES, a list of relative names.
+Roots are cached, but not from before."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder '()
-     (dolist (name ,folders)
-       (make-directory (expand-file-name name folder) t))
+  `(gemini-companion-test-with-directory '()
+     (dolist (name ,directories)
+       (make-directory (expand-file-name name directory) t))
      (gemini-companion-roots-forget)
      (gemini-companion-privacy-refresh)
      (unwind-protect (progn ,@body)
        (gemini-companion-privacy-forget)
        (gemini-companion-roots-forget))))
 
-(defun gemini-companion-roots-test-below (folder roots)
-  "Return those of ROOTS that are below FOLDER, relative to it."
-  (mapcar (lambda (root) (file-relative-name root folder))
+(defun gemini-companion-roots-test-below (directory roots)
+  "Return those of ROOTS that are below DIRECTORY, relative to it."
+  (mapcar (lambda (root) (file-relative-name root directory))
           (seq-filter (lambda (root)
-                        (file-in-directory-p root folder))
+                        (file-in-directory-p root directory))
                       roots)))
 
 (ert-deftest gemini-companion-roots-are-the-projects-of-open-files ()
   (gemini-companion-roots-test-with '("p/.git" "p/src" "q/.git" "lone")
     (dolist (name '("p/src/a" "q/b" "lone/c"))
-      (with-current-buffer (find-file-noselect (expand-file-name name folder))
+      (with-current-buffer (find-file-noselect (expand-file-name name directory))
         (set-buffer-modified-p nil)))
     (should (equal '("lone" "p" "q")
                    (sort (gemini-companion-roots-test-below
-                          folder (gemini-companion-roots nil))
+                          directory (gemini-companion-roots nil))
                          #'string<)))))
 
-(ert-deftest gemini-companion-roots-have-the-folder-of-a-terminal ()
+(ert-deftest gemini-companion-roots-include-the-directory-of-a-terminal ()
   (gemini-companion-roots-test-with '("p/.git" "p/src")
     (with-temp-buffer
       (setq major-mode 'term-mode
-            default-directory (expand-file-name "p/src/" folder))
+            default-directory (expand-file-name "p/src/" directory))
       (should (equal '("p") (gemini-companion-roots-test-below
-                             folder (gemini-companion-roots nil)))))))
+                             directory (gemini-companion-roots nil)))))))
 
 (ert-deftest gemini-companion-roots-are-what-the-function-returns ()
   (gemini-companion-roots-test-with '("p")
-    (let* ((p (expand-file-name "p" folder))
+    (let* ((p (expand-file-name "p" directory))
            (gemini-companion-roots-function
             (lambda (_) (list (file-name-as-directory p) p))))
       (should (equal (list p) (gemini-companion-roots nil)))
@@ -64,68 +64,68 @@ No roots are kept from before, but those that BODY computes are."
                             (lambda (_) '("/ssh:nowhere.invalid:/p")) nil))
       (let ((gemini-companion-roots-function function))
         (gemini-companion-roots-forget)
-        (should-not (gemini-companion-roots (expand-file-name "p/" folder)))
+        (should-not (gemini-companion-roots (expand-file-name "p/" directory)))
         (should (stringp gemini-companion-roots-problem))))))
 
-(ert-deftest gemini-companion-roots-have-no-folder-of-mere-results ()
+(ert-deftest gemini-companion-roots-exclude-the-directory-of-old-output ()
   (gemini-companion-roots-test-with '("p/.git" "p/src")
     (with-temp-buffer
-      (setq default-directory (expand-file-name "p/src/" folder))
+      (setq default-directory (expand-file-name "p/src/" directory))
       (dolist (mode '(compilation-mode emacs-lisp-compilation-mode))
         (setq major-mode mode)
         (gemini-companion-roots-forget)
         (should-not (gemini-companion-roots-test-below
-                     folder (gemini-companion-roots nil))))
+                     directory (gemini-companion-roots nil))))
       (let ((process (make-pipe-process :name "native compilation" :noquery t
                                         :buffer (current-buffer))))
         (gemini-companion-roots-forget)
         (should-not (gemini-companion-roots-test-below
-                     folder (gemini-companion-roots nil)))
+                     directory (gemini-companion-roots nil)))
         (delete-process process)))))
 
-(ert-deftest gemini-companion-roots-have-the-folder-of-a-command-that-runs ()
+(ert-deftest gemini-companion-roots-include-the-directory-of-a-running-command ()
   (gemini-companion-roots-test-with '("p/.git" "p/src")
     (with-temp-buffer
       (setq major-mode 'compilation-mode
-            default-directory (expand-file-name "p/src/" folder))
+            default-directory (expand-file-name "p/src/" directory))
       (let ((process (make-pipe-process :name "command" :noquery t
                                         :buffer (current-buffer))))
         (should (equal '("p") (gemini-companion-roots-test-below
-                               folder (gemini-companion-roots nil))))
+                               directory (gemini-companion-roots nil))))
         (delete-process process)))))
 
 (ert-deftest gemini-companion-roots-are-true-names ()
   (gemini-companion-roots-test-with '("p/.git")
-    (make-symbolic-link (expand-file-name "p" folder)
-                        (expand-file-name "link" folder))
+    (make-symbolic-link (expand-file-name "p" directory)
+                        (expand-file-name "link" directory))
     (should (equal '("p") (gemini-companion-roots-test-below
-                           folder
+                           directory
                            (gemini-companion-roots
-                            (expand-file-name "link/" folder)))))))
+                            (expand-file-name "link/" directory)))))))
 
-(ert-deftest gemini-companion-roots-never-have-the-home-folder ()
+(ert-deftest gemini-companion-roots-exclude-the-home-directory ()
   (gemini-companion-roots-test-with '(".git" "notes")
-    (let ((process-environment (cons (concat "HOME=" folder)
+    (let ((process-environment (cons (concat "HOME=" directory)
                                      process-environment)))
       (should-not (gemini-companion-roots-test-below
-                   folder (gemini-companion-roots folder)))
+                   directory (gemini-companion-roots directory)))
       (should (equal '("notes")
                      (gemini-companion-roots-test-below
-                      folder (gemini-companion-roots
-                              (expand-file-name "notes/" folder))))))
+                      directory (gemini-companion-roots
+                              (expand-file-name "notes/" directory))))))
     (should-not (gemini-companion-roots "/"))))
 
-(ert-deftest gemini-companion-roots-are-what-the-function-of-the-person-says ()
+(ert-deftest gemini-companion-roots-are-filtered-by-the-function ()
   (gemini-companion-roots-test-with '("p")
     (let ((gemini-companion-roots-function
            (lambda (roots) (cons "/somewhere" (last roots)))))
       (should (equal '("/somewhere" "p")
                      (let ((roots (gemini-companion-roots
-                                   (expand-file-name "p/" folder))))
+                                   (expand-file-name "p/" directory))))
                        (list (car roots)
                              (file-name-nondirectory (cadr roots)))))))))
 
-(ert-deftest gemini-companion-roots-never-have-a-remote-folder ()
+(ert-deftest gemini-companion-roots-exclude-remote-directories ()
   (gemini-companion-roots-test-with '()
     (with-temp-buffer
       (setq buffer-file-name "/ssh:nobody@example.invalid:/srv/a")
@@ -145,28 +145,28 @@ No roots are kept from before, but those that BODY computes are."
 (ert-deftest gemini-companion-roots-have-nothing-that-is-hidden ()
   (gemini-companion-roots-test-with '("p/.git" "q/.git" "r/.git")
     (dolist (name '("p/a" "q/b"))
-      (with-current-buffer (find-file-noselect (expand-file-name name folder))
+      (with-current-buffer (find-file-noselect (expand-file-name name directory))
         (set-buffer-modified-p nil)))
     (with-temp-buffer
       (setq major-mode 'term-mode
-            default-directory (expand-file-name "r/" folder))
+            default-directory (expand-file-name "r/" directory))
       (should (equal '("q")
                      (gemini-companion-roots-test-below
-                      folder
+                      directory
                       (let ((gemini-companion-excluded '("p/a\\'" "/r/\\'")))
                         (gemini-companion-roots nil))))))))
 
 (ert-deftest gemini-companion-roots-see-a-project-that-was-just-made ()
   (gemini-companion-roots-test-with '("p/src")
-    (let ((source (expand-file-name "p/src/" folder)))
+    (let ((source (expand-file-name "p/src/" directory)))
       (find-file-noselect (expand-file-name "a" source))
       (should (equal '("p/src") (gemini-companion-roots-test-below
-                                 folder (gemini-companion-roots nil))))
-      (make-directory (expand-file-name "p/.git" folder))
+                                 directory (gemini-companion-roots nil))))
+      (make-directory (expand-file-name "p/.git" directory))
       (vc-file-clearprops source)
-      (gemini-companion-roots-look-again source)
+      (gemini-companion-roots-refresh source)
       (should (equal '("p") (gemini-companion-roots-test-below
-                             folder (gemini-companion-roots nil)))))))
+                             directory (gemini-companion-roots nil)))))))
 
 (ert-deftest gemini-companion-roots-name-files-as-the-cli-sees-the-project ()
   (gemini-companion-roots-test-with '("p/.git" "p/src" "elsewhere" "lone")
@@ -180,11 +180,11 @@ No roots are kept from before, but those that BODY computes are."
            (lambda (roots)
              (seq-remove (lambda (root)
                            (member root (list (expand-file-name "elsewhere")
-                                              (directory-file-name folder))))
+                                              (directory-file-name directory))))
                          roots)))
           (find-file-visit-truename nil)
           (vc-follow-symlinks nil))
-      (pcase-dolist (`(,visited . ,told)
+      (pcase-dolist (`(,visited . ,name)
                      '(("link/src/a" . "p/src/a")
                        ("link/src/inner" . "p/src/inner")
                        ("far" . "p/src/a")
@@ -192,7 +192,7 @@ No roots are kept from before, but those that BODY computes are."
                        ("elsewhere/x" . nil)))
         (let ((buffer (find-file-noselect visited)))
           (gemini-companion-roots (expand-file-name "p/"))
-          (should (equal (and told (expand-file-name told))
+          (should (equal (and name (expand-file-name name))
                          (gemini-companion-roots-name
                           (buffer-file-name buffer))))
           (kill-buffer buffer))))))

@@ -7,7 +7,7 @@
 ;; Which buffer, directory and environment Gemini CLI gets, with `cat' in its
 ;; place and the real server; what a child of this Emacs sees; and the hint, for
 ;; which a shell under the name of node plays the CLI in a real
-;; pseudo-terminal.  That time passes is what timers and clocks are made to say.
+;; pseudo-terminal.  Timers and clocks simulate that time passes.
 ;; test/e2e has the real CLI in real terminals.
 
 ;;; Code:
@@ -15,6 +15,7 @@
 (require 'compile)
 (require 'eshell)
 (require 'gemini-companion-run)
+(require 'gemini-companion-status)
 (require 'gemini-companion-server-test-helper)
 (require 'project)
 
@@ -23,10 +24,10 @@
 (defvar explicit-shell-file-name)
 
 (defvar gemini-companion-run-test-started nil
-  "What was started: lists of command, folder and port, the last first.")
+  "Started programs: lists of command, directory and port, the last first.")
 
 (defun gemini-companion-run-test-terminal (command)
-  "Run COMMAND in the current buffer, and note that."
+  "Run COMMAND in the current buffer, and record that."
   (push (list command default-directory
               (getenv-internal "GEMINI_CLI_IDE_SERVER_PORT"
                                process-environment)
@@ -38,9 +39,9 @@
 (defmacro gemini-companion-run-test-with (&rest body)
   "Run BODY in a project whose Gemini CLI is `cat'."
   (declare (indent 0) (debug t))
-  `(gemini-companion-test-with-folder '(("a" "text") (".git" ""))
+  `(gemini-companion-test-with-directory '(("a" "text") (".git" ""))
      (let* ((project-find-functions
-             (list (lambda (_) (cons 'transient folder))))
+             (list (lambda (_) (cons 'transient directory))))
             (temporary (make-temp-file "gemini-companion-tmp" t))
             (process-environment (cons (concat "TMPDIR=" temporary "/")
                                        process-environment))
@@ -49,10 +50,12 @@
                                          ".venv/bin/python")
                                      gemini-companion-server-directory)
                    "-m" "gemini_companion_epc"))
-            (gemini-companion-gemini-command "cat")
+            (gemini-companion-run-commands '(("gemini" . "cat")))
+            (gemini-companion-run-client "gemini")
+            (gemini-companion-run-offer-ide nil)
             (gemini-companion-terminal #'gemini-companion-run-test-terminal)
             (gemini-companion-run-test-started nil)
-            (name (file-name-nondirectory (directory-file-name folder))))
+            (name (file-name-nondirectory (directory-file-name directory))))
        (ignore name)
        (save-window-excursion
          (unwind-protect
@@ -61,7 +64,7 @@
            (gemini-companion-test-eventually
              (not (gemini-companion-test-processes)))
            (dolist (buffer (buffer-list))
-             (when (string-prefix-p "*gemini: " (buffer-name buffer))
+             (when (string-match-p "\\`\\*\\(gemini\\|qwen\\): " (buffer-name buffer))
                (let ((kill-buffer-query-functions nil))
                  (kill-buffer buffer))))
            (delete-directory temporary t))))))
@@ -85,7 +88,7 @@
       (gemini-companion-run)
       (should (eq buffer (current-buffer))))
     (gemini-companion-test-eventually gemini-companion-run-test-started)
-    (should (equal (list (list (list (executable-find "cat")) folder
+    (should (equal (list (list (list (executable-find "cat")) directory
                                (number-to-string
                                 (plist-get (gemini-companion-server-info)
                                            :port))
@@ -99,7 +102,7 @@
       (dired default-directory)
       (gemini-companion-run)
       (kill-buffer (get-buffer "below")))
-    (should (equal folder (nth 1 (car gemini-companion-run-test-started))))))
+    (should (equal directory (nth 1 (car gemini-companion-run-test-started))))))
 
 (ert-deftest gemini-companion-run-gives-the-environment-of-the-buffer ()
   (gemini-companion-run-test-with-mode
@@ -134,7 +137,7 @@
     (should (equal (format "*gemini: %s (2)*" name) (buffer-name)))
     (should (equal 3 (length gemini-companion-run-test-started)))))
 
-(ert-deftest gemini-companion-run-says-that-it-has-ended-and-starts-again ()
+(ert-deftest gemini-companion-run-reports-its-end-and-starts-again ()
   (gemini-companion-run-test-with-mode
     (gemini-companion-run)
     (let ((buffer (current-buffer)))
@@ -150,15 +153,15 @@
       (should-not header-line-format)
       (should (equal 2 (length gemini-companion-run-test-started))))))
 
-(ert-deftest gemini-companion-run-says-that-the-server-did-not-start ()
+(ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-server-command '("sh" "-c" "exit 1"))
-          told)
+          reported)
       (cl-letf (((symbol-function 'display-warning)
-                 (lambda (&rest _) (setq told t))))
+                 (lambda (&rest _) (setq reported t))))
         (gemini-companion-run)
         (let ((buffer (current-buffer)))
-          (gemini-companion-test-eventually told)
+          (gemini-companion-test-eventually reported)
           (should (string-match-p "The server did not start; g again"
                                   (with-current-buffer buffer
                                     (string-join header-line-format))))
@@ -183,6 +186,183 @@
       (should (eq 'bottom (window-parameter nil 'window-side)))
       (should (equal 1 (length gemini-companion-run-test-started))))))
 
+;;;; Which CLI
+
+(defmacro gemini-companion-run-test-with-clis (programs &rest body)
+  "Run BODY in a project where only PROGRAMS are installed, as links to cat.
+HOME is the project, and nothing is saved; `asked' collects the
+prompts, the last first, and `saved' what would be saved."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-run-test-with-mode
+     (dolist (program ,programs)
+       (make-symbolic-link (executable-find "cat") program))
+     (let ((process-environment (append (list (concat "HOME=" directory)
+                                              "GEMINI_CLI_HOME" "QWEN_HOME")
+                                        process-environment))
+           (exec-path (list directory))
+           ;; Git is not in it.
+           (vc-handled-backends nil)
+           (gemini-companion-run-commands nil)
+           (gemini-companion-run-client nil)
+           (asked nil)
+           (saved nil))
+       (ignore asked saved)
+       (cl-letf (((symbol-function 'customize-save-variable)
+                  (lambda (variable value)
+                    (set variable value)
+                    (push (cons variable value) saved))))
+         ,@body))))
+
+(defmacro gemini-companion-run-test-answering (answer &rest body)
+  "Run BODY with ANSWER to each question, and push its prompt to `asked'."
+  (declare (indent 1) (debug t))
+  `(cl-letf (((symbol-function 'completing-read)
+              (lambda (prompt &rest _) (push prompt asked) ,answer))
+             ((symbol-function 'y-or-n-p)
+              (lambda (prompt) (push prompt asked) ,answer)))
+     ,@body))
+
+(ert-deftest gemini-companion-run-starts-the-only-cli-that-is-installed ()
+  (gemini-companion-run-test-with-clis '("qwen")
+    (gemini-companion-run-test-answering (ert-fail "Asked")
+      (gemini-companion-run)
+      (should (equal (format "*qwen: %s*" name) (buffer-name)))
+      (should (equal (list (expand-file-name "qwen"))
+                     (caar gemini-companion-run-test-started))))))
+
+(ert-deftest gemini-companion-run-asks-once-which-cli-to-start ()
+  (gemini-companion-run-test-with-clis '("gemini" "qwen")
+    (gemini-companion-run-test-answering "Qwen Code"
+      (gemini-companion-run)
+      (should (equal (format "*qwen: %s*" name) (buffer-name)))
+      (should (equal '((gemini-companion-run-client . "qwen")) saved))
+      (let ((kill-buffer-query-functions nil))
+        (kill-buffer))
+      (gemini-companion-run)
+      (should (equal (format "*qwen: %s*" name) (buffer-name)))
+      (should (equal 1 (length asked))))
+    (gemini-companion-run-test-answering "Gemini CLI"
+      (gemini-companion-run '(4))
+      (should (equal (format "*gemini: %s*" name) (buffer-name)))
+      (should (equal "qwen" gemini-companion-run-client))
+      (should (equal 2 (length asked))))))
+
+(ert-deftest gemini-companion-run-goes-to-the-cli-of-the-project ()
+  (gemini-companion-run-test-with-clis '("gemini" "qwen")
+    (let ((gemini-companion-run-client "qwen"))
+      (gemini-companion-run))
+    (switch-to-buffer "*scratch*")
+    (let ((gemini-companion-run-client "gemini")
+          (default-directory directory))
+      (gemini-companion-run))
+    (should (equal (format "*qwen: %s*" name) (buffer-name)))
+    (should (equal 1 (length gemini-companion-run-test-started)))))
+
+(ert-deftest gemini-companion-run-offers-to-enable-ide-integration ()
+  (dolist (client '("gemini" "qwen"))
+    (gemini-companion-run-test-with-clis (list client)
+      (let ((gemini-companion-run-offer-ide t)
+            (file (expand-file-name (format ".%s/settings.json" client))))
+        (gemini-companion-run-test-answering t
+          (gemini-companion-run)
+          (should (string-match-p "\\`Enable IDE integration in .*\\? \\'"
+                                  (car asked)))
+          (with-temp-buffer
+            (insert-file-contents file)
+            (should (search-forward "\"enabled\": true" nil t)))
+          (gemini-companion-run '(4))
+          (should (equal 1 (length asked)))
+          (should (equal 2 (length gemini-companion-run-test-started))))))))
+
+(ert-deftest gemini-companion-run-remembers-that-the-offer-was-refused ()
+  (gemini-companion-run-test-with-clis '("gemini")
+    (let ((gemini-companion-run-offer-ide t))
+      (gemini-companion-run-test-answering nil
+        (gemini-companion-run)
+        (gemini-companion-run '(4)))
+      (should (equal 1 (length asked)))
+      (should (equal '((gemini-companion-run-offer-ide)) saved))
+      (should (equal 2 (length gemini-companion-run-test-started)))
+      (should-not (file-exists-p ".gemini")))))
+
+(ert-deftest gemini-companion-run-reports-a-cli-that-writes-without-asking ()
+  (gemini-companion-run-test-with-clis nil
+    (let ((session (list :id "one" :client "qwen" :directory directory))
+          messages)
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest args) (push (apply #'format args) messages))))
+        (gemini-companion-session-update (list session))
+        (gemini-companion-session-update nil)
+        (gemini-companion-session-update (list session)))
+      (should (equal '("Qwen Code writes without asking, so no review appears; \
+type /approval-mode default there (M-x gemini-companion-status sets it)")
+                     messages))
+      (make-directory ".qwen")
+      (write-region "{\"tools\": {\"approvalMode\": \"default\"}}" nil
+                    ".qwen/settings.json" nil 'silent)
+      (gemini-companion-mode -1)
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (&rest args) (push (apply #'format args) messages))))
+        (gemini-companion-session-update (list session)))
+      (should (equal 1 (length messages))))))
+
+(ert-deftest gemini-companion-run-takes-a-further-client-from-its-row ()
+  (let ((gemini-companion-clients
+         (append
+          gemini-companion-clients
+          '(("acme"
+             :title "Acme Code" :program "acme" :package "@acme/code"
+             :node "22" :oldest "1.2.0" :process "\\(?:\\`\\|/\\)acme\\'"
+             :port-variable "ACME_IDE_PORT" :unset ("ACME_IDE_TOKEN")
+             :discovery ("$ACME_HOME/ide" "~/.acme/ide")
+             :discovery-file "%2$d.lock"
+             :discovery-regexp "\\`[0-9]+\\.lock\\'"
+             :user-settings ("$ACME_HOME/settings.json" "~/.acme/settings.json")
+             :project-settings ".acme/settings.json"
+             :system-settings ("/etc/acme/settings.json")
+             :required ((("editor" "on") t "The editor is off in Acme Code"
+                         "/editor on"))
+             :ignore-files (".acmeignore") :pasted "Paste")))))
+    (gemini-companion-run-test-with-clis '("acme")
+      (let* ((gemini-companion-run-offer-ide t)
+             (name (file-name-nondirectory (directory-file-name directory)))
+             (found (lambda ()
+                      (mapconcat #'cadr
+                                 (seq-mapcat
+                                  #'cdr
+                                  (cl-letf (((default-value 'exec-path)
+                                             exec-path))
+                                    (gemini-companion-status-findings
+                                     directory (lambda (&rest _) '(0 . "1.1.0")))))
+                                 "\n"))))
+        (make-directory ".acme")
+        (should (string-search "The editor is off in Acme Code" (funcall found)))
+        (should (string-search "Acme Code 1.1.0 cannot find Emacs; 1.2.0 can"
+                               (funcall found)))
+        (gemini-companion-run-test-answering t
+          (gemini-companion-run))
+        (should (equal '("Enable IDE integration in Acme Code? ") asked))
+        (should (equal (format "*acme: %s*" name) (buffer-name)))
+        (should (string-search ".acme/settings.json is true"
+                               (funcall found)))
+        (should (equal (gemini-companion-run-test-port)
+                       (getenv-internal "ACME_IDE_PORT"
+                                        (default-value 'process-environment))))
+        (write-region "secret\n" nil ".acmeignore" nil 'silent)
+        (write-region "" nil "secret" nil 'silent)
+        (gemini-companion-privacy-refresh)
+        (should (gemini-companion-privacy-hidden-p
+                 (find-file-noselect "secret")))
+        (should (equal "acme" (gemini-companion-clients-of-command
+                               "node /usr/bin/acme")))
+        (should (string-prefix-p "Acme Code "
+                                 (gemini-companion-session-name
+                                  '(:id "1" :client "acme"))))))))
+
+;;;; Terminals
+
 (defconst gemini-companion-run-test-terminals
   '(("eat.el" "(define-derived-mode eat-mode fundamental-mode \"eat\")
 (defun eat-exec (&rest _)) (provide 'eat)")
@@ -191,14 +371,14 @@
                'adjust-window-size-function #'ignore))
 (provide 'vterm)")
     ("vterm-module.so" ""))
-  "Files with libraries that do no more than what is asked of them.")
+  "Files with minimal versions of libraries.")
 
 (ert-deftest gemini-companion-run-takes-the-best-terminal-that-is-whole ()
   (require 'loadhist)
   (require 'term)
   (gemini-companion-run-test-with-mode
     (let ((gemini-companion-terminal nil)
-          (load-path (list folder))
+          (load-path (list directory))
           (load-suffixes '(".el" ".so"))
           (load-file-rep-suffixes '("")))
       (unwind-protect
@@ -210,11 +390,14 @@
                            ("vterm-module.so" vterm-mode)))
             (when file
               (write-region (cadr (assoc file gemini-companion-run-test-terminals))
-                            nil (expand-file-name file folder) nil 'silent))
-            (gemini-companion-run '(4))
-            (should (eq mode major-mode))
-            (let ((kill-buffer-query-functions nil))
-              (kill-buffer)))
+                            nil (expand-file-name file directory) nil 'silent))
+            ;; A buffer that another test has left may have its own `exec-path'.
+            (with-temp-buffer
+              (setq default-directory directory)
+              (gemini-companion-run '(4))
+              (should (eq mode major-mode))
+              (let ((kill-buffer-query-functions nil))
+                (kill-buffer))))
         (dolist (feature '(eat vterm))
           (when (featurep feature)
             (unload-feature feature t)))))))
@@ -225,14 +408,20 @@
         (`(,cure . ,call)
          `(("npm install -g @google/gemini-cli"
             . ,(lambda ()
-                 (let ((gemini-companion-gemini-command "no-such-gemini"))
+                 (let ((gemini-companion-run-commands
+                        '(("gemini" . "no-such-gemini"))))
                    (gemini-companion-run))))
            ("package-install RET eat"
             . ,(lambda ()
                  (let ((gemini-companion-terminal 'eat)
-                       (load-path (seq-remove (lambda (folder)
-                                                (string-search "eat" folder))
+                       (load-path (seq-remove (lambda (directory)
+                                                (string-search "eat" directory))
                                               load-path)))
+                   (gemini-companion-run))))
+           ("start the CLI in a window of its own"
+            . ,(lambda ()
+                 (let ((system-type 'windows-nt)
+                       (gemini-companion-terminal nil))
                    (gemini-companion-run))))
            ("switch to a local buffer"
             . ,(lambda ()
@@ -241,7 +430,7 @@
            ("does not exist; switch to another buffer"
             . ,(lambda ()
                  (let ((project-find-functions nil)
-                       (default-directory "/no/such/folder/"))
+                       (default-directory "/no/such/directory/"))
                    (gemini-companion-run))))))
       (should (string-match-p cure (cadr (should-error (funcall call)
                                                        :type 'user-error))))
@@ -251,7 +440,7 @@
 (ert-deftest gemini-companion-run-starts-nothing-after-the-answer-no ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-server-command nil)
-          (gemini-companion-server-directory folder)
+          (gemini-companion-server-directory directory)
           (gemini-companion-install-directory (expand-file-name "none/"))
           (noninteractive nil)
           (after-init-time t))
@@ -335,7 +524,7 @@
                  (insert (format "sh -c '%s'" command))
                  (eshell-send-input)
                  (current-buffer))))
-  "The ways in which people start programs, alist of functions.")
+  "Ways to start programs, an alist of functions.")
 
 (ert-deftest gemini-companion-run-leads-all-that-users-start ()
   (gemini-companion-run-test-with-environment '(("HISTFILE" . "/dev/null"))
@@ -401,7 +590,7 @@
       (should (equal '("GEMINI_CLI_IDE_SERVER_PORT=9")
                      process-environment)))))
 
-(ert-deftest gemini-companion-run-tells-a-container-once ()
+(ert-deftest gemini-companion-run-reports-a-container-once ()
   (gemini-companion-run-test-with-environment '(("SSH_CONNECTION" . "1 2 3 4")
                                                 ("REMOTE_CONTAINERS"))
     (should (equal "unset" (gemini-companion-run-test-sees
@@ -412,7 +601,7 @@
 (defmacro gemini-companion-run-test-with-terminal (script &rest body)
   "Run BODY with `terminal', a buffer with a shell that has SCRIPT.
 In it gemini is what looks like Gemini CLI, and is a minute old.
-Messages are collected in `said', the last first."
+Messages are collected in `messages', the last first."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-mode
        `(("gemini" "echo up; read line"))
@@ -428,11 +617,11 @@ Messages are collected in `said', the last first."
               :noquery t
               :command (list "bash" "--norc" "-c"
                              (format "set -m; gemini() { %snode %sgemini \
-\"$@\"; }; %s" folder folder ,script))))
-            said)
+\"$@\"; }; %s" directory directory ,script))))
+            messages)
        (ignore age passed)
        (cl-letf (((symbol-function 'message)
-                  (lambda (&rest args) (push (apply #'format args) said)))
+                  (lambda (&rest args) (push (apply #'format args) messages)))
                  ((symbol-function 'process-attributes)
                   (lambda (pid)
                     (cons (cons 'etime age) (funcall attributes pid))))
@@ -456,28 +645,31 @@ Messages are collected in `said', the last first."
   (run-hook-with-args 'window-selection-change-functions (selected-frame)))
 
 (defun gemini-companion-run-test-wait ()
-  "Run all timers, again and again."
+  "Run all timers, and wait for the answers of the server, repeatedly."
   (dotimes (_ 5)
-    (gemini-companion-test-run-timers)))
+    (gemini-companion-test-run-timers)
+    (let (answered)
+      (gemini-companion-server-ask-processes nil (lambda (_) (setq answered t)))
+      (gemini-companion-test-eventually answered))))
 
 (ert-deftest gemini-companion-run-hints-once-at-a-cli-that-is-not-connected ()
   (gemini-companion-run-test-with-terminal "gemini"
     (gemini-companion-run-test-wait)
-    (should (equal 1 (length said)))
+    (should (equal 1 (length messages)))
     (should (string-match-p "\\*terminal\\* is not connected.* /ide enable"
-                            (car said)))
+                            (car messages)))
     (should-not (gemini-companion-test-timers))))
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-that-is-too-old ()
   (gemini-companion-run-test-with-terminal "gemini"
     (setq passed 0)
     (gemini-companion-run-test-wait)
-    (should (string-match-p "was started before gemini-companion-mode" (car said)))))
+    (should (string-match-p "was started before gemini-companion-mode" (car messages)))))
 
 (ert-deftest gemini-companion-run-hints-at-a-cli-outside-the-roots ()
   (gemini-companion-run-test-with-terminal "cd / && gemini"
     (gemini-companion-run-test-wait)
-    (should (string-match-p "runs outside the open projects" (car said)))))
+    (should (string-match-p "runs outside the open projects" (car messages)))))
 
 (ert-deftest gemini-companion-run-gives-no-hint-at-other-programs ()
   (dolist (script '("echo up; read line"
@@ -486,26 +678,26 @@ Messages are collected in `said', the last first."
     (ert-info (script)
       (gemini-companion-run-test-with-terminal script
         (gemini-companion-run-test-wait)
-        (should-not said)))))
+        (should-not messages)))))
 
 (ert-deftest gemini-companion-run-gives-no-hint-at-a-connected-cli ()
   (gemini-companion-run-test-with-terminal "gemini"
     (gemini-companion-session-update
      (list (list :id "one" :pid (process-running-child-p process))))
     (gemini-companion-run-test-wait)
-    (should-not said)))
+    (should-not messages)))
 
 (ert-deftest gemini-companion-run-gives-a-young-cli-time ()
   (gemini-companion-run-test-with-terminal "gemini"
     (setq age 1)
     (gemini-companion-run-test-wait)
-    (should-not said)
+    (should-not messages)
     (should (gemini-companion-test-timers))))
 
 (ert-deftest gemini-companion-run-checks-after-going-to-a-terminal ()
   (gemini-companion-run-test-with-terminal "gemini"
     (gemini-companion-run-test-wait)
-    (should said)
+    (should messages)
     (should-not (gemini-companion-test-timers))
     (gemini-companion-run-test-go-to "*scratch*")
     (gemini-companion-run-test-wait)
@@ -513,7 +705,7 @@ Messages are collected in `said', the last first."
     (gemini-companion-run-test-go-to terminal)
     (should (gemini-companion-test-timers))))
 
-(ert-deftest gemini-companion-run-knows-the-ways-to-start-a-cli ()
+(ert-deftest gemini-companion-run-recognizes-the-ways-to-start-a-cli ()
   (gemini-companion-run-test-with-terminal "echo up; read line"
     (let ((pid 1000000)
           command)
@@ -535,10 +727,10 @@ Messages are collected in `said', the last first."
           (ert-info ((format "%s" one))
             (setq command one
                   pid (1+ pid)
-                  said nil)
+                  messages nil)
             (gemini-companion-run-test-go-to "*scratch*")
             (gemini-companion-run-test-go-to terminal)
             (gemini-companion-run-test-wait)
-            (should (eq known (and said t)))))))))
+            (should (eq known (and messages t)))))))))
 
 ;;; gemini-companion-run-test.el ends here

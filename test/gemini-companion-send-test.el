@@ -1,4 +1,4 @@
-;;; gemini-companion-send-test.el --- Tests of what is put into prompts  -*- lexical-binding: t; -*-
+;;; gemini-companion-send-test.el --- Tests of texts for prompts  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -17,9 +17,9 @@
 (require 'term)
 
 (defmacro gemini-companion-send-test-with (sessions &rest body)
-  "Run BODY in a folder with the file p/a while SESSIONS are connected."
+  "Run BODY in a directory with the file p/a while SESSIONS are connected."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder '()
+  `(gemini-companion-test-with-directory '()
      (make-directory "p")
      (write-region "one\ntwo\nthree\n" nil "p/a" nil 'silent)
      (gemini-companion-session-update ,sessions)
@@ -37,12 +37,12 @@
                    ("a,b;c" . "a\\,b\\;c")
                    ("back\\slash" . "back\\\\slash")
                    ("end." . "end\\.")))
-    (gemini-companion-test-with-folder '()
+    (gemini-companion-test-with-directory '()
       (let ((system-type 'gnu/linux)
             (file (expand-file-name name)))
         (make-directory (file-name-directory file) t)
         (write-region "" nil file nil 'silent)
-        (gemini-companion-session-update `((:id "1" :directory ,folder)))
+        (gemini-companion-session-update `((:id "1" :directory ,directory)))
         (unwind-protect
             (with-current-buffer (find-file-noselect file)
               (gemini-companion-send-file)
@@ -83,7 +83,7 @@
       (call-interactively #'gemini-companion-send-region)
       (should (equal "@a (lines 1-2) " (current-kill 0))))))
 
-(ert-deftest gemini-companion-send-takes-the-cli-of-the-folder ()
+(ert-deftest gemini-companion-send-uses-the-cli-of-the-directory ()
   (gemini-companion-send-test-with
       `((:id "1" :directory "/nowhere")
         (:id "2" :directory ,(expand-file-name "p")))
@@ -94,22 +94,22 @@
   (gemini-companion-send-test-with
       `((:id "1" :directory ,(expand-file-name "p"))
         (:id "2" :directory ,(expand-file-name "p")))
-    (let (said)
+    (let (message)
       (cl-letf (((symbol-function 'completing-read)
                  (lambda (prompt _names &rest more)
                    (should (string-search "session 1" prompt))
                    (nth 4 more)))
                 ((symbol-function 'message)
-                 (lambda (&rest args) (setq said (apply #'format args)))))
+                 (lambda (&rest args) (setq message (apply #'format args)))))
         (gemini-companion-send-file))
-      (should (string-search "session 1" said)))))
+      (should (string-search "session 1" message)))))
 
 (ert-deftest gemini-companion-send-gives-the-whole-name-of-a-file-outside ()
   (gemini-companion-send-test-with '((:id "1" :directory "/nowhere"))
     (gemini-companion-send-file)
     (should (equal (concat "@" (buffer-file-name) " ") (current-kill 0)))))
 
-(ert-deftest gemini-companion-send-says-what-is-missing ()
+(ert-deftest gemini-companion-send-reports-what-is-missing ()
   (gemini-companion-send-test-with nil
     (should-error (gemini-companion-send-file) :type 'user-error)
     (should-error (gemini-companion-send-diagnostic-at-point)
@@ -117,7 +117,7 @@
     (with-temp-buffer
       (should-error (gemini-companion-send-file) :type 'user-error))))
 
-(ert-deftest gemini-companion-send-tells-what-flymake-says-of-the-line ()
+(ert-deftest gemini-companion-send-includes-the-flymake-diagnostics-of-the-line ()
   (gemini-companion-send-test-with
       `((:id "1" :directory ,(expand-file-name "p")))
     (add-hook 'flymake-diagnostic-functions
@@ -133,11 +133,11 @@
     (should (equal "@a (line 2): Bad " (current-kill 0)))))
 
 (defmacro gemini-companion-send-test-with-reason (answer session &rest body)
-  "Run BODY with a diff `diff' of SESSION; what is asked gets ANSWER.
-ANSWER is a function without arguments.  `outcomes' holds what was
-told."
+  "Run BODY with a diff `diff' of SESSION; questions get ANSWER.
+ANSWER is a function without arguments.  `outcomes' has the sent
+outcomes."
   (declare (indent 2) (debug t))
-  `(gemini-companion-test-with-folder '(("a" "old\n"))
+  `(gemini-companion-test-with-directory '(("a" "old\n"))
      (let ((gemini-companion-review-arrival 'notify)
            (inhibit-message t)
            (kill-ring '("before"))
@@ -151,7 +151,7 @@ told."
                 (lambda (diff)
                   (push (gemini-companion-diff-state diff) outcomes)))
                (gemini-companion-diff-open
-                1 ,session (expand-file-name "a" folder) "new\n")
+                1 ,session (expand-file-name "a" directory) "new\n")
                (setq diff (car (gemini-companion-diffs)))
                ,@body)
            (gemini-companion-send-stop)
@@ -217,7 +217,7 @@ The reason for its rejection is Too long.  The CLI is `cat'."
       (gemini-companion-test-run-timers))
     (should (equal "" (gemini-companion-test-text terminal)))
     (should-not (gemini-companion-send-idle-p))
-    (gemini-companion-outcome-told 1)
+    (gemini-companion-outcome-written 1)
     (process-send-string terminal "Request cancelled\n")
     (gemini-companion-test-eventually
       (string-match-p "Request cancelled[^z-a]*Too long[^z-a]*Too long"

@@ -23,10 +23,10 @@
                     gemini-companion-server-directory))
 
 (defmacro gemini-companion-test-with-mode (files &rest body)
-  "Run BODY with the mode on and ready, in a folder with FILES.
-Temporary files are in a folder of their own, `temporary'."
+  "Run BODY with the mode on and ready, in a directory with FILES.
+Temporary files are in a directory of their own, `temporary'."
   (declare (indent 1) (debug t))
-  `(gemini-companion-test-with-folder ,files
+  `(gemini-companion-test-with-directory ,files
      (let* ((temporary (file-name-as-directory
                         (make-temp-file "gemini-companion-tmp" t)))
             (process-environment (cons (concat "TMPDIR=" temporary)

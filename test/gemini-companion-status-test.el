@@ -4,6 +4,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'ert)
 (require 'gemini-companion)
 (require 'gemini-companion-status)
@@ -19,11 +20,12 @@
            ,@body)
        (kill-buffer "*gemini-companion status*"))))
 
-(ert-deftest gemini-companion-status-test-says-that-all-is-off ()
+(ert-deftest gemini-companion-status-test-reports-that-the-mode-is-off ()
   (gemini-companion-status-test--with-status
       gemini-companion-status-checks
     (goto-char (point-min))
-    (should (looking-at "gemini-companion is off"))
+    (should (looking-at "Not connected: "))
+    (should (search-forward "gemini-companion-mode is off" nil t))
     (dolist (check gemini-companion-status-checks)
       (unless (equal "Project" (car check))
         (goto-char (point-min))
@@ -33,12 +35,10 @@
   (gemini-companion-status-test--with-status
       `(("Program" . ,(lambda (_directory ask)
                         (pcase (funcall ask "sh" "-c" "cat; echo said; exit 3")
-                          ('nil (gemini-companion-status-finding 'wait "asking"))
-                          (answer (gemini-companion-status-finding
-                                   'good (format "%S" answer))))))
+                          ('nil '((wait "asking")))
+                          (answer `((good ,(format "%S" answer)))))))
         ("None" . ,(lambda (_directory ask)
-                     (gemini-companion-status-finding
-                      'note (format "%S" (funcall ask "/no/program"))))))
+                     `((note ,(format "%S" (funcall ask "/no/program")))))))
     (should (string-search "Program: asking" (buffer-string)))
     (gemini-companion-test-eventually
       (string-search "Program: (3 . \"said\n\")" (buffer-string)))
@@ -46,28 +46,41 @@
                             (buffer-string)))
     (should-not (gemini-companion-test-timers))))
 
+(ert-deftest gemini-companion-status-test-names-what-windows-lacks ()
+  (let ((system-type 'windows-nt)
+        (gemini-companion-terminal nil)
+        (exec-path nil))
+    (gemini-companion-status-test--with-status
+        (seq-filter (lambda (check)
+                      (member (car check) '("Diff program" "Terminal")))
+                    gemini-companion-status-checks)
+      (let ((text (replace-regexp-in-string "[ \n]+" " " (buffer-string))))
+        (should (string-search "Cannot find the program diff" text))
+        (should (string-search "Install Git for Windows" text))
+        (should (string-search "no terminal for a CLI on Windows" text))
+        (should (string-search "Start the CLI in a window of its own" text))))))
+
 (ert-deftest gemini-companion-status-test-button-acts-and-checks-again ()
   (let ((fixed nil))
     (gemini-companion-status-test--with-status
         `(("Thing" . ,(lambda (&rest _)
                         (if fixed
-                            (gemini-companion-status-finding 'good "fixed")
-                          (gemini-companion-status-finding
-                           'bad "broken" "Fix it."
-                           (cons "Fix" (lambda () (setq fixed t))))))))
+                            '((good "fixed"))
+                          `((bad "broken" "Fix it."
+                                 ("Fix" . ,(lambda () (setq fixed t)))))))))
       (goto-char (point-min))
       (search-forward "[Fix")
       (push-button (1- (point)))
       (should (string-search "Thing: fixed" (buffer-string))))))
 
-(ert-deftest gemini-companion-status-test-says-what-is-never-shared ()
-  (gemini-companion-test-with-folder '(("a" "") (".env" "SECRET=1"))
+(ert-deftest gemini-companion-status-test-shows-what-is-never-shared ()
+  (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
     (dolist (name '("a" ".env"))
       (with-current-buffer (find-file-noselect name)
         (gemini-companion-status-test--with-status nil
           (should (eq (equal name ".env")
                       (and (string-search
-                            (concat (abbreviate-file-name folder)
+                            (concat (abbreviate-file-name directory)
                                     ".env is not shared")
                             (buffer-string))
                            t))))))))
@@ -95,7 +108,7 @@
                                        (princ (buffer-string)))")))
     (should (string-search "The package epc is not installed"
                            (buffer-string)))
-    (should (string-search "Gemini CLI: " (buffer-string)))))
+    (should (string-search "CLI: " (buffer-string)))))
 
 (ert-deftest gemini-companion-status-test-never-asks-another-machine ()
   (let* (asked
@@ -110,10 +123,10 @@
                           (_ (push (cons operation args) asked) nil))))
                 file-name-handler-alist)))
     (with-temp-buffer
-      (setq default-directory "/far:/folder/")
+      (setq default-directory "/far:/directory/")
       (gemini-companion-status-test--with-status
           gemini-companion-status-checks
-        (should (equal "/far:/folder/" default-directory))
+        (should (equal "/far:/directory/" default-directory))
         (should-not asked)))))
 
 (ert-deftest gemini-companion-status-test-leaves-nothing-behind ()
@@ -121,7 +134,7 @@
     (gemini-companion-status-test--with-status
         `(("Program" . ,(lambda (_directory ask)
                           (funcall ask "sleep" "60")
-                          (gemini-companion-status-finding 'wait "asking"))))
+                          '((wait "asking")))))
       (should (process-list)))
     (gemini-companion-test-eventually
       (not (seq-some (lambda (process)
@@ -130,27 +143,75 @@
                      (process-list))))
     (should (= timers (length timer-list)))))
 
+;;;; Verdict
+
+(defun gemini-companion-status-test--verdict ()
+  "Return the first line of the status buffer."
+  (with-current-buffer "*gemini-companion status*"
+    (save-excursion
+      (goto-char (point-min))
+      (buffer-substring-no-properties (point) (line-end-position)))))
+
+(ert-deftest gemini-companion-status-test-begins-with-the-first-problem ()
+  (gemini-companion-test-with-mode '()
+    (let ((fixed nil))
+      (gemini-companion-status-test--with-status
+          `(("One" . ,(lambda (&rest _) '((good "Fine") (note "Odd"))))
+            ("Two" . ,(lambda (&rest _)
+                        (if fixed
+                            '((note "Was off"))
+                          `((bad "It is off\nSince when" "Turn it on."
+                                 ("Enable" . ,(lambda () (setq fixed t)))))))))
+        (should (equal "Not connected: It is off [Enable]"
+                       (gemini-companion-status-test--verdict)))
+        (goto-char (point-min))
+        (forward-button 1)
+        (push-button)
+        (should (equal "Not connected: No CLI runs in the open projects [Start]"
+                       (gemini-companion-status-test--verdict)))))))
+
+(ert-deftest gemini-companion-status-test-follows-the-sessions-while-visible ()
+  (gemini-companion-test-with-mode '()
+    (let ((checked 0))
+      (gemini-companion-status-test--with-status
+          `(("One" . ,(lambda (&rest _) (cl-incf checked) '((good "Fine")))))
+        (search-forward "Fine")
+        (backward-char 2)
+        (gemini-companion-session-update
+         '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
+           (:id "3" :client "qwen" :pid 3)))
+        (gemini-companion-test-eventually
+          (equal "Connected: 1 Gemini CLI, 2 Qwen Code"
+                 (gemini-companion-status-test--verdict)))
+        (should (looking-at "ne$"))
+        (should (= 2 checked))
+        (switch-to-buffer "*scratch*")
+        (delete-other-windows)
+        (gemini-companion-session-update nil)
+        (gemini-companion-test-run-timers)
+        (should (= 2 checked))))))
+
 ;;;; Checks
 
-(defmacro gemini-companion-status-test--with-folder (folder &rest body)
-  "Run BODY with FOLDER bound to a scratch folder, in which all files are.
+(defmacro gemini-companion-status-test--with-directory (directory &rest body)
+  "Run BODY with DIRECTORY bound to a temporary directory for all files.
 It is HOME and TMPDIR, too."
   (declare (indent 1))
-  `(let* ((,folder (file-name-as-directory
-                    (file-truename (make-temp-file "gc" t))))
+  `(let* ((,directory (file-name-as-directory
+                       (file-truename (make-temp-file "gc" t))))
           (process-environment (default-value 'process-environment)))
      (unwind-protect
          (cl-letf (((default-value 'process-environment)
-                    (append (list (concat "HOME=" ,folder)
-                                  (concat "TMPDIR=" ,folder)
-                                  "GEMINI_CLI_HOME")
+                    (append (list (concat "HOME=" ,directory)
+                                  (concat "TMPDIR=" ,directory)
+                                  "GEMINI_CLI_HOME" "QWEN_HOME")
                             process-environment)))
            (let ((process-environment (default-value 'process-environment)))
              ,@body))
-       (delete-directory ,folder t))))
+       (delete-directory ,directory t))))
 
 (defun gemini-companion-status-test--write (file content)
-  "Write CONTENT to FILE, in a folder of its own if need be."
+  "Write CONTENT to FILE, whose directory may not exist."
   (make-directory (file-name-directory file) t)
   (write-region content nil file nil 'silent))
 
@@ -162,7 +223,7 @@ It is HOME and TMPDIR, too."
 
 (defun gemini-companion-status-test--marks (title &optional directory ask)
   "Return the mark of each such finding of TITLE, DIRECTORY and ASK."
-  (mapcar #'gemini-companion-status-finding-mark
+  (mapcar #'car
           (gemini-companion-status-test--find title directory ask)))
 
 (ert-deftest gemini-companion-status-test-names-options-that-fail ()
@@ -171,12 +232,12 @@ It is HOME and TMPDIR, too."
             (gemini-companion-roots-function (lambda (_) (error "No"))))
         (should (equal '(good)
                        (gemini-companion-status-test--marks "Options")))
-        (should (gemini-companion-privacy-folder-hidden-p temporary-file-directory))
+        (should (gemini-companion-privacy-directory-hidden-p temporary-file-directory))
         (should-not (gemini-companion-roots temporary-file-directory))
         (let ((found (gemini-companion-status-test--find "Options")))
           (should (equal '(bad bad)
-                         (mapcar #'gemini-companion-status-finding-mark found)))
-          (should (string-match-p "excluded" (gemini-companion-status-finding-remedy
+                         (mapcar #'car found)))
+          (should (string-match-p "excluded" (caddr
                                               (car found))))))
     (gemini-companion-privacy-forget)
     (gemini-companion-roots-forget)))
@@ -184,24 +245,24 @@ It is HOME and TMPDIR, too."
 (ert-deftest gemini-companion-status-test-a-check-that-fails-is-alone ()
   (let ((gemini-companion-status-checks
          `(("One" . ,(lambda (&rest _) (error "Broken")))
-           ("Two" . ,(lambda (&rest _) (gemini-companion-status-finding 'good "fine"))))))
+           ("Two" . ,(lambda (&rest _) '((good "fine")))))))
     (pcase (gemini-companion-status-findings "/" #'ignore)
       (`(("One" ,one) ("Two" ,two))
-       (should (string-search "Broken" (gemini-companion-status-finding-text one)))
-       (should (equal "fine" (gemini-companion-status-finding-text two))))
+       (should (string-search "Broken" (cadr one)))
+       (should (equal "fine" (cadr two))))
       (other (ert-fail other)))))
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
-  (gemini-companion-status-test--with-folder folder
+  (gemini-companion-status-test--with-directory directory
     (cl-letf (((default-value 'exec-path) nil))
       (let* ((exec-path nil)
-             (found (gemini-companion-status-findings folder #'ignore)))
+             (found (gemini-companion-status-findings directory #'ignore)))
         (should (equal (mapcar #'car gemini-companion-status-checks)
                        (mapcar #'car found)))
         (should (string-search
                  "npm install"
-                 (gemini-companion-status-finding-remedy
-                  (cadr (assoc "Gemini CLI" found)))))))))
+                 (caddr
+                  (cadr (assoc "CLI" found)))))))))
 
 (ert-deftest gemini-companion-status-test-sees-a-server-before-an-update ()
   (gemini-companion-test-with-mode '()
@@ -215,9 +276,9 @@ It is HOME and TMPDIR, too."
                                       ("hello" . note)))
     (ert-info (output)
       (should (equal (list mark)
-                     (let ((gemini-companion-gemini-command "sh"))
+                     (let ((gemini-companion-run-commands '(("gemini" . "sh"))))
                        (gemini-companion-status-test--marks
-                        "Gemini CLI" "/" (lambda (&rest _) (cons 0 output)))))))))
+                        "CLI" "/" (lambda (&rest _) (cons 0 output)))))))))
 
 (ert-deftest gemini-companion-status-test-judges-the-packages ()
   (pcase-dolist (`(,output . ,mark) '(("Python 3.11.2\nmcp 2.3.0\n" . good)
@@ -243,7 +304,7 @@ It is HOME and TMPDIR, too."
            (finding (lambda (content &optional mode)
                       (gemini-companion-status-test--write file content)
                       (set-file-modes file (or mode #o600))
-                      (gemini-companion-status-finding-text
+                      (cadr
                        (car (gemini-companion-status-test--find
                              "Discovery file"))))))
       ;; It would repair the file.
@@ -263,7 +324,7 @@ It is HOME and TMPDIR, too."
                                    (funcall finding (funcall content) #o644)))
             (delete-file file)
             (should (string-search
-                     "does not exist" (gemini-companion-status-finding-text
+                     "does not exist" (cadr
                              (car (gemini-companion-status-test--find
                                    "Discovery file"))))))
         (signal-process (gemini-companion-server-pid) 'SIGCONT)
@@ -271,19 +332,8 @@ It is HOME and TMPDIR, too."
           (not (memq 'stop (mapcar #'process-status
                                    (gemini-companion-test-processes)))))))))
 
-(ert-deftest gemini-companion-status-test-knows-the-folder-of-node ()
-  (pcase-dolist (`(,environment . ,expected)
-                 '((() . "/tmp") (("TMPDIR=/a/" "TMP=/b") . "/a")
-                   (("TMPDIR=" "TMP=/b") . "/b") (("TEMP=/c") . "/c")))
-    (cl-letf (((default-value 'process-environment) environment))
-      (should (string-prefix-p
-               (concat expected "; ")
-               (gemini-companion-status-finding-text
-                (car (gemini-companion-status-test--find
-                      "Temporary directory"))))))))
-
-(ert-deftest gemini-companion-status-test-tells-files-of-others ()
-  (gemini-companion-status-test--with-folder folder
+(ert-deftest gemini-companion-status-test-recognizes-files-of-others ()
+  (gemini-companion-status-test--with-directory directory
     (let ((dead (let ((process (start-process "dead" nil "true")))
                   (prog1 (process-id process)
                     (while (process-live-p process)
@@ -292,87 +342,82 @@ It is HOME and TMPDIR, too."
                    (gemini-companion-status-test--write
                     (expand-file-name
                      (format "gemini/ide/gemini-ide-server-%d-1.json" pid)
-                     folder)
+                     directory)
                     (json-encode `(:port 1 :workspacePath ,path
                                    :ideInfo (:displayName "Other"))))))
           (marks (lambda ()
                    (gemini-companion-status-test--marks "Other editors"
-                                                           folder))))
+                                                           directory))))
       (should (equal '(good) (funcall marks)))
       (funcall write (emacs-pid) "/nowhere")
       (should (equal '(good) (funcall marks)))
-      (funcall write (emacs-pid) folder)
+      (funcall write (emacs-pid) directory)
       (should (equal '(note) (funcall marks)))
       (funcall write (emacs-pid) nil)
       (should (equal '(bad) (funcall marks)))
       (funcall write (emacs-pid) "/nowhere")
-      (funcall write dead folder)
+      (funcall write dead directory)
       (should (equal '(bad) (funcall marks))))))
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
-  (gemini-companion-status-test--with-folder folder
-    (let* ((project (expand-file-name "project/" folder))
+  (gemini-companion-status-test--with-directory directory
+    (let* ((project (expand-file-name "project/" directory))
+           (user (expand-file-name ".gemini/settings.json" directory))
+           (shared (expand-file-name ".gemini/settings.json" project))
+           (system (expand-file-name "system.json" directory))
            (process-environment
-            (cons (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH=" folder "system.json")
+            (cons (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH=" system)
                   process-environment))
-           (marks (lambda ()
-                    (gemini-companion-status-test--marks "Its settings"
-                                                            project))))
+           (yes "{\"ide\": {\"enabled\": true}} // mine")
+           (no "{\"ide\": {\"enabled\": false}}")
+           (finding (lambda (file content)
+                      (gemini-companion-status-test--write file content)
+                      (car (gemini-companion-status-test--find
+                            "Settings" project))))
+           (culprit (lambda (finding)
+                      (string-match "in \\(/.*\\|~.*\\)," (caddr finding))
+                      (expand-file-name (match-string 1 (caddr finding))))))
       (make-directory project)
-      (should (equal '(bad) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name ".gemini/settings.json" folder)
-       "{\"ide\": {\"enabled\": true}} // mine")
-      (should (equal '(good) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name ".gemini/settings.json" project)
-       "{\"ide\": {\"enabled\": false}}")
-      (should (equal '(good bad) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name "system.json" folder)
-       "{\"ide\": {\"enabled\": false}}")
-      (should (equal '(good bad bad) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name ".gemini/settings.json" folder) "{a}")
-      (should (equal '(bad bad bad) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name "system.json" folder)
-       "{\"ide\": {\"enabled\": true}}")
-      (should (equal '(bad) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name ".gemini/settings.json" folder) "{}")
-      (should (equal '(good) (funcall marks)))
-      (delete-file (expand-file-name "system.json" folder))
-      (should (equal '(bad bad) (funcall marks)))
-      (gemini-companion-status-test--write
-       (expand-file-name ".gemini/settings.json" project)
-       "{\"ide\": {\"enabled\": true}}")
-      (should (equal '(good) (funcall marks))))))
+      (should (eq 'bad (car (funcall finding user "{}"))))
+      (should (eq 'good (car (funcall finding user yes))))
+      (let ((found (funcall finding shared no)))
+        (should (eq 'bad (car found)))
+        (should (equal shared (funcall culprit found))))
+      (let ((found (funcall finding system no)))
+        (should (equal system (funcall culprit found))))
+      (should (eq 'good (car (funcall finding system yes))))
+      (should (string-search "malformed" (cadr (funcall finding user "{a}"))))
+      (should (eq 'good (car (funcall finding user no))))
+      (delete-file system)
+      (should (eq 'good (car (funcall finding shared yes))))
+      ;; A repository must not stop Emacs with a pipe.
+      (delete-file shared)
+      (call-process "mkfifo" nil nil nil shared)
+      (should (eq 'good (car (funcall finding user yes)))))))
 
 (defmacro gemini-companion-status-test--with-settings (text &rest body)
   "Run BODY with `file' bound to the user's settings file of TEXT.
-There is none if TEXT is nil.  Questions are answered with yes."
+There is none if TEXT is nil."
   (declare (indent 1))
-  `(gemini-companion-status-test--with-folder folder
-     (let ((file (expand-file-name ".gemini/settings.json" folder)))
+  `(gemini-companion-status-test--with-directory directory
+     (let ((file (expand-file-name ".gemini/settings.json" directory)))
        (when-let* ((text ,text)
                    (coding-system-for-write 'utf-8-unix))
          (gemini-companion-status-test--write file text))
-       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
-         (unwind-protect
-             (save-window-excursion ,@body)
-           (when-let* ((buffer (find-buffer-visiting file)))
-             (with-current-buffer buffer (set-buffer-modified-p nil))
-             (kill-buffer buffer)))))))
+       (unwind-protect
+           (save-window-excursion ,@body)
+         (when-let* ((buffer (find-buffer-visiting file)))
+           (with-current-buffer buffer (set-buffer-modified-p nil))
+           (kill-buffer buffer))))))
 
 (defun gemini-companion-status-test--settings ()
   "Return the finding about the user's settings."
-  (car (gemini-companion-status-test--find "Its settings")))
+  (car (gemini-companion-status-test--find "Settings")))
 
 (defun gemini-companion-status-test--set-enabled ()
   "Press the button for `ide.enabled'."
-  (funcall (alist-get "Set it"
-                      (gemini-companion-status-finding-actions
+  (funcall (alist-get "Enable"
+                      (cdddr
                        (gemini-companion-status-test--settings))
                       nil nil #'equal)))
 
@@ -395,7 +440,7 @@ There is none if TEXT is nil.  Questions are answered with yes."
           . good)))
     (ert-info (text :prefix "Text: ")
       (gemini-companion-status-test--with-settings text
-        (should (eq expected (gemini-companion-status-finding-mark
+        (should (eq expected (car
                               (gemini-companion-status-test--settings))))))))
 
 (ert-deftest gemini-companion-status-test-names-malformed-settings ()
@@ -404,7 +449,7 @@ There is none if TEXT is nil.  Questions are answered with yes."
     (ert-info (text :prefix "Text: ")
       (gemini-companion-status-test--with-settings text
         (should (string-search "malformed"
-                               (gemini-companion-status-finding-text
+                               (cadr
                                 (gemini-companion-status-test--settings))))))))
 
 (ert-deftest gemini-companion-status-test-sets-enabled-and-keeps-the-rest ()
@@ -438,12 +483,12 @@ There is none if TEXT is nil.  Questions are answered with yes."
       (gemini-companion-status-test--with-settings before
         (gemini-companion-status-test--set-enabled)
         (should (equal after (gemini-companion-status-test--bytes file)))
-        (should (eq 'good (gemini-companion-status-finding-mark
+        (should (eq 'good (car
                            (gemini-companion-status-test--settings))))))))
 
 (ert-deftest gemini-companion-status-test-keeps-line-ends-mode-and-link ()
   (gemini-companion-status-test--with-settings "{\r\n  \"ä\": 1\r\n}\r\n"
-    (let ((target (expand-file-name "dotfiles.json" folder)))
+    (let ((target (expand-file-name "dotfiles.json" directory)))
       (set-file-modes file #o600)
       (rename-file file target)
       (make-symbolic-link target file)
@@ -467,7 +512,7 @@ There is none if TEXT is nil.  Questions are answered with yes."
       (should (equal line (current-kill 0)))
       (yank)
       (save-buffer)
-      (should (eq 'good (gemini-companion-status-finding-mark
+      (should (eq 'good (car
                          (gemini-companion-status-test--settings)))))))
 
 (ert-deftest gemini-companion-status-test-leaves-unsaved-settings-alone ()
@@ -488,24 +533,23 @@ There is none if TEXT is nil.  Questions are answered with yes."
     (gemini-companion-status-test--with-settings
         (format "{\"security\": {\"auth\": {\"selectedType\": %S}}}" type)
       (should (equal (list mark)
-                     (gemini-companion-status-test--marks "Its account")))))
+                     (gemini-companion-status-test--marks "Account")))))
   (gemini-companion-status-test--with-settings nil
     (should (equal '(note)
-                   (gemini-companion-status-test--marks "Its account")))))
+                   (gemini-companion-status-test--marks "Account")))))
 
-(ert-deftest gemini-companion-status-test-says-that-node-is-missing ()
-  (gemini-companion-status-test--with-folder folder
-    (let ((program (expand-file-name "gemini" folder)))
+(ert-deftest gemini-companion-status-test-reports-that-node-is-missing ()
+  (gemini-companion-status-test--with-directory directory
+    (let ((program (expand-file-name "gemini" directory)))
       (gemini-companion-status-test--write program "#!/usr/bin/env node\n")
       (set-file-modes program #o700)
-      (cl-letf (((default-value 'exec-path) (list folder)))
-        (let ((gemini-companion-gemini-command "gemini"))
-          (should (string-search
-                   "because node is not in the PATH"
-                   (gemini-companion-status-finding-text
-                    (car (gemini-companion-status-test--find
-                          "Gemini CLI" "/"
-                          (lambda (&rest _) '(127 . "env: node"))))))))))))
+      (cl-letf (((default-value 'exec-path) (list directory)))
+        (should (string-search
+                 "because node is not in the PATH"
+                 (cadr
+                  (car (gemini-companion-status-test--find
+                        "CLI" "/"
+                        (lambda (&rest _) '(127 . "env: node")))))))))))
 
 (provide 'gemini-companion-status-test)
 ;;; gemini-companion-status-test.el ends here

@@ -1,11 +1,11 @@
-;;; gemini-companion-test-helper.el --- What several tests need  -*- lexical-binding: t; -*-
+;;; gemini-companion-test-helper.el --- Functions for all tests  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; Waiting for a condition, the timers and hooks of the package, and folders
-;; with files that are gone afterwards.
+;; Waiting for a condition, the timers and hooks of the package, and temporary
+;; directories with files.
 
 ;;; Code:
 
@@ -84,27 +84,27 @@ BODY must not have assertions, which need what is bound here."
     (insert-file-contents file)
     (buffer-string)))
 
-(defmacro gemini-companion-test-with-folder (files &rest body)
-  "Run BODY in a new folder with FILES, a list of (NAME TEXT).
+(defmacro gemini-companion-test-with-directory (files &rest body)
+  "Run BODY in a new `directory' with FILES, a list of (NAME TEXT).
 Kill the buffers that visit a file in it afterwards."
   (declare (indent 1) (debug t))
-  `(let* ((folder (file-name-as-directory
+  `(let* ((directory (file-name-as-directory
                    (file-truename (make-temp-file "gemini-companion-" t))))
-          (default-directory folder)
+          (default-directory directory)
           (make-backup-files nil)
           (create-lockfiles nil))
      (unwind-protect
          (progn
            (pcase-dolist (`(,name ,text) ,files)
              (let ((coding-system-for-write 'utf-8-unix))
-               (write-region text nil (expand-file-name name folder)
+               (write-region text nil (expand-file-name name directory)
                              nil 'silent)))
            ,@body)
        (dolist (buffer (buffer-list))
-         (when (string-prefix-p folder (or (buffer-file-name buffer) ""))
+         (when (string-prefix-p directory (or (buffer-file-name buffer) ""))
            (with-current-buffer buffer (set-buffer-modified-p nil))
            (kill-buffer buffer)))
-       (delete-directory folder t))))
+       (delete-directory directory t))))
 
 (provide 'gemini-companion-test-helper)
 ;;; gemini-companion-test-helper.el ends here

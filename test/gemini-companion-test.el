@@ -25,7 +25,7 @@
   (json-read-file (gemini-companion-test-discovery-file)))
 
 (defun gemini-companion-test-trace ()
-  "Return what the mode might leave behind."
+  "Return the state that the mode must restore."
   (list (mapcar (lambda (hook) (copy-sequence (default-value hook)))
                 '(post-command-hook pre-redisplay-functions kill-emacs-hook
                   buffer-list-update-hook find-file-hook kill-buffer-hook
@@ -46,16 +46,16 @@
         epc:live-connections))
 
 (defun gemini-companion-test-failure (&rest command)
-  "Return what the person is told when COMMAND shall run the server."
+  "Return the warning when COMMAND is to run the server."
   (let ((gemini-companion-server-command command)
-        told)
+        warning)
     (cl-letf (((symbol-function 'display-warning)
-               (lambda (_type message &rest _) (setq told message))))
+               (lambda (_type message &rest _) (setq warning message))))
       (gemini-companion-mode 1)
-      (gemini-companion-test-eventually told))
+      (gemini-companion-test-eventually warning))
     (should-not gemini-companion-mode)
     (should-not (gemini-companion-test-processes))
-    told))
+    warning))
 
 (ert-deftest gemini-companion-mode-writes-the-discovery-file ()
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -67,12 +67,12 @@
                                (file-name-nondirectory file)))
       (should (equal "-rw-------" (file-attribute-modes
                                    (file-attributes file))))
-      (should (equal (directory-file-name folder)
+      (should (equal (directory-file-name directory)
                      (alist-get 'workspacePath content)))
       (should (equal "emacs" (alist-get 'name (alist-get 'ideInfo content)))))))
 
 (ert-deftest gemini-companion-mode-off-leaves-nothing-behind ()
-  ;; What is loaded with the first start, is loaded before.
+  ;; Load what the first start loads.
   (gemini-companion-test-with-mode '())
   (let ((before (gemini-companion-test-trace))
         discovery)
@@ -90,13 +90,13 @@
                  (file-exists-p discovery)))))
     (should (equal before (gemini-companion-test-trace)))))
 
-(ert-deftest gemini-companion-mode-tells-new-roots-with-the-same-port ()
+(ert-deftest gemini-companion-mode-sends-new-roots-and-keeps-the-port ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (gemini-companion-test-with-folder '(("b" "text"))
+    (gemini-companion-test-with-directory '(("b" "text"))
       (let ((before (gemini-companion-test-discovery)))
-        (find-file (expand-file-name "b" folder))
+        (find-file (expand-file-name "b" directory))
         (gemini-companion-test-eventually
-          (string-match-p (regexp-quote (directory-file-name folder))
+          (string-match-p (regexp-quote (directory-file-name directory))
                           (alist-get 'workspacePath
                                      (gemini-companion-test-discovery))))
         (dolist (key '(port authToken))
@@ -136,20 +136,28 @@
     (should-not gemini-companion-mode)
     (should-not (gemini-companion-test-processes))))
 
-(ert-deftest gemini-companion-mode-says-why-the-server-did-not-start ()
-  (let ((told (gemini-companion-test-failure
+(ert-deftest gemini-companion-mode-reports-why-the-server-did-not-start ()
+  (let ((warning (gemini-companion-test-failure
                "sh" "-c" "echo 'no module named mcp' >&2; exit 3")))
-    (should (string-match-p "exited with status 3" told))
-    (should (string-match-p "no module named mcp" told))
-    (should (string-match-p "sh -c" told))
-    (should (string-match-p "gemini-companion-server-command" told))))
+    (should (string-match-p "exited with status 3" warning))
+    (should (string-match-p "no module named mcp" warning))
+    (should (string-match-p "sh -c" warning))
+    (should (string-match-p "gemini-companion-server-command" warning))))
 
-(ert-deftest gemini-companion-mode-tells-a-program-that-is-no-server ()
+(ert-deftest gemini-companion-mode-reports-a-failed-start-in-the-init-file ()
+  (let ((after-init-time nil)
+        (gemini-companion-log-file 'not-a-name))
+    (should (string-match-p "stringp, not-a-name"
+                            (gemini-companion-test-failure
+                             (gemini-companion-test-python)
+                             "-m" "gemini_companion_epc")))))
+
+(ert-deftest gemini-companion-mode-reports-a-program-that-is-not-a-server ()
   (should (string-match-p "Output in place of a port: hello"
                           (gemini-companion-test-failure
                            "sh" "-c" "echo hello; exec sleep 60"))))
 
-(ert-deftest gemini-companion-mode-tells-a-port-where-nobody-listens ()
+(ert-deftest gemini-companion-mode-reports-a-port-that-refuses ()
   (let ((buffers (buffer-list)))
     (should (string-match-p "Cannot use its port 1"
                             (gemini-companion-test-failure
@@ -158,12 +166,12 @@
                             (string-match-p "epc con" (buffer-name buffer)))
                           (seq-difference (buffer-list) buffers)))))
 
-(ert-deftest gemini-companion-mode-ends-a-program-that-never-stops-talking ()
+(ert-deftest gemini-companion-mode-ends-a-program-that-never-stops-writing ()
   (should (string-match-p "Output in place of a port: garbage"
                           (gemini-companion-test-failure
                            "sh" "-c" "yes oops >&2 & echo garbage; wait"))))
 
-(ert-deftest gemini-companion-mode-tells-that-versions-differ ()
+(ert-deftest gemini-companion-mode-reports-that-versions-differ ()
   (let ((gemini-companion-server-version "0.0.0"))
     (should (string-match-p
              "0\\.0\\.0"
@@ -183,21 +191,21 @@
 (ert-deftest gemini-companion-mode-is-off-after-a-server-that-stays-dead ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((discovery (gemini-companion-test-discovery-file))
-          told)
+          warning)
       (setq gemini-companion-server-command
             '("sh" "-c" "echo gone for good >&2"))
       (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq told message))))
+                 (lambda (_type message &rest _) (setq warning message))))
         (gemini-companion-test-kill-server)
         (gemini-companion-test-eventually
           (gemini-companion-test-run-timers)
-          told))
-      (should (string-match-p "gone for good" told))
+          warning))
+      (should (string-match-p "gone for good" warning))
       (should-not gemini-companion-mode)
       (should-not (file-exists-p discovery)))))
 
 (defun gemini-companion-test-shared-names ()
-  "Return the names of the files that are shared, without folders."
+  "Return the names of the shared files, without directories."
   (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
           (gemini-companion-shared)))
 
@@ -210,7 +218,7 @@
     (prog1 (buffer-substring-no-properties (point) (point-max))
       (kill-buffer))))
 
-(ert-deftest gemini-companion-context-is-told-to-connected-clis-only ()
+(ert-deftest gemini-companion-context-is-sent-to-connected-clis-only ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
     (save-window-excursion
       (find-file "a")
@@ -246,7 +254,7 @@
           (gemini-companion-pause)))
       (should (equal '("a") (gemini-companion-test-shared-names))))))
 
-(ert-deftest gemini-companion-lighter-tells-what-is-shared ()
+(ert-deftest gemini-companion-lighter-shows-what-is-shared ()
   (gemini-companion-test-with-mode '(("a" "text") ("b" "text") (".env" "x"))
     (save-window-excursion
       (find-file "b")
@@ -293,16 +301,16 @@
     (gemini-companion-mode -1)
     (should-not (get-variable-watchers 'gemini-companion-excluded))))
 
-(ert-deftest gemini-companion-errors-of-ours-stop-no-other-function ()
+(ert-deftest gemini-companion-errors-stop-no-function-of-others ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (with-current-buffer (find-file-noselect "a")
       (let* ((called nil)
              (find-file-hook
               (append (alist-get 'find-file-hook (gemini-companion-test-hooks))
                       (list (lambda () (setq called t)))))
-             ;; Any look at a name fails.
+             ;; Every operation on a name fails.
              (file-name-handler-alist
-              (list (cons "" (lambda (&rest _) (error "Of ours"))))))
+              (list (cons "" (lambda (&rest _) (error "In the package"))))))
         (run-hooks 'find-file-hook)
         (should called)))))
 
@@ -314,13 +322,13 @@
       (should-not (gemini-companion-share-roots)))
     (should (gemini-companion-share-roots))))
 
-(ert-deftest gemini-companion-files-outside-all-roots-are-told-on-request ()
+(ert-deftest gemini-companion-files-outside-all-roots-are-shared-on-request ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (save-window-excursion
       (find-file "a")
       (gemini-companion-test-connect)
-      (gemini-companion-test-with-folder '(("notes" ""))
-        (let ((process-environment (cons (concat "HOME=" folder)
+      (gemini-companion-test-with-directory '(("notes" ""))
+        (let ((process-environment (cons (concat "HOME=" directory)
                                          process-environment)))
           (find-file "notes")
           (run-hooks 'post-command-hook)
@@ -349,17 +357,17 @@
 (ert-deftest gemini-companion-text-that-no-message-can-hold-is-not-sent ()
   "The connection would be lost, and with it all reviews."
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((private (plist-get (gemini-companion-server-info) :folder))
-          told)
+    (let ((private (plist-get (gemini-companion-server-info) :directory))
+          warning)
       (delete-directory private t)
       (write-region "" nil private nil 'silent)
       (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq told message))))
+                 (lambda (_type message &rest _) (setq warning message))))
         (should-not (gemini-companion-server-call
                      'diff-accepted 1 (make-string 9000000 ?x)))
         (should (string-match-p (concat "9 MB.*" (regexp-quote private)
                                         ".*terminal")
-                                told))
+                                warning))
         (should (gemini-companion-server-call
                  'diff-accepted 1 (make-string 7900000 ?x))))
       (gemini-companion-server-post 'roots-update nil)
@@ -367,8 +375,8 @@
       (gemini-companion-test-eventually (gemini-companion-server-idle-p)))))
 
 (ert-deftest gemini-companion-log-file-has-events-but-no-token ()
-  (gemini-companion-test-with-folder '()
-    (let ((gemini-companion-log-file (expand-file-name "new/log" folder))
+  (gemini-companion-test-with-directory '()
+    (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
           (gemini-companion-log-level 'debug)
           token)
       (gemini-companion-test-with-mode '(("a" "text"))
@@ -384,7 +392,7 @@
                                   (gemini-companion-test-file-text
                                    gemini-companion-log-file))))))
 
-(ert-deftest gemini-companion-restart-tells-what-a-kill-meanwhile-cut-off ()
+(ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
     (gemini-companion-restart)
@@ -400,11 +408,11 @@
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((pid (gemini-companion-server-pid))
           (gemini-companion-server-command '("sh" "-c" "exit 1"))
-          told)
+          warning)
       (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq told message))))
+                 (lambda (_type message &rest _) (setq warning message))))
         (gemini-companion-restart)
-        (gemini-companion-test-eventually told))
+        (gemini-companion-test-eventually warning))
       (should (equal pid (gemini-companion-server-pid))))))
 
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
@@ -412,7 +420,7 @@
     (let* ((gemini-companion-review-arrival 'notify)
            (inhibit-message t)
            (client (gemini-companion-test-connect))
-           (private (plist-get (gemini-companion-server-info) :folder))
+           (private (plist-get (gemini-companion-server-info) :directory))
            (large (make-string 300000 ?x))
            (file (expand-file-name "a")))
       (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"

@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; The same text on both sides, whatever the person has set up for files.
+;; Texts are written and read byte by byte, with any settings for files.
 
 ;;; Code:
 
@@ -12,7 +12,7 @@
 (require 'gemini-companion-text)
 
 (ert-deftest gemini-companion-text-is-the-same-when-it-comes-back ()
-  (gemini-companion-test-with-folder '()
+  (gemini-companion-test-with-directory '()
     (dolist (text (list "" "a\r\nb\rc\n" "\uFEFFé\0\u2028"
                         (string ?a #x3FFFE9 ?b)
                         "Content-Type: text/enriched\n\n<bold>b</bold>"))
@@ -30,8 +30,35 @@
               (should (equal (concat "hidden\n" text) (buffer-string)))
               (should (= (point) (point-min))))))))))
 
+;; Where case counts, a link is what a volume that ignores case has.
+
+(ert-deftest gemini-companion-text-knows-a-file-in-spite-of-case ()
+  (gemini-companion-test-with-directory nil
+    (mapc #'make-directory '("Project" "other" "Other"))
+    (make-symbolic-link "Project" "project")
+    (write-region "" nil "Project/a" nil 'silent)
+    (write-region "" nil "other/a" nil 'silent)
+    (pcase-dolist (`(,a ,b ,same)
+                   '(("Project/a" "Project/a" t) ("Project/a" "project/a" t)
+                     ("other/a" "Other/a" nil) ("other/a" "Project/a" nil)
+                     ("new" "new" t) ("new" "New" nil)))
+      (ert-info (b)
+        (should (eq same (and (gemini-companion-text-same-file-p
+                               (expand-file-name a) (expand-file-name b))
+                              t)))))
+    (pcase-dolist (`(,file ,directory ,inside)
+                   '(("Project/a" "Project" t) ("Project/a" "project" t)
+                     ("project/" "Project" t) ("Project/new" "project" t)
+                     ("other/a" "Other" nil) ("Projects/a" "Project" nil)
+                     ("Project/a" "other" nil)))
+      (ert-info (file)
+        (should (eq inside (and (gemini-companion-text-in-directory-p
+                                 (expand-file-name file)
+                                 (expand-file-name directory))
+                                t)))))))
+
 (ert-deftest gemini-companion-text-reads-no-pipe-and-no-device ()
-  (gemini-companion-test-with-folder '(("a" "text"))
+  (gemini-companion-test-with-directory '(("a" "text"))
     (call-process "mkfifo" nil nil nil "pipe")
     (make-symbolic-link "/dev/zero" "zero")
     (make-symbolic-link "loop" "loop")
@@ -63,10 +90,10 @@
                                  "\376" "\377")))
              (number-sequence 1 (random 12)) ""))
 
-(ert-deftest gemini-companion-text-is-read-as-the-coding-says ()
+(ert-deftest gemini-companion-text-is-read-in-its-coding ()
   (let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
     (random seed)
-    (gemini-companion-test-with-folder '()
+    (gemini-companion-test-with-directory '()
       (ert-info ((format "GC_SEED=%s" seed))
         (dotimes (_ 2000)
           (let ((bytes (string-to-unibyte (gemini-companion-text-test-bytes))))
@@ -87,7 +114,7 @@
                                  (buffer-string))))))))))))
 
 (ert-deftest gemini-companion-text-overwrites-no-file-that-must-be-new ()
-  (gemini-companion-test-with-folder '(("a" "old"))
+  (gemini-companion-test-with-directory '(("a" "old"))
     (should-error (gemini-companion-text-write "a" "new" 'exclusive)
                   :type 'file-already-exists)
     (should (equal "old" (gemini-companion-text-read "a")))))

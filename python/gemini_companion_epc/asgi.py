@@ -19,8 +19,9 @@ from pydantic_core import from_json
 from .clients import CLIENTS, Client
 from .config import Config
 from .connections import Listener
-from .exceptions import TooManySessions
+from .exceptions import MalformedArgument, TooManySessions
 from .ide import Ide
+from .questions import Questions
 from .session import COMMENT, Session, Stream
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -31,6 +32,7 @@ Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 PATH = "/mcp"
+TOOLS_PATH = "/tools"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
 METHODS = ("GET", "POST", "DELETE")
 # With a later version in the header, the SDK serves a protocol without streams.
@@ -46,9 +48,7 @@ _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _LARGEST_HEADERS = 16 * 1024
-_SMALL = 64 * 1024
 _DRAIN_LIMIT = 1.0
-_ODD_ID = re.compile(rb'"id"\s*:\s*(?:[^"\d\s-]|-?\d+[.eE])')
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(
     rb"\\\\"
@@ -75,11 +75,17 @@ class Asgi:
     """The ASGI application that guards the sessions."""
 
     def __init__(
-        self, config: Config, listener: Listener, ide: Ide, answer: Application
+        self,
+        config: Config,
+        listener: Listener,
+        ide: Ide,
+        questions: Questions,
+        answer: Application,
     ) -> None:
         self._config = config
         self._listener = listener
         self._ide = ide
+        self._questions = questions
         self._answer = answer
         self._hosts = frozenset(f"{host}:{listener.port}".encode() for host in HOSTS)
         self._clients = {
@@ -118,10 +124,12 @@ class Asgi:
             raise Refusal(401, "Unauthorized")
         scope["state"] = {"client": client}
         self._listener.authenticate(tuple(scope["client"]))
-        if scope["path"] != PATH:
+        is_tools = scope["path"] == TOOLS_PATH and self._questions.is_on
+        if scope["path"] != PATH and not is_tools:
             raise Refusal(404, "Not Found")
-        if scope["method"] not in METHODS:
-            allow = ", ".join(METHODS).encode()
+        methods = ("POST",) if is_tools else METHODS
+        if scope["method"] not in methods:
+            allow = ", ".join(methods).encode()
             raise Refusal(405, "Method Not Allowed", [(b"allow", allow)])
         version = _header(scope, b"mcp-protocol-version")
         if version is not None and version not in HEADER_VERSIONS:
@@ -136,7 +144,9 @@ class Asgi:
         return found
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] == "POST":
+        if scope["path"] == TOOLS_PATH:
+            await self._ask(scope, receive, send)
+        elif scope["method"] == "POST":
             await self._post(scope, receive, send)
         elif scope["method"] == "GET":
             await self._get(self._session(scope, True), receive, send)
@@ -152,10 +162,20 @@ class Asgi:
 
     # POST
 
+    async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of the bridge, which needs no session."""
+        body = await self._body(scope, receive)
+        try:
+            request = from_json(body)
+            if not isinstance(request, dict):
+                raise MalformedArgument("the request must be an object")
+            client = scope["state"]["client"].name
+            answer = await self._questions.answer(client, request)
+        except (ValueError, MalformedArgument) as error:
+            raise Refusal(400, f"Bad Request: {error}") from None
+        await _respond(200, json.dumps(answer), [], send, media=b"application/json")
+
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        media = (_header(scope, b"content-type") or b"").split(b";")[0]
-        if media.strip().lower() != b"application/json":
-            raise Refusal(415, "Content-Type must be application/json")
         body = await self._body(scope, receive)
         message = _message(body)
         if message.get("method") == "initialize":
@@ -172,6 +192,9 @@ class Asgi:
             await self._answer(scope, _replayed(body, receive), send)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        media = (_header(scope, b"content-type") or b"").split(b";")[0]
+        if media.strip().lower() != b"application/json":
+            raise Refusal(415, "Content-Type must be application/json")
         length = _header(scope, b"content-length") or b"0"
         size = int(length) if length.isdigit() else 0
         if size > self._config.body_limit:
@@ -295,10 +318,7 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
 
 def _message(body: bytes) -> dict[str, Any]:
-    """Return the message in ``body``, or an empty one if it is malformed or large."""
-    # Parsing 10 MB takes 10 ms.
-    if len(body) > _SMALL and _ODD_ID.search(body) is None:
-        return {}
+    """Return the message in ``body``, or an empty one if it is malformed."""
     try:
         message = from_json(body)
     except ValueError:
@@ -375,10 +395,11 @@ async def _respond(
     headers: Headers,
     send: Send,
     drain: asyncio.Future[None] | None = None,
+    media: bytes = b"text/plain; charset=utf-8",
 ) -> None:
     body = text.encode()
     all_headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-type", media),
         (b"content-length", str(len(body)).encode()),
         *headers,
     ]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .system import IS_WINDOWS
+
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
 
@@ -29,6 +31,8 @@ class Client:
     """Returns the name of the file for the PID of Emacs and the HTTP port."""
     file_pattern: re.Pattern[str]
     """Matches such names; the group ``pid``, if any, is the PID of Emacs."""
+    states_version: bool = False
+    """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     takes_json_roots: bool = False
     """Whether the client reads workspace roots from a JSON array in a string."""
     needs_home: bool = False
@@ -64,7 +68,7 @@ def node_tmpdir(environ: Mapping[str, str], is_windows: bool) -> Path:
 
 
 def _gemini_directory(environ: Mapping[str, str]) -> Path:
-    return node_tmpdir(environ, os.name == "nt") / "gemini" / "ide"
+    return node_tmpdir(environ, IS_WINDOWS) / "gemini" / "ide"
 
 
 def _qwen_directory(environ: Mapping[str, str]) -> Path:
@@ -79,6 +83,7 @@ CLIENTS = (
         directory=_gemini_directory,
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
         file_pattern=re.compile(r"gemini-ide-server-(?P<pid>\d+)-\d+\.json", re.ASCII),
+        states_version=True,
     ),
     Client(
         name="qwen",

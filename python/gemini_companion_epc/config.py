@@ -29,6 +29,8 @@ class Config:
     emacs_pid: int
     roots: tuple[str, ...] = ()
     port: int = 0
+    predecessor: str = ""
+    """The private directory of the process whose port this one takes over."""
     token: str = field(default_factory=new_token, repr=False)
     offer_tools: bool = True
     is_trusted: bool | None = None
@@ -53,6 +55,12 @@ class Config:
     """How long tools/list waits for the process of its session to be found."""
     open_limit: float = 0.05
     """How long openDiff waits for it."""
+    question_limit: float = 15
+    """How long a question of the model may take."""
+    edit_limit: float = 4
+    """How long Emacs may take to find the new errors after an edit."""
+    count_limit: float = 1
+    """How long counting the lines that have a word may take."""
     close_limit: float = 120
     """How long Emacs may take to answer close-diff."""
     busy_check: float = 5
@@ -129,6 +137,7 @@ def _config(start: dict[str, object]) -> Config:
         emacs_pid=_take(start, "emacsPid", int, 0),
         roots=tuple(root for root in roots if isinstance(root, str)),
         port=port,
+        predecessor=_take(start, "predecessor", str, ""),
         token=token,
         offer_tools=_take(start, "offerTools", bool, True),
         is_trusted=_take(start, "isTrusted", bool, None),

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP port, which a successor can share.
+"""The HTTP port, which a successor takes over.
 
 Hypercorn does not limit the number of connections, so the socket from which it
 accepts them keeps those on which no token has arrived, and sheds the oldest when
 there are too many.
 """
 
-import asyncio
-import os
 import socket
-import sys
 import time
-from collections import deque
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeAlias
 
 from .exceptions import StartError
+from .system import may_bind_again, stop_listening, take_over
 
 Address: TypeAlias = tuple[str, int]
 
@@ -27,22 +25,22 @@ _BACKLOG = 128
 
 
 class Listener(socket.socket):
-    """A listening socket that sheds connections without a token."""
+    """A listening socket that sheds connections without a token.
 
-    def __init__(self, port: int) -> None:
+    It is bound to ``port``, or it is the ``descriptor`` of one that is.
+    """
+
+    def __init__(self, port: int, descriptor: int | None = None) -> None:
         # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an answer.
-        super().__init__(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        super().__init__(
+            socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, descriptor
+        )
         self._waiting: dict[Address, tuple[socket.socket, float]] = {}
-        self._late: deque[tuple[socket.socket, Address]] = deque()
-        self._is_ended = False
+        if descriptor is not None:
+            return
         try:
             self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if os.name == "posix":
-                self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if sys.platform == "linux":
-                # A successor binds the same port before this process ends.
-                # Elsewhere the option has another meaning or none.
-                self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            may_bind_again(self)
             self.bind(("127.0.0.1", port))
             self.listen(_BACKLOG)
         except OSError:
@@ -57,8 +55,6 @@ class Listener(socket.socket):
 
     def accept(self) -> tuple[socket.socket, Address]:
         """Accept a connection for the event loop."""
-        if self._is_ended:
-            return self._accept_late()
         connection, address = super().accept()
         self._waiting[address] = connection, time.monotonic()
         if len(self._waiting) > MAX_WAITING:
@@ -75,23 +71,8 @@ class Listener(socket.socket):
         return any(one.fileno() >= 0 for one, _ in self._waiting.values())
 
     def end(self) -> None:
-        """Leave further connections to the successor, without resetting any.
-
-        The connections that the kernel has completed are still accepted: a
-        listening socket that was shut down is readable.
-        """
-        if sys.platform == "linux":
-            with suppress(OSError):
-                while True:
-                    self._late.append(self.accept())
-            self._is_ended = True
-            self.shutdown(socket.SHUT_RDWR)
-
-    def _accept_late(self) -> tuple[socket.socket, Address]:
-        if self._late:
-            return self._late.popleft()
-        asyncio.get_running_loop().remove_reader(self)
-        raise BlockingIOError
+        """Leave further connections to the successor, which has this socket too."""
+        stop_listening(self)
 
     def _shed(self) -> None:
         self._waiting = {
@@ -108,11 +89,15 @@ class Listener(socket.socket):
                 oldest.shutdown(socket.SHUT_RDWR)
 
 
-def listen(port: int) -> tuple[Listener, bool]:
+def listen(port: int, predecessor: str = "") -> tuple[Listener, bool]:
     """Return a listening socket, and whether ``port`` is in use elsewhere.
 
-    Raise StartError if no port can be bound.
+    It is that of the process whose private directory is ``predecessor``, if that
+    process still runs.  Raise StartError if no port can be bound.
     """
+    if predecessor:
+        with suppress(OSError):
+            return Listener(port, take_over(Path(predecessor))), False
     try:
         return Listener(port), False
     except OSError:

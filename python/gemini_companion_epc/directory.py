@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .exceptions import MalformedArgument
 from .processes import lives
+from .system import is_own
 from .types import encode
 
 logger = logging.getLogger(__name__)
@@ -107,4 +108,4 @@ def sweep() -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    return not hasattr(os, "geteuid") or path.lstat().st_uid == os.geteuid()
+    return is_own(path.lstat())

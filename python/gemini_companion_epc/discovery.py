@@ -14,6 +14,7 @@ from pathlib import Path
 from .clients import CLIENTS, IDE_INFO, Client
 from .exceptions import DiscoveryError
 from .processes import lives
+from .system import IS_WINDOWS, is_own
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +32,7 @@ class Discovery:
     token: str = field(repr=False)
 
     def path(self, environ: Mapping[str, str]) -> Path:
-        """Return the file in which the client looks for this server."""
+        """Return the file by which the client finds this server."""
         directory = self.client.directory(environ)
         return directory / self.client.file_name(self.pid, self.port)
 
@@ -150,7 +151,7 @@ def _make_directory(path: Path) -> None:
     with suppress(FileExistsError):
         path.mkdir(mode=0o700)
     found = path.lstat()
-    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+    if not is_own(found):
         raise DiscoveryError(
             f"{path} belongs to another user; set TMPDIR to a directory of your "
             "own for Emacs and the CLI"
@@ -159,7 +160,7 @@ def _make_directory(path: Path) -> None:
         raise DiscoveryError(
             f"{path} is not a directory; remove it, or a new CLI cannot find this Emacs"
         )
-    if os.name == "posix" and found.st_mode & 0o022:
+    if not IS_WINDOWS and found.st_mode & 0o022:
         path.chmod(0o700)
 
 
@@ -223,9 +224,7 @@ def _belongs_to_this_user(path: Path) -> bool:
         found = path.lstat()
     except OSError:
         return False
-    if not stat.S_ISREG(found.st_mode):
-        return False
-    return not hasattr(os, "geteuid") or found.st_uid == os.geteuid()
+    return stat.S_ISREG(found.st_mode) and is_own(found)
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -16,6 +16,7 @@ from .config import Config
 from .directory import PrivateDirectory
 from .epc_server import MAX_UNAUTHENTICATED, Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument, StartError
+from .processes import describe
 from .sexp import (
     Sexp,
     as_integer,
@@ -54,6 +55,12 @@ class Owner(Protocol):
 
     def diff_rejected(self, diff_id: int) -> None:
         """Reject the diff ``diff_id``."""
+
+    def tools_update(self, is_on: bool) -> None:
+        """Answer the questions of models, or stop doing so."""
+
+    def answered(self, question_id: int, facts: dict[str, Sexp]) -> None:
+        """Give ``facts`` to the question ``question_id``."""
 
     def adopt_diff(self, diff: Diff) -> None:
         """Take over ``diff``, which was opened in the previous process."""
@@ -107,10 +114,13 @@ class Emacs:
         self._server.funcs = {
             "context-update": self._context_update,
             "roots-update": self._roots_update,
+            "tools-update": self._tools_update,
+            "answered": self._answered,
             "diff-accepted": self._diff_accepted,
             "diff-rejected": self._diff_rejected,
             "adopt-diff": self._adopt_diff,
             "drop-diff": self._drop_diff,
+            "processes": self._processes,
             "retire": self._retire,
             "stop": self._stop,
         }
@@ -153,7 +163,7 @@ class Emacs:
         # Emacs answers in order.  Closing a connection with unread answers resets
         # it, and Emacs would lose the calls that it has not read.
         if self._peer is not None:
-            await self._request("outcome-told", [0], lambda reply: None)
+            await self._request("outcome-written", [0], lambda reply: None)
 
     async def _accept(self) -> None:
         server = self._server
@@ -186,7 +196,8 @@ class Emacs:
 
     def _welcome(self) -> dict[str, object]:
         path = self.directory.path
-        return {**self._owner.hello(), "folder": None if path is None else str(path)}
+        directory = None if path is None else str(path)
+        return {**self._owner.hello(), "directory": directory}
 
     def _stop_listening(self) -> None:
         if self._accepting is not None:
@@ -215,13 +226,20 @@ class Emacs:
         self._is_gone = True
 
     # Methods that Emacs may call.  They run in the thread that reads, and return a
-    # function for the event loop.
+    # function for the event loop, whose value is the answer.
 
     def _context_update(self, files: Sexp) -> Callable[[], object]:
         return partial(self._owner.context_update, context_from(files))
 
     def _roots_update(self, roots: Sexp) -> Callable[[], object]:
         return partial(self._owner.roots_update, roots_from(roots))
+
+    def _tools_update(self, is_on: Sexp) -> Callable[[], object]:
+        return partial(self._owner.tools_update, bool(is_on))
+
+    def _answered(self, question_id: Sexp, facts: Sexp) -> Callable[[], object]:
+        plist = {key[1:]: value for key, value in as_plist(facts).items()}
+        return partial(self._owner.answered, as_integer(question_id, "ID"), plist)
 
     def _diff_accepted(self, diff_id: Sexp, content: Sexp) -> Callable[[], object]:
         return partial(
@@ -246,6 +264,12 @@ class Emacs:
 
     def _drop_diff(self, diff_id: Sexp) -> Callable[[], object]:
         return partial(self._owner.drop_diff, as_integer(diff_id, "ID"))
+
+    def _processes(self, pids: Sexp) -> Callable[[], object]:
+        if not isinstance(pids, list):
+            raise MalformedArgument("PIDS must be a list")
+        processes = [describe(as_integer(pid, "a PID")) for pid in pids]
+        return lambda: processes
 
     def _retire(self) -> Callable[[], object]:
         return self._owner.retire
@@ -290,15 +314,44 @@ class Emacs:
             lambda reply: None if reply == [] else self._read_text(reply),
         )
 
+    def ask(
+        self,
+        question_id: int,
+        kind: str,
+        facts: dict[str, Sexp],
+        texts: Sequence[str | None],
+        fail: Callable[[EmacsError], None],
+    ) -> None:
+        """Ask Emacs the question ``kind`` with ``facts`` and ``texts``.
+
+        The answer is a call of `answered`.  Call ``fail`` in the event loop if the
+        question cannot be asked.
+        """
+        loop = asyncio.get_running_loop()
+        packed = [text and _Text(text, self.directory) for text in texts]
+
+        def failed(error: Exception) -> None:
+            to_loop(loop, fail, EmacsError(str(error)))
+
+        if self._is_gone:
+            fail(EmacsGone("Emacs has disconnected"))
+        else:
+            self._call(
+                "ask",
+                [question_id, Symbol(kind), facts, *packed],
+                lambda reply: None,
+                failed,
+            )
+
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Report the sessions that are connected."""
         self._send(
             "sessions-update", [[session_plist(session) for session in sessions]]
         )
 
-    def outcome_told(self, diff_id: int) -> None:
+    def outcome_written(self, diff_id: int) -> None:
         """Report that the outcome of ``diff_id`` was written to its client."""
-        self._send("outcome-told", [diff_id])
+        self._send("outcome-written", [diff_id])
 
     def outcome_undelivered(self, diff_id: int) -> None:
         """Report that the accepted text of ``diff_id`` cannot be delivered."""

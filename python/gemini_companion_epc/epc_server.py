@@ -26,6 +26,7 @@ from sexpdata import Symbol
 from . import __version__
 from .exceptions import MalformedArgument
 from .sexp import Sexp, as_text, is_integer, is_text, parse
+from .system import acknowledge
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,6 @@ MAX_UNAUTHENTICATED = 32
 
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 _CALL_HEAD = re.compile(rb"\s*\(\s*(?:call|methods)\s+(\d{1,18})\b")
-_QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 class Handler(EPCHandler):
@@ -101,16 +101,11 @@ class Handler(EPCHandler):
                 if done:
                     raise EOFError("incomplete message")
                 return None
-            self._acknowledge()
+            # Emacs cannot turn off Nagle's algorithm, so its next message would wait
+            # 40 ms for a delayed acknowledgement.
+            acknowledge(self.connection)
             done += count
         return bytes(data)
-
-    def _acknowledge(self) -> None:
-        # Emacs cannot turn off Nagle's algorithm, so its next message would wait
-        # 40 ms for a delayed acknowledgement.  The kernel resets this option.
-        if _QUICKACK is not None:
-            with suppress(OSError):
-                self.connection.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
 
     def _handle(self, sexp: bytes) -> None:
         try:
@@ -189,7 +184,7 @@ class Handler(EPCHandler):
 
     def _run(self, uid: int, run: Callable[[], object]) -> None:
         try:
-            run()
+            value = run()
         except MalformedArgument as error:
             self._send("return-error", uid, str(error))
         except Exception:
@@ -197,7 +192,8 @@ class Handler(EPCHandler):
             self._send("return-error", uid, "The server failed; see its log")
         else:
             # Let the tasks that the call has started run before the other thread.
-            self.server.loop.call_soon(self._send, "return", uid, True)
+            answer = True if value is None else value
+            self.server.loop.call_soon(self._send, "return", uid, answer)
 
     def _receive_return(self, uid: int, rest: list[Sexp]) -> None:
         with suppress(BaseRemoteError):  # the call was given up

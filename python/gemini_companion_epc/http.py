@@ -21,6 +21,7 @@ from .asgi import Asgi
 from .config import Config
 from .connections import Listener
 from .ide import Ide
+from .questions import Questions
 from .tools import session_manager
 
 _CHUNK = 1024 * 1024
@@ -30,10 +31,11 @@ async def serve(
     config: Config,
     listener: Listener,
     ide: Ide,
+    questions: Questions,
     started: asyncio.Event,
     stop: asyncio.Event,
 ) -> None:
-    """Serve ``ide`` to the clients that ``listener`` accepts.
+    """Serve ``ide`` and ``questions`` to the clients that ``listener`` accepts.
 
     Set ``started`` when connections are accepted, and return when ``stop`` is set.
     """
@@ -44,7 +46,7 @@ async def serve(
 
     _patch()
     manager = session_manager(ide, config)
-    app = Asgi(config, listener, ide, manager.handle_request)
+    app = Asgi(config, listener, ide, questions, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),

@@ -18,6 +18,7 @@ from uuid import uuid4
 from .clients import Client
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument, TooManySessions
+from .processes import on_exit
 from .session import Session, Stream, encode_event
 from .types import (
     Accepted,
@@ -49,7 +50,7 @@ class Emacs(Protocol):
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Report the sessions that are connected."""
 
-    def outcome_told(self, diff_id: int) -> None:
+    def outcome_written(self, diff_id: int) -> None:
         """Report that the outcome of ``diff_id`` was written to its client."""
 
     def outcome_undelivered(self, diff_id: int) -> None:
@@ -64,6 +65,7 @@ class Ide:
         self._emacs = emacs
         self._find_process = find_process
         self._one_search = asyncio.Lock()
+        self._watched: set[int] = set()
         self._sessions: dict[str, Session] = {}
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
@@ -95,7 +97,7 @@ class Ide:
         if session is None:
             if len(self._sessions) >= self._config.max_sessions:
                 raise TooManySessions
-            session = Session(session_id, self._emacs.outcome_told)
+            session = Session(session_id, self._emacs.outcome_written)
             self._sessions[session_id] = session
             session.context = self._context
             self._start_session_timer(session)
@@ -136,7 +138,6 @@ class Ide:
             return False
         logger.info("Session %s ended: %s", session.short_id, reason)
         _cancel(session.review_timer, session.session_timer)
-        session.end_watch()
         self._abandon(session, reason)
         if session.stream is not None:
             session.stream.end()
@@ -161,7 +162,6 @@ class Ide:
         if previous is not None:
             previous.end()
         _cancel(session.review_timer, session.session_timer)
-        session.end_watch()
         if self._is_stopping or self._is_ending:
             session.stream.end()
         self.report_sessions()
@@ -174,11 +174,28 @@ class Ide:
             return
         session.stream = None
         stream.end()
-        # Otherwise the reviews of a CLI that was killed last for the grace time.
-        session.watch_process(partial(self.end_session, session.id, "exited"))
+        self._watch_process(session)
         self._start_review_timer(session)
         self._start_session_timer(session)
         self.report_sessions()
+
+    def _watch_process(self, session: Session) -> None:
+        """End ``session`` when its process, if known, exits.
+
+        Otherwise the reviews of a CLI that was killed last for the grace time.
+        """
+        if session.process is not None:
+            pid = session.process.pid
+            if pid not in self._watched:
+                self._watched.add(pid)
+                on_exit(pid, partial(self._exited, pid))
+
+    def _exited(self, pid: int) -> None:
+        self._watched.discard(pid)
+        for session in list(self._sessions.values()):
+            process = session.process
+            if session.stream is None and process is not None and process.pid == pid:
+                self.end_session(session.id, "exited")
 
     def _start_review_timer(self, session: Session) -> None:
         _cancel(session.review_timer)
@@ -255,7 +272,7 @@ class Ide:
             self._remove(self._sessions[diff.session_id], diff)
         for session in self._sessions.values():
             session.withdraw(diff_id)
-        self._emacs.outcome_told(diff_id)
+        self._emacs.outcome_written(diff_id)
 
     def accept(self, diff_id: int, content: str) -> None:
         """Accept the diff ``diff_id``: its client writes ``content``.
@@ -285,7 +302,7 @@ class Ide:
         """Return the diff ``diff_id``, or None if it is not open any more."""
         diff = self._diffs.get(diff_id)
         if diff is None:
-            self._emacs.outcome_told(diff_id)
+            self._emacs.outcome_written(diff_id)
         return diff
 
     def _settle(self, diff: Diff, outcome: Outcome) -> None:

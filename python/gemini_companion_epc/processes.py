@@ -1,78 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes of the clients: find them, and watch for their exit."""
+"""The processes of the clients: find and describe them, and notice their exit."""
 
 import asyncio
-import logging
-import os
-import sys
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 
 import psutil
 
-from .types import Process
-
-logger = logging.getLogger(__name__)
+from .system import pid_of, wait_for_exit
+from .types import Process, clean
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
-_POLL_INTERVAL = 1.0
 
 
 def process_of(port: int, server_port: int) -> Process | None:
     """Return the process that is connected from ``port`` to ``server_port``.
 
-    Return None if it is unknown, as those of other users are.  This reads the
-    open files of all processes, which takes milliseconds: do not call it in the
-    event loop.
+    Return None if it is unknown, as those of other users are.  This reads much
+    about all processes: do not call it in the event loop.
     """
-    find = _find_by_inode if sys.platform == "linux" else _find_in_all
     with suppress(psutil.Error, OSError):
-        pid = find(port, server_port)
+        pid = pid_of(port, server_port)
         return None if pid is None else _process(pid)
-    return None
-
-
-def _find_in_all(port: int, server_port: int) -> int | None:
-    for connection in psutil.net_connections(kind="tcp4"):
-        if (
-            connection.pid is not None
-            and connection.laddr
-            and connection.raddr
-            and connection.laddr.port == port
-            and connection.raddr.port == server_port
-        ):
-            return int(connection.pid)
-    return None
-
-
-def _find_by_inode(port: int, server_port: int) -> int | None:
-    """Return the same as `_find_in_all`, without an object for each socket.
-
-    There may be thousands of sockets in the state TIME_WAIT.
-    """
-    inode = _inode(port, server_port)
-    if inode is None:
-        return None
-    # A process that has just connected was probably started recently.
-    pids: list[int] = psutil.pids()
-    for pid in reversed(pids):
-        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
-            for descriptor in descriptors:
-                with suppress(OSError):  # it was closed in the meantime
-                    if os.readlink(descriptor.path) == f"socket:[{inode}]":
-                        return pid
-    return None
-
-
-def _inode(port: int, server_port: int) -> str | None:
-    """Return the inode of the socket from ``/proc/net/tcp``, see proc(5)."""
-    local, remote = f":{port:04X}", f":{server_port:04X}"
-    with open("/proc/net/tcp", encoding="ascii") as table:
-        for line in table:
-            if local in line and remote in line:
-                _, own, other, _, _, _, _, _, _, inode, *_ = line.split()
-                if own.endswith(local) and other.endswith(remote):
-                    return None if inode == "0" else inode
     return None
 
 
@@ -85,6 +35,29 @@ def _process(pid: int) -> Process:
     with suppress(psutil.Error, OSError):
         command = process.cmdline()
     return Process(pid, directory or None, is_acp(command))
+
+
+def describe(pid: int) -> dict[str, object]:
+    """Return the working directory and the environment of process ``pid``.
+
+    The dictionary lacks what is unknown, as it is for processes of other users.
+    """
+    plist: dict[str, object] = {"pid": pid}
+    with suppress(psutil.Error, OSError, ValueError):
+        process = psutil.Process(pid)
+        plist["directory"] = clean(process.cwd())
+        environment = process.environ().items()
+        plist["environment"] = [clean(f"{name}={value}") for name, value in environment]
+    return plist
+
+
+def ancestors(pid: object) -> list[int]:
+    """Return ``pid`` and the processes above it, none if it does not exist."""
+    if not isinstance(pid, int):
+        return []
+    with suppress(psutil.Error, OSError, OverflowError, ValueError):
+        return [pid, *(parent.pid for parent in psutil.Process(pid).parents())]
+    return []
 
 
 def is_acp(command: list[str]) -> bool:
@@ -100,47 +73,16 @@ def lives(pid: int) -> bool:
         return False
 
 
-class ProcessWatch:
-    """A watch that calls ``gone`` on the running event loop when ``pid`` exits."""
+def on_exit(pid: int, exited: Callable[[], object]) -> None:
+    """Call ``exited`` on the running event loop when process ``pid`` exits.
 
-    def __init__(self, pid: int, gone: Callable[[], object]) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._gone = gone
-        self._descriptor: int | None = None
-        self._timer: asyncio.Handle | None = None
-        if sys.platform == "linux":
-            with suppress(OSError, AttributeError):
-                self._descriptor = os.pidfd_open(pid)
-                self._loop.add_reader(self._descriptor, self._ended)
-                return
-        try:
-            self._poll(psutil.Process(pid))
-        except psutil.NoSuchProcess:
-            self._timer = self._loop.call_soon(self._ended)
+    This cannot be undone: a thread waits for the exit.
+    """
+    loop = asyncio.get_running_loop()
 
-    def close(self) -> None:
-        """End the watch."""
-        if self._descriptor is not None:
-            self._loop.remove_reader(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = None
-        if self._timer is not None:
-            self._timer.cancel()
+    def wait() -> None:
+        if wait_for_exit(pid):
+            with suppress(RuntimeError):  # the loop is closed; the process ends
+                loop.call_soon_threadsafe(exited)
 
-    def _poll(self, process: psutil.Process) -> None:
-        if _runs(process):
-            self._timer = self._loop.call_later(_POLL_INTERVAL, self._poll, process)
-        else:
-            self._ended()
-
-    def _ended(self) -> None:
-        self.close()
-        self._gone()
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        # A parent may reap it late.
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    threading.Thread(target=wait, daemon=True).start()

@@ -5,7 +5,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -21,15 +20,15 @@ from .discovery import DiscoveryFiles
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
 from .ide import Ide
-from .processes import ProcessWatch, lives, process_of
+from .processes import lives, on_exit, process_of
+from .questions import Facts, Questions
 from .session import next_tick
+from .system import Handover, on_signals
 from .types import Diff, IdeContext
 
 logger = logging.getLogger(__name__)
 
 Serve: TypeAlias = Callable[[asyncio.Event, asyncio.Event], Awaitable[None]]
-
-_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
 def run(install_command: str) -> int:
@@ -61,7 +60,7 @@ class Server:
     """The server process, which connects Emacs, the sessions and the files."""
 
     def __init__(self, config: Config) -> None:
-        self._listener, is_busy = listen(config.port)
+        self._listener, is_busy = listen(config.port, config.predecessor)
         if is_busy:
             # Clients send the previous token to the program that has the port now.
             config = replace(config, token=new_token())
@@ -70,6 +69,7 @@ class Server:
         self._emacs = Emacs(config, self)
         find_process = partial(process_of, server_port=self._port)
         self._ide = Ide(config, self._emacs, find_process)
+        self._questions = Questions(config, self._emacs)
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ
         )
@@ -77,6 +77,7 @@ class Server:
         self._serves = asyncio.Event()
         self._stop = asyncio.Event()
         self._is_retiring = False
+        self._handover: Handover | None = None
         self._hurry = asyncio.Event()
         self._restored = 0.0
         self._restoring: asyncio.TimerHandle | None = None
@@ -89,14 +90,16 @@ class Server:
     async def run(self) -> None:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
         self._open_log()
-        _on_signals(self.interrupt)
+        on_signals(self.interrupt)
         watch_stdin(self.stop)
         # Another process may have inherited stdin and keep it open.
         if lives(self._config.emacs_pid):
-            ProcessWatch(self._config.emacs_pid, self.stop)
+            on_exit(self._config.emacs_pid, self.stop)
         else:
             logger.info("Emacs runs on another machine or in another container")
         self._emacs.listen()
+        if self._emacs.directory.path is not None:
+            self._handover = Handover(self._listener, self._emacs.directory.path)
         directory.sweep()
         self._discovery.sweep()
         self.roots_update(self._config.roots)
@@ -144,7 +147,7 @@ class Server:
 
     async def _serve(self, stop_http: asyncio.Event) -> None:
         serve = await asyncio.to_thread(
-            prepare_http, self._config, self._listener, self._ide
+            prepare_http, self._config, self._listener, self._ide, self._questions
         )
         await serve(self._serves, stop_http)
 
@@ -173,10 +176,12 @@ class Server:
             self._stop.set()
 
     async def _shut_down(self) -> None:
+        if self._handover is not None:
+            self._handover.close()
         waiting_limit = self._config.headers_time if self._is_retiring else 0
         _exit_after(self._config.exit_limit + waiting_limit)
         if self._is_retiring:
-            # Connections in the listen queue are answered only then.
+            # Before, the event loop would begin to listen later.
             await self._serves.wait()
             self._listener.end()
             await asyncio.sleep(self._config.request_time)
@@ -225,6 +230,14 @@ class Server:
             return
         self._warn_once(self._discovery.update(roots))
 
+    def tools_update(self, is_on: bool) -> None:
+        """Answer the questions of models, or stop doing so."""
+        self._questions.is_on = is_on
+
+    def answered(self, question_id: int, facts: Facts) -> None:
+        """Give ``facts`` to the question ``question_id``."""
+        self._questions.answered(question_id, facts)
+
     def _restore_files(self) -> None:
         """Restore the files that were removed by a cleanup of temporary files."""
         self._restored = asyncio.get_running_loop().time()
@@ -232,6 +245,8 @@ class Server:
         if self._stop.is_set():
             return
         self._emacs.directory.restore()
+        if self._handover is not None:
+            self._handover.restore()
         self._warn_once(self._discovery.restore())
 
     async def _keep_files(self) -> None:
@@ -265,7 +280,9 @@ class Server:
         self._ide.reject(diff_id)
 
 
-def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
+def prepare_http(
+    config: Config, listener: Listener, ide: Ide, questions: Questions
+) -> Serve:
     """Import the HTTP server, and return the function that runs it.
 
     This takes half a second, in which clients wait in the listen queue.
@@ -277,19 +294,7 @@ def prepare_http(config: Config, listener: Listener, ide: Ide) -> Serve:
     finally:
         gc.enable()
     gc.freeze()
-    return partial(serve, config, listener, ide)
-
-
-def _on_signals(stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    for name in _SIGNALS:
-        number = getattr(signal, name, None)
-        if number is None:
-            continue
-        try:
-            loop.add_signal_handler(number, stop)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+    return partial(serve, config, listener, ide, questions)
 
 
 def _exit_after(limit: float) -> None:

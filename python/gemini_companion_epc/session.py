@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .clients import Client
-from .processes import ProcessWatch
 from .types import Accepted, Diff, Notification, Outcome, Process, SessionFacts
 
 COMMENT = b": \r\n\r\n"
@@ -41,7 +40,6 @@ class Session:
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
-        self._watch: ProcessWatch | None = None
         self.diffs: dict[str, Diff] = {}
         self.interrupted: dict[str, float] = {}
         self.settled: dict[str, float] = {}
@@ -56,32 +54,23 @@ class Session:
 
     @property
     def short_id(self) -> str:
-        """The ID of the session in the log."""
-        return self.id[:8]
+        """The client and ID of the session in the log."""
+        name = "" if self.client is None else f"{self.client.name} "
+        return name + self.id[:8]
 
     @property
     def facts(self) -> SessionFacts:
         """The description of the session for Emacs."""
         client = None if self.client is None else self.client.name
-        return SessionFacts(self.id, self.process, self.since, self.version, client)
+        states = self.client is None or self.client.states_version
+        version = self.version if states else None
+        return SessionFacts(self.id, self.process, self.since, version, client)
 
     async def wait_for_process(self, limit: float) -> Process | None:
         """Return the process of the CLI, after waiting ``limit`` seconds at most."""
         if self.search is not None:
             await asyncio.wait([self.search], timeout=limit)
         return self.process
-
-    def watch_process(self, exited: Callable[[], object]) -> None:
-        """Call ``exited`` when the process of the CLI, if known, exits."""
-        self.end_watch()
-        if self.process is not None:
-            self._watch = ProcessWatch(self.process.pid, exited)
-
-    def end_watch(self) -> None:
-        """Stop watching the process of the CLI."""
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
 
     def update_context(self, context: bytes) -> None:
         """Send ``context`` in place of an earlier context."""

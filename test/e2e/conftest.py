@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A world per test, which is shown when the test fails."""
+"""A world per test, which is reported when the test fails."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", help="N/M: run the Nth of M parts, whole files")
 
 
+# Last, so that it sees what is left to run.
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -24,12 +26,23 @@ def pytest_collection_modifyitems(
         items[:] = shards(items, count)[number - 1]
 
 
+def is_shared(item: pytest.Item) -> bool:
+    """Return whether a test has the world of those before it."""
+    has = item.get_closest_marker
+    return bool(has("shared") and not has("fresh"))
+
+
+def cost(items: list[pytest.Item]) -> int:
+    """Return about how long tests take: programs that start cost most."""
+    return sum(1 if is_shared(item) else 4 for item in items)
+
+
 def shards(items: list[pytest.Item], count: int) -> list[list[pytest.Item]]:
-    """Return ITEMS in COUNT lists of about the same length, files as wholes."""
+    """Return ``items`` in ``count`` lists of about the same cost, files as wholes."""
     files = [list(group) for _, group in groupby(items, lambda item: item.path)]
     found: list[list[pytest.Item]] = [[] for _ in range(count)]
-    for group in sorted(files, key=len, reverse=True):
-        min(found, key=len).extend(group)
+    for group in sorted(files, key=cost, reverse=True):
+        min(found, key=cost).extend(group)
     return found
 
 
@@ -38,11 +51,44 @@ def tools() -> Tools:
     return Tools.find()
 
 
+class Shared:
+    """The world that tests marked as shared use in turn."""
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+
+    def close(self) -> None:
+        """End the world, if any."""
+        world, self.world = self.world, None
+        if world:
+            world.close()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    shared = Shared()
+    yield shared
+    shared.close()
+
+
+FAILED = pytest.StashKey[bool]()
+
+
 @pytest.fixture
-def world(tools: Tools) -> Iterator[World]:
-    world = World(tools)
-    yield world
-    world.close()
+def world(
+    request: pytest.FixtureRequest, tools: Tools, shared: Shared
+) -> Iterator[World]:
+    if not is_shared(request.node):
+        world = World(tools)
+        yield world
+        world.close()
+        return
+    shared.world = shared.world or World(tools)
+    yield shared.world
+    if request.node.stash.get(FAILED, True):
+        shared.close()
+    else:
+        shared.world.reset()
 
 
 @pytest.fixture
@@ -55,6 +101,8 @@ def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
+    if report.when == "call":
+        item.stash[FAILED] = report.failed
     world = getattr(item, "funcargs", {}).get("world")
     if report.when == "call" and report.failed and world:
         report.sections.append(("the world", world.report()))

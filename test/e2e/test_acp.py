@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CLI that another editor's client drives asks that client, not Emacs."""
+"""A CLI that an ACP client controls asks that client, not Emacs."""
 
 import json
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any
 
+import pytest
 from harness import gemini
 from harness.emacs import Reviews
 from harness.model import say, write_file
@@ -18,12 +19,12 @@ from harness.world import World
 
 
 class AcpClient:
-    """What agent-shell is to `gemini --acp`: it asks, and allows every edit."""
+    """A client of `gemini --acp`, as agent-shell, which allows every edit."""
 
-    def __init__(self, program: Path, folder: Path, env: dict[str, str]) -> None:
+    def __init__(self, program: Path, directory: Path, env: dict[str, str]) -> None:
         self._process = subprocess.Popen(
             [str(program), "--acp"],
-            cwd=folder,
+            cwd=directory,
             env=env,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -34,7 +35,7 @@ class AcpClient:
         threading.Thread(target=self._read, daemon=True).start()
 
     def ask(self, method: str, **params: Any) -> Any:
-        """Call METHOD with PARAMS and return its result."""
+        """Call ``method`` with ``params`` and return its result."""
         self._send(id=1, method=method, params=params)
         answer = self._answers.get(timeout=BOUND)
         assert "result" in answer, answer
@@ -69,6 +70,7 @@ class AcpClient:
         self._send(id=question["id"], result={"outcome": outcome})
 
 
+@pytest.mark.system
 def test_turn_of_an_acp_client_ends(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs = world.emacs(file)

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a buffer does when the CLI has written its file."""
+"""Buffers after the CLI has written their files."""
 
+import pytest
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 HIGHLIGHTED = """
 (with-current-buffer "a.txt"
@@ -61,13 +64,13 @@ def test_unsaved_text_in_another_coding_is_merged(
 ) -> None:
     file = scratch.file("a.txt", "é 1\n2\n3\n4\n5\n6\n".encode("latin-1"))
     emacs, reviews, cli = world.pair(file)
-    emacs.tell('(progn (goto-char (point-min)) (insert "ü "))')
+    emacs.act('(progn (goto-char (point-min)) (insert "ü "))')
     change = write_file(file, "é 1\n2\n3\n4\n5\nsechs à\n")
     reviews.proposed(cli, file, change, say("all done"))
 
     reviews.accept()
     emacs.terminal.wait_for("gemini-companion-merge merges them")
-    emacs.tell("(progn (gemini-companion-merge) (save-buffer))")
+    emacs.act("(progn (gemini-companion-merge) (save-buffer))")
 
     assert file.read_bytes() == "ü é 1\n2\n3\n4\n5\nsechs à\n".encode()
     cli.wait_for("all done")
@@ -85,6 +88,6 @@ def test_file_of_mixed_line_ends_stays_as_it_was_written(
     emacs.holds(
         '(with-current-buffer "a.txt" (equal "one\\ntwo\\ndrei\\n" (buffer-string)))'
     )
-    emacs.tell('(with-current-buffer "a.txt" (insert "null\\n") (save-buffer))')
+    emacs.act('(with-current-buffer "a.txt" (insert "null\\n") (save-buffer))')
 
     assert file.read_bytes() == b"null\r\none\r\ntwo\r\ndrei\r\n"

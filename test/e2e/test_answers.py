@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the person makes of a proposal is what is answered, or kept."""
+"""The answer has the proposal as the user edited it."""
 
+import pytest
 from harness.emacs import Reviews, lisp
 from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
 
+pytestmark = pytest.mark.shared
+
 
 def answered(world: World, scratch: Scratch, *keys: str) -> str:
-    """Return what is written when KEYS are pressed in the control panel."""
+    """Return the written text after pressing ``keys`` in the control panel."""
     file = scratch.file("a.txt", "one\ntwo\nthree\nfour\nfive\n")
     emacs, reviews, cli = world.pair(file)
     new = "ONE\ntwo\nthree\nfour\nFIVE\n"
@@ -20,14 +23,13 @@ def answered(world: World, scratch: Scratch, *keys: str) -> str:
     return file.read_text()
 
 
-def test_hunks_that_ediff_took_back_are_not_written(
+def test_ediff_still_answers_after_comparing_again(
     world: World, scratch: Scratch
 ) -> None:
-    assert answered(world, scratch, "n", "a") == "ONE\ntwo\nthree\nfour\nfive\n"
-
-
-def test_ediff_that_compared_anew_still_answers(world: World, scratch: Scratch) -> None:
-    assert answered(world, scratch, "a", "!") == "one\ntwo\nthree\nfour\nFIVE\n"
+    assert (
+        answered(world, scratch, "x", "M-x", "ediff-update-diffs", "Enter")
+        == "one\ntwo\nthree\nfour\nFIVE\n"
+    )
 
 
 def test_emptied_proposal_is_not_accepted(world: World, scratch: Scratch) -> None:
@@ -79,6 +81,7 @@ def test_answer_in_the_terminal_leaves_another_prompt_alone(
     emacs.terminal.wait_for("GNU Emacs")
 
 
+@pytest.mark.fresh
 def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) -> None:
     file = scratch.file(".netrc", "machine a\n")
     emacs = world.emacs(scratch.file("a.txt", "one\n"), extra=PROPOSE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A review appears when the person is free, and never before."""
+"""A review appears when the user is idle, and not before."""
 
 from itertools import pairwise
 
@@ -9,6 +9,8 @@ from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 OWN = f"""{PROPOSE}
 (require 'transient)
@@ -31,7 +33,7 @@ WINDOWS = """
 
 PRESS, RELEASE = "\x1b[<0;3;3M", "\x1b[<0;3;3m"
 
-# What the person does, how it is seen in Emacs, how it ends
+# An activity of the user, its state in Emacs, its end
 BUSY = [
     (["C-s", "o"], "(buffer-local-value 'isearch-mode (window-buffer))", ["Enter"]),
     (["C-x", "("], "defining-kbd-macro", ["C-x", ")"]),
@@ -47,17 +49,17 @@ MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
 
 
 def started(world: World, scratch: Scratch, arrival: str = "when-idle") -> Emacs:
-    """Return an Emacs that visits a.txt, and shows reviews by ARRIVAL."""
+    """Return an Emacs that visits a.txt, and shows reviews by ``arrival``."""
     option = f"(setq gemini-companion-review-arrival '{arrival})"
     return world.emacs(scratch.file("a.txt", "one\n"), extra=OWN + option)
 
 
 def left_alone(emacs: Emacs) -> None:
-    """Wait until nobody has typed for longer than a review waits."""
-    emacs.holds("(< 1.5 (float-time (current-idle-time)))", "nobody types")
+    """Wait for longer than a review waits after a key."""
+    emacs.holds("(< 1.5 (float-time (current-idle-time)))", "no keys are typed")
 
 
-def test_review_waits_until_the_person_is_free(world: World, scratch: Scratch) -> None:
+def test_review_waits_until_the_user_is_idle(world: World, scratch: Scratch) -> None:
     emacs = started(world, scratch)
     reviews = Reviews(emacs)
     for begin, sign, end in BUSY:
@@ -88,7 +90,7 @@ def test_review_waits_for_the_end_of_a_mouse_drag(
     reviews.shown("a.txt")
 
 
-def test_text_that_is_being_typed_goes_where_it_belongs(
+def test_text_that_is_being_typed_stays_in_its_window(
     world: World, scratch: Scratch
 ) -> None:
     emacs = started(world, scratch)
@@ -110,6 +112,7 @@ SIZES = [(80, 24), (100, 30), (160, 45)]
 PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_arrival_leaves_the_keys_to_the_window_in_use(
@@ -171,7 +174,7 @@ def test_click_selects_a_review(world: World, scratch: Scratch) -> None:
     propose(emacs, scratch.project / "a.txt", "uno\n")
     Reviews(emacs).shown("a.txt")
     screen = emacs.terminal.wait_for("+uno").splitlines()
-    row = next(n for n, line in enumerate(screen, 1) if line.startswith("+uno"))
+    row = next(n for n, line in enumerate(screen, 1) if "+uno" in line)
 
     emacs.terminal.text(f"\x1b[<0;3;{row}M\x1b[<0;3;{row}m")
     emacs.holds('(equal "*gemini diff: a.txt*" (buffer-name (window-buffer)))')
@@ -179,6 +182,7 @@ def test_click_selects_a_review(world: World, scratch: Scratch) -> None:
     emacs.holds("(equal '(accepted) e2e-ends)")
 
 
+@pytest.mark.fresh
 def test_terminal_of_the_cli_stays_selected_and_visible(
     world: World, scratch: Scratch
 ) -> None:
@@ -200,9 +204,7 @@ def test_terminal_of_the_cli_stays_selected_and_visible(
     cli.is_free()
 
 
-def test_work_that_went_on_in_other_windows_stays(
-    world: World, scratch: Scratch
-) -> None:
+def test_changes_of_other_windows_stay(world: World, scratch: Scratch) -> None:
     file, other = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
     emacs = world.emacs(file, extra=OWN)
     reviews = Reviews(emacs)
@@ -231,7 +233,7 @@ def test_work_that_went_on_in_other_windows_stays(
     emacs.terminal.wait_until_gone("gemini")
 
 
-def test_announcement_goes_when_the_review_comes(
+def test_announcement_ends_when_the_review_appears(
     world: World, scratch: Scratch
 ) -> None:
     emacs = started(world, scratch)

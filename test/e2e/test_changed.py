@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A file that changes while its review is open."""
 
+import pytest
 from harness.emacs import Reviews
 from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
 from test_review import WINDOWS
+
+pytestmark = pytest.mark.shared
 
 OLD = "one\ntwo\nthree\nfour\nfive\n"
 EDIT = """
@@ -19,7 +22,7 @@ REMARK = "file changed since it was proposed"
 QUESTION = "accept and undo that change?"
 
 
-def test_file_that_is_saved_is_compared_again_and_not_overwritten_unasked(
+def test_saved_file_is_compared_again_and_overwritten_only_on_request(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", OLD)
@@ -49,7 +52,8 @@ def test_file_that_is_saved_is_compared_again_and_not_overwritten_unasked(
     assert file.read_text() == proposed.replace("one", "uno")
 
 
-def test_edit_of_another_cli_is_not_undone_unasked(
+@pytest.mark.fresh
+def test_edit_of_another_cli_is_undone_only_on_request(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", OLD)
@@ -75,7 +79,7 @@ def test_edit_of_another_cli_is_not_undone_unasked(
     assert file.read_text() == second
 
 
-def test_question_about_a_changed_file_goes_when_the_terminal_answers(
+def test_question_about_a_changed_file_ends_when_the_terminal_answers(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", OLD)
@@ -95,6 +99,7 @@ def test_question_about_a_changed_file_goes_when_the_terminal_answers(
     emacs.holds("(not (active-minibuffer-window))")
 
 
+@pytest.mark.fresh
 def test_file_that_changes_while_another_tab_is_shown_is_compared_there(
     world: World, scratch: Scratch
 ) -> None:

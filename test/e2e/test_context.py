@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Emacs shows is what the model reads."""
+"""The context that the model receives."""
 
+import pytest
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 SELECTED = """
 (with-current-buffer (window-buffer)
@@ -12,7 +15,8 @@ SELECTED = """
 """
 
 
-def test_first_prompt_tells_cursor_selection_and_files(
+@pytest.mark.fresh
+def test_first_prompt_has_cursor_selection_and_files(
     world: World, scratch: Scratch
 ) -> None:
     other = scratch.file("other.txt", "x\n")
@@ -32,24 +36,24 @@ def test_first_prompt_tells_cursor_selection_and_files(
     }
 
 
-def test_changes_by_lisp_alone_are_told(world: World, scratch: Scratch) -> None:
+def test_changes_by_lisp_alone_are_shared(world: World, scratch: Scratch) -> None:
     one, two = scratch.file("one.txt", "1\n2\n3\n"), scratch.file("two.txt", "4\n5\n")
     emacs, _, cli = world.pair(one)
     assert cli.context()["activeFile"]["path"] == str(one)
 
-    emacs.tell("(progn (goto-char (point-min)) (forward-line 2))")
+    emacs.act("(progn (goto-char (point-min)) (forward-line 2))")
     assert cli.context()["activeFile"]["cursor"] == {"line": 3, "character": 1}
 
-    emacs.tell("(progn (goto-char (point-min)) (push-mark (+ 3 (point)) t t))")
+    emacs.act("(progn (goto-char (point-min)) (push-mark (+ 3 (point)) t t))")
     assert cli.context()["activeFile"]["selectedText"] == "1\n2"
 
-    emacs.tell(f'(find-file "{two}")')
+    emacs.act(f'(find-file "{two}")')
     context = cli.context()
     assert context["activeFile"]["path"] == str(two)
     assert context["otherOpenFiles"] == [str(one)]
 
 
-def test_renamed_deleted_and_killed_files_are_told(
+def test_renamed_deleted_and_killed_files_are_shared(
     world: World, scratch: Scratch
 ) -> None:
     one, two, three = (scratch.file(f"{name}.txt", "1\n") for name in ("1", "2", "3"))
@@ -57,16 +61,19 @@ def test_renamed_deleted_and_killed_files_are_told(
     emacs, _, cli = world.pair(one, two, three)
     assert cli.context()["otherOpenFiles"] == [str(two), str(one)]
 
-    emacs.tell('(kill-buffer "1.txt")')
+    emacs.act('(kill-buffer "1.txt")')
     assert cli.context()["otherOpenFiles"] == [str(two)]
 
-    emacs.tell(f'(write-file "{renamed}")')
+    emacs.act(f'(write-file "{renamed}")')
     assert cli.context()["activeFile"]["path"] == str(renamed)
 
+    # No hook runs when a file is deleted; the next context does without it.
     two.unlink()
-    eventually(lambda: "otherOpenFiles" not in cli.context(), "the file is gone")
+    emacs.act("(forward-char)")
+    eventually(lambda: "otherOpenFiles" not in cli.context(), "the file is dropped")
 
 
+@pytest.mark.fresh
 def test_terminal_in_emacs_keeps_file_and_selection(
     world: World, scratch: Scratch
 ) -> None:
@@ -83,7 +90,8 @@ def test_terminal_in_emacs_keeps_file_and_selection(
     }
 
 
-def test_project_behind_a_link_is_told_as_the_cli_has_it(
+@pytest.mark.fresh
+def test_project_behind_a_link_has_the_name_that_the_cli_uses(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("src/a.txt", "one\n")

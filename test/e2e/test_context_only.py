@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Without reviews Gemini CLI asks in its terminal, and knows the context."""
+"""Without reviews Gemini CLI asks in its terminal, and has the context."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
 def restart(emacs: Emacs) -> None:
-    """Have the server know the option."""
+    """Restart the server with the option."""
     emacs.eval('(progn (message "restarting") (gemini-companion-restart))')
     emacs.terminal.wait_for("was restarted")
 
@@ -33,7 +33,7 @@ def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
 
 
 def offer_anew(emacs: Emacs, cli: Gemini) -> None:
-    """Do what makes a connected CLI see that the option has changed."""
+    """Reconnect ``cli``, so that it gets the new value of the option."""
     cli.type("/ide disable")
     cli.wait_for("Disconnected")
     restart(emacs)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The keys of a review win over those of Evil, and Evil's own mean the same."""
+"""A review's keys take precedence over Evil's, and Evil's commands work."""
 
 import pytest
 from harness.emacs import Emacs, Reviews
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 OWN = f"""{PROPOSE}
 (defvar e2e-evil (require 'evil nil t))
@@ -74,7 +76,7 @@ def test_letters_of_the_list_are_its_keys_under_evil(
     for name in ("a.txt", "b.txt"):
         propose(emacs, scratch.project / name, "uno\n")
     emacs.eval("(progn (gemini-companion-list) nil)")
-    emacs.terminal.wait_for("RET view")
+    emacs.terminal.wait_for_match(r"waiting +\+1 -1 +a\.txt")
 
     emacs.keys("n", "r")
     reviews.wait_until(1)

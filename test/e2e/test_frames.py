@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The file that is told is the one selected in the frame used last."""
+"""The active file is the one selected in the frame used last."""
 
 import subprocess
 from pathlib import Path
@@ -17,18 +17,18 @@ SNAPSHOT = """
                  (gemini-companion-context-snapshot)))"""
 
 
-def tells(emacs: Emacs, active: str | None, *others: str) -> None:
-    """Wait until ACTIVE is the active file, and OTHERS the open ones."""
+def shares(emacs: Emacs, active: str | None, *others: str) -> None:
+    """Wait until ``active`` is the active file, and ``others`` the open ones."""
     expected = [["active", active]] if active else []
     expected += [["open", name] for name in others]
     eventually(
         lambda: emacs.value(SNAPSHOT) == expected,
-        f"{expected} are told",
+        f"{expected} are shared",
     )
 
 
 def frame(world: World, emacs: Emacs, file: Path) -> Terminal:
-    """Open another frame of EMACS in a terminal, with FILE in it."""
+    """Open another frame of ``emacs`` in a terminal, with ``file`` in it."""
     visit = f'(find-file "{file}")'
     client = [world.tools.emacsclient, "-s", "emacs", "-nw", "--eval", visit]
     terminal = world.tmux.start("other", client, file.parent, {}, (80, 24))
@@ -39,54 +39,54 @@ def frame(world: World, emacs: Emacs, file: Path) -> Terminal:
 def test_the_frame_used_last_counts(world: World, scratch: Scratch) -> None:
     one, two = scratch.file("one.txt", "1\n"), scratch.file("two.txt", "2\n")
     emacs = world.emacs(one)
-    tells(emacs, "one.txt")
+    shares(emacs, "one.txt")
     other = frame(world, emacs, two)
-    tells(emacs, "two.txt", "one.txt")
+    shares(emacs, "two.txt", "one.txt")
 
     emacs.keys("C-f")
-    tells(emacs, "one.txt", "two.txt")
+    shares(emacs, "one.txt", "two.txt")
     other.keys("C-f")
-    tells(emacs, "two.txt", "one.txt")
+    shares(emacs, "two.txt", "one.txt")
     other.keys("M-x")
     other.wait_for("M-x")
-    tells(emacs, "two.txt", "one.txt")
+    shares(emacs, "two.txt", "one.txt")
     other.keys("C-g")
     other.wait_for("Quit")
     other.keys("C-x", "5", "0")
-    tells(emacs, "one.txt", "two.txt")
+    shares(emacs, "one.txt", "two.txt")
 
 
 def test_names_are_followed(world: World, scratch: Scratch) -> None:
     one, two = scratch.file("one.txt", "1\n"), scratch.file("sub/two.txt", "2\n")
     scratch.file("sub/three.txt", "3\n")
     emacs = world.emacs(two, one)
-    tells(emacs, "one.txt", "two.txt")
+    shares(emacs, "one.txt", "two.txt")
 
     emacs.eval(f"(progn (require 'dired-aux) (dired-rename-file {quoted(two)}"
                f" {quoted(two.parent / 'deux.txt')} nil))")  # fmt: skip
-    tells(emacs, "one.txt", "deux.txt")
+    shares(emacs, "one.txt", "deux.txt")
     emacs.eval(f"(dired-rename-file {quoted(two.parent)}"
                f" {quoted(scratch.project / 'below')} nil)")  # fmt: skip
-    tells(emacs, "one.txt", "deux.txt")
+    shares(emacs, "one.txt", "deux.txt")
     assert emacs.value('(plist-get (nth 1 (gemini-companion-context-snapshot)) :path)'
                        ) == str(scratch.project / "below/deux.txt")  # fmt: skip
     emacs.eval(
         f'(with-current-buffer "one.txt" (write-file {quoted(one.parent / "un.txt")}))'
     )
-    tells(emacs, "un.txt", "deux.txt")
+    shares(emacs, "un.txt", "deux.txt")
     emacs.eval("""(with-current-buffer "un.txt"
       (when (fboundp 'rename-visited-file) (rename-visited-file "uno.txt"))
       (unless (fboundp 'rename-visited-file) (write-file "uno.txt")))""")
-    tells(emacs, "uno.txt", "deux.txt")
+    shares(emacs, "uno.txt", "deux.txt")
     commit(scratch)
     emacs.eval("""(let ((below (expand-file-name "below/")))
       (require 'vc)
       (vc-rename-file (concat below "deux.txt") (concat below "dos.txt")))""")
-    tells(emacs, "uno.txt", "dos.txt")
+    shares(emacs, "uno.txt", "dos.txt")
     (scratch.project / "below/dos.txt").unlink()
-    tells(emacs, "uno.txt")
+    shares(emacs, "uno.txt")
     emacs.eval("""(with-current-buffer "uno.txt" (set-visited-file-name nil))""")
-    tells(emacs, None)
+    shares(emacs, None)
 
 
 def commit(scratch: Scratch) -> None:
@@ -101,5 +101,5 @@ def commit(scratch: Scratch) -> None:
 
 
 def quoted(path: Path) -> str:
-    """Return PATH as a Lisp string."""
+    """Return ``path`` as a Lisp string."""
     return f'"{path}"'

@@ -13,7 +13,9 @@ from harness.scratch import Scratch
 from harness.tools import ROOT
 from harness.world import World
 
-# What leads pip and uv to the packages where a test cannot reach PyPI.
+pytestmark = pytest.mark.once
+
+# Settings of pip and uv where a test cannot reach PyPI.
 PASSED = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE")
 LOG = "*gemini-companion install*"
 NO_NETWORK = {
@@ -27,7 +29,7 @@ COMMANDS = {"uv": "uv pip install", "pip": "-m pip install"}
 
 
 def package(scratch: Scratch) -> Path:
-    """Return the directory that holds the Python part of the package."""
+    """Return the directory of the Python part of the package."""
     package = scratch.root / "package"
     if not package.exists():
         (package / "python").mkdir(parents=True)
@@ -39,7 +41,7 @@ def package(scratch: Scratch) -> Path:
 def bare_emacs(
     world: World, scratch: Scratch, tool: str = "pip", **variables: str
 ) -> Emacs:
-    """Return an Emacs that has the package but nothing for its server."""
+    """Return an Emacs that has the package but no Python packages."""
     tools = scratch.root / "tools"
     tools.mkdir(exist_ok=True)
     if tool == "uv":
@@ -59,7 +61,7 @@ def bare_emacs(
 
 
 def turn_on(emacs: Emacs, answer: str) -> None:
-    """Turn the mode on as a user does, and give ANSWER to its question."""
+    """Turn the mode on as a user does, and give ``answer`` to its question."""
     emacs.keys("M-x")
     emacs.terminal.wait_for("M-x")
     emacs.terminal.text("gemini-companion-mode")
@@ -69,7 +71,7 @@ def turn_on(emacs: Emacs, answer: str) -> None:
 
 
 def says(emacs: Emacs, text: str) -> None:
-    """Wait until the output of the installation has TEXT."""
+    """Wait until the output of the installation has ``text``."""
     emacs.holds(
         f"(with-current-buffer {lisp(LOG)}"
         f" (save-excursion (goto-char 1) (search-forward {lisp(text)} nil t)))",
@@ -78,12 +80,12 @@ def says(emacs: Emacs, text: str) -> None:
 
 
 def environments(scratch: Scratch) -> list[Path]:
-    """Return the environments that are there."""
+    """Return the environments."""
     return list((scratch.home / ".emacs.d" / "gemini-companion").glob("venv-*"))
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_answer_yes_brings_the_server_up(
+def test_answer_yes_installs_the_packages_and_starts_the_server(
     world: World, scratch: Scratch, tool: str
 ) -> None:
     emacs = bare_emacs(world, scratch, tool)
@@ -99,7 +101,7 @@ def test_answer_yes_brings_the_server_up(
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_no_network_is_named(world: World, scratch: Scratch, tool: str) -> None:
+def test_missing_network_is_reported(world: World, scratch: Scratch, tool: str) -> None:
     emacs = bare_emacs(world, scratch, tool, **NO_NETWORK)
 
     turn_on(emacs, "y")
@@ -109,7 +111,7 @@ def test_no_network_is_named(world: World, scratch: Scratch, tool: str) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_package_that_was_tampered_with_is_refused(
+def test_package_with_another_hash_is_refused(
     world: World, scratch: Scratch, tool: str
 ) -> None:
     file = package(scratch) / "python" / "requirements.txt"
@@ -125,7 +127,7 @@ def test_package_that_was_tampered_with_is_refused(
     assert environments(scratch) == []
 
 
-def test_emacs_killed_meanwhile_does_not_spoil_the_next_time(
+def test_installation_works_after_emacs_was_killed_during_one(
     world: World, scratch: Scratch
 ) -> None:
     emacs = bare_emacs(world, scratch)

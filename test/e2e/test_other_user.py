@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another user of the machine learns nothing, and cannot take the server's place."""
+"""Another user of the machine gets no data, and cannot replace the server."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ connection.request("GET", "/mcp", headers={"Authorization": "Bearer " + token})
 print(connection.getresponse().status)
 """
 
-# Time for another to bind the port of a server that was killed.
+# Time for another process to bind the port of a killed server.
 SLOW = """
 (setq gemini-companion-server-command
       (append '("sh" "-c" "sleep 1.5; exec \\"$@\\"" "sh")
@@ -93,14 +93,14 @@ SLOW = """
 
 
 def as_nobody(code: str, *arguments: object) -> bytes:
-    """Return what another user prints by the Python program CODE."""
+    """Run the Python program ``code`` as another user; return its output."""
     return subprocess.run(
         [*AS_NOBODY, code, *map(str, arguments)], capture_output=True, check=True
     ).stdout
 
 
 def why_not() -> str:
-    """Return why nothing can run as another user here, or nothing."""
+    """Return why no program can run as another user, or an empty string."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "only root on Linux can run a program as another user"
     if shutil.which("setpriv") is None:
@@ -111,23 +111,31 @@ def why_not() -> str:
 
 
 REASON = why_not()
-pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+pytestmark = [
+    pytest.mark.once,
+    pytest.mark.skipif(bool(REASON), reason=REASON),
+]
 
 
 @pytest.fixture(autouse=True)
 def public_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the world where others come by, which a private TMPDIR prevents."""
+    """Make the world in a directory that other users can read."""
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
 
 
 def discovered(scratch: Scratch) -> dict[str, Any]:
-    (file,) = scratch.discovery_files()
+    def only() -> Path | None:
+        files = scratch.discovery_files()
+        return files[0] if len(files) == 1 else None
+
+    file = eventually(only, "a server is named")
+    assert file is not None
     found: dict[str, Any] = json.loads(file.read_text())
     return found
 
 
 def let_others_in(scratch: Scratch) -> None:
-    """Give the directories of SCRATCH the modes that they have on many machines."""
+    """Give the directories of ``scratch`` the usual modes."""
     scratch.root.chmod(0o755)
     scratch.home.chmod(0o755)
     scratch.tmp.chmod(0o1777)
@@ -135,7 +143,7 @@ def let_others_in(scratch: Scratch) -> None:
 
 @contextmanager
 def busy(emacs: Emacs, scratch: Scratch) -> Iterator[None]:
-    """Have EMACS read nothing; tmux continues what is stopped by a signal."""
+    """Block ``emacs``; tmux would continue a process that is stopped."""
     begun, over = scratch.root / "begun", scratch.root / "over"
     wait = f"touch {begun}; until test -e {over}; do sleep 0.05; done"
     emacs.eval(

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the person keeps to themselves reaches no model."""
+"""Nothing that the user excludes reaches the model."""
 
+import pytest
 from harness.emacs import Emacs
 from harness.gemini import Gemini
 from harness.model import write_file
 from harness.scratch import Scratch
 from harness.world import World
 
+pytestmark = pytest.mark.shared
+
 EXCLUDE = '(push "%s" gemini-companion-excluded)'
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"
 
 
 def show(emacs: Emacs, path: object) -> None:
-    """Select the file PATH, and let that be told."""
-    emacs.tell(f'(find-file "{path}")')
+    """Select the file ``path``, and wait until that is shared."""
+    emacs.act(f'(find-file "{path}")')
 
 
 def parts(cli: Gemini) -> list[str]:
-    """Return all texts that the model was sent."""
+    """Return all texts that were sent to the model."""
     return [
         part.get("text", "")
         for request in cli.model.requests
@@ -27,9 +30,9 @@ def parts(cli: Gemini) -> list[str]:
 
 
 def is_told_nowhere(word: str, scratch: Scratch, cli: Gemini) -> None:
-    """Check that WORD is in no context, discovery file or log of the server."""
+    """Check that ``word`` is in no context, discovery file or log of the server."""
     for part in parts(cli):
-        # The CLI tells the model by itself which files are in its folder.
+        # The CLI itself sends the names in its directory to the model.
         assert word not in part or "editor context" not in part
     for file in scratch.discovery_files():
         assert word not in file.read_text()
@@ -37,10 +40,11 @@ def is_told_nowhere(word: str, scratch: Scratch, cli: Gemini) -> None:
 
 
 def log(scratch: Scratch) -> str:
-    """Return Lisp that has the server log all it hears."""
+    """Return Lisp that makes the server log all messages."""
     return f'(setq gemini-companion-log-file "{scratch.root}/server.log")'
 
 
+@pytest.mark.fresh
 def test_no_file_is_active_while_a_secret_one_is_selected(
     world: World, scratch: Scratch
 ) -> None:
@@ -53,11 +57,11 @@ def test_no_file_is_active_while_a_secret_one_is_selected(
     assert cli.context()["activeFile"]["path"] == str(plain)
 
     show(emacs, secret)
-    emacs.tell("(progn (push-mark (point-min) t t) (goto-char (point-max)))")
+    emacs.act("(progn (push-mark (point-min) t t) (goto-char (point-max)))")
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     show(emacs, lone)
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
-    emacs.tell('(switch-to-buffer "*scratch*")')
+    emacs.act('(switch-to-buffer "*scratch*")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     assert emacs.value(SHARED) == [str(plain)]
     is_told_nowhere("hunter2", scratch, cli)
@@ -70,7 +74,7 @@ def test_no_file_is_active_while_a_secret_one_is_selected(
     reviews.reject()
 
 
-def test_exclusion_counts_for_what_is_open_and_for_new_names(
+def test_exclusion_affects_open_files_and_new_names(
     world: World, scratch: Scratch
 ) -> None:
     one, two = scratch.file("one.txt", "1\n"), scratch.file("two.txt", "2\n")
@@ -78,16 +82,17 @@ def test_exclusion_counts_for_what_is_open_and_for_new_names(
     emacs, _, cli = world.pair(one, two)
     assert cli.context()["otherOpenFiles"] == [str(one)]
 
-    emacs.tell(EXCLUDE % "/one[.]txt")
-    emacs.tell("(forward-char)")
+    emacs.act(EXCLUDE % "/one[.]txt")
+    emacs.act("(forward-char)")
     assert "otherOpenFiles" not in cli.context()
 
-    emacs.tell(EXCLUDE % "[.]secret")
-    emacs.tell(f'(write-file "{renamed}")')
+    emacs.act(EXCLUDE % "[.]secret")
+    emacs.act(f'(write-file "{renamed}")')
     assert cli.context() == {}
 
 
-def test_pause_takes_everything_back_at_once(world: World, scratch: Scratch) -> None:
+@pytest.mark.fresh
+def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     assert cli.context()["activeFile"]["path"] == str(file)
@@ -96,7 +101,7 @@ def test_pause_takes_everything_back_at_once(world: World, scratch: Scratch) -> 
     emacs.terminal.text("gemini-companion-pause")
     emacs.keys("Enter")
     emacs.terminal.wait_for("Gemini:1 paused")
-    emacs.tell("(forward-char)")
+    emacs.act("(forward-char)")
     assert cli.context() == {}
     assert emacs.value(SHARED) is None
 
@@ -105,15 +110,15 @@ def test_pause_takes_everything_back_at_once(world: World, scratch: Scratch) -> 
     assert cli.context() == {}
     reviews.proposed(cli, file, write_file(file, "uno\n"))
     reviews.reject()
-    # Until then what is typed goes to the question.
+    # Before that, typed text is the answer to the question.
     cli.wait_for("Request cancelled")
 
     emacs.eval("(gemini-companion-pause)")
-    emacs.tell("(forward-line)")
+    emacs.act("(forward-line)")
     assert cli.context()["activeFile"]["path"] == str(file)
 
 
-def test_projects_keep_what_they_say(world: World, scratch: Scratch) -> None:
+def test_projects_opt_out(world: World, scratch: Scratch) -> None:
     plain = scratch.file("a.txt", "1\n")
     ignored = scratch.file("build/b.txt", "2\n")
     kept = scratch.file("kept/c.txt", "3\n")
@@ -123,8 +128,8 @@ def test_projects_keep_what_they_say(world: World, scratch: Scratch) -> None:
     only = {"activeFile": {"path": str(plain), "cursor": {"line": 1, "character": 1}}}
     assert cli.context() == only
 
-    emacs.tell(f'(with-current-buffer (find-file-noselect "{scratch.project}'
+    emacs.act(f'(with-current-buffer (find-file-noselect "{scratch.project}'
                '/.geminiignore") (insert "*.txt\\n") (save-buffer)'
                ' (kill-buffer))')  # fmt: skip
-    emacs.tell("(forward-char)")
+    emacs.act("(forward-char)")
     assert cli.context() == {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Emacs types into a prompt is what the model is asked."""
+"""Text that Emacs types into a prompt reaches the model."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ TERMINALS = [
 
 
 def prompts(cli: Gemini) -> list[str]:
-    """Return what the person asked, as the last request tells it."""
+    """Return the prompt in the last request."""
     return [
         part["text"]
         for message in cli.model.requests[-1]["contents"]
@@ -68,7 +68,7 @@ def test_typed_text_is_what_the_model_is_asked(
     ]
 
 
-def test_terminal_that_stands_still_is_not_typed_into(
+def test_unresponsive_terminal_is_not_typed_into(
     world: World, scratch: Scratch
 ) -> None:
     emacs = world.emacs(scratch.file("a.txt", "one\n"))
@@ -93,7 +93,7 @@ def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) ->
     emacs.holds(
         """(with-current-buffer "*Messages*"
              (string-match-p "did not take the text" (buffer-string)))""",
-        "the person is told",
+        "the user is informed",
     )
     assert file.read_text() == "one\n"
     assert "all done" not in cli.screen()

@@ -3,15 +3,22 @@
 
 import json
 
+import pytest
 from harness.emacs import Reviews
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+from test_prompt import START_TERM, prompts
 from test_review import IN_FILE, WINDOWS
 
+pytestmark = pytest.mark.shared
 
-def test_list_views_one_and_puts_the_other_back(world: World, scratch: Scratch) -> None:
+
+@pytest.mark.fresh
+def test_list_displays_one_and_the_other_waits_again(
+    world: World, scratch: Scratch
+) -> None:
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
     emacs = world.emacs(first)
     reviews = Reviews(emacs)
@@ -26,9 +33,9 @@ def test_list_views_one_and_puts_the_other_back(world: World, scratch: Scratch) 
     emacs.keys("C-u", "M-x")
     emacs.terminal.text("gemini-companion-review")
     emacs.keys("Enter")
-    emacs.terminal.wait_for_match(r"a\.txt +project .*\+1 -1 +shown")
-    emacs.terminal.wait_for_match(r"b\.txt +project .*\+1 -1 +pending")
-    emacs.keys("C-n", "Enter")
+    emacs.terminal.wait_for_match(r"shown +\+1 -1 +a\.txt")
+    emacs.terminal.wait_for_match(r"waiting +\+1 -1 +b\.txt")
+    emacs.keys("n", "n", "Enter")
     reviews.shown("b.txt")
     assert reviews.states() == ["pending", "shown"]
     emacs.keys("C-c", "C-c")
@@ -39,7 +46,7 @@ def test_list_views_one_and_puts_the_other_back(world: World, scratch: Scratch) 
 
     one.wait_for("one done")
     assert (first.read_text(), second.read_text()) == ("eins\n", "due\n")
-    # The list that was opened meanwhile stays.
+    # The list that was opened during the review stays.
     emacs.holds('(equal "*gemini reviews*" (buffer-name (window-buffer)))')
     emacs.keys("q")
     eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
@@ -69,7 +76,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-list")
     emacs.keys("Enter")
-    emacs.terminal.wait_for_match(r"b\.txt .*\+1 -1 +accepted")
+    emacs.terminal.wait_for_match(r"accepted automatically +\+1 -1 +b\.txt")
     emacs.keys("C-n", "u", "y")
     emacs.terminal.wait_for("Reverted a.txt")
     assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
@@ -86,12 +93,64 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
     cli.wait_for("Rejected")
 
 
+@pytest.mark.fresh
+def test_files_of_a_turn_are_answered_in_the_list(
+    world: World, scratch: Scratch
+) -> None:
+    text = "".join(f"line {number}\n" for number in range(1, 21))
+    part = text.replace("line 3\n", "three\n")
+    first, second = scratch.file("a.txt", text), scratch.file("b.txt", "b\n")
+    emacs = world.emacs(first)
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    cli = world.gemini_inside(emacs, START_TERM, "*terminal*")
+    cli.model.script(
+        write_file(first, part.replace("line 18\n", "eighteen\n")),
+        write_file(second, "B\n"),
+        say("I see"),
+    )
+    cli.ask()
+
+    emacs.holds("(gemini-companion-diffs)")
+    emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
+    emacs.terminal.wait_for_match(r"waiting +\+2 -2 +a\.txt")
+    emacs.keys("Tab")
+    emacs.terminal.wait_for("+eighteen")
+    emacs.keys("n", "n", "x")
+    emacs.terminal.wait_for("+1 -1  a.txt  1 excluded")
+    emacs.keys("a")
+    emacs.terminal.wait_for_match(r"accepted +\+1 -1 +a\.txt")
+    eventually(lambda: first.read_text() == part, "the hunk that is left is written")
+
+    emacs.terminal.wait_for_match(r"waiting +\+1 -1 +b\.txt")
+    emacs.keys("n", "Tab")
+    emacs.terminal.wait_for("+B")
+    emacs.keys("n", "C-n", "c")
+    emacs.terminal.wait_for("Comment on line 1:")
+    emacs.terminal.text("keep it small")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for(">> keep it small")
+    emacs.keys("R")
+    emacs.terminal.wait_for("Reject b.txt")
+    emacs.terminal.text("No capitals")
+    emacs.keys("Enter")
+    cli.wait_for("I see")
+    assert prompts(cli)[-1] == "No capitals\nb.txt:1: keep it small"
+    assert second.read_text() == "b\n"
+    emacs.terminal.wait_for_match(r"rejected +\+1 -1 +b\.txt")
+
+    emacs.keys("M-<", "n", "u", "y")
+    emacs.terminal.wait_for("Reverted a.txt")
+    emacs.keys("C-x", "C-s")
+    eventually(lambda: first.read_text() == text, "the previous text")
+
+
+@pytest.mark.fresh
 def test_edit_outside_the_project_is_reviewed_with_a_warning(
     world: World, scratch: Scratch
 ) -> None:
     inside, outside = scratch.file("a.txt", "a\n"), scratch.home / ".bashrc"
     outside.write_text("# mine\n")
-    # A repository may say so, and the CLI then lets the model write there.
+    # A repository may set this, and the CLI then lets the model write there.
     settings = {"context": {"includeDirectories": [str(scratch.home)]}}
     scratch.file(".gemini/settings.json", json.dumps(settings))
     emacs, reviews, cli = world.pair(inside)
@@ -103,14 +162,14 @@ def test_edit_outside_the_project_is_reviewed_with_a_warning(
     cli.prompt()
     reviews.shown(".bashrc")
     emacs.terminal.wait_for("a file outside your projects: ~/.bashrc")
-    emacs.terminal.wait_for("not auto-accepted: outside the project of the CLI")
+    emacs.terminal.wait_for("(not auto-accepted: outside")
     assert (inside.read_text(), outside.read_text()) == ("b\n", "# mine\n")
     reviews.accept(reviews.place(".bashrc"))
     cli.wait_for("all done")
     assert outside.read_text() == "# theirs\n"
 
 
-def test_review_goes_when_its_file_is_as_was_proposed(
+def test_review_ends_when_its_file_has_the_proposed_text(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")

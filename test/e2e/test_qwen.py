@@ -4,15 +4,22 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
-from harness.emacs import Emacs, Reviews
+import pytest
+from harness import qwen
+from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION
 from harness.model import edit, read_file, say, write_file
 from harness.qwen import Qwen
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+
+from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, link
+
+pytestmark = pytest.mark.once
 
 CLIENTS = """
 (mapcar (lambda (session) (plist-get session :client))
@@ -23,9 +30,9 @@ CLIENTS = """
 def _pair(world: World, *files: Path) -> tuple[Emacs, Reviews, Qwen]:
     world.scratch.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(*files)
-    qwen = world.qwen()
+    cli = world.qwen()
     _connected(emacs, "qwen")
-    return emacs, Reviews(emacs), qwen
+    return emacs, Reviews(emacs), cli
 
 
 def _connected(emacs: Emacs, *clients: str) -> None:
@@ -39,49 +46,152 @@ def test_qwen_is_sent_the_context_and_its_edit_is_accepted_with_changes(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\ntwo\nthree\n")
-    _, reviews, qwen = _pair(world, file)
-    assert str(file) in qwen.editor_context()
+    _, reviews, cli = _pair(world, file)
+    assert str(file) in cli.editor_context()
 
     reviews.proposed(
-        qwen, file, read_file(file), edit(file, "two", "zwei"), say("all done")
+        cli, file, read_file(file), edit(file, "two", "zwei"), say("all done")
     )
     reviews.edit("zwei", "deux")
     reviews.accept()
 
-    qwen.wait_for("all done")
+    cli.wait_for("all done")
     assert file.read_text() == "one\ndeux\nthree\n"
 
 
-def test_rejecting_an_edit_of_qwen_leaves_the_file(
+def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    _, reviews, qwen = _pair(world, file)
-    reviews.proposed(qwen, file, read_file(file), write_file(file, "uno\n"))
+    qwen.configure(scratch, ide={"enabled": False, "hasSeenNudge": True})
+    emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
+    reviews = Reviews(emacs)
+    model = world.model()
+    program = qwen.script(world.tools, scratch, model, "inside")
+    emacs.eval(
+        f"""(setq gemini-companion-run-client "qwen"
+                  gemini-companion-run-commands '(("qwen" . {lisp(program)})))"""
+    )
 
-    reviews.reject()
+    emacs.keys("M-x")
+    emacs.terminal.wait_for("M-x")
+    emacs.terminal.text("gemini-companion-run")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("Enable IDE integration in Qwen Code? (y or n)")
+    emacs.keys("y")
 
-    reviews.wait_until(0)
-    eventually(lambda: QUESTION not in qwen.screen(), "the question is closed")
+    _connected(emacs, "qwen")
+    cli = Qwen(TerminalBuffer(emacs, "*qwen: project*"), model)
+    cli.wait_until_connected()
+    cli.model.script(read_file(file), write_file(file, "uno\n"), say("I see"))
+    cli.prompt()
+    reviews.shown("a.txt")
+    reviews.select()
+    emacs.keys("C-c", "C-r")
+    emacs.terminal.wait_for("Reject a.txt and tell Qwen Code:")
+    reason = "prompt 9 please use the number 1 " + "and no other number " * 60
+    emacs.eval(f"(kill-new {lisp(reason)})")
+    emacs.keys("C-y", "Enter")
+    cli.wait_for("I see")
+    assert "and no other number" in json.dumps(model.requests[-1]["messages"][-1])
     assert file.read_text() == "one\n"
 
 
-def test_both_clis_have_reviews_of_their_own(world: World, scratch: Scratch) -> None:
+def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    other = scratch.root / "other" / "b.txt"
+    other.parent.mkdir()
+    other.write_text("two\n", encoding="utf-8")
+    emacs, reviews, cli = _pair(world, other, file)
+    emacs.holds("(= 2 (length (gemini-companion-share-roots)))", "two workspace roots")
+
+    reviews.proposed(cli, file, read_file(file), write_file(file, "uno\n"), say("a"))
+    reviews.edit("uno", "mine")
+    emacs.terminal.wait_for("answer here: a yes in the terminal")
+    cli.answer("once")
+    emacs.terminal.wait_for("was written without your edits")
+    assert file.read_text() == "uno\n"
+    emacs.eval("(gemini-companion-last-proposal)")
+    last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
+    assert emacs.value(last) == "mine\n"
+
+    cli.is_free()
+    reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"), say("b"))
+    cli.answer("No")
+    reviews.wait_until(0)
+    assert file.read_text() == "uno\n"
+
+    eventually(lambda: QUESTION not in cli.screen(), "the question is closed")
+    cli.is_free()
+    second = scratch.file("c.txt", "three\n")
+    reviews.proposed(
+        cli,
+        file,
+        read_file(second),
+        write_file(file, "due\n"),
+        write_file(second, "tre\n"),
+        say("both done"),
+    )
+    emacs.eval("(gemini-companion-restart)")
+    emacs.terminal.wait_for("server was restarted")
+    reviews.accept()
+    reviews.shown("c.txt")
+    reviews.accept()
+    cli.wait_for("both done")
+    assert (file.read_text(), second.read_text()) == ("due\n", "tre\n")
+
+    cli.is_free()
+    reviews.proposed(cli, file, read_file(file), write_file(file, "tre\n"), say("d"))
+    cli.terminal.keys("C-c")
+    reviews.wait_until(0)
+    assert file.read_text() == "due\n"
+
+
+def test_qwen_that_writes_without_asking_is_reported_and_set(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    scratch.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(file)
+    cli = world.qwen(tools={})
+    emacs.terminal.wait_for("Qwen Code writes without asking")
+    emacs.eval("(gemini-companion-status)")
+    emacs.terminal.wait_for("Connected: 1 Qwen Code")
+
+    cli.model.script(read_file(file), write_file(file, "uno\n"), say("done"))
+    cli.prompt()
+    cli.wait_for("done")
+    assert emacs.value("(gemini-companion-diffs)") is None
+
+    emacs.eval(
+        """(with-current-buffer "*gemini-companion status*"
+             (goto-char (point-min))
+             (search-forward "[Set it")
+             (push-button (1- (point))))"""
+    )
+    settings = json.loads(scratch.home.joinpath(".qwen", "settings.json").read_text())
+    assert settings["tools"] == {"approvalMode": "default"}
+    assert settings["ide"]["enabled"] is True
+
+
+def test_both_clis_have_their_own_reviews(world: World, scratch: Scratch) -> None:
     one = scratch.file("one.txt", "one\n")
     two = scratch.file("two.txt", "two\n")
-    emacs, reviews, qwen = _pair(world, one, two)
+    emacs, reviews, cli = _pair(world, one, two)
     gemini = world.gemini()
     _connected(emacs, "gemini", "qwen")
 
-    qwen.model.script(read_file(one), write_file(one, "uno\n"), say("qwen done"))
+    cli.model.script(read_file(one), write_file(one, "uno\n"), say("qwen done"))
     gemini.model.script(write_file(two, "due\n"), say("gemini done"))
-    qwen.prompt()
+    cli.prompt()
     gemini.prompt()
     reviews.wait_until(2)
     for _ in range(2):
         emacs.eval("(gemini-companion-diff-accept (car (gemini-companion-diffs)))")
 
-    qwen.wait_for("qwen done")
+    cli.wait_for("qwen done")
     gemini.wait_for("gemini done")
     assert (one.read_text(), two.read_text()) == ("uno\n", "due\n")
 
@@ -106,7 +216,9 @@ def test_no_directory_is_made_for_qwen_and_the_file_appears_with_it(
     eventually(lambda: list(home.glob("ide/*.lock")), "a discovery file for Qwen Code")
 
 
-def test_a_stale_lock_of_a_dead_emacs_is_swept(world: World, scratch: Scratch) -> None:
+def test_a_stale_lock_of_a_dead_emacs_is_removed(
+    world: World, scratch: Scratch
+) -> None:
     directory = scratch.home / ".qwen" / "ide"
     directory.mkdir(parents=True)
     stale = directory / "1.lock"
@@ -119,3 +231,21 @@ def test_a_stale_lock_of_a_dead_emacs_is_swept(world: World, scratch: Scratch) -
     eventually(lambda: not stale.exists(), "the stale file is removed")
     assert other.exists()
     other.unlink()
+
+
+def test_a_linked_qwen_is_sent_new_errors(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.py", GOOD)
+    os.utime(file, (1e9, 1e9))
+    world.scratch.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(file, extra=FLYMAKE)
+    link(emacs)
+    emacs.holds(CHECKED)
+    reviews, cli = Reviews(emacs), world.qwen()
+    _connected(emacs, "qwen")
+
+    change = edit(file, "return 1", "return 1 +")
+    reviews.proposed(cli, file, read_file(file), change, say("all done"))
+    reviews.accept()
+
+    cli.wait_for("all done")
+    assert NEW_ERROR in json.dumps(cli.model.requests[-1]["messages"])

@@ -8,9 +8,11 @@ from harness.scratch import Scratch
 from harness.world import World
 from test_prompt import TERMINALS, prompts
 
+pytestmark = pytest.mark.shared
+
 
 def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
-    """Have the review that is shown rejected with TEXT, typed but not sent."""
+    """Type ``text`` as the reason for rejecting the review, without RET."""
     reviews.select()
     emacs.keys("C-c", "C-r")
     question = "Reject a.txt and tell Gemini CLI:"
@@ -19,6 +21,7 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
     emacs.terminal.wait_for(f"{question} {text}")
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize(("buffer", "start"), TERMINALS)
 def test_reason_is_the_next_prompt(
     world: World, scratch: Scratch, buffer: str, start: str
@@ -41,7 +44,7 @@ def test_reason_is_the_next_prompt(
     cli.is_free()
 
 
-def test_question_for_a_reason_goes_when_the_terminal_answers(
+def test_question_for_a_reason_ends_when_the_terminal_answers(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
@@ -59,7 +62,7 @@ def test_question_for_a_reason_goes_when_the_terminal_answers(
     assert emacs.value("(buffer-name (window-buffer))") == "a.txt"
 
 
-def test_leaving_the_question_for_a_reason_decides_nothing(
+def test_quitting_the_question_for_a_reason_decides_nothing(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The server is restarted, or dies, and the CLI works on."""
+"""The CLI stays connected while the server is restarted or crashes."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ SLOW = """
 
 
 def has_followed(former: psutil.Process, scratch: Scratch) -> None:
-    """Wait until another server, and no more than one, is there."""
+    """Wait until another server is running, and only one."""
 
     def others() -> list[bool]:
         return [server.pid != former.pid for server in scratch.servers()]
@@ -27,6 +27,7 @@ def has_followed(former: psutil.Process, scratch: Scratch) -> None:
     eventually(lambda: others() == [True], "one new server")
 
 
+@pytest.mark.system
 def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
@@ -48,10 +49,11 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
     assert "Connected to Emacs" in cli.ide_status()
 
 
+@pytest.mark.once
 def test_restart_while_the_cli_is_busy_loses_no_review(
     world: World, scratch: Scratch
 ) -> None:
-    # Gemini CLI lays it out for more than 10 s before it sends openDiff.
+    # Gemini CLI formats it for more than 10 s before it sends openDiff.
     file = scratch.file("big.txt", "a" * 1_500_000 + "\n")
     emacs, reviews, cli = world.pair(scratch.file("small.txt"))
     (server,) = scratch.servers()
@@ -82,7 +84,8 @@ WARNED = """
 """
 
 
-def test_killed_server_that_is_back_in_time_was_not_missed(
+@pytest.mark.system
+def test_killed_server_that_is_back_in_time_goes_unnoticed(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
@@ -107,7 +110,7 @@ def test_killed_server_that_is_back_in_time_was_not_missed(
     assert "Connected to Emacs" in cli.ide_status()
 
 
-def test_killed_server_that_is_missed_is_told_with_the_cure(
+def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A proposal is reviewed in Emacs or in the terminal, and the CLI writes it."""
 
+from collections.abc import Iterator
+
+import pytest
 from harness.emacs import Reviews
 from harness.gemini import CONNECTED, QUESTION
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 WINDOWS = """
 (list (buffer-name (window-buffer))
@@ -107,9 +112,33 @@ def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) ->
     assert file.read_text() == "one\n"
 
 
-def test_quit_key_asks_and_its_answer_counts(world: World, scratch: Scratch) -> None:
+# `read-multiple-choice' reads a key, but in Emacs 31 in the minibuffer.
+ASK_IN_MINIBUFFER = """
+(progn
+  (defun e2e-ask (prompt choices &rest _)
+    (assq (read-char-from-minibuffer
+           (format "%s (%s): " prompt (mapconcat #'cadr choices ", "))
+           (mapcar #'car choices))
+          choices))
+  (advice-add 'read-multiple-choice :override #'e2e-ask))
+"""
+
+
+@pytest.fixture(params=["key", pytest.param("minibuffer", marks=pytest.mark.once)])
+def way_to_ask(request: pytest.FixtureRequest, world: World) -> Iterator[str]:
+    """Lisp for Emacs to ask by a key, or in the minibuffer."""
+    if request.param == "key":
+        yield ""
+    else:
+        yield ASK_IN_MINIBUFFER
+        world.emacs().eval("(progn (advice-remove 'read-multiple-choice 'e2e-ask) nil)")
+
+
+def test_quit_key_asks_and_its_answer_counts(
+    world: World, scratch: Scratch, way_to_ask: str
+) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
+    emacs, reviews, cli = world.pair(file, extra=way_to_ask)
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     reviews.select()
@@ -125,11 +154,11 @@ def test_quit_key_asks_and_its_answer_counts(world: World, scratch: Scratch) -> 
     assert file.read_text() == "one\n"
 
 
-def test_question_of_the_quit_key_goes_when_the_terminal_answers(
-    world: World, scratch: Scratch
+def test_question_of_the_quit_key_ends_when_the_terminal_answers(
+    world: World, scratch: Scratch, way_to_ask: str
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
+    emacs, reviews, cli = world.pair(file, extra=way_to_ask)
     before = emacs.value(WINDOWS)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.select()
@@ -169,7 +198,9 @@ def test_review_waits_for_the_minibuffer(world: World, scratch: Scratch) -> None
     cli.wait_for("Rejected")
 
 
-def test_windows_come_back_from_a_side_window(world: World, scratch: Scratch) -> None:
+def test_windows_are_restored_after_a_review_from_a_side_window(
+    world: World, scratch: Scratch
+) -> None:
     file = scratch.file("a.txt", "first\n" + "line\n" * 200)
     other = scratch.file("b.txt", "other\n")
     emacs, reviews, cli = world.pair(other, file)
@@ -197,7 +228,7 @@ SIDE_WINDOW = """
 """
 
 
-def test_new_file_in_a_new_folder_can_be_proposed_again(
+def test_new_file_in_a_new_directory_can_be_proposed_again(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.project / "new" / "b.txt"
@@ -249,10 +280,12 @@ def test_names_and_text_beyond_ascii_survive(world: World, scratch: Scratch) -> 
     assert file.read_text() == "größer 中文 𝄞 👩‍💻 e\u0301 \u2028 x\n"
 
 
+@pytest.mark.once
+@pytest.mark.fresh
 def test_long_line_that_keeps_the_cli_busy_is_reviewed(
     world: World, scratch: Scratch
 ) -> None:
-    # Gemini CLI lays it out for more than 10 s before it sends openDiff.
+    # Gemini CLI formats it for more than 10 s before it sends openDiff.
     file = scratch.file("big.txt", "a" * 1_500_000 + "\n")
     _, reviews, cli = world.pair(scratch.file("small.txt"))
     cli.model.script(write_file(file, "b" * 1_500_000 + "\n"), say("all done"))
@@ -267,7 +300,9 @@ def test_long_line_that_keeps_the_cli_busy_is_reviewed(
     assert CONNECTED in cli.ide_status()
 
 
-def test_clean_buffer_of_the_file_follows(world: World, scratch: Scratch) -> None:
+def test_unmodified_buffer_of_the_file_is_reverted(
+    world: World, scratch: Scratch
+) -> None:
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
@@ -324,6 +359,7 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
     assert first.read_text() == "UNO\n"
 
 
+@pytest.mark.fresh
 def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
     world: World, scratch: Scratch
 ) -> None:
@@ -342,7 +378,8 @@ def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
     cli.is_free()
 
 
-def test_review_goes_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
+@pytest.mark.fresh
+def test_review_ends_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)

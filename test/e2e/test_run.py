@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""M-x gemini-companion-run starts the CLI in a terminal here, and it connects."""
+"""M-x gemini-companion-run starts the CLI in a terminal, and it connects."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ TERMINALS = [
 ]
 
 
-def run(world: World, emacs: Emacs) -> Gemini:
-    """Press what starts the CLI, and return it when it is connected."""
+def run(world: World, emacs: Emacs, answer: str = "") -> Gemini:
+    """Press the keys that start the CLI; ``answer`` its question about the IDE."""
     model = world.model()
     program = gemini.script(world.tools, world.scratch, model, "inside")
-    emacs.eval(f"(setq gemini-companion-gemini-command {lisp(program)})")
+    emacs.eval(f'(setq gemini-companion-run-commands \'(("gemini" . {lisp(program)})))')
     emacs.keys("M-x")
     emacs.terminal.wait_for("M-x")
     emacs.terminal.text("gemini-companion-run")
     emacs.keys("Enter")
+    if answer:
+        emacs.terminal.wait_for("Enable IDE integration in Gemini CLI? (y or n)")
+        emacs.keys(answer)
     cli = Gemini(TerminalBuffer(emacs, BUFFER), model)
     emacs.holds(f"(get-buffer {lisp(BUFFER)})")
     cli.wait_for("Type your message")
@@ -43,7 +46,7 @@ def run(world: World, emacs: Emacs) -> Gemini:
 
 
 @pytest.mark.parametrize(("terminal", "load"), TERMINALS)
-def test_run_with_the_mode_off_ends_connected(
+def test_run_turns_the_mode_on_and_connects(
     world: World, scratch: Scratch, terminal: str, load: str
 ) -> None:
     emacs = world.emacs(
@@ -78,19 +81,24 @@ def test_cli_that_has_ended_is_started_again_by_key(
     assert CONNECTED in Gemini(cli.terminal, cli.model).ide_status()
 
 
-def test_cli_that_does_not_connect_gets_a_hint(world: World, scratch: Scratch) -> None:
+def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
+    world: World, scratch: Scratch
+) -> None:
     emacs = world.emacs(
         scratch.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
     )
     settings = scratch.home / ".gemini" / "settings.json"
     disabled = {**gemini.SETTINGS, "ide": {"enabled": False, "hasSeenNudge": True}}
     settings.write_text(json.dumps(disabled), encoding="utf-8")
-    cli = run(world, emacs)
+    cli = run(world, emacs, answer="n")
 
     emacs.terminal.wait_for("is not connected; run /ide enable there")
+    emacs.eval("(gemini-companion-status)")
+    emacs.terminal.wait_for("Not connected: IDE integration is off in Gemini CLI")
+    emacs.eval(f"(select-window (get-buffer-window {lisp(BUFFER)}))")
     cli.type("/ide enable")
 
-    emacs.holds("(gemini-companion-sessions)", "connected")
+    emacs.terminal.wait_for("Connected: 1 Gemini CLI")
 
 
 def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> None:
@@ -102,7 +110,7 @@ def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> 
     if emacs.eval("(featurep 'evil)") == "nil":
         pytest.skip("evil is not installed")
     process = f"(get-buffer-process {lisp(BUFFER)})"
-    emacs.eval('(setq gemini-companion-gemini-command \'("sleep" "1000"))')
+    emacs.eval('(setq gemini-companion-run-commands \'(("gemini" "sleep" "1000")))')
     emacs.eval("(progn (gemini-companion-run) nil)")
     emacs.holds(process)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is selected is told, however it was selected."""
+"""All kinds of selections are shared."""
 
 import pytest
 from harness.emacs import Emacs
@@ -7,13 +7,15 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
+pytestmark = pytest.mark.shared
+
 TEXT = "one two\nthree four\nfive six\nseven\n"
 SNAPSHOT = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
 
 
-def tells(emacs: Emacs, text: str | None) -> None:
-    """Wait until TEXT is what is told of the selection."""
-    what = f"{text!r} is told as selected"
+def shares(emacs: Emacs, text: str | None) -> None:
+    """Wait until ``text`` is the shared selection."""
+    what = f"{text!r} is the shared selection"
     eventually(lambda: emacs.value(SNAPSHOT) == text, what)
 
 
@@ -21,13 +23,13 @@ def test_selections_of_emacs(world: World, scratch: Scratch) -> None:
     emacs = world.emacs(scratch.file("a.txt", TEXT))
 
     emacs.keys("C-x", "h")
-    tells(emacs, TEXT)
+    shares(emacs, TEXT)
     emacs.keys("C-g")
-    tells(emacs, None)
+    shares(emacs, None)
     emacs.keys("M-<", "C-x", "Space", "C-n", "C-n", "C-f", "C-f")
-    tells(emacs, "on\nth\nfi")
+    shares(emacs, "on\nth\nfi")
     emacs.keys("C-x", "Space")
-    tells(emacs, "one two\nthree four\nfi")
+    shares(emacs, "one two\nthree four\nfi")
 
 
 def test_large_rectangle_is_cut(world: World, scratch: Scratch) -> None:
@@ -35,31 +37,32 @@ def test_large_rectangle_is_cut(world: World, scratch: Scratch) -> None:
     emacs = world.emacs(scratch.file("a.txt", text))
 
     emacs.keys("C-x", "Space", "M->")
-    tells(emacs, text[:16384])
+    shares(emacs, text[:16384])
 
 
 EVIL = """(add-to-list 'load-path package-user-dir)
 (when (require 'evil nil t) (evil-mode 1))"""
 
 
+@pytest.mark.fresh
 def test_visual_states_of_evil(world: World, scratch: Scratch) -> None:
     emacs = world.emacs(scratch.file("a.txt", TEXT), extra=EVIL)
     if emacs.eval("(featurep 'evil)") == "nil":
         pytest.skip("evil is not installed")
 
     emacs.keys("g", "g", "v", "e")
-    tells(emacs, "one")
+    shares(emacs, "one")
     emacs.keys("w", "o")
-    tells(emacs, "one t")
+    shares(emacs, "one t")
     emacs.keys("Escape")
-    tells(emacs, None)
+    shares(emacs, None)
     emacs.keys("g", "g", "l", "V")
-    tells(emacs, "one two\n")
+    shares(emacs, "one two\n")
     emacs.keys("j")
-    tells(emacs, "one two\nthree four\n")
+    shares(emacs, "one two\nthree four\n")
     emacs.keys("C-v")
-    tells(emacs, "n\nh")
+    shares(emacs, "n\nh")
     emacs.keys("j", "l")
-    tells(emacs, "ne\nhr\niv")
+    shares(emacs, "ne\nhr\niv")
     emacs.keys("v")
-    tells(emacs, "ne two\nthree four\nfiv")
+    shares(emacs, "ne two\nthree four\nfiv")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is sent to a prompt is understood there."""
+"""The CLI understands what is sent to its prompt."""
 
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
@@ -29,12 +29,12 @@ FLYMAKE = """
 
 
 def call(emacs: Emacs, buffer: str, code: str) -> None:
-    """Run CODE in BUFFER, in its window."""
+    """Run ``code`` in ``buffer``, in its window."""
     emacs.eval(f"(progn (pop-to-buffer {lisp(buffer)}) {code} nil)")
 
 
 def sent(emacs: Emacs, cli: Gemini) -> str:
-    """Complete and send the prompt; return what the model is asked."""
+    """Complete and send the prompt; return the texts in the request."""
     cli.model.script(say("all done"))
     emacs.eval(
         '(gemini-companion-send-type (car (gemini-companion-sessions)) "fix it" t)'

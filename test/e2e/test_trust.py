@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Trust is Gemini CLI's matter, unless the person says otherwise."""
+"""Gemini CLI decides about trust, unless the option is set."""
 
 import json
 
@@ -11,23 +11,23 @@ from harness.world import World
 RESTART = "Press 'r' to restart"
 
 
-@pytest.mark.parametrize("told", ["untrusted", "nil"])
+@pytest.mark.parametrize("value", ["untrusted", "nil"])
 def test_trust_is_overridden_on_request_only(
-    world: World, scratch: Scratch, told: str
+    world: World, scratch: Scratch, value: str
 ) -> None:
-    folder = scratch.home / ".gemini"
+    directory = scratch.home / ".gemini"
     settings = {**gemini.SETTINGS, "security": {**gemini.SETTINGS["security"]}}
     settings["security"]["folderTrust"] = {"enabled": True}
-    folder.joinpath("settings.json").write_text(json.dumps(settings))
-    folder.joinpath("trustedFolders.json").write_text(
+    directory.joinpath("settings.json").write_text(json.dumps(settings))
+    directory.joinpath("trustedFolders.json").write_text(
         json.dumps({str(scratch.project): "TRUST_FOLDER"})
     )
     world.emacs(
         scratch.file("a.txt", "1\n"),
-        extra=f"(setq gemini-companion-is-trusted '{told})",
+        extra=f"(setq gemini-companion-is-trusted '{value})",
     )
 
-    if told == "nil":
+    if value == "nil":
         cli = world.gemini()
         cli.is_free()
         assert RESTART not in cli.screen()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A proposal is looked at as Ediff session or as unified diff, by keys."""
+"""The Ediff and the unified view, and switching by keys."""
 
 import pytest
 from harness.emacs import Emacs, Reviews
@@ -7,6 +7,8 @@ from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
@@ -46,12 +48,14 @@ def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(
     emacs.terminal.wait_for("+twenty")
 
     emacs.keys("n", "x")
-    emacs.terminal.wait_for("1 of 2 hunks excluded")
+    emacs.terminal.wait_for("2 changes, 1 excluded")
     emacs.keys("p", "x")
-    emacs.terminal.wait_for("2 of 2 hunks excluded")
+    emacs.terminal.wait_for("exclude its last change?")
+    emacs.keys("y")
+    emacs.terminal.wait_for("2 changes, 2 excluded")
     emacs.keys("x")
-    emacs.terminal.wait_for("1 of 2 hunks excluded")
-    emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for("2 changes, 1 excluded")
+    emacs.keys("a")
 
     cli.wait_for("all done")
     written = (scratch.project / "a.txt").read_text()
@@ -65,11 +69,11 @@ def test_hunk_excluded_by_key_in_ediff_is_not_written(
     emacs, _, cli = proposed(world, scratch, EDIFF)
 
     emacs.keys("x")
-    emacs.terminal.wait_for("1 of 2 hunks excluded")
-    emacs.keys("n", "x")
-    emacs.terminal.wait_for("2 of 2 hunks excluded")
+    emacs.terminal.wait_for("2 changes, 1 excluded")
+    emacs.keys("n", "x", "y")
+    emacs.terminal.wait_for("2 changes, 2 excluded")
     emacs.keys("C-c", "C-x")
-    emacs.terminal.wait_for("1 of 2 hunks excluded")
+    emacs.terminal.wait_for("2 changes, 1 excluded")
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
@@ -81,10 +85,12 @@ def test_accepting_with_all_hunks_excluded_leaves_the_file(
     world: World, scratch: Scratch
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
-    emacs.keys("x", "n", "x")
-    emacs.terminal.wait_for("2 of 2 hunks excluded")
+    emacs.keys("x", "n", "x", "y")
+    emacs.terminal.wait_for("2 changes, 2 excluded")
 
     emacs.keys("C-c", "C-c")
+    emacs.terminal.wait_for("reject it instead?")
+    emacs.keys("n")
 
     cli.wait_for("all done")
     assert (scratch.project / "a.txt").read_text() == OLD
@@ -92,22 +98,22 @@ def test_accepting_with_all_hunks_excluded_leaves_the_file(
     cli.is_free()
 
 
-def test_view_changes_by_key_and_windows_come_back(
+def test_view_changes_by_key_and_windows_are_restored(
     world: World, scratch: Scratch
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch, EDIFF)
     emacs.keys("x", "C-c", "C-v")
     emacs.terminal.wait_for("+twenty")
-    emacs.terminal.wait_for("1 of 2 hunks excluded")
+    emacs.terminal.wait_for("2 changes, 1 excluded")
 
-    emacs.keys("M->", "e")
+    emacs.keys("M->", "Up", "e")
     emacs.terminal.wait_for("back to the diff")
     emacs.keys("M->")
     emacs.terminal.text("mine")
     emacs.keys("C-c", "C-e")
     emacs.terminal.wait_for("+mine")
     emacs.keys("C-c", "C-v")
-    emacs.terminal.wait_for("Ediff Control Panel")
+    emacs.holds('(string-search "Ediff" (e2e-windows))')
     assert reviews.states() == ["shown"]
     emacs.keys("C-c", "C-c")
 
@@ -117,6 +123,7 @@ def test_view_changes_by_key_and_windows_come_back(
     emacs.holds('(equal "a.txt" (e2e-windows))')
 
 
+@pytest.mark.fresh
 def test_unified_diff_gives_the_only_window_back_to_the_terminal(
     world: World, scratch: Scratch
 ) -> None:
@@ -137,8 +144,9 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
     cli.is_free()
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_ediff_session_of_the_person_goes_on(
+def test_ediff_session_of_the_user_continues(
     world: World, scratch: Scratch, view: str
 ) -> None:
     file = scratch.file("a.txt", OLD)
@@ -166,8 +174,9 @@ def test_ediff_session_of_the_person_goes_on(
     emacs.holds("(null ediff-session-registry)")
 
 
+@pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_winner_undo_brings_the_former_windows_of_the_person(
+def test_winner_undo_restores_the_previous_windows_of_the_user(
     world: World, scratch: Scratch, view: str
 ) -> None:
     file = scratch.file("a.txt", OLD)

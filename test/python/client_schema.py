@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 
-def fault(notification: dict[str, Any]) -> str | None:
-    """Return what the client would refuse in NOTIFICATION, or None."""
+def refusal(notification: dict[str, Any]) -> str | None:
+    """Return what the client would refuse in ``notification``, or None."""
     params = notification.get("params")
     if not isinstance(params, dict):
         return "params is not an object"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tests share: a started server, and the Gemini end alone."""
+"""Fixtures: a started server, and the HTTP part alone."""
 
 import asyncio
 import itertools
@@ -22,6 +22,7 @@ from gemini_companion_epc.connections import listen
 from gemini_companion_epc.exceptions import EmacsGone
 from gemini_companion_epc.ide import FindProcess, Ide
 from gemini_companion_epc.processes import process_of
+from gemini_companion_epc.questions import Facts, Fail, Questions
 from gemini_companion_epc.server import prepare_http
 from gemini_companion_epc.types import CloseReason, Diff, Process, SessionFacts
 
@@ -49,7 +50,7 @@ def private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., FakeEmacs]]:
-    """A function that starts a server process; it is connected to."""
+    """A function that starts a server process and connects to it."""
     started: list[FakeEmacs] = []
     numbers = itertools.count(1)
 
@@ -82,7 +83,7 @@ def cli_of() -> Iterator[Callable[..., FakeCli]]:
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Wait until CONDITION holds."""
+    """Wait until ``condition`` holds."""
     end = time.monotonic() + BOUND
     while not condition():
         assert time.monotonic() < end, "it did not come to hold"
@@ -90,15 +91,17 @@ def until(condition: Callable[[], object]) -> None:
 
 
 class StubEmacs:
-    """An Emacs that is a list of what it was asked."""
+    """An Emacs that only records the calls."""
 
     def __init__(self) -> None:
         self.opened: list[Diff] = []
         self.closed: list[tuple[int, CloseReason]] = []
         self.sessions: list[list[str]] = []
-        self.told: list[int] = []
+        self.written: list[int] = []
         self.undelivered: list[int] = []
         self.texts: dict[int, str | None] = {}
+        self.asked: list[tuple[str, Facts, Sequence[str | None]]] = []
+        self.on_question: Callable[[int, str, Facts], None] = lambda *_: None
         self.is_gone = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
         self._changed = threading.Condition()
@@ -114,17 +117,28 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
+    def ask(
+        self,
+        question_id: int,
+        kind: str,
+        facts: Facts,
+        texts: Sequence[str | None],
+        fail: Fail,
+    ) -> None:
+        self._note(self.asked, (kind, facts, texts))
+        self.on_question(question_id, kind, facts)
+
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         self._note(self.sessions, [session.id for session in sessions])
 
-    def outcome_told(self, diff_id: int) -> None:
-        self._note(self.told, diff_id)
+    def outcome_written(self, diff_id: int) -> None:
+        self._note(self.written, diff_id)
 
     def outcome_undelivered(self, diff_id: int) -> None:
         self._note(self.undelivered, diff_id)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
-        """Wait until CONDITION holds."""
+        """Wait until ``condition`` holds."""
         with self._changed:
             assert self._changed.wait_for(lambda: condition(self), BOUND)
 
@@ -135,7 +149,7 @@ class StubEmacs:
 
 
 class Alone:
-    """The Gemini end on a real socket in a thread, with a stub for Emacs."""
+    """The HTTP part on a real socket in a thread, with a stub for Emacs."""
 
     def __init__(self, config: Config, finds_processes: bool) -> None:
         self.token = config.token
@@ -147,14 +161,15 @@ class Alone:
         if finds_processes:
             self.find_process = partial(process_of, server_port=self.port)
         self.ide = Ide(config, self.emacs, lambda port: self.find_process(port))
-        self._serve = prepare_http(config, listener, self.ide)
+        self.questions = Questions(config, self.emacs)
+        self._serve = prepare_http(config, listener, self.ide, self.questions)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
         assert self._ready.wait(BOUND)
 
     def slow_search(self) -> threading.Event:
-        """Have the search for a process last until the event is set."""
+        """Delay the search for a process until the event is set."""
         searched = threading.Event()
 
         def find(port: int) -> Process:
@@ -166,7 +181,7 @@ class Alone:
         return searched
 
     def do(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return what FUNCTION returns in the event loop."""
+        """Return what ``function`` returns in the event loop."""
 
         async def call() -> Result:
             return function(*args)
@@ -191,7 +206,7 @@ class Alone:
 
 @pytest.fixture
 def serve_alone() -> Iterator[Callable[..., Alone]]:
-    """A function that serves the Gemini end alone; takes fields of Config."""
+    """A function that serves the HTTP part alone; takes fields of Config."""
     served: list[Alone] = []
 
     def serve(finds_processes: bool = False, **fields: Any) -> Alone:

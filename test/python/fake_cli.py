@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from client_schema import fault
+from client_schema import refusal
 
 BOUND = 120.0
 VERSION = "2025-06-18"
@@ -65,7 +65,7 @@ class Events:
                     self.comments += 1
                 elif line.startswith(b"data: "):
                     event = json.loads(line[6:])
-                    found = fault(event)
+                    found = refusal(event)
                     assert found is None, found
                     self._received.put(event)
             self.is_graceful = True
@@ -76,7 +76,7 @@ class Events:
             self._received.put(None)
 
     def _lines(self) -> Iterator[bytes]:
-        # readline takes an abrupt end for the last chunk.
+        # readline takes an abrupt close for the last chunk.
         rest: list[bytes] = []
         while data := self.response.read1(65536):
             *lines, last = data.split(b"\n")
@@ -117,7 +117,7 @@ class FakeCli:
         path: str = "/mcp",
         peer: socket.socket | None = None,
     ) -> tuple[int, dict[str, str], bytes]:
-        """Return status, headers and body of one request, sent to PEER if given."""
+        """Return status, headers and body of one request, sent to ``peer`` if given."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, BOUND)
         connection.sock = peer
         try:
@@ -194,12 +194,12 @@ class FakeCli:
         assert not answer["result"].get("isError"), answer
 
     def close_diff(self, path: str) -> dict[str, Any]:
-        """Return what closeDiff tells, its JSON already read."""
+        """Return the answer to closeDiff, decoded from JSON."""
         answer = self.tool("closeDiff", filePath=path, suppressNotification=True)
         (item,) = answer["result"]["content"]
         assert item["type"] == "text"
-        told: dict[str, Any] = json.loads(item["text"])
-        return told
+        answer: dict[str, Any] = json.loads(item["text"])
+        return answer
 
     def close(self) -> None:
         for events in self._streams:

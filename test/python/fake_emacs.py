@@ -28,7 +28,7 @@ class ReturnedError(Exception):
     """The server answered a call with an error."""
 
 
-class Wire:
+class EpcClient:
     """One EPC connection."""
 
     def __init__(self, port: int) -> None:
@@ -44,11 +44,11 @@ class Wire:
         threading.Thread(target=self._read, daemon=True).start()
 
     def number_from(self, first: int) -> None:
-        """Give the next call the id FIRST."""
+        """Use the id ``first`` for the next call."""
         self._uids = itertools.count(first)
 
     def call(self, name: str, *args: Any) -> Any:
-        """Call NAME in the server and return its answer."""
+        """Call ``name`` in the server and return its answer."""
         uid = next(self._uids)
         reply = self.reply_to(uid)
         self.send([Symbol("call"), uid, Symbol(name), list(args)])
@@ -69,14 +69,14 @@ class Wire:
             self.socket.sendall(data)
 
     def expect(self, name: str) -> list[Any]:
-        """Return the arguments of the next call of NAME, skipping others."""
+        """Return the arguments of the next call of ``name``, skipping others."""
         while True:
             called, args = self.calls.get(timeout=BOUND)
             if called == name:
                 return args
 
     def until(self, name: str, holds: Callable[[list[Any]], object]) -> None:
-        """Wait for a call of NAME with arguments for which HOLDS is true."""
+        """Wait for a call of ``name`` with arguments for which ``holds`` is true."""
         while not holds(self.expect(name)):
             pass
 
@@ -151,25 +151,25 @@ class FakeEmacs:
         self.epc_port = int(self.process.stdout.readline())
 
     def connect(self) -> "FakeEmacs":
-        self.wire = Wire(self.epc_port)
-        hello = self.wire.call("hello", self.secret, "0.1.0")
+        self.epc = EpcClient(self.epc_port)
+        hello = self.epc.call("hello", self.secret, "0.1.0")
         self.hello = plist(hello)
         self.port: int = self.hello["port"]
         self.token: str = self.hello["token"]
         return self
 
     def call(self, name: str, *args: Any) -> Any:
-        return self.wire.call(name, *args)
+        return self.epc.call(name, *args)
 
     def send_call(self, name: str, *args: Any) -> None:
-        """Call NAME and do not wait for the answer."""
-        self.wire.send([Symbol("call"), 0, Symbol(name), list(args)])
+        """Call ``name`` without waiting for the answer."""
+        self.epc.send([Symbol("call"), 0, Symbol(name), list(args)])
 
     def expect(self, name: str) -> list[Any]:
-        return self.wire.expect(name)
+        return self.epc.expect(name)
 
     def until(self, name: str, holds: Callable[[list[Any]], object]) -> None:
-        self.wire.until(name, holds)
+        self.epc.until(name, holds)
 
     def context(self, *files: dict[str, Any]) -> None:
         self.call("context-update", list(files))
@@ -181,9 +181,9 @@ class FakeEmacs:
         return status
 
     def hang_up(self) -> None:
-        """Close both ways to the server, as an Emacs does that ends."""
-        if hasattr(self, "wire"):
-            self.wire.close()
+        """Close stdin and the connection, as an Emacs that exits does."""
+        if hasattr(self, "epc"):
+            self.epc.close()
         assert self.process.stdin is not None
         with suppress(OSError):
             self.process.stdin.close()
@@ -209,6 +209,6 @@ class FakeEmacs:
 
 
 def plist(value: list[Any]) -> dict[str, Any]:
-    """Return the property list VALUE as a dictionary without colons."""
+    """Return the property list ``value`` as a dictionary without colons."""
     pairs = zip(value[::2], value[1::2], strict=True)
     return {key.value().removeprefix(":"): item for key, item in pairs}

@@ -33,7 +33,7 @@ def _paths(event: dict[str, Any]) -> list[str]:
     return [file["path"] for file in files]
 
 
-# Who is let in
+# Authentication
 
 
 @pytest.mark.parametrize("count", [1, 100])
@@ -109,7 +109,7 @@ def _is_open(peer: socket.socket) -> bool:
         return True
 
 
-def test_a_flood_of_connections_keeps_nobody_out(alone: Alone, cli_of: CliOf) -> None:
+def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     events = cli.connect()
     with ExitStack() as strangers:
@@ -196,13 +196,13 @@ def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -
         "PRI * HTTP/2.0\r\n\r\nSM\r\n",
     ],
 )
-def test_nobody_is_led_into_http_2(alone: Alone, request_head: str) -> None:
+def test_no_client_is_upgraded_to_http_2(alone: Alone, request_head: str) -> None:
     with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
         peer.sendall(request_head.encode() + b"Host: 127.0.0.1\r\n\r\n")
         assert peer.recv(12) in (b"HTTP/1.1 403", b"HTTP/1.1 400")
 
 
-# What is asked
+# Requests
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,11 @@ def test_an_id_that_cannot_be_answered_is_bad(
     params = {"text": size * "x"}
     message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     body = json.dumps(message).encode()
-    status, _, answer = cli.request("POST", body, cli.headers("some"))
-    assert (status, answer) == (400, b"id must be a string or an integer")
+    for spelling in (b'"id"', b'"\\u0069d"'):
+        status, _, answer = cli.request(
+            "POST", body.replace(b'"id"', spelling), cli.headers("some")
+        )
+        assert (status, answer) == (400, b"id must be a string or an integer")
 
 
 @pytest.mark.parametrize(
@@ -273,7 +276,7 @@ def test_every_answer_closes_its_connection(
     peer = connection.sock
     assert peer is not None
     with peer, peer.makefile("rb") as raw:
-        # The end comes although the client does not close its side.
+        # The stream ends although the client does not close its side.
         head, _, _ = raw.read().partition(b"\r\n\r\n")
     assert f" {status} ".encode() in head
     assert b"connection: close" in head.lower().split(b"\r\n")
@@ -396,7 +399,7 @@ def test_no_answer_is_newer_than_the_client(
 
 
 @pytest.mark.parametrize(
-    ("client", "told"),
+    ("client", "version"),
     [
         ({"name": "cli", "version": "0.61.0"}, "0.61.0"),
         ({"name": "cli", "version": "0.62.0-nightly.1+a"}, "0.62.0-nightly.1+a"),
@@ -406,7 +409,7 @@ def test_no_answer_is_newer_than_the_client(
     ],
 )
 def test_emacs_hears_of_version_and_begin_of_a_session(
-    alone: Alone, cli_of: CliOf, client: dict[str, str], told: str | None
+    alone: Alone, cli_of: CliOf, client: dict[str, str], version: str | None
 ) -> None:
     begin = int(1000 * time.time())
     cli = cli_of(alone)
@@ -414,7 +417,7 @@ def test_emacs_hears_of_version_and_begin_of_a_session(
     cli.ask("initialize", params)
     cli.open_diff("/a", "x")
     facts = alone.emacs.facts
-    assert facts.version == told
+    assert facts.version == version
     assert begin <= facts.since <= 1000 * time.time()
 
 
@@ -545,7 +548,7 @@ def test_a_silent_stream_has_comments(
     assert events.comments >= 3
 
 
-def test_a_stalled_client_holds_up_nobody(alone: Alone, cli_of: CliOf) -> None:
+def test_a_stalled_client_delays_no_other(alone: Alone, cli_of: CliOf) -> None:
     stalled, awake = cli_of(alone), cli_of(alone)
     stalled.initialize()
     head = "\r\n".join(

@@ -20,7 +20,7 @@ def test_a_start_line_is_read() -> None:
     assert (config.port, config.token, config.offer_tools) == (99, "t", False)
 
 
-def test_what_may_be_absent_has_a_default() -> None:
+def test_optional_fields_have_defaults() -> None:
     config = _parse(port=None)
     assert (config.port, config.offer_tools) == (0, True)
     assert (config.log_file, config.log_level) == ("", "info")

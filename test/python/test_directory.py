@@ -18,14 +18,14 @@ def _dead_pid() -> int:
     return process.pid
 
 
-def test_a_sweep_removes_the_folders_of_dead_servers_only(
+def test_a_sweep_removes_the_directories_of_dead_servers_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     dead = tmp_path / f"gemini-companion-{_dead_pid()}-abc"
     dead.mkdir()
     (dead / "server-1").touch()
-    # Anybody may make such a folder beside ours.
+    # Another user may make such a directory.
     (tmp_path / f"gemini-companion-{10**30}-abc").mkdir()
     living = PrivateDirectory().path
     assert living is not None
@@ -51,7 +51,7 @@ def test_a_text_that_half_fits_leaves_nothing(
     assert list(private.path.iterdir()) == []
 
 
-def test_a_folder_that_a_cleaner_took_is_made_again(
+def test_a_directory_that_was_cleaned_up_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -64,7 +64,7 @@ def test_a_folder_that_a_cleaner_took_is_made_again(
     assert private.take(str(written)) == "text"
 
 
-def test_what_another_user_puts_in_place_of_the_folder_is_left_alone(
+def test_what_another_user_puts_in_place_of_the_directory_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -51,7 +51,7 @@ def _mode(path: Path) -> int:
         ({"SystemRoot": "w"}, True, "w\\temp"),
     ],
 )
-def test_the_temporary_folder_is_the_one_of_node(
+def test_the_temporary_directory_is_the_one_of_node(
     environ: dict[str, str], is_windows: bool, expected: str
 ) -> None:
     assert node_tmpdir(environ, is_windows) == Path(expected)
@@ -83,8 +83,8 @@ def test_roots_are_true_existing_and_single(tmp_path: Path) -> None:
     real = tmp_path / "real"
     odd = tmp_path / f"a{os.pathsep}b"
     link = tmp_path / "link"
-    for folder in (real, odd):
-        folder.mkdir()
+    for directory in (real, odd):
+        directory.mkdir()
     link.symlink_to(real)
     (tmp_path / "file").touch()
     roots = [real, link, odd, tmp_path / "none", tmp_path / "file"]
@@ -109,16 +109,16 @@ def test_writing_again_replaces_the_file(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["workspacePath"] == "/b"
 
 
-def test_a_folder_that_others_may_write_is_made_private(tmp_path: Path) -> None:
-    folder = _directory(tmp_path)
-    folder.mkdir(parents=True)
-    folder.chmod(0o777)
+def test_a_directory_that_others_may_write_is_made_private(tmp_path: Path) -> None:
+    directory = _directory(tmp_path)
+    directory.mkdir(parents=True)
+    directory.chmod(0o777)
     discovery.write(_discovery(), _environ(tmp_path))
-    assert _mode(folder) == 0o700
+    assert _mode(directory) == 0o700
 
 
 @pytest.mark.parametrize("planted", ["gemini", "gemini/ide"])
-def test_a_symlink_in_place_of_a_folder_is_refused(
+def test_a_symlink_in_place_of_a_directory_is_refused(
     tmp_path: Path, planted: str
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -130,7 +130,7 @@ def test_a_symlink_in_place_of_a_folder_is_refused(
     assert list(elsewhere.iterdir()) == []
 
 
-def test_a_folder_of_another_user_is_refused(
+def test_a_directory_of_another_user_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _directory(tmp_path).mkdir(parents=True)
@@ -200,7 +200,7 @@ def test_a_sweep_takes_any_number_for_a_pid(tmp_path: Path, pid: int) -> None:
     assert not path.exists()
 
 
-def test_a_sweep_without_a_folder_does_nothing(tmp_path: Path) -> None:
+def test_a_sweep_without_a_directory_does_nothing(tmp_path: Path) -> None:
     discovery.sweep(_discovery(), _environ(tmp_path))
     assert list(tmp_path.iterdir()) == []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Emacs end over real sockets, and the defects of `epc` put right."""
+"""The EPC endpoint over real sockets, and the corrected defects of `epc`."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sexpdata import Symbol
 
-from fake_emacs import BOUND, NO_ANSWER, PYTHON_PATH, ReturnedError, Wire, plist
+from fake_emacs import BOUND, NO_ANSWER, PYTHON_PATH, EpcClient, ReturnedError, plist
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.emacs import MAX_TEXT, Emacs
@@ -45,7 +45,7 @@ SESSION = SessionFacts("session", Process(12, "/project"), 1790000000000, "0.61.
 
 
 class Owner:
-    """What Emacs calls, as a queue."""
+    """Receiver of the calls from Emacs, as a queue."""
 
     def __init__(self) -> None:
         self.taken: queue.Queue[tuple[Any, ...]] = queue.Queue()
@@ -82,21 +82,21 @@ class Owner:
         return self.taken.get(timeout=BOUND)
 
 
-class Room:
-    """The Emacs end in a thread, and the connections to it."""
+class Rig:
+    """The EPC endpoint in a thread, and the connections to it."""
 
     def __init__(self, **fields: Any) -> None:
         self.owner = Owner()
         self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields), self.owner)
         self.port = self.emacs.port
-        self.wires: list[Wire] = []
+        self.clients: list[EpcClient] = []
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.do(self.emacs.listen)
 
     def do(self, function: Callable[..., Result], *args: Any) -> Result:
-        """Return what FUNCTION returns in the event loop."""
+        """Return what ``function`` returns in the event loop."""
 
         async def call() -> Result:
             return function(*args)
@@ -106,49 +106,49 @@ class Room:
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(BOUND)
 
-    def wire(self) -> Wire:
-        self.wires.append(Wire(self.port))
-        return self.wires[-1]
+    def epc(self) -> EpcClient:
+        self.clients.append(EpcClient(self.port))
+        return self.clients[-1]
 
-    def peer(self) -> Wire:
-        wire = self.wire()
-        wire.call("hello", SECRET, __version__)
-        return wire
+    def peer(self) -> EpcClient:
+        epc = self.epc()
+        epc.call("hello", SECRET, __version__)
+        return epc
 
     def close(self) -> None:
         self.run(self.emacs.close())
-        for wire in self.wires:
-            wire.close()
+        for epc in self.clients:
+            epc.close()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(BOUND)
         self.loop.close()
 
 
 @pytest.fixture
-def room_with() -> Iterator[Callable[..., Room]]:
-    rooms: list[Room] = []
+def rig_with() -> Iterator[Callable[..., Rig]]:
+    rigs: list[Rig] = []
 
-    def room_with(**fields: Any) -> Room:
-        rooms.append(Room(**fields))
-        return rooms[-1]
+    def rig_with(**fields: Any) -> Rig:
+        rigs.append(Rig(**fields))
+        return rigs[-1]
 
-    yield room_with
-    for room in rooms:
-        room.close()
+    yield rig_with
+    for rig in rigs:
+        rig.close()
 
 
 @pytest.fixture
-def room(room_with: Callable[..., Room]) -> Room:
-    return room_with()
+def rig(rig_with: Callable[..., Rig]) -> Rig:
+    return rig_with()
 
 
 def _diff(text: str) -> Diff:
     return Diff(1, "session", "/a", text)
 
 
-def _folder(room: Room) -> Path:
-    assert room.emacs.directory.path is not None
-    return room.emacs.directory.path
+def _directory(rig: Rig) -> Path:
+    assert rig.emacs.directory.path is not None
+    return rig.emacs.directory.path
 
 
 # S-expressions
@@ -225,14 +225,14 @@ def test_a_bad_entry_is_left_out_of_the_context(entry: str) -> None:
     assert [file.path for file in context_from(form).files] == ["/a"]
 
 
-# Who is let in (defect 7)
+# Authentication (defect 7)
 
 
-def test_the_right_hello_is_answered_with_what_emacs_needs(room: Room) -> None:
-    answer = plist(room.wire().call("hello", SECRET, __version__))
+def test_the_right_hello_is_answered_with_what_emacs_needs(rig: Rig) -> None:
+    answer = plist(rig.epc().call("hello", SECRET, __version__))
     assert answer["version"] == __version__
     assert (answer["port"], answer["token"], answer["discovery"]) == (1, "t", [])
-    assert stat.S_IMODE(Path(answer["folder"]).stat().st_mode) == 0o700
+    assert stat.S_IMODE(Path(answer["directory"]).stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize(
@@ -248,16 +248,16 @@ def test_the_right_hello_is_answered_with_what_emacs_needs(room: Room) -> None:
         ("diff-accepted", [1, "x"]),
     ],
 )
-def test_any_other_first_call_is_turned_away(
-    room: Room, method: str, args: list[Any]
+def test_any_other_first_call_is_refused(
+    rig: Rig, method: str, args: list[Any]
 ) -> None:
-    stranger = room.wire()
+    stranger = rig.epc()
     with pytest.raises(ReturnedError):
         stranger.call(method, *args)
     assert stranger.closed.wait(BOUND)
-    assert room.peer().call("diff-rejected", 1) is True
-    assert room.owner.next() == ("rejected", 1)
-    assert room.owner.taken.empty()
+    assert rig.peer().call("diff-rejected", 1) is True
+    assert rig.owner.next() == ("rejected", 1)
+    assert rig.owner.taken.empty()
 
 
 @pytest.mark.parametrize(
@@ -273,87 +273,87 @@ def test_any_other_first_call_is_turned_away(
         b"00000a(methods 1)"[:16],
     ],
 )
-def test_garbage_is_turned_away(room: Room, data: bytes) -> None:
-    stranger = room.wire()
+def test_garbage_is_refused(rig: Rig, data: bytes) -> None:
+    stranger = rig.epc()
     stranger.send_bytes(data)
-    with contextlib.suppress(OSError):  # it may have been turned away by now
+    with contextlib.suppress(OSError):  # it may have been closed by now
         stranger.socket.shutdown(socket.SHUT_WR)
     assert stranger.closed.wait(BOUND)
-    room.peer()
+    rig.peer()
 
 
 def test_a_silent_connection_does_not_stand_in_the_way_and_is_closed(
-    room_with: Callable[..., Room],
+    rig_with: Callable[..., Rig],
 ) -> None:
-    room = room_with(hello_limit=0.2)
-    silent, half = room.wire(), room.wire()
+    rig = rig_with(hello_limit=0.2)
+    silent, half = rig.epc(), rig.epc()
     half.send_bytes(b"0000")
-    peer = room.peer()
+    peer = rig.peer()
     assert silent.closed.wait(BOUND)
     assert half.closed.wait(BOUND)
     assert peer.call("diff-rejected", 1) is True
 
 
 def test_a_connection_without_a_hello_is_closed_in_time(
-    room_with: Callable[..., Room],
+    rig_with: Callable[..., Rig],
 ) -> None:
-    room = room_with(hello_limit=0.05)
-    assert room.wire().closed.wait(BOUND)
-    room.peer()
+    rig = rig_with(hello_limit=0.05)
+    assert rig.epc().closed.wait(BOUND)
+    rig.peer()
 
 
-def test_a_flood_of_connections_keeps_nobody_out(room: Room) -> None:
-    strangers = [room.wire() for _ in range(50)]
-    room.peer()
+def test_a_flood_of_connections_excludes_no_client(rig: Rig) -> None:
+    strangers = [rig.epc() for _ in range(50)]
+    rig.peer()
     assert all(stranger.closed.wait(BOUND) for stranger in strangers)
 
 
-def test_one_peer_is_all_there_ever_is(room: Room) -> None:
-    peer = room.peer()
-    with pytest.raises(OSError):  # noqa: PT011  refused or reset, as the kernel likes
-        room.peer()
+def test_one_peer_is_all_there_ever_is(rig: Rig) -> None:
+    peer = rig.peer()
+    with pytest.raises(OSError):  # noqa: PT011  refused or reset, depending on the kernel
+        rig.peer()
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_of_two_hellos_at_once_one_is_let_in(room: Room) -> None:
-    wires = [room.wire(), room.wire()]
-    for wire in wires:
-        wire.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
-    kinds = [wire.reply_to(1).get(timeout=BOUND)[0] for wire in wires]
+def test_of_two_hellos_at_once_one_is_let_in(rig: Rig) -> None:
+    clients = [rig.epc(), rig.epc()]
+    for epc in clients:
+        epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+    kinds = [epc.reply_to(1).get(timeout=BOUND)[0] for epc in clients]
     assert sorted(kinds) == ["closed", "return"]
 
 
-def test_another_version_is_told_the_cure_and_may_try_again(room: Room) -> None:
-    wire = room.wire()
+def test_another_version_gets_the_remedy_and_may_retry(rig: Rig) -> None:
+    epc = rig.epc()
     with pytest.raises(
         ReturnedError, match=r"9\.9\.9.*install the same version"
-    ) as told:
-        wire.call("hello", SECRET, "9.9.9")
-    assert __version__ in str(told.value)
-    room.peer()
+    ) as error:
+        epc.call("hello", SECRET, "9.9.9")
+    assert __version__ in str(error.value)
+    rig.peer()
 
 
 # Calls of Emacs
 
 
-def test_calls_arrive_in_the_order_of_their_sending(room: Room) -> None:
+def test_calls_arrive_in_the_order_of_their_sending(rig: Rig) -> None:
     """Defect 2: a thread for each message lets them overtake each other."""
-    peer = room.peer()
+    peer = rig.peer()
     for number in range(300):
         text = "x" * (50_000 if number % 50 == 0 else 1)
         peer.send(
             [Symbol("call"), 1000 + number, Symbol("diff-accepted"), [number, text]]
         )
-    assert [room.owner.next()[1] for _ in range(300)] == list(range(300))
+    assert [rig.owner.next()[1] for _ in range(300)] == list(range(300))
 
 
-def test_a_call_behind_the_hello_is_not_lost(room: Room) -> None:
-    wire = room.wire()
-    wire.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
-    wire.send([Symbol("call"), 2, Symbol("roots-update"), [["/a"]]])
-    assert room.owner.next() == ("roots", ("/a",))
-    assert wire.reply_to(1).get(timeout=BOUND)[0] == "return"
-    assert wire.reply_to(2).get(timeout=BOUND) == ("return", True)
+def test_a_call_behind_the_hello_is_not_lost(rig: Rig) -> None:
+    epc = rig.epc()
+    epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+    epc.send([Symbol("call"), 2, Symbol("roots-update"), [["/a"]]])
+    assert rig.owner.next() == ("roots", ("/a",))
+    assert epc.reply_to(1).get(timeout=BOUND)[0] == "return"
+    assert epc.reply_to(2).get(timeout=BOUND) == ("return", True)
 
 
 @pytest.mark.parametrize(
@@ -376,9 +376,9 @@ def test_a_call_behind_the_hello_is_not_lost(room: Room) -> None:
     ],
 )
 def test_a_wrong_call_is_answered_with_an_error(
-    room: Room, method: str, args: list[Any]
+    rig: Rig, method: str, args: list[Any]
 ) -> None:
-    peer = room.peer()
+    peer = rig.peer()
     with pytest.raises(ReturnedError):
         peer.call(method, *args)
     assert peer.call("diff-rejected", 1) is True
@@ -387,57 +387,76 @@ def test_a_wrong_call_is_answered_with_an_error(
 @pytest.mark.parametrize(
     "text", ['(call 77 stop ("', "(call 77 stop", "(call 77 stop ())) x", "(call 77)"]
 )
-def test_what_cannot_be_decoded_is_answered(room: Room, text: str) -> None:
+def test_what_cannot_be_decoded_is_answered(rig: Rig, text: str) -> None:
     """Defect 3: without its id the caller waits for ever."""
-    peer = room.peer()
+    peer = rig.peer()
     peer.send_text(text)
     assert peer.reply_to(77).get(timeout=BOUND)[0] == "epc-error"
     assert peer.call("diff-rejected", 1) is True
 
 
 @pytest.mark.parametrize("text", ["()", "(x)", "(call)", "(1 2)", "(other 1)", "x"])
-def test_what_has_no_id_is_passed_over(room: Room, text: str) -> None:
-    peer = room.peer()
+def test_what_has_no_id_is_passed_over(rig: Rig, text: str) -> None:
+    peer = rig.peer()
     peer.send_text(text)
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_raw_bytes_of_emacs_arrive_visibly(room: Room) -> None:
+def test_raw_bytes_of_emacs_arrive_visibly(rig: Rig) -> None:
     """Defect 9: sexpdata reads octal escapes as text."""
-    peer = room.peer()
+    peer = rig.peer()
     peer.send_text(r'(call 1 diff-accepted (1 "a\377b"))')
-    assert room.owner.next() == ("accepted", 1, "a\ufffdb")
+    assert rig.owner.next() == ("accepted", 1, "a\ufffdb")
 
 
-def test_the_methods_are_told(room: Room) -> None:
-    peer = room.peer()
+def test_the_methods_are_listed(rig: Rig) -> None:
+    peer = rig.peer()
     peer.send_text("(methods 5)")
     _, methods = peer.reply_to(5).get(timeout=BOUND)
     assert "diff-accepted" in [method[0].value() for method in methods]
 
 
-def test_the_end_of_the_connection_is_a_stop(room: Room) -> None:
-    room.peer().close()
-    assert room.owner.next() == ("stop",)
+def test_closing_the_connection_stops_the_server(rig: Rig) -> None:
+    rig.peer().close()
+    assert rig.owner.next() == ("stop",)
 
 
-def test_a_diff_of_a_former_process_is_handed_over(room: Room) -> None:
-    peer = room.peer()
-    path = _folder(room) / "emacs-1"
+def test_a_diff_of_a_previous_process_is_handed_over(rig: Rig) -> None:
+    peer = rig.peer()
+    path = _directory(rig) / "emacs-1"
     path.write_text("large")
     peer.call("adopt-diff", 7, "session", "/a", {"file": str(path)})
-    assert room.owner.next() == ("adopted", Diff(7, "session", "/a", "large"))
+    assert rig.owner.next() == ("adopted", Diff(7, "session", "/a", "large"))
     assert peer.call("retire") is True
-    assert room.owner.next() == ("retire",)
+    assert rig.owner.next() == ("retire",)
+
+
+def test_emacs_learns_where_a_process_runs_and_with_which_environment(
+    rig: Rig, tmp_path: Path
+) -> None:
+    environ = {"PATH": os.environ["PATH"], "GC_TEST": "é = \udcff"}
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()"],
+        cwd=tmp_path,
+        env=environ,
+        stdin=subprocess.PIPE,
+    ) as child:
+        pids = [child.pid, 2**40, -1]
+        known, *unknown = map(plist, rig.peer().call("processes", pids))
+        child.kill()
+    assert known["pid"] == child.pid
+    assert known["directory"] == str(tmp_path)
+    assert {"GC_TEST=é = \ufffd", f"PATH={environ['PATH']}"} <= {*known["environment"]}
+    assert unknown == [{"pid": 2**40}, {"pid": -1}]
 
 
 # Calls to Emacs
 
 
-def test_a_diff_reaches_emacs_and_its_text_comes_back(room: Room) -> None:
-    peer = room.peer()
+def test_a_diff_reaches_emacs_and_its_text_comes_back(rig: Rig) -> None:
+    peer = rig.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: "held"
-    room.do(room.emacs.open_diff, _diff("proposal"), SESSION)
+    rig.do(rig.emacs.open_diff, _diff("proposal"), SESSION)
     diff_id, session, path, text = peer.expect("open-diff")
     assert (diff_id, path, text) == (1, "/a", "proposal")
     assert plist(session) == {
@@ -447,22 +466,22 @@ def test_a_diff_reaches_emacs_and_its_text_comes_back(room: Room) -> None:
         "pid": 12,
         "directory": "/project",
     }
-    assert room.run(room.emacs.close_diff(1, "closed")) == "held"
+    assert rig.run(rig.emacs.close_diff(1, "closed")) == "held"
     assert peer.expect("close-diff") == [1, Symbol("closed")]
 
 
-def test_no_text_and_an_empty_text_are_two_things(room: Room) -> None:
-    peer = room.peer()
+def test_no_text_and_an_empty_text_are_two_things(rig: Rig) -> None:
+    peer = rig.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: None if diff_id == 1 else ""
-    assert room.run(room.emacs.close_diff(1, "closed")) is None
-    assert room.run(room.emacs.close_diff(2, "closed")) == ""
+    assert rig.run(rig.emacs.close_diff(1, "closed")) is None
+    assert rig.run(rig.emacs.close_diff(2, "closed")) == ""
 
 
-def test_an_error_of_emacs_is_an_error(room: Room) -> None:
-    peer = room.peer()
+def test_an_error_of_emacs_is_an_error(rig: Rig) -> None:
+    peer = rig.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
     waiting = asyncio.run_coroutine_threadsafe(
-        room.emacs.close_diff(1, "closed"), room.loop
+        rig.emacs.close_diff(1, "closed"), rig.loop
     )
     peer.expect("close-diff")
     peer.send_text('(return-error 1 "void-function")')
@@ -470,38 +489,38 @@ def test_an_error_of_emacs_is_an_error(room: Room) -> None:
         waiting.result(BOUND)
 
 
-def test_an_answer_that_nobody_waits_for_is_passed_over(room: Room) -> None:
-    peer = room.peer()
+def test_an_unexpected_answer_is_ignored(rig: Rig) -> None:
+    peer = rig.peer()
     for text in ("(return 99 nil)", "(return 98)", "(epc-error 97 nil)"):
         peer.send_text(text)
     assert peer.call("diff-rejected", 1) is True
 
 
-def test_pending_calls_fail_when_emacs_leaves(room: Room) -> None:
+def test_pending_calls_fail_when_emacs_leaves(rig: Rig) -> None:
     """Defect 5: they wait for ever."""
-    peer = room.peer()
+    peer = rig.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
     waiting = asyncio.run_coroutine_threadsafe(
-        room.emacs.close_diff(1, "closed"), room.loop
+        rig.emacs.close_diff(1, "closed"), rig.loop
     )
     peer.expect("close-diff")
     peer.close()
     with pytest.raises(EmacsGone):
         waiting.result(BOUND)
     with pytest.raises(EmacsGone):
-        room.run(room.emacs.close_diff(2, "closed"))
-    room.do(room.emacs.warn, "nobody hears it")
+        rig.run(rig.emacs.close_diff(2, "closed"))
+    rig.do(rig.emacs.warn, "no peer receives it")
 
 
 @pytest.mark.parametrize("fault", ["disk", "emacs"])
-def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None:
-    peer = room.peer()
+def test_a_proposal_that_cannot_be_shown_is_reported(rig: Rig, fault: str) -> None:
+    peer = rig.peer()
     if fault == "disk":
-        _folder(room).rmdir()
-        _folder(room).touch()
+        _directory(rig).rmdir()
+        _directory(rig).touch()
     else:
         peer.answers["open-diff"] = lambda *args: NO_ANSWER
-    room.do(room.emacs.open_diff, _diff("x" * 0x1000000), SESSION)
+    rig.do(rig.emacs.open_diff, _diff("x" * 0x1000000), SESSION)
     if fault == "emacs":
         peer.expect("open-diff")
         peer.send_text('(return-error 1 "void-function")')
@@ -510,20 +529,20 @@ def test_a_proposal_that_cannot_be_shown_is_said(room: Room, fault: str) -> None
     assert "answer in the terminal" in message
 
 
-def test_what_is_asked_before_the_hello_follows_it(room: Room) -> None:
-    room.do(room.emacs.warn, "early")
-    room.do(room.emacs.open_diff, _diff("text"), SESSION)
-    peer = room.peer()
+def test_what_is_asked_before_the_hello_follows_it(rig: Rig) -> None:
+    rig.do(rig.emacs.warn, "early")
+    rig.do(rig.emacs.open_diff, _diff("text"), SESSION)
+    peer = rig.peer()
     assert peer.expect("warn") == ["early"]
     assert peer.expect("open-diff")[3] == "text"
 
 
-def test_large_messages_do_not_mix(room: Room) -> None:
+def test_large_messages_do_not_mix(rig: Rig) -> None:
     """Defect 1: concurrent sends interleave."""
-    peer = room.peer()
+    peer = rig.peer()
     texts = [chr(ord("a") + n) * (MAX_TEXT - 1) for n in range(8)]
     for text in texts:
-        room.do(room.emacs.open_diff, _diff(text), SESSION)
+        rig.do(rig.emacs.open_diff, _diff(text), SESSION)
     threads = [
         threading.Thread(target=peer.call, args=("diff-rejected", n)) for n in range(8)
     ]
@@ -535,22 +554,22 @@ def test_large_messages_do_not_mix(room: Room) -> None:
         assert not thread.is_alive()
 
 
-def test_a_stopped_emacs_does_not_block_the_event_loop(room: Room) -> None:
-    with socket.create_connection(("127.0.0.1", room.port), BOUND) as peer:
+def test_a_stopped_emacs_does_not_block_the_event_loop(rig: Rig) -> None:
+    with socket.create_connection(("127.0.0.1", rig.port), BOUND) as peer:
         hello = sexpdata.dumps(
             [Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]]
         )
         peer.sendall(b"%06x" % len(hello) + hello.encode())
         assert peer.recv(6)
         for _ in range(60):
-            room.do(room.emacs.open_diff, _diff("x" * (MAX_TEXT - 1)), SESSION)
-        assert room.do(lambda: True)
+            rig.do(rig.emacs.open_diff, _diff("x" * (MAX_TEXT - 1)), SESSION)
+        assert rig.do(lambda: True)
 
 
-def test_small_messages_do_not_wait_for_an_acknowledgement(room: Room) -> None:
+def test_small_messages_do_not_wait_for_an_acknowledgement(rig: Rig) -> None:
     """With Nagle on, two calls in a row take 40 ms."""
-    room.peer()
-    peer = room.emacs._peer
+    rig.peer()
+    peer = rig.emacs._peer
     assert peer is not None
     assert peer.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -570,81 +589,81 @@ def test_small_messages_do_not_wait_for_an_acknowledgement(room: Room) -> None:
     ids=["limit", "over", "wide limit", "wide over", "50 MB"],
 )
 def test_a_large_text_goes_through_a_private_file(
-    room: Room, text: str, is_file: bool
+    rig: Rig, text: str, is_file: bool
 ) -> None:
-    peer = room.peer()
-    room.do(room.emacs.open_diff, _diff(text), SESSION)
+    peer = rig.peer()
+    rig.do(rig.emacs.open_diff, _diff(text), SESSION)
     sent = peer.expect("open-diff")[3]
     if is_file:
         path = Path(plist(sent)["file"])
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert path.parent == _folder(room)
+        assert path.parent == _directory(rig)
         sent = path.read_bytes().decode("utf-8")
     assert sent == text
 
 
-def test_a_large_text_goes_as_it_is_when_no_file_can_be_written(room: Room) -> None:
-    peer = room.peer()
-    _folder(room).rmdir()
-    _folder(room).touch()
+def test_a_large_text_goes_as_it_is_when_no_file_can_be_written(rig: Rig) -> None:
+    peer = rig.peer()
+    _directory(rig).rmdir()
+    _directory(rig).touch()
     text = "x" * 10_000_000
-    room.do(room.emacs.open_diff, _diff(text), SESSION)
+    rig.do(rig.emacs.open_diff, _diff(text), SESSION)
     assert peer.expect("open-diff")[3] == text
-    _folder(room).unlink()
-    room.do(room.emacs.open_diff, _diff(text), SESSION)
+    _directory(rig).unlink()
+    rig.do(rig.emacs.open_diff, _diff(text), SESSION)
     assert Path(plist(peer.expect("open-diff")[3])["file"]).read_text() == text
 
 
-def test_the_server_does_without_a_private_folder(
-    room_with: Callable[..., Room], monkeypatch: pytest.MonkeyPatch
+def test_the_server_does_without_a_private_directory(
+    rig_with: Callable[..., Rig], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(prefix: str) -> str:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "mkdtemp", full)
-    room = room_with()
-    peer = room.wire()
-    assert plist(peer.call("hello", SECRET, __version__))["folder"] == []
+    rig = rig_with()
+    peer = rig.epc()
+    assert plist(peer.call("hello", SECRET, __version__))["directory"] == []
     assert "No space left" in peer.expect("warn")[0]
-    room.do(room.emacs.open_diff, _diff("x" * MAX_TEXT * 2), SESSION)
+    rig.do(rig.emacs.open_diff, _diff("x" * MAX_TEXT * 2), SESSION)
     assert peer.expect("open-diff")[3] == "x" * MAX_TEXT * 2
     with pytest.raises(ReturnedError, match="private directory"):
         peer.call("diff-accepted", 1, {"file": "/etc/hosts"})
 
 
-def test_a_large_text_comes_back_through_a_file_that_is_deleted(room: Room) -> None:
-    peer = room.peer()
+def test_a_large_text_comes_back_through_a_file_that_is_deleted(rig: Rig) -> None:
+    peer = rig.peer()
     text = "\r\n\ufeff\0\U0001f600" * 100_000
-    path = _folder(room) / "emacs-1"
+    path = _directory(rig) / "emacs-1"
     path.write_bytes(text.encode())
     peer.call("diff-accepted", 1, {"file": str(path)})
-    assert room.owner.next() == ("accepted", 1, text)
+    assert rig.owner.next() == ("accepted", 1, text)
     assert not path.exists()
     path.write_bytes(b"held \xff")
     peer.answers["close-diff"] = lambda diff_id, reason: {"file": str(path)}
-    assert room.run(room.emacs.close_diff(1, "closed")) == "held \ufffd"
+    assert rig.run(rig.emacs.close_diff(1, "closed")) == "held \ufffd"
     assert not path.exists()
 
 
-def test_a_file_outside_of_the_folder_is_neither_read_nor_deleted(
-    room: Room, tmp_path: Path
+def test_a_file_outside_of_the_directory_is_neither_read_nor_deleted(
+    rig: Rig, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.write_text("x")
-    link = _folder(room) / "link"
+    link = _directory(rig) / "link"
     link.symlink_to(other)
-    peer = room.peer()
+    peer = rig.peer()
     for name in (str(other), str(link), "other"):
         with pytest.raises(ReturnedError, match="private directory"):
             peer.call("diff-accepted", 1, {"file": name})
     assert other.read_text() == "x"
 
 
-def test_a_message_that_is_too_long_fails_alone(room: Room) -> None:
+def test_a_message_that_is_too_long_fails_alone(rig: Rig) -> None:
     """Defect 4: its length overflows and the stream is lost."""
-    peer = room.peer()
-    room.do(room.emacs.warn, "x" * 0x1000000)
-    room.do(room.emacs.warn, "short")
+    peer = rig.peer()
+    rig.do(rig.emacs.warn, "x" * 0x1000000)
+    rig.do(rig.emacs.warn, "short")
     assert peer.expect("warn") == ["short"]
 
 
@@ -652,28 +671,28 @@ def test_a_message_that_is_too_long_fails_alone(room: Room) -> None:
 
 
 def test_epc_neither_writes_to_stderr_nor_describes_its_calls(
-    room: Room, caplog: pytest.LogCaptureFixture
+    rig: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
-    peer = room.peer()
+    peer = rig.peer()
     assert logging.getLogger("epc").handlers == []
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("epc").setLevel(logging.ERROR)
-        peer.call("diff-accepted", 1, "a text that nobody logs")
-    assert "a text that nobody logs" not in caplog.text
+        peer.call("diff-accepted", 1, "a text that is not logged")
+    assert "a text that is not logged" not in caplog.text
     assert SECRET not in caplog.text
 
 
 def test_a_large_call_costs_no_description(
-    room: Room, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     described: list[object] = []
     monkeypatch.setattr(
         "epc.utils.func_call_as_str", lambda *a, **k: described.append(a)
     )
-    peer = room.peer()
+    peer = rig.peer()
     described.clear()
     peer.call("diff-rejected", 1)
-    room.do(room.emacs.open_diff, _diff("x"), SESSION)
+    rig.do(rig.emacs.open_diff, _diff("x"), SESSION)
     peer.expect("open-diff")
     assert described == []
 

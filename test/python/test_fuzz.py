@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Anything at all, over HTTP and over EPC: nothing may break, hang or leak.
+"""Arbitrary input over HTTP and EPC: nothing may break, hang or leak.
 
 1,000 inputs; GC_FUZZ sets another number.  GC_FUZZ_SEED repeats a run, whose
 seed is printed at its end.
@@ -79,7 +79,7 @@ def _spoiled(data: bytes, at: int, by: bytes) -> bytes:
 
 
 def spoiled(whole: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
-    """Return what is left of WHOLE when bytes are lost or changed."""
+    """Return ``whole`` with bytes lost or changed."""
     places = st.integers(0, 10_000)
     return st.builds(_cut, whole, places) | st.builds(
         _spoiled, whole, places, st.binary(max_size=4)
@@ -100,10 +100,10 @@ def _descriptors(pid: int | None = None) -> int:
 
 
 def _talk(port: int, data: bytes) -> bytes:
-    """Send DATA and nothing more; return the answer, of a stream its begin."""
+    """Send ``data`` and nothing more; return the beginning of the answer."""
     answer = b""
     with (
-        suppress(ConnectionError),  # it may have been turned away by now
+        suppress(ConnectionError),  # it may have been closed by now
         socket.create_connection(("127.0.0.1", port), BOUND) as peer,
     ):
         peer.sendall(data)
@@ -117,7 +117,7 @@ def _talk(port: int, data: bytes) -> bytes:
 
 
 class Target:
-    """The Gemini end, and what must hold of it after an attack."""
+    """The HTTP part, and the checks after an attack."""
 
     def __init__(
         self, alone: Alone, cli: FakeCli, caplog: pytest.LogCaptureFixture
@@ -129,7 +129,7 @@ class Target:
         self._descriptors = _descriptors()
 
     def check(self) -> None:
-        """Check that it lives, and has forgotten the attack."""
+        """Check that it works, and that nothing of the attack is left."""
         assert self.cli.ask("ping", {})["result"] == {}
         self.cli.open_diff("/last", "x")
         self.alone.do(self.alone.ide.reject, self.alone.emacs.opened[-1].id)
@@ -148,7 +148,7 @@ def target_with(
     cli_of: CliOf,
     caplog: pytest.LogCaptureFixture,
 ) -> Callable[[float], Target]:
-    """A function that serves what waits for the headers of a request so long."""
+    """A function that serves with a limit for the headers of a request."""
 
     def target_with(headers_time: float) -> Target:
         caplog.set_level(logging.INFO)
@@ -231,7 +231,7 @@ forms = st.recursive(
     lambda inner: st.lists(inner, max_size=4),
     max_leaves=8,
 )
-# All but `stop' and `retire', which do as they are told.
+# All but `stop' and `retire', which end the server.
 names = st.sampled_from(
     [
         "hello",
@@ -250,8 +250,8 @@ epc_messages = st.tuples(
 
 
 def _lives(emacs: FakeEmacs, descriptors: int) -> None:
-    # An input may well have used one of the ids that come next.
-    emacs.wire.number_from(random.randrange(10**12, 10**15))
+    # An input may have used one of the next ids.
+    emacs.epc.number_from(random.randrange(10**12, 10**15))
     assert emacs.call("diff-rejected", 1) is True
     until(lambda: _descriptors(emacs.process.pid) <= descriptors + 2)
     assert " ERROR " not in "".join(emacs.log)
@@ -263,8 +263,8 @@ def test_any_message_of_emacs_is_survived(start: Callable[..., FakeEmacs]) -> No
     descriptors = _descriptors(emacs.process.pid)
 
     def attack(message: bytes) -> None:
-        emacs.wire.send_bytes(b"%06x" % len(message) + message)
-        assert not emacs.wire.closed.is_set()
+        emacs.epc.send_bytes(b"%06x" % len(message) + message)
+        assert not emacs.epc.closed.is_set()
 
     _fuzz(epc_messages | spoiled(epc_messages) | st.binary(max_size=60), 0.2, attack)
     _lives(emacs, descriptors)

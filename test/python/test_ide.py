@@ -17,8 +17,8 @@ from gemini_companion_epc.types import CloseReason, Diff, File, IdeContext
 BOUND = 120.0
 
 
-class Room:
-    """A Gemini end and its stub of an Emacs."""
+class Rig:
+    """An Ide and its stub of an Emacs."""
 
     def __init__(self, **fields: Any) -> None:
         self.emacs = StubEmacs()
@@ -30,9 +30,9 @@ class Room:
         return session, self.ide.open_stream(session)
 
 
-def _run(scene: Callable[[Room], Awaitable[None]], **fields: Any) -> None:
+def _run(scene: Callable[[Rig], Awaitable[None]], **fields: Any) -> None:
     async def run() -> None:
-        await asyncio.wait_for(scene(Room(**fields)), BOUND)
+        await asyncio.wait_for(scene(Rig(**fields)), BOUND)
 
     asyncio.run(run())
 
@@ -67,17 +67,17 @@ async def _until(condition: Callable[[], object]) -> None:
 
 
 def test_outcomes_wait_for_a_stream_and_leave_in_order_once() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.new_session(CLIENTS[0])
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.new_session(CLIENTS[0])
         for path in ("/a", "/b", "/c"):
-            room.ide.open_diff(session, path, "x")
-        room.ide.accept(2, "two")
-        room.ide.reject(1)
-        stream = room.ide.open_stream(session)
+            rig.ide.open_diff(session, path, "x")
+        rig.ide.accept(2, "two")
+        rig.ide.reject(1)
+        stream = rig.ide.open_stream(session)
         assert await _take(stream) == _accepted("/b", "two")
-        room.ide.close_stream(session, stream)
-        room.ide.accept(3, "three")
-        stream = room.ide.open_stream(session)
+        rig.ide.close_stream(session, stream)
+        rig.ide.accept(3, "three")
+        stream = rig.ide.open_stream(session)
         assert await _take(stream) == _rejected("/a")
         assert await _take(stream) == _accepted("/c", "three")
         assert await stream.next(0.01) == COMMENT
@@ -86,13 +86,13 @@ def test_outcomes_wait_for_a_stream_and_leave_in_order_once() -> None:
 
 
 def test_an_outcome_that_was_not_written_is_kept() -> None:
-    async def scene(room: Room) -> None:
-        session, stalled = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.reject(1)
+    async def scene(rig: Rig) -> None:
+        session, stalled = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.reject(1)
         event = await stalled.next(BOUND)
         assert event is not None
-        newer = room.ide.open_stream(session)
+        newer = rig.ide.open_stream(session)
         stalled.written(event)
         assert await stalled.next(BOUND) is None
         assert await _take(newer) == _rejected("/a")
@@ -101,51 +101,51 @@ def test_an_outcome_that_was_not_written_is_kept() -> None:
 
 
 def test_the_latest_context_comes_first_and_is_not_repeated() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.new_session(CLIENTS[0])
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.reject(1)
-        room.ide.broadcast(_context("/old"))
-        room.ide.broadcast(_context("/new"))
-        stream = room.ide.open_stream(session)
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.new_session(CLIENTS[0])
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.reject(1)
+        rig.ide.broadcast(_context("/old"))
+        rig.ide.broadcast(_context("/new"))
+        stream = rig.ide.open_stream(session)
         method, params = await _take(stream)
         assert method == "ide/contextUpdate"
         assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
         assert await _take(stream) == _rejected("/a")
-        room.ide.broadcast(_context("/new"))
+        rig.ide.broadcast(_context("/new"))
         assert await stream.next(0.01) == COMMENT
-        again = room.ide.open_stream(session)
+        again = rig.ide.open_stream(session)
         assert (await _take(again))[0] == "ide/contextUpdate"
 
     _run(scene)
 
 
-def test_nothing_is_told_before_emacs_has_told_a_context() -> None:
-    async def scene(room: Room) -> None:
-        _, stream = room.session()
+def test_no_context_is_sent_before_emacs_has_sent_one() -> None:
+    async def scene(rig: Rig) -> None:
+        _, stream = rig.session()
         assert await stream.next(0.01) == COMMENT
 
     _run(scene)
 
 
 def test_an_open_stream_hears_of_a_change() -> None:
-    async def scene(room: Room) -> None:
-        _, stream = room.session()
+    async def scene(rig: Rig) -> None:
+        _, stream = rig.session()
         waiting = asyncio.ensure_future(_take(stream))
         await asyncio.sleep(0)
-        room.ide.broadcast(_context("/a"))
+        rig.ide.broadcast(_context("/a"))
         assert (await waiting)[0] == "ide/contextUpdate"
 
     _run(scene)
 
 
 def test_an_outcome_goes_to_the_session_that_asked_only() -> None:
-    async def scene(room: Room) -> None:
-        (one, one_stream), (two, two_stream) = room.session(), room.session()
-        room.ide.open_diff(one, "/same", "1")
-        room.ide.open_diff(two, "/same", "2")
-        room.ide.accept(2, "second")
-        room.ide.accept(1, "first")
+    async def scene(rig: Rig) -> None:
+        (one, one_stream), (two, two_stream) = rig.session(), rig.session()
+        rig.ide.open_diff(one, "/same", "1")
+        rig.ide.open_diff(two, "/same", "2")
+        rig.ide.accept(2, "second")
+        rig.ide.accept(1, "first")
         assert await _take(one_stream) == _accepted("/same", "first")
         assert await _take(two_stream) == _accepted("/same", "second")
         assert await one_stream.next(0.01) == COMMENT
@@ -154,12 +154,12 @@ def test_an_outcome_goes_to_the_session_that_asked_only() -> None:
 
 
 def test_a_diff_has_one_outcome() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.reject(1)
-        room.ide.accept(1, "late")
-        room.ide.reject(99)
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.reject(1)
+        rig.ide.accept(1, "late")
+        rig.ide.reject(99)
         assert await _take(stream) == _rejected("/a")
         assert await stream.next(0.01) == COMMENT
 
@@ -167,65 +167,65 @@ def test_a_diff_has_one_outcome() -> None:
 
 
 def test_a_newer_proposal_takes_the_place_of_the_older() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "old")
-        room.ide.open_diff(session, "/a", "new")
-        await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(1, "closed")]
-        room.ide.accept(1, "old text")
-        room.ide.accept(2, "new text")
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "old")
+        rig.ide.open_diff(session, "/a", "new")
+        await _until(lambda: rig.emacs.closed)
+        assert rig.emacs.closed == [(1, "closed")]
+        rig.ide.accept(1, "old text")
+        rig.ide.accept(2, "new text")
         assert await _take(stream) == _accepted("/a", "new text")
 
     _run(scene)
 
 
 def test_an_emptied_proposal_is_not_accepted_and_stays_open() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.open_diff(session, "/b", "")
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.open_diff(session, "/b", "")
         with pytest.raises(MalformedArgument, match="cannot be accepted"):
-            room.ide.accept(1, "")
-        room.ide.accept(2, "")
-        room.ide.reject(1)
+            rig.ide.accept(1, "")
+        rig.ide.accept(2, "")
+        rig.ide.reject(1)
         assert await _take(stream) == _accepted("/b", "")
         assert await _take(stream) == _rejected("/a")
 
     _run(scene)
 
 
-def test_closing_returns_what_emacs_holds_and_notifies_nobody() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.emacs.texts[1] = "edited\ud800"
-        assert await room.ide.close_diff(session, "/a") == "edited\ufffd"
-        room.ide.accept(1, "late")
-        assert await room.ide.close_diff(session, "/a") is None
+def test_closing_returns_the_text_of_emacs_and_notifies_no_client() -> None:
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.emacs.texts[1] = "edited\ud800"
+        assert await rig.ide.close_diff(session, "/a") == "edited\ufffd"
+        rig.ide.accept(1, "late")
+        assert await rig.ide.close_diff(session, "/a") is None
         assert await stream.next(0.01) == COMMENT
-        assert room.emacs.closed == [(1, "closed")]
+        assert rig.emacs.closed == [(1, "closed")]
 
     _run(scene)
 
 
 def test_closing_takes_the_text_of_an_accept_that_crossed_it() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.emacs.before_answer = lambda diff_id: room.ide.accept(diff_id, "mine")
-        assert await room.ide.close_diff(session, "/a") == "mine"
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.emacs.before_answer = lambda diff_id: rig.ide.accept(diff_id, "mine")
+        assert await rig.ide.close_diff(session, "/a") == "mine"
         assert await stream.next(0.01) == COMMENT
 
     _run(scene)
 
 
 def test_closing_without_emacs_returns_the_proposal() -> None:
-    async def scene(room: Room) -> None:
-        session, _ = room.session()
-        room.ide.open_diff(session, "/a", "proposal")
-        room.emacs.is_gone = True
-        assert await room.ide.close_diff(session, "/a") == "proposal"
+    async def scene(rig: Rig) -> None:
+        session, _ = rig.session()
+        rig.ide.open_diff(session, "/a", "proposal")
+        rig.emacs.is_gone = True
+        assert await rig.ide.close_diff(session, "/a") == "proposal"
 
     _run(scene)
 
@@ -233,289 +233,289 @@ def test_closing_without_emacs_returns_the_proposal() -> None:
 def test_closing_does_not_wait_for_ever_for_emacs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scene(room: Room) -> None:
+    async def scene(rig: Rig) -> None:
         async def never(diff_id: int, reason: CloseReason) -> str | None:
             await asyncio.Event().wait()
             return None
 
-        monkeypatch.setattr(room.emacs, "close_diff", never)
-        session, _ = room.session()
-        room.ide.open_diff(session, "/a", "proposal")
-        assert await room.ide.close_diff(session, "/a") == "proposal"
+        monkeypatch.setattr(rig.emacs, "close_diff", never)
+        session, _ = rig.session()
+        rig.ide.open_diff(session, "/a", "proposal")
+        assert await rig.ide.close_diff(session, "/a") == "proposal"
 
     _run(scene, close_limit=0.01)
 
 
 def test_a_client_that_ctrl_c_left_waiting_is_freed() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/interrupted", "x")
-        assert await room.ide.close_diff(session, "/next") is None
-        room.ide.open_diff(session, "/next", "y")
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/interrupted", "x")
+        assert await rig.ide.close_diff(session, "/next") is None
+        rig.ide.open_diff(session, "/next", "y")
         assert await _take(stream) == _rejected("/interrupted")
         assert await _take(stream) == _rejected("/next")
-        await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(1, "lost")]
-        room.ide.open_diff(session, "/next", "y")
-        assert [diff.path for diff in room.emacs.opened] == ["/interrupted", "/next"]
+        await _until(lambda: rig.emacs.closed)
+        assert rig.emacs.closed == [(1, "lost")]
+        rig.ide.open_diff(session, "/next", "y")
+        assert [diff.path for diff in rig.emacs.opened] == ["/interrupted", "/next"]
 
     _run(scene)
 
 
 def test_a_close_that_crosses_its_outcome_ends_no_other_diff() -> None:
-    async def scene(room: Room) -> None:
-        session, _ = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.open_diff(session, "/b", "y")
-        room.ide.reject(room.emacs.opened[0].id)
-        assert await room.ide.close_diff(session, "/a") is None
+    async def scene(rig: Rig) -> None:
+        session, _ = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.open_diff(session, "/b", "y")
+        rig.ide.reject(rig.emacs.opened[0].id)
+        assert await rig.ide.close_diff(session, "/a") is None
         assert list(session.diffs) == ["/b"]
-        assert await room.ide.close_diff(session, "/c") is None
+        assert await rig.ide.close_diff(session, "/c") is None
         assert list(session.diffs) == []
 
     _run(scene)
 
 
 def test_a_later_proposal_is_not_part_of_an_interrupted_one() -> None:
-    async def scene(room: Room) -> None:
-        session, _ = room.session()
-        room.ide.open_diff(session, "/interrupted", "x")
-        await room.ide.close_diff(session, "/next")
+    async def scene(rig: Rig) -> None:
+        session, _ = rig.session()
+        rig.ide.open_diff(session, "/interrupted", "x")
+        await rig.ide.close_diff(session, "/next")
         await asyncio.sleep(0.02)
-        room.ide.open_diff(session, "/next", "y")
-        assert room.emacs.opened[-1].path == "/next"
+        rig.ide.open_diff(session, "/next", "y")
+        assert rig.emacs.opened[-1].path == "/next"
 
     _run(scene, cancel_window=0.01)
 
 
 def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.close_stream(session, stream)
-        again = room.ide.open_stream(session)
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.close_stream(session, stream)
+        again = rig.ide.open_stream(session)
         await asyncio.sleep(0.1)
-        assert not room.emacs.closed
-        room.ide.close_stream(session, again)
-        await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(1, "disconnected")]
-        room.ide.accept(1, "late")
-        last = room.ide.open_stream(session)
+        assert not rig.emacs.closed
+        rig.ide.close_stream(session, again)
+        await _until(lambda: rig.emacs.closed)
+        assert rig.emacs.closed == [(1, "disconnected")]
+        rig.ide.accept(1, "late")
+        last = rig.ide.open_stream(session)
         assert await last.next(0.01) == COMMENT
 
     _run(scene, review_grace=0.05)
 
 
 def test_what_is_accepted_after_the_grace_time_is_not_written_later() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
         for path in ("/a", "/b"):
-            room.ide.open_diff(session, path, "x")
-        room.ide.close_stream(session, stream)
-        room.ide.accept(1, "edited")
-        room.ide.reject(2)
-        await _until(lambda: room.emacs.undelivered)
-        assert room.emacs.undelivered == [1]
-        again = room.ide.open_stream(session)
+            rig.ide.open_diff(session, path, "x")
+        rig.ide.close_stream(session, stream)
+        rig.ide.accept(1, "edited")
+        rig.ide.reject(2)
+        await _until(lambda: rig.emacs.undelivered)
+        assert rig.emacs.undelivered == [1]
+        again = rig.ide.open_stream(session)
         assert await _take(again) == _rejected("/b")
         assert await again.next(0.01) == COMMENT
-        assert room.emacs.told == [2]
+        assert rig.emacs.written == [2]
 
     _run(scene, review_grace=0.05)
 
 
 def test_what_is_accepted_in_the_grace_time_is_delivered() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.close_stream(session, stream)
-        room.ide.accept(1, "edited")
-        again = room.ide.open_stream(session)
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.close_stream(session, stream)
+        rig.ide.accept(1, "edited")
+        again = rig.ide.open_stream(session)
         assert await _take(again) == _accepted("/a", "edited")
         await asyncio.sleep(0.1)
-        assert room.emacs.undelivered == []
+        assert rig.emacs.undelivered == []
 
     _run(scene, review_grace=0.05)
 
 
 def _adopted(number: int, path: str = "/a") -> Diff:
-    return Diff(number, "former", path, "proposal")
+    return Diff(number, "previous", path, "proposal")
 
 
 def test_an_adopted_diff_is_settled_when_its_session_comes_back() -> None:
-    async def scene(room: Room) -> None:
-        room.ide.adopt(_adopted(7))
-        room.ide.adopt(_adopted(5, "/b"))
-        room.ide.accept(7, "edited")
-        session = room.ide.session("former")
-        stream = room.ide.open_stream(session)
-        assert room.emacs.told == []
+    async def scene(rig: Rig) -> None:
+        rig.ide.adopt(_adopted(7))
+        rig.ide.adopt(_adopted(5, "/b"))
+        rig.ide.accept(7, "edited")
+        session = rig.ide.session("previous")
+        stream = rig.ide.open_stream(session)
+        assert rig.emacs.written == []
         assert await _take(stream) == _accepted("/a", "edited")
-        assert room.emacs.told == [7]
-        assert await room.ide.close_diff(session, "/b") == "proposal"
-        room.ide.open_diff(session, "/c", "x")
-        assert [diff.id for diff in room.emacs.opened] == [8]
+        assert rig.emacs.written == [7]
+        assert await rig.ide.close_diff(session, "/b") == "proposal"
+        rig.ide.open_diff(session, "/c", "x")
+        assert [diff.id for diff in rig.emacs.opened] == [8]
 
     _run(scene)
 
 
-def test_a_former_id_is_not_given_out_before_it_is_adopted() -> None:
-    async def scene(room: Room) -> None:
-        room.ide.open_diff(room.ide.session("former"), "/b", "x")
-        assert room.emacs.opened[0].id > 1_000_000
-        room.ide.adopt(_adopted(1))
+def test_the_id_of_a_previous_process_is_not_used_before_its_adoption() -> None:
+    async def scene(rig: Rig) -> None:
+        rig.ide.open_diff(rig.ide.session("previous"), "/b", "x")
+        assert rig.emacs.opened[0].id > 1_000_000
+        rig.ide.adopt(_adopted(1))
         with pytest.raises(MalformedArgument, match="open already"):
-            room.ide.adopt(_adopted(1))
+            rig.ide.adopt(_adopted(1))
 
     _run(scene, port=4711)
 
 
 def test_an_adopted_diff_whose_session_stays_away_is_dismissed() -> None:
-    async def scene(room: Room) -> None:
-        room.ide.adopt(_adopted(7))
-        await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(7, "disconnected")]
+    async def scene(rig: Rig) -> None:
+        rig.ide.adopt(_adopted(7))
+        await _until(lambda: rig.emacs.closed)
+        assert rig.emacs.closed == [(7, "disconnected")]
 
     _run(scene, review_grace=0.01)
 
 
 def test_a_newer_proposal_wins_over_an_adopted_one() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.session("former")
-        stream = room.ide.open_stream(session)
-        room.ide.open_diff(session, "/a", "newer")
-        room.ide.adopt(_adopted(7))
-        await _until(lambda: room.emacs.closed)
-        assert room.emacs.closed == [(7, "closed")]
-        room.ide.accept(room.emacs.opened[0].id, "x")
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.session("previous")
+        stream = rig.ide.open_stream(session)
+        rig.ide.open_diff(session, "/a", "newer")
+        rig.ide.adopt(_adopted(7))
+        await _until(lambda: rig.emacs.closed)
+        assert rig.emacs.closed == [(7, "closed")]
+        rig.ide.accept(rig.emacs.opened[0].id, "x")
         assert await _take(stream) == _accepted("/a", "x")
 
     _run(scene, port=1)
 
 
 def test_the_later_of_two_adopted_proposals_wins() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.session("former")
-        stream = room.ide.open_stream(session)
-        room.ide.adopt(_adopted(7))
-        room.ide.adopt(_adopted(8))
-        room.ide.adopt(_adopted(6))
-        await _until(lambda: len(room.emacs.closed) == 2)
-        assert room.emacs.closed == [(7, "closed"), (6, "closed")]
-        room.ide.drop(7)
-        room.ide.accept(8, "x")
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.session("previous")
+        stream = rig.ide.open_stream(session)
+        rig.ide.adopt(_adopted(7))
+        rig.ide.adopt(_adopted(8))
+        rig.ide.adopt(_adopted(6))
+        await _until(lambda: len(rig.emacs.closed) == 2)
+        assert rig.emacs.closed == [(7, "closed"), (6, "closed")]
+        rig.ide.drop(7)
+        rig.ide.accept(8, "x")
         assert await _take(stream) == _accepted("/a", "x")
 
     _run(scene)
 
 
-def test_a_dropped_diff_has_no_end_of_its_own() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.session("former")
-        for settle in (lambda: None, lambda: room.ide.accept(7, "edited")):
-            room.ide.adopt(_adopted(7))
+def test_a_dropped_diff_has_no_outcome() -> None:
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.session("previous")
+        for settle in (lambda: None, lambda: rig.ide.accept(7, "edited")):
+            rig.ide.adopt(_adopted(7))
             settle()
-            room.ide.drop(7)
-            room.ide.reject(7)
+            rig.ide.drop(7)
+            rig.ide.reject(7)
             assert not session.outcomes
-            assert set(room.emacs.told) == {7}
-        assert await room.ide.close_diff(session, "/a") is None
+            assert set(rig.emacs.written) == {7}
+        assert await rig.ide.close_diff(session, "/a") is None
 
     _run(scene)
 
 
 def test_what_is_adopted_during_a_stop_is_rejected() -> None:
-    async def scene(room: Room) -> None:
-        room.ide.reject_all()
-        room.ide.adopt(_adopted(7))
-        stream = room.ide.open_stream(room.ide.session("former"))
+    async def scene(rig: Rig) -> None:
+        rig.ide.reject_all()
+        rig.ide.adopt(_adopted(7))
+        stream = rig.ide.open_stream(rig.ide.session("previous"))
         assert await _take(stream) == _rejected("/a")
 
     _run(scene)
 
 
 def test_an_idle_session_is_forgotten_with_its_diffs() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.new_session(CLIENTS[0])
-        with room.ide.request(session):
-            room.ide.open_diff(session, "/a", "x")
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.new_session(CLIENTS[0])
+        with rig.ide.request(session):
+            rig.ide.open_diff(session, "/a", "x")
             await asyncio.sleep(0.05)
-            assert room.ide.session(session.id) is session
-        await _until(lambda: room.emacs.closed)
-        assert room.ide.session(session.id) is not session
+            assert rig.ide.session(session.id) is session
+        await _until(lambda: rig.emacs.closed)
+        assert rig.ide.session(session.id) is not session
 
     _run(scene, session_grace=0.01)
 
 
-def test_emacs_knows_which_sessions_are_connected() -> None:
-    async def scene(room: Room) -> None:
+def test_connected_sessions_are_reported_to_emacs() -> None:
+    async def scene(rig: Rig) -> None:
         async def reported(*sessions: Session) -> None:
             expected = [one.id for one in sessions]
-            await _until(lambda: room.emacs.sessions[-1:] == [expected])
+            await _until(lambda: rig.emacs.sessions[-1:] == [expected])
 
-        session, stream = room.session()
+        session, stream = rig.session()
         await reported(session)
-        other, _ = room.session()
+        other, _ = rig.session()
         await reported(session, other)
-        room.ide.close_stream(session, stream)
+        rig.ide.close_stream(session, stream)
         await reported(other)
-        assert room.ide.end_session(other.id)
-        assert not room.ide.end_session(other.id)
+        assert rig.ide.end_session(other.id)
+        assert not rig.ide.end_session(other.id)
         await reported()
 
     _run(scene)
 
 
 def test_many_sessions_are_reported_together() -> None:
-    async def scene(room: Room) -> None:
+    async def scene(rig: Rig) -> None:
         for _ in range(100):
-            room.session()
+            rig.session()
             await asyncio.sleep(0)
-        await _until(lambda: len(room.emacs.sessions[-1]) == 100)
-        assert len(room.emacs.sessions) < 10
+        await _until(lambda: len(rig.emacs.sessions[-1]) == 100)
+        assert len(rig.emacs.sessions) < 10
 
     _run(scene)
 
 
 def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
-    async def scene(room: Room) -> None:
-        session, stream = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.reject_all()
-        room.ide.open_diff(session, "/b", "y")
-        flushed = asyncio.ensure_future(room.ide.flush(BOUND))
+    async def scene(rig: Rig) -> None:
+        session, stream = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.reject_all()
+        rig.ide.open_diff(session, "/b", "y")
+        flushed = asyncio.ensure_future(rig.ide.flush(BOUND))
         assert await _take(stream) == _rejected("/a")
         await asyncio.sleep(0)
         assert not flushed.done()
         assert await _take(stream) == _rejected("/b")
         await flushed
-        ended = asyncio.ensure_future(room.ide.end_streams())
+        ended = asyncio.ensure_future(rig.ide.end_streams())
         assert await stream.next(BOUND) is None
-        room.ide.close_stream(session, stream)
+        rig.ide.close_stream(session, stream)
         await ended
 
     _run(scene)
 
 
 def test_a_stalled_client_delays_a_stop_by_the_limits_only() -> None:
-    async def scene(room: Room) -> None:
-        session, _ = room.session()
-        room.ide.open_diff(session, "/a", "x")
-        room.ide.reject_all()
-        await room.ide.flush(0.01)
-        await room.ide.end_streams()
+    async def scene(rig: Rig) -> None:
+        session, _ = rig.session()
+        rig.ide.open_diff(session, "/a", "x")
+        rig.ide.reject_all()
+        await rig.ide.flush(0.01)
+        await rig.ide.end_streams()
 
     _run(scene, end_limit=0.01)
 
 
-def test_streams_that_end_with_the_server_are_not_told_to_emacs() -> None:
-    async def scene(room: Room) -> None:
-        session = room.ide.session("one")
-        stream = room.ide.open_stream(session)
-        await _until(lambda: room.emacs.sessions)
-        await room.ide.end_streams()
-        room.ide.close_stream(session, stream)
+def test_streams_that_end_with_the_server_are_not_reported() -> None:
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.session("one")
+        stream = rig.ide.open_stream(session)
+        await _until(lambda: rig.emacs.sessions)
+        await rig.ide.end_streams()
+        rig.ide.close_stream(session, stream)
         await asyncio.sleep(0.02)
-        assert len(room.emacs.sessions) == 1
+        assert len(rig.emacs.sessions) == 1
 
     _run(scene, end_limit=0.01, report_interval=0)

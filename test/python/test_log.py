@@ -54,9 +54,7 @@ def test_a_log_that_another_server_rotates_is_followed(
     assert "after" not in (tmp_path / "log.1").read_text()
 
 
-def test_an_event_is_one_line_and_tells_no_secret(
-    tmp_path: Path, log_to: LogTo
-) -> None:
+def test_an_event_is_one_line_without_secrets(tmp_path: Path, log_to: LogTo) -> None:
     log_to(tmp_path / "log", ["token"]).debug("a\nb\r%s", "-token-")
     (line,) = (tmp_path / "log").read_bytes().splitlines()
     assert line.endswith(b"a\\nb\\r-[hidden]-")

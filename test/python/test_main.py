@@ -66,7 +66,7 @@ def test_the_version_is_a_release() -> None:
 
 
 @pytest.mark.parametrize("stdin", ["nothing", "closed", "empty line", "garbage"])
-def test_without_a_start_line_it_says_so(stdin: str) -> None:
+def test_a_missing_start_line_is_reported(stdin: str) -> None:
     arguments = ["-m", "gemini_companion_epc"]
     if stdin == "closed":
         arguments = ["-c", CLOSED]

@@ -11,15 +11,16 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
-import psutil
 import pytest
 
 from conftest import Alone
-from gemini_companion_epc import processes
-from gemini_companion_epc.processes import ProcessWatch, is_acp, process_of
+from gemini_companion_epc.processes import is_acp, on_exit, process_of
 from gemini_companion_epc.types import Process
 
+pytestmark = pytest.mark.system
+
 BOUND = 120.0
+IS_PORTABLE = sys.platform != "linux" or os.environ.get("GC_SYSTEM") == "portable"
 CLIENT = """
 import sys
 from fake_cli import FakeCli
@@ -45,21 +46,17 @@ def test_an_acp_client_is_known_by_its_option(command: str, expected: bool) -> N
     assert is_acp(command.split()) is expected
 
 
-@pytest.mark.parametrize("platform", [sys.platform, "other"])
-def test_the_process_of_a_connection_is_found(
-    monkeypatch: pytest.MonkeyPatch, platform: str
-) -> None:
+def test_the_process_of_a_connection_is_found() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port), BOUND) as client:
             own = client.getsockname()[1]
-            monkeypatch.setattr(sys, "platform", platform)
             assert process_of(own, port) == Process(os.getpid(), os.getcwd())
             assert process_of(own, port + 1) is None
             assert process_of(port, own) is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="needs the table of Linux")
+@pytest.mark.skipif(IS_PORTABLE, reason="needs the table of Linux")
 def test_a_machine_full_of_closed_connections_costs_no_memory() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
@@ -78,15 +75,6 @@ def test_a_machine_full_of_closed_connections_costs_no_memory() -> None:
     assert peak < 200_000
 
 
-def test_what_cannot_be_read_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(kind: str) -> None:
-        raise psutil.AccessDenied
-
-    monkeypatch.setattr(psutil, "net_connections", refuse)
-    monkeypatch.setattr(sys, "platform", "other")
-    assert process_of(1, 2) is None
-
-
 @pytest.mark.parametrize(("options", "expected"), [([], 2), (["--acp"], 0)])
 def test_a_cli_under_an_acp_client_is_offered_no_tools(
     serve_alone: Callable[..., Alone], options: list[str], expected: int
@@ -102,7 +90,7 @@ def test_a_cli_under_an_acp_client_is_offered_no_tools(
     assert int(found.stdout) == expected
 
 
-def test_a_search_that_takes_long_holds_up_nobody(
+def test_a_long_search_delays_no_client(
     serve_alone: Callable[..., Alone], cli_of: Callable[[Any], Any]
 ) -> None:
     alone = serve_alone(list_limit=0.01, open_limit=0.01)
@@ -126,30 +114,23 @@ def living() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
-def test_the_end_of_a_process_is_noticed(
-    living: "subprocess.Popen[bytes]",
-    monkeypatch: pytest.MonkeyPatch,
-    has_descriptors: bool,
+@pytest.mark.parametrize("is_reaped", [True, False])
+def test_the_exit_of_a_process_is_detected(
+    living: "subprocess.Popen[bytes]", is_reaped: bool
 ) -> None:
-    if not has_descriptors:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
-        monkeypatch.setattr(processes, "_POLL_INTERVAL", 0.01)
-
     async def scene() -> None:
-        gone = asyncio.Event()
-        closed = asyncio.Event()
-        ProcessWatch(living.pid, gone.set)
-        ProcessWatch(living.pid, closed.set).close()
+        exited = asyncio.Event()
+        on_exit(living.pid, exited.set)
         await asyncio.sleep(0.05)
-        assert not gone.is_set()
+        assert not exited.is_set()
         living.kill()
+        if is_reaped:
+            living.wait()
+        await asyncio.wait_for(exited.wait(), BOUND)
         living.wait()
-        await asyncio.wait_for(gone.wait(), BOUND)
-        ProcessWatch(living.pid, gone.clear)
-        await asyncio.sleep(0.05)
-        assert not gone.is_set()
-        assert not closed.is_set()
+        exited.clear()
+        on_exit(living.pid, exited.set)
+        await asyncio.wait_for(exited.wait(), BOUND)
 
     asyncio.run(scene())
 
@@ -166,15 +147,9 @@ input()
 """
 
 
-@pytest.mark.parametrize("has_descriptors", [True, False])
 def test_a_cli_that_is_killed_takes_its_reviews_along(
     serve_alone: Callable[..., Alone],
-    monkeypatch: pytest.MonkeyPatch,
-    has_descriptors: bool,
 ) -> None:
-    if not has_descriptors:
-        monkeypatch.delattr(os, "pidfd_open", raising=False)
-        monkeypatch.setattr(processes, "_POLL_INTERVAL", 0.01)
     alone = serve_alone(finds_processes=True, review_grace=BOUND, list_limit=BOUND)
     with subprocess.Popen(
         [
@@ -194,6 +169,6 @@ def test_a_cli_that_is_killed_takes_its_reviews_along(
         assert alone.emacs.facts.process is not None
         killed = time.monotonic()
         cli.kill()
-        # Its parent has not seen its end yet.
+        # Its parent has not waited for it yet.
         alone.emacs.until(lambda emacs: emacs.closed == [(1, "exited")])
         assert time.monotonic() - killed < 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The packages that are installed are those that are asked for, and no others."""
+"""The installed packages are exactly the required ones."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def asked_for() -> list[Requirement]:
 
 
 def entries(name: str) -> str:
-    """Return the entries of the list NAME, without what precedes them."""
+    """Return the entries of the list ``name``, without its options."""
     text = (ROOT / "python" / name).read_text(encoding="utf-8")
     before, entries = text.split("#    dev/lock\n")
     assert before.startswith("--only-binary :all:\n--no-binary epc\n#")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The whole process, between an Emacs and CLIs that are real but small."""
+"""The whole process, between a small Emacs and small CLIs."""
 
 import asyncio
 import json
@@ -24,9 +24,11 @@ from sexpdata import Symbol
 
 from conftest import until
 from fake_cli import Events, FakeCli
-from fake_emacs import BOUND, NO_ANSWER, FakeEmacs, ReturnedError, Wire, plist
+from fake_emacs import BOUND, NO_ANSWER, EpcClient, FakeEmacs, ReturnedError, plist
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.server import Server
+
+pytestmark = pytest.mark.system
 
 Start = Callable[..., FakeEmacs]
 CliOf = Callable[[Any], FakeCli]
@@ -47,16 +49,16 @@ def _file(path: str, **more: Any) -> dict[str, Any]:
 
 
 def _stops(emacs: FakeEmacs, events: list[Events]) -> None:
-    """Check that a stop rejected what was pending and left nothing behind."""
+    """Check that a stop rejected the open diffs and left nothing behind."""
     for one in events:
         assert one.next()["method"] == "ide/diffRejected"
         assert one.end()
     assert emacs.wait() == 0
     assert not _discovery_file(emacs).exists()
-    assert not Path(emacs.hello["folder"]).exists()
+    assert not Path(emacs.hello["directory"]).exists()
 
 
-def test_the_main_job_from_end_to_end(
+def test_context_and_review_end_to_end(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     emacs = start(roots=[str(tmp_path)])
@@ -91,7 +93,7 @@ def test_the_answer_in_the_terminal_gets_what_the_proposal_held(
     emacs = start()
     cli = cli_of(emacs)
     events = cli.connect()
-    emacs.wire.answers["close-diff"] = lambda diff_id, reason: "edited"
+    emacs.epc.answers["close-diff"] = lambda diff_id, reason: "edited"
     cli.open_diff("/a", "proposal")
     assert cli.close_diff("/a") == {"content": "edited"}
     assert events.nothing()
@@ -139,7 +141,7 @@ def test_the_memory_of_large_texts_does_not_grow(start: Start, cli_of: CliOf) ->
 def test_roots_rewrite_the_file_with_the_same_port_and_token(
     start: Start, tmp_path: Path
 ) -> None:
-    emacs = start(roots=["/no/such/folder"])
+    emacs = start(roots=["/no/such/directory"])
     assert _discovery(emacs)["workspacePath"] == ""
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
@@ -151,7 +153,9 @@ def test_roots_rewrite_the_file_with_the_same_port_and_token(
         assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
 
 
-def test_a_root_that_cannot_be_written_is_said(start: Start, tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_written_is_reported(
+    start: Start, tmp_path: Path
+) -> None:
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()
     emacs = start(roots=[str(odd)])
@@ -159,7 +163,7 @@ def test_a_root_that_cannot_be_written_is_said(start: Start, tmp_path: Path) -> 
     assert _discovery(emacs)["workspacePath"] == ""
 
 
-def test_a_discovery_folder_that_is_refused_is_said_and_the_server_runs(
+def test_a_refused_discovery_directory_is_reported_and_the_server_runs(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     tmp = tmp_path / "planted"
@@ -196,14 +200,15 @@ def test_qwen_is_found_but_no_home_is_made_for_it(
 
 def test_what_a_cleaner_of_temporary_files_took_comes_back(start: Start) -> None:
     emacs = start()
-    discovery, folder = _discovery_file(emacs), Path(emacs.hello["folder"])
-    # The second time comes soon after the first look for them.
+    discovery, directory = _discovery_file(emacs), Path(emacs.hello["directory"])
+    # The second check follows soon after the first.
     for _ in range(2):
         shutil.rmtree(emacs.tmp / "gemini")
-        folder.rmdir()
+        shutil.rmtree(directory)
         emacs.context(_file("/a"))
-        until(lambda: discovery.exists() and folder.is_dir())
+        until(lambda: discovery.exists() and directory.is_dir())
         assert _discovery(emacs)["port"] == emacs.port
+    assert _succeed(start, emacs).port == emacs.port
 
 
 def test_the_discovery_file_comes_back_at_rest_too(tmp_path: Path) -> None:
@@ -222,7 +227,7 @@ def test_the_discovery_file_comes_back_at_rest_too(tmp_path: Path) -> None:
     asyncio.run(scene())
 
 
-def test_dead_files_are_swept_at_the_end_too(start: Start) -> None:
+def test_dead_files_are_also_removed_at_a_stop(start: Start) -> None:
     emacs = start()
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait(BOUND)
@@ -274,7 +279,7 @@ def test_a_client_that_comes_early_waits(start: Start, cli_of: CliOf) -> None:
 
 def test_another_version_and_a_stranger_do_not_stop_the_server(start: Start) -> None:
     emacs = start(is_connected=False)
-    older, stranger = Wire(emacs.epc_port), Wire(emacs.epc_port)
+    older, stranger = EpcClient(emacs.epc_port), EpcClient(emacs.epc_port)
     with pytest.raises(ReturnedError, match="install the same version"):
         older.call("hello", emacs.secret, "0.0.1")
     with pytest.raises(ReturnedError):
@@ -297,21 +302,21 @@ def _by_end_of_stdin(emacs: FakeEmacs) -> None:
 
 
 def _by_leaving(emacs: FakeEmacs) -> None:
-    emacs.wire.close()
+    emacs.epc.close()
 
 
 def _by_signal(number: int) -> Callable[[FakeEmacs], None]:
     return lambda emacs: os.kill(emacs.process.pid, number)
 
 
-def test_a_signal_is_told_to_emacs_with_the_reviews_that_it_ends(
+def test_a_signal_is_reported_to_emacs_with_the_rejected_reviews(
     start: Start, cli_of: CliOf
 ) -> None:
     emacs = start()
     cli = cli_of(emacs)
     events = cli.connect()
     cli.open_diff("/a", "x")
-    emacs.wire.answers["close-diff"] = lambda diff_id, reason: "edited"
+    emacs.epc.answers["close-diff"] = lambda diff_id, reason: "edited"
     emacs.process.terminate()
     assert "signal" in emacs.expect("warn")[0]
     assert emacs.expect("close-diff") == [1, Symbol("lost")]
@@ -345,36 +350,44 @@ def test_every_stop_rejects_and_leaves_nothing_behind(
 
 @pytest.mark.parametrize("method", ["stop", "retire"])
 @pytest.mark.parametrize("is_answered", [True, False])
-def test_an_end_answers_a_close_diff_that_waits_for_emacs(
+def test_a_stop_answers_a_close_diff_that_waits_for_emacs(
     start: Start, cli_of: CliOf, method: str, is_answered: bool
 ) -> None:
     emacs = start()
     cli = cli_of(emacs)
     events = cli.connect()
-    emacs.wire.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
+    emacs.epc.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
     cli.open_diff("/a", "proposal")
-    told: list[Any] = []
-    asking = threading.Thread(target=lambda: told.append(cli.close_diff("/a")))
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(cli.close_diff("/a")))
     asking.start()
     emacs.expect("close-diff")
     emacs.call(method)
     if is_answered:
-        answer = [Symbol("return"), emacs.wire.last_uid, "edited"]
-        threading.Timer(0.1, emacs.wire.send, [answer]).start()
+        answer = [Symbol("return"), emacs.epc.last_uid, "edited"]
+        emacs.epc.send(answer)
     assert events.end()
     asking.join(BOUND)
-    assert told == [{"content": "edited" if is_answered else "proposal"}]
+    assert answers == [{"content": "edited" if is_answered else "proposal"}]
     assert emacs.wait() == 0
 
 
-def test_a_successor_takes_over_without_a_gap(
-    start: Start, cli_of: CliOf, tmp_path: Path
-) -> None:
-    first = start(tmp=tmp_path / "both")
+def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
+    """Start the successor of ``first``."""
+    return start(
+        tmp=first.tmp,
+        port=first.port,
+        token=first.token,
+        predecessor=first.hello["directory"],
+    )
+
+
+def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> None:
+    first = start()
     cli = cli_of(first)
     events = cli.connect()
     cli.open_diff("/a", "proposal")
-    second = start(tmp=first.tmp, port=first.port, token=first.token)
+    second = _succeed(start, first)
     assert (second.port, second.token) == (first.port, first.token)
     diff_id, session, path, text = first.expect("open-diff")
     second.call("adopt-diff", diff_id, plist(session)["id"], path, text)
@@ -393,14 +406,14 @@ def test_a_successor_takes_over_without_a_gap(
     assert second.expect("open-diff")[0] > 1
 
 
-def test_a_busy_emacs_hears_all_that_a_retiring_server_says(
+def test_a_busy_emacs_receives_all_calls_of_a_retiring_server(
     start: Start, cli_of: CliOf
 ) -> None:
     emacs = start()
     cli = cli_of(emacs)
     cli.connect()
     is_free = threading.Event()
-    emacs.wire.answers["open-diff"] = lambda *args: is_free.wait(BOUND)
+    emacs.epc.answers["open-diff"] = lambda *args: is_free.wait(BOUND)
     for number in range(5):
         cli.open_diff(f"/{number}", "x")
     emacs.send_call("retire")
@@ -413,7 +426,7 @@ def test_a_busy_emacs_hears_all_that_a_retiring_server_says(
 
 
 def _connected(server: FakeEmacs) -> socket.socket:
-    """Return a connection to SERVER on which nothing was sent."""
+    """Return a connection to ``server`` on which nothing was sent."""
     return socket.create_connection(("127.0.0.1", server.port), BOUND)
 
 
@@ -449,6 +462,7 @@ def test_a_server_may_retire_before_it_serves(start: Start, cli_of: CliOf) -> No
     answers: list[int] = []
     early = threading.Thread(target=lambda: answers.append(cli.initialize()["id"]))
     early.start()
+    _succeed(start, emacs)
     emacs.call("retire")
     early.join(BOUND)
     assert answers == [1]
@@ -459,7 +473,7 @@ def test_a_server_may_retire_before_it_serves(start: Start, cli_of: CliOf) -> No
 def test_every_connection_finds_one_of_two_servers(start: Start, cli_of: CliOf) -> None:
     first = start()
     cli_of(first).connect()
-    second = start(port=first.port, token=first.token)
+    second = _succeed(start, first)
     cli_of(second).connect()
     stop = threading.Event()
     statuses: list[int] = []
@@ -490,7 +504,7 @@ def test_the_port_of_a_killed_server_can_be_had_at_once(
     diff_id, session, path, text = first.expect("open-diff")
     first.process.kill()
     assert not events.end()
-    second = start(port=first.port, token=first.token)
+    second = _succeed(start, first)
     assert second.port == first.port
     second.call("adopt-diff", diff_id, plist(session)["id"], path, text)
     events = cli.listen()
@@ -511,7 +525,7 @@ def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
         peer.sendall(head.encode() + b"\r\n\r\n")
         emacs.expect("sessions-update")
         cli.open_diff("/a", "x")
-        path = Path(emacs.hello["folder"]) / "large"
+        path = Path(emacs.hello["directory"]) / "large"
         path.write_text("x" * 30_000_000)
         emacs.call("diff-accepted", emacs.expect("open-diff")[0], {"file": str(path)})
         began = time.monotonic()
@@ -519,7 +533,7 @@ def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
         assert emacs.wait() == 0
         assert time.monotonic() - began < 4
     assert not _discovery_file(emacs).exists()
-    assert not Path(emacs.hello["folder"]).exists()
+    assert not Path(emacs.hello["directory"]).exists()
 
 
 def test_the_server_ends_when_the_process_of_emacs_does(
@@ -533,6 +547,8 @@ def test_the_server_ends_when_the_process_of_emacs_does(
         assert emacs.call("roots-update", []) is True
         began = time.monotonic()
         parent.kill()
+        if os.environ.get("GC_SYSTEM") == "portable":
+            parent.wait(BOUND)
         _stops(emacs, [events])
         assert time.monotonic() - began < 2
 
@@ -546,13 +562,13 @@ def test_a_process_that_cannot_be_seen_is_not_watched(start: Start) -> None:
 
 def test_emacs_may_leave_before_the_http_server_is_up(start: Start) -> None:
     emacs = start()
-    emacs.wire.close()
+    emacs.epc.close()
     assert emacs.wait() == 0
     assert not _discovery_file(emacs).exists()
 
 
 def _work(emacs: FakeEmacs, cli: FakeCli) -> None:
-    """Let every kind of event happen once."""
+    """Cause every kind of event once."""
     events = cli.connect()
     emacs.context(_file("/a", active=True, **{"selected-text": "a selected text"}))
     cli.ask("tools/list", {})
@@ -560,7 +576,7 @@ def _work(emacs: FakeEmacs, cli: FakeCli) -> None:
     emacs.call("diff-accepted", emacs.expect("open-diff")[0], "an edited text")
     while events.next()["method"] != "ide/diffAccepted":
         pass
-    emacs.wire.answers["close-diff"] = lambda diff_id, reason: "a held text"
+    emacs.epc.answers["close-diff"] = lambda diff_id, reason: "a held text"
     cli.open_diff("/b", "a proposed text")
     cli.close_diff("/b")
     cli.request("GET", headers={"Authorization": "Bearer wrong"})
@@ -570,7 +586,7 @@ def _work(emacs: FakeEmacs, cli: FakeCli) -> None:
     assert emacs.wait() == 0
 
 
-def test_the_log_tells_every_event_but_no_text_and_no_secret(
+def test_the_log_has_every_event_but_no_text_and_no_secret(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     path = tmp_path / "server.log"
@@ -582,13 +598,13 @@ def test_the_log_tells_every_event_but_no_text_and_no_secret(
         "EPC in: call 1 hello",
         "EPC out: call 1 sessions-update",
         "EPC in: call 2 context-update",
-        f"HTTP in: {cli.session_id[:8]} 'initialize'",
-        f"HTTP in: {cli.session_id[:8]} GET",
-        f"HTTP out: {cli.session_id[:8]} ide/contextUpdate",
-        f"HTTP in: {cli.session_id[:8]} 'tools/call'",
-        f"openDiff: {cli.session_id[:8]} 15 characters",
-        f"closeDiff: {cli.session_id[:8]} 11 characters",
-        f"HTTP out: {cli.session_id[:8]} ide/diffAccepted",
+        f"HTTP in: gemini {cli.session_id[:8]} 'initialize'",
+        f"HTTP in: gemini {cli.session_id[:8]} GET",
+        f"HTTP out: gemini {cli.session_id[:8]} ide/contextUpdate",
+        f"HTTP in: gemini {cli.session_id[:8]} 'tools/call'",
+        f"openDiff: gemini {cli.session_id[:8]} 15 characters",
+        f"closeDiff: gemini {cli.session_id[:8]} 11 characters",
+        f"HTTP out: gemini {cli.session_id[:8]} ide/diffAccepted",
         "HTTP out: 401 Unauthorized",
         "no-such-method",
     ):
@@ -602,7 +618,7 @@ def test_the_log_tells_every_event_but_no_text_and_no_secret(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_a_log_that_cannot_be_written_is_said(start: Start, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_reported(start: Start, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     emacs = start(logFile=str(tmp_path / "file" / "server.log"))
     assert "Cannot write the log" in emacs.expect("warn")[0]

@@ -42,7 +42,7 @@ def test_the_tools_are_listed_with_exact_schemas(alone: Alone, cli_of: CliOf) ->
     assert tools["closeDiff"]["inputSchema"]["required"] == ["filePath"]
 
 
-def test_context_only_lists_no_tools_but_serves_who_knows_them(
+def test_context_only_lists_no_tools_but_answers_calls(
     serve_alone: Callable[..., Alone], cli_of: CliOf
 ) -> None:
     alone = serve_alone(offer_tools=False)
@@ -82,7 +82,7 @@ def test_close_diff_without_a_diff_answers_an_empty_object(
     assert cli.close_diff("/a") == {}
 
 
-def test_emacs_may_be_gone(alone: Alone, cli_of: CliOf) -> None:
+def test_a_diff_is_closed_without_emacs(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     cli.connect()
     cli.open_diff("/a", "proposal")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sexpdata import Symbol
 
-from client_schema import fault
+from client_schema import refusal
 from gemini_companion_epc.sexp import context_from
 from gemini_companion_epc.types import (
     Accepted,
@@ -50,7 +50,7 @@ def test_lone_surrogates_become_visible(text: str, expected: str) -> None:
     assert encode(text) == expected.encode()
 
 
-def test_a_context_is_told_in_the_protocol_s_spelling() -> None:
+def test_a_context_has_the_spelling_of_the_protocol() -> None:
     active = File("/a", 2, True, Cursor(11, 21), "selected")
     context = IdeContext.of([active, File("/b", 1)])
     assert context.notification() == {
@@ -79,7 +79,7 @@ def test_no_open_file_is_an_empty_list() -> None:
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_trust_is_told_only_on_request(is_trusted: bool) -> None:
+def test_trust_is_sent_only_on_request(is_trusted: bool) -> None:
     context = IdeContext.of([])
     assert context.notification(is_trusted)["params"] == {
         "workspaceState": {"openFiles": [], "isTrusted": is_trusted}
@@ -128,17 +128,17 @@ files = st.fixed_dictionaries(
 
 @given(st.lists(files, max_size=12), st.sampled_from([None, True, False]))
 def test_any_context_suits_the_client(
-    told: list[dict[str, Any]], is_trusted: bool | None
+    notifications: list[dict[str, Any]], is_trusted: bool | None
 ) -> None:
     plists = [
         [part for key, value in one.items() for part in (Symbol(f":{key}"), value)]
-        for one in told
+        for one in notifications
     ]
     notification = context_from(plists).notification(is_trusted)
-    assert fault(notification) is None
+    assert refusal(notification) is None
 
 
 @given(texts.map(clean), texts.map(clean))
 def test_any_outcome_suits_the_client(path: str, content: str) -> None:
-    assert fault(Accepted(path, content).notification()) is None
-    assert fault(Rejected(path).notification()) is None
+    assert refusal(Accepted(path, content).notification()) is None
+    assert refusal(Rejected(path).notification()) is None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The soak test: thousands of reviews while everything breaks.
+"""The soak test: thousands of reviews while connections and servers break.
 
-A real Emacs, the real server, three scripted CLIs.  A calm fifth warms up; in
-the middle the server is restarted and killed at random; a calm rest shows
-whether the memory is flat.  GC_SOAK_REVIEWS sets the number of reviews,
+A real Emacs, the real server, three scripted CLIs.  The first fifth warms up; in
+the middle the server is restarted and killed at random; the rest shows whether
+the memory is flat.  GC_SOAK_REVIEWS sets the number of reviews,
 GC_SOAK_SEED repeats the choices of a run.
 """
 
@@ -27,20 +27,20 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 
 from cli import Cli, Log
+from connection import Peer
 from harness.scratch import Scratch
 from harness.tools import Tools
-from person import Emacs
+from user import Emacs
 from verdict import judge
-from wire import Peer
 
 CLIS = 3
-# How long after a kill the loss of a connection is its doing.
+# How long after a kill a connection may be lost because of it.
 KILL_SHADOW = 8.0
-# How much memory may grow, and some MiB for good measure.
+# How much memory may grow, as a factor and in MiB.
 BOUND = 1.15
 SLACK = 8.0
 LIVE_BOUND = 1.3
-# Fewer reviews tell nothing about memory.
+# Fewer reviews show nothing about memory.
 ENOUGH = 5000
 
 
@@ -57,7 +57,7 @@ class Sample:
 
 @dataclass
 class Chaos:
-    """What is done to the server."""
+    """A disruption of the server."""
 
     restarts: int = 0
     kills: int = 0
@@ -86,7 +86,7 @@ class Soak:
         return time.monotonic() - self.chaos.last_kill < KILL_SHADOW
 
     async def run(self) -> None:
-        """Do all of it, and clean up."""
+        """Run everything, and clean up."""
         for number in range(CLIS):
             for visited in range(3):
                 name = f"c{number}/accept-{visited}-open.txt"
@@ -136,7 +136,7 @@ class Soak:
                 task.cancel()
         await self._sample(emacs)
 
-    # What is done to it
+    # Disruptions
 
     async def _direct(self, emacs: Emacs) -> None:
         """Begin and end the chaos, and sample the memory, in time."""
@@ -178,15 +178,15 @@ class Soak:
             self.chaos.last_kill = time.monotonic()
             self._random.choice(servers).kill()
 
-    async def _until_other(self, emacs: Emacs, former: int | None) -> None:
+    async def _until_other(self, emacs: Emacs, previous: int | None) -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             pid = await emacs.server_pid()
-            if pid not in (None, former) and len(self._servers(emacs)) == 1:
+            if pid not in (None, previous) and len(self._servers(emacs)) == 1:
                 return
-            is_spared = pid == former and self._is_excused()
+            is_spared = pid == previous and self._is_excused()
             if is_spared and len(self._servers(emacs)) == 1:
-                return  # what was killed is the one that was to come
+                return  # the process that was killed was the next one
             await asyncio.sleep(0.1)
         self.log.problem("no new server within 30 s")
 
@@ -218,7 +218,7 @@ class Soak:
                 flush=True,
             )
 
-    # The end
+    # End
 
     async def _stop(self, emacs: Emacs) -> None:
         await emacs.until("(null (gemini-companion-diffs))", 20)
@@ -226,7 +226,7 @@ class Soak:
             await cli.open_some()
         await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-diffs)))")
         for cli in self._clis:
-            # Nobody is there when it looks for the next stream.
+            # The server is stopped when the CLI opens the next stream.
             assert cli.session is not None
             cli.session.is_leaving = True
         await emacs.eval("(progn (gemini-companion-mode 0) (soak-rest) nil)")
@@ -252,7 +252,7 @@ class Soak:
         self.log.problem(f"not so after 8 s: {what}")
 
     async def _nothing_is_left(self, emacs: Emacs) -> None:
-        # A view that is taken away has a timer.
+        # A view that is closed has a timer.
         with suppress(AssertionError):
             await emacs.until("(null (plist-get (soak-state) :buffers))", 5)
         state = await emacs.value("(soak-state)")
@@ -279,7 +279,7 @@ class Soak:
             if path.name not in ("gemini", "ide"):
                 self.log.problem(f"left: {path}")
 
-    # The table
+    # Table
 
     def flat(self) -> None:
         """Check that the memory is flat."""
@@ -294,7 +294,7 @@ class Soak:
             self.log.problem("the server grew")
 
     def table(self) -> str:
-        """Return the figures."""
+        """Return the table of the figures."""
         log, chaos = self.log, self.chaos
         kinds: Counter[str] = Counter()
         ends: Counter[str] = Counter()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scripted CLI: sessions that open diffs, and what became of each of them."""
+"""A scripted CLI: sessions that open diffs, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 import texts
-from wire import Connection, Lost, Peer, Wrong
+from connection import Connection, Lost, Peer, Wrong
 
-# How long the person may take; a restart, and a wait for garbage, included.
+# How long an answer may take, including a restart and garbage collections.
 ANSWER = 20.0
 # The CLI opens its event stream again after this.
 AGAIN = 1.0
@@ -34,11 +34,11 @@ WEIGHTS = {
     "again": 4,
     "cancel": 4,
 }
-FAULTS = ("cut", "leave", "replace", "reopen")
+DISRUPTIONS = ("cut", "leave", "replace", "reopen")
 
 
 class Opened:
-    """One openDiff that was acknowledged, and its ends."""
+    """One openDiff that was acknowledged, and its outcomes."""
 
     def __init__(self, path: str, kind: str, text: str, mark: str) -> None:
         self.path = path
@@ -101,21 +101,21 @@ class Session:
     async def start(self) -> None:
         """Open the event stream."""
         stream = await self._cli.peer.get(self.id)
-        former = self._reader
+        previous = self._reader
         self._stream = stream
-        self._reader = asyncio.create_task(self._read(stream, former))
+        self._reader = asyncio.create_task(self._read(stream, previous))
 
     async def replace(self) -> None:
-        """Open another event stream, which ends the one before."""
-        former = self._reader
+        """Open another event stream, which ends the previous one."""
+        previous = self._reader
         await self.start()
-        if former is not None:
-            await asyncio.wait([former], timeout=ANSWER)
-            if not former.done():
+        if previous is not None:
+            await asyncio.wait([previous], timeout=ANSWER)
+            if not previous.done():
                 self.log.problem("a stream that was replaced goes on")
 
     async def reopen(self) -> None:
-        """Cut the event stream while nothing is on its way; open another."""
+        """Cut the event stream while nothing is in transit; open another."""
         reader, stream = self._reader, self._stream
         assert reader is not None
         assert stream is not None
@@ -126,7 +126,7 @@ class Session:
         await self.start()
 
     def lose(self, why: str) -> None:
-        """Note that the session is gone, and all its diffs with it."""
+        """Record that the session has ended, with all its diffs."""
         if self.is_lost:
             return
         self.fate = why
@@ -144,7 +144,7 @@ class Session:
         return bool(self.fate)
 
     def last(self, path: str) -> Opened | None:
-        """Return the diff of PATH that is open."""
+        """Return the open diff of ``path``."""
         return next((d for d in reversed(self.diffs.get(path, [])) if d.is_open), None)
 
     def open_diffs(self) -> list[Opened]:
@@ -154,11 +154,11 @@ class Session:
     # The stream
 
     async def _read(
-        self, stream: Connection, former: asyncio.Task[None] | None
+        self, stream: Connection, previous: asyncio.Task[None] | None
     ) -> None:
-        if former is not None:
+        if previous is not None:
             # Its last events come first.
-            await asyncio.wait([former], timeout=ANSWER)
+            await asyncio.wait([previous], timeout=ANSWER)
         rest = b""
         try:
             async for chunk in stream.chunks():
@@ -225,7 +225,7 @@ class Session:
                 if diff.kind == "accept" and content != diff.text:
                     self.log.problem(f"{path}: accepted another text")
                 if diff.kind not in (*ACCEPTED, "race"):
-                    self.log.problem(f"{path}: accepted, but nobody did")
+                    self.log.problem(f"{path}: accepted without the user")
                 diff.end("accepted late" if diff.is_replaced else "accepted")
                 return
         self._stray(path, f"accepted {content[:30]!r}")
@@ -235,28 +235,28 @@ class Session:
         for diff in self.diffs.get(path, []):
             if diff.is_open and not diff.is_replaced:
                 if diff.kind not in (*REJECTED, "cancel", "stop"):
-                    self.log.problem(f"{path}: rejected, but nobody did")
+                    self.log.problem(f"{path}: rejected without the user")
                 diff.end("rejected")
                 return
         self._stray(path, "rejected")
 
     def _stray(self, path: str, what: str) -> None:
         known = [(d.mark, d.ends) for d in self.diffs.get(path, [])[-3:]]
-        self.log.problem(f"{self._cli.name} {path}: {what} once more: {known}")
+        self.log.problem(f"{self._cli.name} {path}: {what} again: {known}")
 
 
 class Cli:
     """One CLI, which opens one diff after the other, or several."""
 
     def __init__(
-        self, name: str, log: Log, random: Random, peer: Peer, folder: Path
+        self, name: str, log: Log, random: Random, peer: Peer, directory: Path
     ) -> None:
         self.name = name
         self.log = log
         self.random = random
         self.peer = peer
         self.session: Session | None = None
-        self._folder = folder
+        self._directory = directory
         self._ids = itertools.count(1)
         self._marks = itertools.count(1)
         self._names = itertools.count(1)
@@ -305,7 +305,7 @@ class Cli:
         return session
 
     async def connected(self) -> Session:
-        """Return a session that is alive, a new one if need be."""
+        """Return a live session, a new one if necessary."""
         for _ in range(60):
             if self.session is not None and not self.session.is_lost:
                 return self.session
@@ -336,13 +336,13 @@ class Cli:
             self.log.changed.notify_all()
 
     async def close_diff(self, session: Session, path: str) -> str | None:
-        """Call closeDiff, return the text that it tells, None for none."""
+        """Call closeDiff and return the text in its answer, or None."""
         result, _ = await self._ask(
             session, "tools/call", self._call("closeDiff", path)
         )
         (item,) = result["content"]
-        told = json.loads(item["text"])
-        content = told.get("content")
+        answer = json.loads(item["text"])
+        content = answer.get("content")
         if content is not None:
             session.closed.setdefault(path, []).append(texts.sha(content))
         return None if content is None else str(content)
@@ -358,17 +358,17 @@ class Cli:
     # Reviews
 
     def _new(self, kind: str, name: str = "") -> tuple[Opened, str]:
-        """Return a new diff of KIND, and its text as it is sent."""
+        """Return a new diff of ``kind``, and its text as it is sent."""
         mark = f"{self.name} {next(self._marks)}"
         text = texts.proposal(self.random, f"<{mark}>")
         if kind in ("edit", "holdedit") or name.endswith("-again.txt"):
             text = text or f"<{mark}>\n"
         name = name or f"{kind}-{next(self._names) % 40}.txt"
-        path = str(self._folder / name)
+        path = str(self._directory / name)
         return Opened(path, kind, text, f"<{mark}>"), text
 
     async def review(self) -> None:
-        """Open one diff, or several, and see them to their ends."""
+        """Open one diff, or several, and wait for their outcomes."""
         session = await self.connected()
         try:
             if self.random.random() < 0.05:
@@ -395,7 +395,7 @@ class Cli:
         # The first few are open in Emacs.
         visited = kind == "accept" and self.random.random() < 0.1
         name = f"accept-{self.random.randrange(3)}-open.txt" if visited else ""
-        if visited and session.last(str(self._folder / name)):
+        if visited and session.last(str(self._directory / name)):
             name = ""
         diff, text = self._new(kind, name)
         await self.open_diff(session, diff, text)
@@ -416,7 +416,7 @@ class Cli:
         elif diff.is_open:
             diff.end("closed")
             if diff.kind != "holdedit" and content != diff.text:
-                self.log.problem(f"{diff.path}: closeDiff told another text")
+                self.log.problem(f"{diff.path}: closeDiff returned another text")
         elif not session.is_lost:
             self.log.problem(f"{diff.path}: closed after it had ended: {diff.ends}")
 
@@ -433,16 +433,16 @@ class Cli:
         """Propose another text for a path that is open already."""
         kind = self.random.choice(ACCEPTED)
         name = f"{kind}-{next(self._names) % 40}-again.txt"
-        former, text = self._new(kind, name)
-        await self.open_diff(session, former, text)
+        previous, text = self._new(kind, name)
+        await self.open_diff(session, previous, text)
         await asyncio.sleep(self.random.random() * 0.04)
-        former.is_replaced = former.is_open
+        previous.is_replaced = previous.is_open
         diff, text = self._new(kind, name)
         await self.open_diff(session, diff, text)
         await self._ended(session, diff)
 
     async def _cancel(self, session: Session) -> None:
-        """Press Ctrl-C with a diff open, then have another one answered."""
+        """Press Ctrl-C with a diff open, then review another one."""
         diff, text = self._new("cancel", f"hold-{next(self._names) % 40}-cancel.txt")
         other, more = self._new("cancel", f"hold-{next(self._names) % 40}-next.txt")
         await self.open_diff(session, diff, text)
@@ -456,10 +456,10 @@ class Cli:
         await self.open_diff(session, other, more)
         await self._ended(session, other)
 
-    # Faults
+    # Disruptions
 
-    async def fault(self, kind: str) -> None:
-        """Do to the connection what KIND says."""
+    async def disrupt(self, kind: str) -> None:
+        """Disrupt the connection as ``kind`` specifies."""
         session = await self.connected()
         try:
             await self._fault(session, kind)
@@ -469,7 +469,7 @@ class Cli:
             session.lose("server killed")
 
     async def _fault(self, session: Session, kind: str) -> None:
-        self.log.counts[f"fault: {kind}"] += 1
+        self.log.counts[f"disruption: {kind}"] += 1
         if kind in ("cut", "leave"):
             for one in ("hold", "accept", "reject"):
                 if self.random.random() < 0.5:
@@ -497,15 +497,15 @@ class Cli:
         session.lose("left")
 
     async def run(self) -> None:
-        """Review until enough was reviewed."""
+        """Open reviews until there were enough."""
         while self.log.left > 0:
             if self.random.random() < 0.01:
-                await self.fault(self.random.choice(FAULTS))
+                await self.disrupt(self.random.choice(DISRUPTIONS))
             else:
                 await self.review()
 
     async def open_some(self) -> None:
-        """Open diffs that nobody answers until the server stops."""
+        """Open diffs that stay unanswered until the server stops."""
         session = await self.connected()
         for number in range(5):
             diff, text = self._new("stop", f"hold-{number}-stop.txt")

@@ -1,13 +1,13 @@
-;;; soak.el --- The person of the soak test  -*- lexical-binding: t; -*-
+;;; soak.el --- The user of the soak test  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
 ;; Runs in an Emacs without a frame, so that reviews stay pending.  A timer
-;; types, another answers reviews by the functions.  The name of a file says
-;; how: accept-1.txt is accepted, edit-1.txt edited first, and so on.  What
-;; became of each diff is written to a journal, one JSON object a line.
+;; types, another answers reviews by the documented functions.  The name of a
+;; file specifies how: accept-1.txt is accepted, edit-1.txt edited first, and so
+;; on.  The outcome of each diff is written to a journal, one JSON object a line.
 
 ;;; Code:
 
@@ -24,44 +24,44 @@
 (package-initialize)
 (push (getenv "SOAK_ROOT") load-path)
 (require 'gemini-companion)
+(require 'gemini-companion-diff)
 
 (setq gemini-companion-server-command
       (list (getenv "GC_PYTHON") "-m" "gemini_companion_epc"))
 
-;; Five deaths within minutes are a broken installation elsewhere; here they
-;; stand for as many bad days.
-(setq gemini-companion-server--healthy-seconds 0)
+;; Five crashes within minutes would turn the mode off.
+(setq gemini-companion-server-healthy-seconds 0)
 
 (random (getenv "GC_SOAK_SEED"))
 
 ;;;; State
 
-(defvar soak-ready 0 "How often the server became ready at first.")
-(defvar soak-before nil "What there was before the mode came on, a plist.")
-(defvar soak-problems nil "What went wrong in here, strings.")
-(defvar soak-again 0 "How many answers failed and were given again.")
-(defvar soak-typed 0 "How often the person typed.")
+(defvar soak-ready 0 "How often the mode started a server.")
+(defvar soak-before nil "Value of `soak-state' before the mode was turned on.")
+(defvar soak-problems nil "Errors in this Emacs, a list of strings.")
+(defvar soak-again 0 "Number of answers that failed and were repeated.")
+(defvar soak-typed 0 "Number of simulated commands.")
 (defvar soak--entries nil "Lines for the journal, the last one first.")
 (defvar soak--edited (make-hash-table :test #'eq :weakness 'key)
   "The diffs whose proposals were edited.")
-(defvar soak--timers nil "The timers of the person.")
+(defvar soak--timers nil "The timers of the simulated user.")
 
 (defconst soak--additions
   ["added\n" "\r\n" "\u2028" "\U0001D11E\U0001F469\u200D\U0001F680"
    "e\u0301\u0000" "\uFEFF" "\x3FFFE9 raw" "\\377 \" #(\"x\" 0 1)" "\t"]
-  "What the person adds to proposals.")
+  "Texts to add to proposals.")
 
 ;;;; Journal
 
 (defun soak--sha (text)
-  "Return the SHA-1 of TEXT as it must arrive."
+  "Return the SHA-1 of TEXT as the CLI must receive it."
   (secure-hash 'sha1 (encode-coding-string
                       (replace-regexp-in-string
                        "[^\0-\uD7FF\uE000-\U0010FFFF]" "\uFFFD" text t t)
                       'utf-8-unix)))
 
 (defun soak--note (diff state text)
-  "Write into the journal that DIFF, with TEXT if non-nil, is in STATE."
+  "Record in the journal that DIFF, with TEXT if non-nil, is in STATE."
   (push (json-encode
          `((session . ,(plist-get (gemini-companion-diff-session diff) :id))
            (path . ,(gemini-companion-diff-file-path diff))
@@ -70,13 +70,13 @@
         soak--entries))
 
 (defun soak--closed (diff)
-  "Note how DIFF ended."
+  "Record the outcome of DIFF."
   (soak--note diff (gemini-companion-diff-state diff)
               (and (eq (gemini-companion-diff-state diff) 'accepted)
                    (gemini-companion-diff-accepted-text diff))))
 
 (defun soak-flush ()
-  "Write what is to be in the journal."
+  "Write the recorded entries to the journal."
   (when soak--entries
     (let ((coding-system-for-write 'utf-8-unix))
       (write-region (concat (mapconcat #'identity (nreverse soak--entries) "\n")
@@ -86,8 +86,12 @@
 
 ;;;; Answers
 
+(defun soak--name (diff)
+  "Return the name of the file of DIFF, without its directory."
+  (file-name-nondirectory (gemini-companion-diff-file-path diff)))
+
 (defun soak--edit (diff)
-  "Edit the proposal of DIFF here and there, but not its first line."
+  "Edit the proposal of DIFF at random, but not its first line."
   (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
     (goto-char (point-max))
     (insert "x" (aref soak--additions (random (length soak--additions))))
@@ -97,7 +101,7 @@
       (insert (aref soak--additions (random (length soak--additions)))))))
 
 (defun soak--edit-once (diff)
-  "Edit the proposal of DIFF if it was not edited yet, and note that."
+  "Edit the proposal of DIFF once, and record that."
   (unless (gethash diff soak--edited)
     (puthash diff t soak--edited)
     (soak--edit diff)
@@ -118,7 +122,7 @@
 
 (defun soak--answer (diff)
   "Answer DIFF according to its name."
-  (pcase (car (split-string (gemini-companion-diff-name diff) "-"))
+  (pcase (car (split-string (soak--name diff) "-"))
     ((or "accept" "race") (gemini-companion-diff-accept diff))
     ("edit" (soak--edit diff) (gemini-companion-diff-accept diff))
     ("reject" (gemini-companion-diff-reject diff))
@@ -135,9 +139,9 @@
         (error
          (if (and (string-match-p "epc con" (error-message-string problem))
                   (memq diff (gemini-companion-diffs)))
-             ;; The server has just been killed; it is answered again.
+             ;; The server has just been killed; the next round answers.
              (cl-incf soak-again)
-           (push (format "%s: %s" (gemini-companion-diff-name diff)
+           (push (format "%s: %s" (soak--name diff)
                          (error-message-string problem))
                  soak-problems))))))
   (soak-flush))
@@ -145,7 +149,7 @@
 ;;;; Typing
 
 (defun soak--type ()
-  "Move about as a user does, and run the hooks of a command."
+  "Move point at random, and run the hooks of a command."
   (cl-incf soak-typed)
   (when (zerop (random 20))
     (let ((files (seq-filter #'buffer-file-name (buffer-list))))
@@ -159,16 +163,16 @@
     (set-window-point (selected-window) (point))
     (run-hooks 'post-command-hook)))
 
-;;;; What there is
+;;;; Resources
 
 (defun soak--ours (names)
-  "Return those of NAMES that speak of us."
+  "Return those of NAMES that belong to the package."
   (seq-filter (lambda (name)
                 (string-match-p "gemini\\|epc\\|proposal" (or name "")))
               names))
 
 (defun soak-state ()
-  "Return what there is in this Emacs that must not grow."
+  "Return the resources of this Emacs that must not grow."
   (list :buffers (soak--ours (mapcar #'buffer-name (buffer-list)))
         :processes (soak--ours (mapcar #'process-name (process-list)))
         :timers (mapcar (lambda (timer)
@@ -180,7 +184,7 @@
         :diffs (length (gemini-companion-diffs))))
 
 (defun soak-hooks ()
-  "Return the hooks that hold a function of ours."
+  "Return the hooks with a function of the package."
   (let (found)
     (mapatoms
      (lambda (symbol)
@@ -201,14 +205,14 @@
     found))
 
 (defun soak-live-bytes ()
-  "Collect garbage and return the size of what is left."
+  "Collect garbage and return the size of the live objects."
   (cl-loop for (_name size used . _) in (garbage-collect)
            sum (* size used)))
 
-;;;; Life
+;;;; Start and stop
 
 (defun soak-start ()
-  "Turn on the mode, and let the person begin."
+  "Turn on the mode, and start the simulated user."
   (setq soak-before (soak-state))
   (add-hook 'gemini-companion-ready-hook (lambda () (cl-incf soak-ready)))
   (add-hook 'gemini-companion-diff-closed-functions #'soak--closed)
@@ -223,7 +227,7 @@
               (run-at-time 0.1 0.1 #'soak--type))))
 
 (defun soak-rest ()
-  "Let the person rest."
+  "Stop the simulated user."
   (mapc #'cancel-timer soak--timers)
   (setq soak--timers nil)
   (soak-flush))

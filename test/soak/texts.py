@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proposals of all sizes, with whatever a file may hold."""
+"""Proposals of all sizes, with any characters."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ORDINARY = ODD[0] * 8 + ODD[1] * 4
 
 
 def clean(text: str) -> str:
-    """Return TEXT as it must arrive: no half of a pair that JSON can carry."""
-    # A pair that was split in Python is whole in JSON.
+    """Return ``text`` as it must arrive: no half of a pair that JSON can carry."""
+    # JSON joins a pair that was split in Python.
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -32,7 +32,7 @@ def sha(text: str) -> str:
 
 
 def proposal(random: Random, mark: str) -> str:
-    """Return a proposal, empty or with MARK as its first line."""
+    """Return a proposal, empty or with ``mark`` as its first line."""
     share = random.random()
     if share < 0.04:
         return ""

@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 
 from cli import Log, Session
 
-# In these the end of the life of a session may swallow what was on its way.
+# With these, the end of a session may lose a message in transit.
 UNSURE = ("server killed", "cut", "wrong answer")
 
 Ends = dict[tuple[str, str, str], list[str]]
 
 
 def judge(log: Log, entries: list[dict[str, str]]) -> None:
-    """Note in LOG each diff with no end, or with another one than in Emacs."""
+    """Report to ``log`` each diff without an outcome, or with another than in Emacs."""
     ends: Ends = defaultdict(list)
     for entry in entries:
         key = (entry["session"], entry["path"], entry["state"])
@@ -32,7 +32,7 @@ def _compare(log: Log, session: Session, path: str, ends: Ends) -> None:
     here = Counter(session.accepted.get(path, []))
     closed = Counter(session.closed.get(path, []))
     if here - in_emacs:
-        log.problem(f"{session.id} {path}: a text came that nobody accepted")
+        log.problem(f"{session.id} {path}: received a text that was not accepted")
     rejects = len(ends[session.id, path, "rejected"]) + session.cured[path]
     if session.rejected[path] > rejects:
         log.problem(f"{session.id} {path}: {session.rejected[path]} rejects, {rejects}")
@@ -46,4 +46,4 @@ def _compare(log: Log, session: Session, path: str, ends: Ends) -> None:
     if "holdedit-" in path and closed - edited:
         proposed = {diff.sha for diff in session.diffs[path]}
         if set(closed - edited) - proposed:
-            log.problem(f"{session.id} {path}: closeDiff told an unknown text")
+            log.problem(f"{session.id} {path}: closeDiff returned an unknown text")

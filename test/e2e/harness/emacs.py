@@ -21,7 +21,7 @@ from .wait import BOUND, eventually
 
 SIZE = (100, 40)
 
-# As -Q, which would not read EARLY_INIT.
+# Like -Q, but EARLY_INIT is read.
 BARE = ("--no-site-file", "--no-site-lisp", "--no-splash")
 
 EARLY_INIT = """
@@ -82,6 +82,30 @@ C-g does not quit a filter, so it goes where the test wants it."
   (error (setq e2e-problem (error-message-string problem))))
 """
 
+RESET = """
+(let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
+  (mapc #'gemini-companion-diff-reject (gemini-companion-diffs))
+  (set-window-dedicated-p nil nil)
+  (delete-other-windows (frame-first-window))
+  (dolist (buffer (buffer-list))
+    (unless (or (get-buffer-process buffer)
+                (string-prefix-p " " (buffer-name buffer))
+                (member (buffer-name buffer) '("*scratch*" "*Messages*")))
+      (with-current-buffer buffer (set-buffer-modified-p nil))
+      (kill-buffer buffer)))
+  (switch-to-buffer "*scratch*")
+  (erase-buffer)
+  (setq kill-ring nil)
+  (message nil)
+  (mapatoms
+   (lambda (symbol)
+     (when (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
+                (get symbol 'standard-value)
+                (not (memq symbol '(gemini-companion-mode
+                                    gemini-companion-server-command))))
+       (set-default symbol (eval (car (get symbol 'standard-value)) t))))))
+"""
+
 WAITS = "(and (not (input-pending-p)) (current-idle-time))"
 
 FAILURE_REPORT = """
@@ -100,20 +124,20 @@ FAILURE_REPORT = """
 
 
 def lisp(text: object) -> str:
-    """Return TEXT as a Lisp string."""
+    """Return ``text`` as a Lisp string."""
     escaped = str(text).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def configure(scratch: Scratch) -> None:
-    """Keep Emacs from compiling while it is tested."""
-    folder = scratch.home / ".emacs.d"
-    folder.mkdir(exist_ok=True)
-    folder.joinpath("early-init.el").write_text(EARLY_INIT, encoding="utf-8")
+    """Disable native compilation."""
+    directory = scratch.home / ".emacs.d"
+    directory.mkdir(exist_ok=True)
+    directory.joinpath("early-init.el").write_text(EARLY_INIT, encoding="utf-8")
 
 
 class Emacs:
-    """An Emacs in a terminal of its own."""
+    """An Emacs in its own terminal."""
 
     def __init__(
         self,
@@ -145,7 +169,7 @@ class Emacs:
             encoding="utf-8",
         )
         configure(scratch)
-        # The package may be installed where GC_PYTHON is, or not.
+        # The package may also be installed where GC_PYTHON is.
         path = {"PYTHONPATH": str(root / "python")}
         self.terminal: Terminal = tmux.start(
             name,
@@ -160,7 +184,7 @@ class Emacs:
             self.wait_until_ready()
 
     def eval(self, code: str) -> str:
-        """Return what Emacs prints for CODE."""
+        """Evaluate ``code`` and return the printed value."""
         answer = self._ask(code)
         if not answer:
             raise AssertionError(f"{code}\nEmacs has left")
@@ -169,22 +193,22 @@ class Emacs:
             raise AssertionError(f"{code}\n{printed}")
         return str(printed)
 
-    def tell(self, code: str) -> None:
-        """Evaluate CODE in the selected window's buffer, and let it be told on."""
+    def act(self, code: str) -> None:
+        """Evaluate ``code`` in the selected window's buffer, and share the result."""
         self.eval(f"(with-current-buffer (window-buffer) {code} nil)")
         self.holds("(gemini-companion-idle-p)", "the server has the context")
 
     def value(self, code: str) -> Any:
-        """Return the value of CODE, by way of JSON."""
+        """Evaluate ``code`` and return its value, converted by JSON."""
         printed = self.eval(f"(e2e-json {code})")
         return json.loads(base64.b64decode(printed.strip('"')))
 
     def holds(self, code: str, what: str = "") -> None:
-        """Wait until CODE is true in Emacs."""
+        """Wait until ``code`` is true in Emacs."""
         eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code)
 
     def keys(self, *keys: str) -> None:
-        """Press KEYS, spelled as tmux spells them.
+        """Press ``keys``, spelled as tmux spells them.
 
         Those before a C-g are waited for: it would drop them, and interrupt what
         they do rather than be read as a key.
@@ -200,21 +224,26 @@ class Emacs:
         return self.terminal.screen()
 
     def wait_until_ready(self) -> None:
-        """Wait until the server is there."""
+        """Wait until the server is ready."""
         self.holds("e2e-ready", "the server is ready")
 
+    def reset(self) -> None:
+        """Reject all reviews, and restore windows, buffers and options."""
+        self.act(RESET)
+        self.holds("(null (gemini-companion-diffs))", "no review is left")
+
     def quit(self) -> None:
-        """Leave Emacs by Lisp, and wait until it has gone."""
+        """Exit Emacs by Lisp, and wait until it has exited."""
         if self.terminal.is_open():
             self._ask("(kill-emacs)")
         self.wait_until_gone()
 
     def wait_until_gone(self) -> None:
-        """Wait until Emacs has left its terminal."""
+        """Wait until Emacs has exited."""
         eventually(lambda: not self.terminal.is_open(), "Emacs is gone")
 
     def report(self) -> str:
-        """Return what a person reads after a failure."""
+        """Return the report for a failed test."""
         if not self.terminal.is_open():
             return f"{self.name} is not there"
         try:
@@ -224,7 +253,7 @@ class Emacs:
         return "\n".join(f"=== {name}\n{text}" for name, text in buffers.items())
 
     def _ask(self, code: str) -> bytes:
-        """Have Emacs evaluate CODE; return the answer, or nothing if it leaves."""
+        """Evaluate ``code`` in Emacs; return the answer, or "" if Emacs exits."""
         answer = bytearray()
         with socket.socket(socket.AF_UNIX) as connection, suppress(ConnectionError):
             connection.settimeout(BOUND)
@@ -242,7 +271,7 @@ class Emacs:
 
 
 class TerminalBuffer(Screen):
-    """A program in a terminal buffer that fills Emacs's frame."""
+    """A program in a terminal buffer that fills the frame of Emacs."""
 
     def __init__(self, emacs: Emacs, buffer: str) -> None:
         self._emacs = emacs
@@ -254,16 +283,16 @@ class TerminalBuffer(Screen):
         return str(self._emacs.value(code))
 
     def keys(self, *keys: str) -> None:
-        """Press KEYS, spelled as tmux spells them."""
+        """Press ``keys``, spelled as tmux spells them."""
         self._emacs.keys(*keys)
 
     def text(self, text: str) -> None:
-        """Type TEXT literally."""
+        """Type ``text`` literally."""
         self._emacs.terminal.text(text)
 
 
 class Reviews:
-    """The diffs of one Emacs, through its public functions."""
+    """The diffs of one Emacs, through its documented functions."""
 
     def __init__(self, emacs: Emacs) -> None:
         self.emacs = emacs
@@ -279,13 +308,13 @@ class Reviews:
         return list(self.emacs.value(code) or [])
 
     def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
-        """Have the model of CLI take TURNS, and wait for the review of FILE."""
+        """Prompt ``cli`` for ``turns``, and wait for the review of ``file``."""
         cli.model.script(*turns)
         cli.ask()
         self.shown(file.name)
 
     def shown(self, name: str) -> int:
-        """Wait until a diff of the file NAME is shown; return its place."""
+        """Wait until a diff of the file ``name`` is shown; return its place."""
         self.emacs.holds(
             f"(seq-find (lambda (diff) (and {self._is(name)} {self._is_shown}))"
             " (gemini-companion-diffs))",
@@ -294,21 +323,21 @@ class Reviews:
         return self.place(name)
 
     def place(self, name: str) -> int:
-        """Return the place of the newest diff of the file NAME."""
+        """Return the place of the newest diff of the file ``name``."""
         return max(
             place for place, path in enumerate(self.paths()) if path.endswith(name)
         )
 
     def wait_until(self, count: int) -> None:
-        """Wait until COUNT diffs are unsettled."""
+        """Wait until ``count`` diffs are unsettled."""
         eventually(lambda: len(self.paths()) == count, f"{count} diffs unsettled")
 
     def proposal(self, place: int = 0) -> str:
-        """Return the text that the proposal at PLACE holds."""
+        """Return the text of the proposal at ``place``."""
         return str(self.emacs.value(self._in_proposal(place, "(buffer-string)")))
 
     def edit(self, old: str, new: str, place: int = 0) -> None:
-        """Replace OLD by NEW in the proposal at PLACE."""
+        """Replace ``old`` by ``new`` in the proposal at ``place``."""
         self.emacs.eval(
             self._in_proposal(
                 place,
@@ -318,25 +347,25 @@ class Reviews:
         )
 
     def fill(self, text: str, place: int = 0) -> None:
-        """Make TEXT the whole proposal at PLACE."""
+        """Replace the proposal at ``place`` by ``text``."""
         self.emacs.eval(
             self._in_proposal(place, f"(erase-buffer) (insert {lisp(text)})")
         )
 
     def accept(self, place: int = 0) -> None:
-        """Accept the diff at PLACE by the function."""
+        """Accept the diff at ``place`` by the function."""
         self._call("accept", place)
 
     def reject(self, place: int = 0) -> None:
-        """Reject the diff at PLACE by the function."""
+        """Reject the diff at ``place`` by the function."""
         self._call("reject", place)
 
     def select(self) -> None:
-        """Select the review that is shown, as the command for that does."""
+        """Select the displayed review by the command."""
         self.emacs.eval("(progn (call-interactively #'gemini-companion-review) nil)")
 
     def select_proposal(self, place: int = 0) -> None:
-        """Select the window that shows the proposal at PLACE."""
+        """Select the window that shows the proposal at ``place``."""
         self.emacs.eval(
             "(select-window (get-buffer-window"
             f" (gemini-companion-diff-proposal-buffer {self._diff(place)}) t))"

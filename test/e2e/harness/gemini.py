@@ -33,19 +33,21 @@ SIZE = (110, 45)
 
 
 def pause_before_enter() -> None:
-    """Let pass the 30 ms in which the CLI takes an Enter for a part of a paste."""
+    """Wait 30 ms, in which the CLI takes an Enter for a part of a paste."""
     Event().wait(0.05)
 
 
 def configure(scratch: Scratch) -> None:
     """Write the settings of a CLI that is ready to work."""
-    folder = scratch.home / ".gemini"
-    folder.mkdir(exist_ok=True)
-    folder.joinpath("settings.json").write_text(json.dumps(SETTINGS), encoding="utf-8")
+    directory = scratch.home / ".gemini"
+    directory.mkdir(exist_ok=True)
+    directory.joinpath("settings.json").write_text(
+        json.dumps(SETTINGS), encoding="utf-8"
+    )
 
 
 def environment(model: Model, log: Path) -> dict[str, str]:
-    """Return what the CLI needs in order to ask MODEL."""
+    """Return the environment variables with which the CLI uses ``model``."""
     return {
         "GEMINI_API_KEY": "fake",
         "GEMINI_CLI_NO_RELAUNCH": "1",
@@ -82,18 +84,18 @@ class Gemini:
         self.terminal.wait_for_match(r"\d+ open files?")
 
     def type(self, text: str) -> None:
-        """Type TEXT and press Enter."""
+        """Type ``text`` and press Enter."""
         self.terminal.text(text)
         self.terminal.wait_for(text)
         pause_before_enter()
         self.terminal.keys("Enter")
-        if text.startswith("/ide"):
+        if text.startswith(("/ide", "/clear")):
             eventually(self._is_sent, f"{text!r} sent")
 
     def _is_sent(self) -> bool:
-        """Return whether the prompt is empty; else press Enter once more.
+        """Return whether the prompt is empty; else press Enter again.
 
-        While it looks for completions, the CLI takes Enter for a choice.
+        While it shows completions, the CLI takes Enter for a choice.
         """
         Event().wait(0.5)
         if PLACEHOLDER in self.screen():
@@ -101,8 +103,15 @@ class Gemini:
         self.terminal.keys("Enter")
         return False
 
+    def reset(self) -> None:
+        """Clear the screen and begin a new conversation."""
+        self.model.script()
+        self.terminal.wait_for(PLACEHOLDER)
+        self.type("/clear")
+        self.terminal.wait_until_gone(" please")
+
     def prompt(self) -> str:
-        """Send a prompt that the model can tell from others, and return it."""
+        """Send a unique prompt, and return it."""
         self._prompts += 1
         text = f"prompt {self._prompts} please"
         self.type(text)
@@ -119,7 +128,7 @@ class Gemini:
         return self.terminal.wait_for_match("Connected to|Disconnected|Connecting")
 
     def answer(self, choice: str) -> None:
-        """Answer the question about an edit with CHOICE, a word of its label."""
+        """Answer the question about an edit with ``choice``, a word of its label."""
         number = eventually(lambda: self._number(choice), f"{choice!r} to choose")
         self.terminal.keys(number)
 
@@ -128,7 +137,7 @@ class Gemini:
         return found[1] if found else ""
 
     def wait_for(self, text: str) -> str:
-        """Return the screen once TEXT is on it."""
+        """Return the screen once ``text`` is on it."""
         return self.terminal.wait_for(text)
 
     def is_free(self) -> None:
@@ -145,6 +154,6 @@ class Gemini:
 
 
 def in_container() -> dict[str, str]:
-    """Return what tells a CLI in a container that its Emacs is beside it."""
+    """Return the variables for a CLI in a container that has its Emacs, too."""
     marks = ("/.dockerenv", "/run/.containerenv")
     return {"REMOTE_CONTAINERS": "1"} if any(map(os.path.exists, marks)) else {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A scripted model on loopback, which also keeps what it was asked."""
+"""A scripted model on loopback, which also records the requests."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ Context = dict[str, Any]
 
 
 def say(text: str) -> Part:
-    """Return a turn in which the model says TEXT."""
+    """Return a turn in which the model says ``text``."""
     return {"text": text}
 
 
 def write_file(path: object, content: str) -> Part:
-    """Return a turn in which the model wants PATH to hold CONTENT."""
+    """Return a turn in which the model writes ``content`` to ``path``."""
     return _call("write_file", file_path=str(path), content=content)
 
 
 def read_file(path: object) -> Part:
-    """Return a turn in which the model reads PATH."""
+    """Return a turn in which the model reads ``path``."""
     return _call("read_file", file_path=str(path))
 
 
 def edit(path: object, old: str, new: str) -> Part:
-    """Return a turn in which a model of Qwen Code replaces OLD by NEW in PATH."""
+    """Return a turn in which a model of Qwen Code edits ``path``."""
     return _call("edit", file_path=str(path), old_string=old, new_string=new)
 
 
 def replace(path: object, old: str, new: str) -> Part:
-    """Return a turn in which the model wants OLD replaced by NEW in PATH."""
+    """Return a turn in which the model replaces ``old`` by ``new`` in ``path``."""
     return _call(
         "replace",
         file_path=str(path),
@@ -46,7 +46,12 @@ def replace(path: object, old: str, new: str) -> Part:
     )
 
 
-def _call(name: str, **arguments: str) -> Part:
+def call(name: str, **arguments: Any) -> Part:
+    """Return a turn in which the model calls the tool ``name``."""
+    return _call(name, **arguments)
+
+
+def _call(name: str, **arguments: Any) -> Part:
     return {"functionCall": {"name": name, "args": arguments}}
 
 
@@ -61,7 +66,7 @@ def _answer(part: Part) -> bytes:
 
 
 def _openai_answer(part: Part, is_stream: bool) -> bytes:
-    """Return PART as the OpenAI API has it, which Qwen Code speaks."""
+    """Return ``part`` as the OpenAI API has it, which Qwen Code speaks."""
     message: dict[str, Any] = {"role": "assistant", "content": part.get("text")}
     reason = "stop"
     if call := part.get("functionCall"):
@@ -104,7 +109,7 @@ class Model:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def script(self, *turns: Part) -> None:
-        """Answer the next requests with TURNS, and forget older turns."""
+        """Answer the next requests with ``turns``, in place of older turns."""
         self._turns = deque(turns)
 
     def close(self) -> None:
@@ -112,16 +117,25 @@ class Model:
         self._server.shutdown()
         self._server.server_close()
 
+    def results(self) -> list[str]:
+        """Return what tools have answered, in the last request."""
+        return [
+            str(part["functionResponse"]["response"].get("output"))
+            for message in self.requests[-1]["contents"]
+            for part in message.get("parts", [])
+            if "functionResponse" in part
+        ]
+
     def context(self) -> Context:
-        """Return the editor context as the last request tells it."""
+        """Return the editor context of the last request."""
         context: Context = {}
-        for told in _told(self.requests[-1]):
-            context = _followed(context, told)
+        for update in _updates(self.requests[-1]):
+            context = _followed(context, update)
         return context
 
     def _next(self, request: dict[str, Any]) -> Part:
         self.requests.append(request)
-        return self._turns.popleft() if self._turns else say("nothing to say")
+        return self._turns.popleft() if self._turns else say("no turn left")
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self
@@ -156,23 +170,23 @@ class Model:
                 self.wfile.write(body)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
 
 def _is_turn(request: dict[str, Any]) -> bool:
-    """Return whether ``request`` of Qwen Code goes on with the conversation.
+    """Return whether ``request`` of Qwen Code continues the conversation.
 
-    It also asks for suggestions, and for what to keep in its memory.
+    It also asks for suggestions, and for facts to remember.
     """
     last = request["messages"][-1]
     is_prompt = re.search(r"prompt \d+ please", json.dumps(last["content"]))
     return bool(request.get("tools") and (is_prompt or last["role"] == "tool"))
 
 
-def _told(request: dict[str, Any]) -> Iterator[Context]:
-    """Yield every editor context that REQUEST's history holds, oldest first."""
+def _updates(request: dict[str, Any]) -> Iterator[Context]:
+    """Yield every editor context in the history of ``request``, oldest first."""
     for message in request["contents"]:
         for part in message.get("parts", []):
             text = part.get("text", "")
@@ -182,11 +196,11 @@ def _told(request: dict[str, Any]) -> Iterator[Context]:
                 yield json.loads(block[1])
 
 
-def _followed(context: Context, told: Context) -> Context:
-    """Return what CONTEXT is once TOLD, which is a context or its changes."""
-    changes = told.get("changes")
+def _followed(context: Context, update: Context) -> Context:
+    """Return ``context`` after ``update``, which is a context or its changes."""
+    changes = update.get("changes")
     if changes is None:
-        return told
+        return update
     active = dict(context.get("activeFile") or {})
     paths = [path for path in (active.get("path"),) if path]
     paths += context.get("otherOpenFiles", [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Proposals that come from no CLI, where only Emacs is the question."""
+"""Proposals without a CLI, for tests of Emacs alone."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ PROPOSE = """
    file text)
   nil)
 (defvar e2e-ends nil "The states in which diffs ended, the last one first.")
+(setq e2e-ends nil)
 (add-hook 'gemini-companion-diff-closed-functions
           (lambda (diff) (push (gemini-companion-diff-state diff) e2e-ends)))
 """
 
 
 def propose(emacs: Emacs, file: Path, text: str, session: str = "one") -> None:
-    """Propose TEXT for FILE; EMACS was started with PROPOSE."""
+    """Propose ``text`` for ``file``; ``emacs`` was started with ``PROPOSE``."""
     emacs.eval(f"(e2e-propose {lisp(session)} {lisp(file)} {lisp(text)})")

@@ -28,7 +28,7 @@ READY = "Type your message"
 
 
 def configure(scratch: Scratch, **changes: object) -> None:
-    """Write the settings of a Qwen Code that is ready to work, with CHANGES."""
+    """Write the settings of a Qwen Code that is ready to work, with ``changes``."""
     directory = scratch.home / ".qwen"
     directory.mkdir(exist_ok=True)
     settings = {**SETTINGS, **changes}

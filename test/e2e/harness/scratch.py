@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A private world for one test: folders, environment, processes."""
+"""The directories, environment and processes of one test."""
 
 from __future__ import annotations
 
@@ -17,62 +17,63 @@ MARK = "GC_E2E"
 
 
 class Scratch:
-    """Folders that only this test uses, and what runs in them."""
+    """Directories that only this test uses, and the processes in them."""
 
     def __init__(self, tools: Tools) -> None:
         # The path is short because Unix sockets live below it.
         self.root = Path(os.path.realpath(tempfile.mkdtemp(prefix="gc")))
-        self.home = self._folder("home")
-        self.tmp = self._folder("tmp")
-        self.run = self._folder("run")
-        self.project = self._folder("project")
+        self.home = self._directory("home")
+        self.tmp = self._directory("tmp")
+        self.run = self._directory("run")
+        self.project = self._directory("project")
         self._tools = tools
         if git := shutil.which("git"):
             subprocess.run([git, "init", "-q", str(self.project)], check=True)
 
     @property
     def discovery(self) -> Path:
-        """The folder that the CLI looks into."""
+        """The directory in which the CLI searches for discovery files."""
         return self.tmp / "gemini" / "ide"
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment of what the test starts."""
+        """The whole environment of the processes of the test."""
         return {
             "PATH": os.environ["PATH"],
-            "LANG": "C.UTF-8",
+            "LANG": os.environ.get("LC_ALL", "C.UTF-8"),
             "SHELL": "/bin/sh",
             "HOME": str(self.home),
             "TMPDIR": str(self.tmp),
             "XDG_RUNTIME_DIR": str(self.run),
             "TERM": self._tools.term,
+            "GC_SYSTEM": os.environ.get("GC_SYSTEM", ""),
             MARK: str(self.root),
         }
 
     def file(self, name: str, content: str | bytes = "") -> Path:
-        """Write CONTENT to NAME in the project and return its path."""
+        """Write ``content`` to ``name`` in the project and return its path."""
         path = self.project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
     def discovery_files(self) -> list[Path]:
-        """Return the discovery files that are there."""
+        """Return the discovery files."""
         return sorted(self.discovery.glob("gemini-ide-server-*.json"))
 
     def temporary_files(self) -> list[Path]:
-        """Return the files that are left where temporary ones are made."""
+        """Return the remaining temporary files."""
         return sorted(path for path in self.tmp.rglob("*") if path.is_file())
 
     def logs(self) -> list[str]:
-        """Return the ends of the CLIs' logs."""
+        """Return the last lines of the logs of the CLIs."""
         return [
             f"=== {log.name}\n{log.read_text(errors='replace')[-2000:]}"
             for log in sorted(self.root.glob("*.log"))
         ]
 
     def processes(self, word: str = "") -> list[psutil.Process]:
-        """Return the live processes of this world whose command has WORD."""
+        """Return the live processes of this test with ``word`` in their command."""
         return [
             process
             for process in psutil.process_iter()
@@ -80,25 +81,35 @@ class Scratch:
         ]
 
     def servers(self) -> list[psutil.Process]:
-        """Return the Python servers that run."""
+        """Return the running Python servers."""
         return self.processes("gemini_companion_epc")
 
     def kill(self) -> None:
-        """End what still runs, without asking."""
+        """Kill the remaining processes."""
         for process in self.processes():
             try:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
 
+    def clear(self) -> None:
+        """Delete the files of the project."""
+        for path in self.project.iterdir():
+            if path.name == ".git":
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
     def remove(self) -> None:
-        """Delete the folders."""
+        """Delete the directories."""
         shutil.rmtree(self.root, ignore_errors=True)
 
-    def _folder(self, name: str) -> Path:
-        folder = self.root / name
-        folder.mkdir(mode=0o700)
-        return folder
+    def _directory(self, name: str) -> Path:
+        directory = self.root / name
+        directory.mkdir(mode=0o700)
+        return directory
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Programs on a screen: tmux sessions that are typed into and read."""
+"""Programs on a screen, in tmux sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .wait import BOUND, eventually
 
 
 class Tmux:
-    """One tmux server, which only this test talks to."""
+    """One tmux server, which only this test uses."""
 
     def __init__(self, tools: Tools, scratch: Scratch) -> None:
         self._command = [tools.tmux, "-u", "-f", "/dev/null", "-S"]
@@ -32,7 +32,7 @@ class Tmux:
         environment: Mapping[str, str],
         size: tuple[int, int],
     ) -> Terminal:
-        """Run ARGV in a new terminal of SIZE (columns, rows)."""
+        """Run ``argv`` in a new terminal of ``size`` (columns, rows)."""
         assigned = [f"{key}={value}" for key, value in environment.items()]
         line = shlex.join(["env", *assigned, *argv])
         columns, rows = map(str, size)
@@ -55,12 +55,12 @@ class Tmux:
         return done.stdout
 
     def close(self) -> None:
-        """End the server and all that runs in it."""
+        """Stop the server and all programs in it."""
         self.call("kill-server", check=False)
 
 
 class Screen(ABC):
-    """A place where a program is typed into and read."""
+    """A screen that can be typed into and read."""
 
     name: str
 
@@ -70,18 +70,18 @@ class Screen(ABC):
 
     @abstractmethod
     def keys(self, *keys: str) -> None:
-        """Press KEYS, spelled as tmux spells them."""
+        """Press ``keys``, spelled as tmux spells them."""
 
     @abstractmethod
     def text(self, text: str) -> None:
-        """Type TEXT literally."""
+        """Type ``text`` literally."""
 
     def wait_for(self, text: str) -> str:
-        """Return the screen once TEXT is on it."""
+        """Return the screen once ``text`` is on it."""
         return self.wait_for_match(re.escape(text))
 
     def wait_for_match(self, pattern: str) -> str:
-        """Return the screen once PATTERN is on it."""
+        """Return the screen once ``pattern`` is on it."""
 
         def matching() -> str:
             screen = self.screen()
@@ -90,7 +90,7 @@ class Screen(ABC):
         return eventually(matching, f"{pattern!r} on {self.name}'s screen")
 
     def wait_until_gone(self, text: str) -> None:
-        """Wait until TEXT is no longer on the screen."""
+        """Wait until ``text`` is no longer on the screen."""
         eventually(
             lambda: text not in self.screen(),
             f"{text!r} gone from {self.name}'s screen",
@@ -111,12 +111,12 @@ class Terminal(Screen):
         return self._tmux.call("capture-pane", "-p", "-t", self._target, check=False)
 
     def is_open(self) -> bool:
-        """Tell whether the program still has its screen."""
+        """Return whether the program is running."""
         sessions = self._tmux.call("list-sessions", "-F", "#S", check=False)
         return self.name in sessions.split()
 
     def keys(self, *keys: str) -> None:
-        """Press KEYS, spelled as tmux spells them."""
+        """Press ``keys``, spelled as tmux spells them."""
         self._tmux.call("send-keys", "-t", self._target, *keys)
 
     def written(self) -> None:
@@ -128,5 +128,5 @@ class Terminal(Screen):
         self._tmux.call("display-message", "-p")
 
     def text(self, text: str) -> None:
-        """Type TEXT literally."""
+        """Type ``text`` literally."""
         self._tmux.call("send-keys", "-t", self._target, "-l", text)

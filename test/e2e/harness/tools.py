@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the programs under test are: from the environment, else beside us."""
+"""The programs under test, from the environment or from this checkout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _program(variable: str, *candidates: str) -> str:
 
 
 def _elpa(emacs: str) -> str:
-    """Return where Eask installs the packages for EMACS."""
+    """Return where Eask installs the packages for ``emacs``."""
     printed = subprocess.run(
         [emacs, "--version"], capture_output=True, check=True, text=True
     ).stdout
@@ -46,7 +46,7 @@ class Tools:
 
     @classmethod
     def find(cls) -> Tools:
-        """Look the programs up, the environment first."""
+        """Find the programs, in the environment first."""
         emacs = _program("GC_EMACS", "emacs")
         npm = ROOT / ".deps" / "npm" / "node_modules" / ".bin"
         return cls(
@@ -65,7 +65,7 @@ class Tools:
 
     @cached_property
     def package(self) -> str:
-        """The tar that a person installs; `make package' builds it."""
+        """The tar that a user installs; `make package` builds it."""
         named = os.environ.get("GC_PACKAGE")
         found = [named] if named else sorted(map(str, ROOT.glob("dist/*.tar")))
         if not found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wait for conditions, never for time."""
+"""Wait for conditions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TypeVar
 T = TypeVar("T")
 
 INTERVAL = 0.05
-# Costs nothing when things work; a machine may be busy.
+# Long, because the machine may be busy.
 BOUND = 180.0
 
 
 def eventually(probe: Callable[[], T], what: str) -> T:
-    """Return the first true value of PROBE; fail with WHAT after BOUND."""
+    """Return the first true value of ``probe``; fail with ``what`` after ``BOUND``."""
     deadline = time.monotonic() + BOUND
     pause = Event()
     while True:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one test starts: scratch folders, a tmux server, CLIs, an Emacs."""
+"""The world of one test: directories, a tmux server, CLIs and an Emacs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,36 @@ from .wait import eventually
 
 
 class World:
-    """What one test starts, so that it can be shown and ended."""
+    """The processes that one test starts, and their end."""
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
         self.scratch = Scratch(tools)
         self.tmux = Tmux(tools, self.scratch)
         self.emacsen: list[Emacs] = []
+        self._emacs: Emacs | None = None
+        self._cli: Gemini | None = None
         self._ends = ExitStack()
         gemini.configure(self.scratch)
 
-    def emacs(self, *files: Path, name: str = "emacs", **options: Any) -> Emacs:
-        """Start an Emacs that visits FILES, the last one on the screen."""
-        emacs = Emacs(self.tools, self.scratch, self.tmux, files, name=name, **options)
+    def emacs(
+        self, *files: Path, name: str = "emacs", extra: str = "", **options: Any
+    ) -> Emacs:
+        """Return an Emacs that evaluates ``extra``, and displays the last of ``files``.
+
+        In a shared world, it is that of the previous test.
+        """
+        former = self._emacs
+        if former and name == "emacs" and former.terminal.is_open():
+            visits = " ".join(f"(find-file {lisp(file)})" for file in files)
+            former.eval(f"(progn {extra} {visits} nil)")
+            return former
+        emacs = Emacs(
+            self.tools, self.scratch, self.tmux, files, name, extra=extra, **options
+        )
         self.emacsen.append(emacs)
+        if name == "emacs":
+            self._emacs = emacs
         return emacs
 
     def model(self) -> Model:
@@ -44,7 +60,7 @@ class World:
     def gemini(
         self, name: str = "gemini", directory: Path | None = None, connects: bool = True
     ) -> Gemini:
-        """Start a CLI beside Emacs, and wait until it is connected if it CONNECTS."""
+        """Start a CLI outside Emacs; wait until it is connected if it ``connects``."""
         model = self.model()
         program = gemini.script(self.tools, self.scratch, model, name)
         terminal = self._terminal(name, program, directory)
@@ -56,7 +72,7 @@ class World:
     def qwen(
         self, name: str = "qwen", directory: Path | None = None, **settings: object
     ) -> Qwen:
-        """Start a Qwen Code beside Emacs with SETTINGS, and wait until it is ready."""
+        """Start Qwen Code outside Emacs with ``settings``; wait until it is ready."""
         model = self.model()
         qwen.configure(self.scratch, **settings)
         program = qwen.script(self.tools, self.scratch, model, name)
@@ -66,7 +82,7 @@ class World:
         return cli
 
     def _terminal(self, name: str, program: Path, directory: Path | None) -> Terminal:
-        """Run PROGRAM, a CLI, in a terminal of its own, by default in the project."""
+        """Run ``program``, a CLI, in its own terminal, by default in the project."""
         return self.tmux.start(
             name,
             [str(program)],
@@ -76,7 +92,7 @@ class World:
         )
 
     def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
-        """Start a CLI in Emacs's BUFFER by START, Lisp with the program as %s."""
+        """Start a CLI in ``buffer`` of ``emacs`` by ``start``, Lisp with %s for it."""
         model = self.model()
         name = f"inside-{emacs.name}"
         program = gemini.script(self.tools, self.scratch, model, name)
@@ -86,18 +102,30 @@ class World:
         return cli
 
     def pair(self, *files: Path, **options: Any) -> tuple[Emacs, Reviews, Gemini]:
-        """Start an Emacs that visits FILES, and a CLI."""
+        """Return an Emacs that visits ``files``, and a connected CLI."""
         emacs = self.emacs(*files, **options)
-        return emacs, Reviews(emacs), self.gemini()
+        if self._cli:
+            self._cli.wait_until_connected()
+        else:
+            self._cli = self.gemini()
+        return emacs, Reviews(emacs), self._cli
+
+    def reset(self) -> None:
+        """Restore the Emacs and the CLI of a shared world to their first state."""
+        if self._emacs:
+            self._emacs.reset()
+        if self._cli:
+            self._cli.reset()
+        self.scratch.clear()
 
     def report(self) -> str:
-        """Return what a person reads after a failure."""
+        """Return the report for a failed test."""
         screens = [f"=== {t.name}\n{t.screen()}" for t in self.tmux.terminals]
         buffers = [emacs.report() for emacs in self.emacsen]
         return "\n".join([*screens, *buffers, *self.scratch.logs()])
 
     def close(self) -> None:
-        """End everything, and check that nothing of ours stays behind."""
+        """End everything, and check that nothing of the package is left behind."""
         try:
             for emacs in self.emacsen:
                 emacs.quit()

@@ -1,17 +1,17 @@
-;;; gemini-companion-look-test.el --- Tests of the colours of a review  -*- lexical-binding: t; -*-
+;;; gemini-companion-review-text-test.el --- Tests of the text under review  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
 ;;; Commentary:
 
-;; What a major mode may do to a text under review: highlight it.
+;; A major mode may only highlight a text under review.
 
 ;;; Code:
 
 (require 'gemini-companion-review)
 (require 'gemini-companion-review-test-helper)
 
-(defconst gemini-companion-look-test-texts
+(defconst gemini-companion-review-text-test-texts
   '("#+STARTUP: overview align\n#+SETUPFILE: http://127.0.0.1:%d/x\n* One\n\
 hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
 #+begin_src image\nx\n#+end_src\n"
@@ -27,9 +27,9 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     "one\rtwo\r\n\tthree  \n\n\n# Title\n```image\nx\n```\n<!-- hidden -->\n"
     "int c = '\\'';\n#if 0\nhidden\n#endif\n@string{a=\"b\"}\n"
     "")
-  "Texts with what some mode acts on; %d is the port of a server.")
+  "Texts on which some modes act; %d is the port of a server.")
 
-(defun gemini-companion-look-test-modes ()
+(defun gemini-companion-review-text-test-modes ()
   "Return all functions that Emacs may choose by a name or a first line."
   (let (modes)
     (pcase-dolist (`(,_ . ,mode) (append auto-mode-alist interpreter-mode-alist
@@ -40,8 +40,8 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
           (cl-pushnew mode modes))))
     modes))
 
-(defun gemini-companion-look-test-harm (text)
-  "Return what is wrong with the current buffer, which is to hold TEXT."
+(defun gemini-companion-review-text-test-harm (text)
+  "Return what is wrong with the current buffer, which must contain TEXT."
   (with-demoted-errors "Highlighting: %S"
     (font-lock-ensure))
   (goto-char (point-min))
@@ -58,7 +58,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
                    (number-sequence (point-min) (1- (point-max))))
          "hidden")))
 
-(ert-deftest gemini-companion-look-modes-only-highlight ()
+(ert-deftest gemini-companion-review-text-modes-only-highlight ()
   (let* ((connections 0)
          (server (make-network-process
                   :name "look" :server t :service t :host "127.0.0.1"
@@ -67,25 +67,25 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
          (port (process-contact server :service))
          (inhibit-message t))
     (unwind-protect
-        (dolist (mode (gemini-companion-look-test-modes))
+        (dolist (mode (gemini-companion-review-text-test-modes))
           (let ((auto-mode-alist (list (cons "\\.x\\'" mode)))
                 (processes (process-list))
                 (layout (gemini-companion-test-layout)))
-            (dolist (format gemini-companion-look-test-texts)
+            (dolist (format gemini-companion-review-text-test-texts)
               (let ((text (format format port)))
                 (ert-info ((format "%s of %S" mode text))
                   (with-temp-buffer
                     (insert text)
                     (should-not (gemini-companion-test-demoted
-                                  (gemini-companion-review-colour "/nowhere/a.x")
-                                  (gemini-companion-look-test-harm text))))
+                                  (gemini-companion-review-highlight "/nowhere/a.x")
+                                  (gemini-companion-review-text-test-harm text))))
                   (accept-process-output nil 0)
                   (should (zerop connections))
                   (should (equal processes (process-list)))
                   (should (equal layout (gemini-companion-test-layout))))))))
       (delete-process server))))
 
-(ert-deftest gemini-companion-look-highlights-by-name-and-first-line ()
+(ert-deftest gemini-companion-review-text-highlights-by-name-and-first-line ()
   (pcase-dolist (`(,name ,text ,mode)
                  '(("a.el" "" emacs-lisp-mode)
                    ("a.c~" "" c-mode)
@@ -100,17 +100,17 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     (ert-info ((format "%s with %S" name text))
       (with-temp-buffer
         (insert text)
-        (gemini-companion-review-colour (concat "/nowhere/" name))
+        (gemini-companion-review-highlight (concat "/nowhere/" name))
         (should (eq mode major-mode))))))
 
-(define-derived-mode gemini-companion-look-test-mode prog-mode "Bad"
-  "A mode that does what its text says."
+(define-derived-mode gemini-companion-review-text-test-mode prog-mode "Bad"
+  "A mode that executes its text."
   (goto-char (point-min))
   (read (current-buffer))
   (eval (read (current-buffer)) t))
 
-(ert-deftest gemini-companion-look-undoes-what-a-mode-did ()
-  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-look-test-mode))))
+(ert-deftest gemini-companion-review-text-undoes-what-a-mode-did ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-review-text-test-mode))))
     (dolist (form '((insert "more")
                     (with-silent-modifications (erase-buffer))
                     (let ((inhibit-read-only t)) (set-buffer-multibyte nil))
@@ -137,21 +137,21 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
                   (with-current-buffer (window-buffer)
                     (gemini-companion-review-edit))))
               (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should-not (gemini-companion-look-test-harm text))
+                (should-not (gemini-companion-review-text-test-harm text))
                 (should-not selective-display))
               (should (equal text (gemini-companion-diff-proposed-text diff)))
               (should (equal processes (process-list)))
               (gemini-companion-diff-accept diff)
               (should (equal `((1 accepted ,text)) outcomes)))))))))
 
-(ert-deftest gemini-companion-look-hides-nothing-of-an-outline ()
+(ert-deftest gemini-companion-review-text-hides-nothing-of-an-outline ()
   (gemini-companion-test-with-reviews
       '(("a.org" "#+STARTUP: overview\n* One\n| a | b |\nold\n"))
     (let* ((text "#+STARTUP: overview align\n* One\n| a | b |\n| cc | d |\nnew\n")
            (diff (gemini-companion-test-show "a.org" text)))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (should-not (gemini-companion-look-test-harm text)))
+        (should-not (gemini-companion-review-text-test-harm text)))
       (gemini-companion-diff-accept)
       (should (equal `((1 accepted ,text)) outcomes)))))
 
-;;; gemini-companion-look-test.el ends here
+;;; gemini-companion-review-text-test.el ends here

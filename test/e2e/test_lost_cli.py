@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A CLI that goes away while its review is open."""
+"""A CLI that is killed or stopped while its review is open."""
 
 import os
 import signal
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from harness.emacs import Emacs, Reviews
 from harness.gemini import Gemini
 from harness.model import say, write_file
@@ -22,13 +23,13 @@ LAST_MESSAGES = '(with-current-buffer "*Messages*" (buffer-string))'
 
 
 def pid_of_shown(emacs: Emacs) -> int:
-    """Return the process of the CLI whose review is shown."""
+    """Return the process of the CLI of the displayed review."""
     session = f"(gemini-companion-diff-session {SHOWN})"
     return int(emacs.eval(f"(plist-get {session} :pid)"))
 
 
 def pair_inside(world: World, file: Path) -> tuple[Emacs, Reviews, Gemini]:
-    """Start an Emacs that visits FILE, and a CLI in it.
+    """Start an Emacs that visits ``file``, and a CLI in it.
 
     One that is stopped in tmux is continued by tmux.
     """
@@ -38,7 +39,7 @@ def pair_inside(world: World, file: Path) -> tuple[Emacs, Reviews, Gemini]:
 
 @contextmanager
 def disconnected(emacs: Emacs) -> Iterator[None]:
-    """Stop the CLI whose review is shown, and have its event stream end."""
+    """Stop the CLI of the displayed review, and close its event stream."""
     pid = pid_of_shown(emacs)
     os.kill(pid, signal.SIGSTOP)
     emacs.eval("(gemini-companion-restart)")
@@ -47,7 +48,8 @@ def disconnected(emacs: Emacs) -> Iterator[None]:
     os.kill(pid, signal.SIGCONT)
 
 
-def test_review_of_a_killed_cli_makes_way_for_the_next_one(
+@pytest.mark.system
+def test_next_review_appears_after_the_cli_of_a_review_was_killed(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
@@ -69,13 +71,13 @@ def test_review_of_a_killed_cli_makes_way_for_the_next_one(
     second.wait_for("all done")
 
     assert file.read_text() == "from the second\n"
-    told = f"Gemini CLI project ({pid}) exited; review closed, a.txt not written"
-    assert told in emacs.value(LAST_MESSAGES)
+    message = f"Gemini CLI project ({pid}) exited; review closed, a.txt not written"
+    assert message in emacs.value(LAST_MESSAGES)
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     emacs.terminal.wait_for("edited, from the first")
 
 
-def test_review_of_a_cli_that_comes_back_says_that_it_was_away(
+def test_review_of_a_cli_that_reconnects_reports_the_interruption(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
@@ -102,7 +104,7 @@ def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
         reviews.edit("uno", "edited")
         reviews.accept()
         emacs.terminal.wait_for("a.txt was not written")
-    # Its question is still there, and Emacs has forgotten it.
+    # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
     cli.wait_for("all done")
 

@@ -15,11 +15,11 @@ LINE = 1 << 20
 
 
 class Lost(Exception):
-    """The connection ended before the answer did."""
+    """The connection closed before the end of the answer."""
 
 
 class Wrong(Exception):
-    """The answer is not what it must be."""
+    """The answer is malformed or wrong."""
 
 
 class Connection:
@@ -61,7 +61,7 @@ class Connection:
         return status, found
 
     async def body(self, headers: dict[str, str]) -> bytes:
-        """Return the whole body of the answer with HEADERS."""
+        """Return the whole body of the answer with ``headers``."""
         if "chunked" in headers.get("transfer-encoding", ""):
             return b"".join([chunk async for chunk in self.chunks()])
         try:
@@ -70,7 +70,7 @@ class Connection:
             raise Lost(f"body: {error!r}") from None
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Yield the chunks of a body; an end without the last one is a loss."""
+        """Yield the chunks of a body; raise Lost if the last one is missing."""
         try:
             while size := int(await self._line(), 16):
                 yield await self._reader.readexactly(size)
@@ -80,12 +80,12 @@ class Connection:
             raise Lost(f"stream: {error!r}") from None
 
     def abort(self) -> None:
-        """End it as a process that dies does."""
+        """Reset the connection, as a killed process does."""
         with suppress(OSError):
             self._writer.transport.abort()
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         with suppress(OSError):
             self._writer.close()
 
@@ -104,7 +104,7 @@ class Peer:
     async def post(
         self, message: dict[str, Any], session_id: str = ""
     ) -> tuple[int, dict[str, str], bytes]:
-        """Return status, headers and body of the answer to MESSAGE."""
+        """Return status, headers and body of the answer to ``message``."""
         connection = await Connection.open(self._port)
         try:
             status, headers = await connection.request(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A person who has never used this, with an empty HOME."""
+"""A new user, with an empty home directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .world import World
 
 SIZE = (110, 45)
 
-# What the person had before: the archives, as the README says.
+# The user's own settings: the package archives, as in README.
 INIT = """
 (setq package-archives '({archives})
       ;; To check one starts an agent of GnuPG, which would stay.
@@ -26,26 +26,26 @@ INIT = """
 _REGISTRY = ("PIP_", "UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
-class Newcomer:
-    """Types into a real Emacs and reads its screen; nothing else."""
+class NewUser:
+    """A new user, who types into a real Emacs and reads its screen."""
 
     def __init__(self, world: World, file: Path, settings: str) -> None:
         self._world = world
         scratch, tools = world.scratch, world.tools
         self._home = scratch.home
         shutil.rmtree(scratch.home)
-        folder = scratch.home / ".emacs.d"
-        folder.mkdir(parents=True)
+        directory = scratch.home / ".emacs.d"
+        directory.mkdir(parents=True)
         self._settings = scratch.home / ".gemini" / "settings.json"
         self._settings.parent.mkdir()
         self._settings.write_text(settings, encoding="utf-8")
         archives = " ".join(
             f"({lisp(name)} . {lisp(place)})" for name, place in tools.archives.items()
         )
-        folder.joinpath("early-init.el").write_text(
+        directory.joinpath("early-init.el").write_text(
             EARLY_INIT.replace("package-enable-at-startup nil", ""), encoding="utf-8"
         )
-        folder.joinpath("init.el").write_text(
+        directory.joinpath("init.el").write_text(
             INIT.format(archives=archives), encoding="utf-8"
         )
         path = os.pathsep.join([os.path.dirname(tools.gemini), os.environ["PATH"]])
@@ -55,7 +55,7 @@ class Newcomer:
             if name.upper().startswith(_REGISTRY)
         }
         self.emacs: Terminal = world.tmux.start(
-            "newcomer",
+            "new-user",
             [tools.emacs, *BARE, "-nw", str(file)],
             scratch.project,
             {"PATH": path, "GEMINI_API_KEY": "fake", **in_container(), **registry},
@@ -64,32 +64,32 @@ class Newcomer:
         self.see(file.name)
 
     def keep(self, file: str) -> str:
-        """Copy FILE into the home, and return its short name."""
+        """Copy ``file`` into the home, and return its short name."""
         return f"~/{Path(shutil.copy(file, self._home)).name}"
 
     def see(self, text: str) -> str:
-        """Return the screen once TEXT is on it."""
+        """Return the screen once ``text`` is on it."""
         return self.emacs.wait_for(text)
 
     def see_match(self, pattern: str) -> str:
-        """Return the screen once PATTERN is on it."""
+        """Return the screen once ``pattern`` is on it."""
         return self.emacs.wait_for_match(pattern)
 
     def settings(self) -> str:
-        """Return the person's settings of Gemini CLI."""
+        """Return the user's settings of Gemini CLI."""
         return self._settings.read_text(encoding="utf-8")
 
     def type(self, text: str) -> None:
-        """Type TEXT and wait until it is on the screen."""
+        """Type ``text`` and wait until it is on the screen."""
         self.emacs.text(text)
         self.see(text[-40:])
 
     def press(self, *keys: str) -> None:
-        """Press KEYS, spelled as tmux spells them."""
+        """Press ``keys``, spelled as tmux spells them."""
         self.emacs.keys(*keys)
 
     def give(self, command: str, *answers: str) -> None:
-        """Give COMMAND by M-x, and type ANSWERS to what it asks."""
+        """Run ``command`` by M-x, and type ``answers`` to its questions."""
         self.press("M-x")
         self.see("M-x")
         for text in (command, *answers):
@@ -97,7 +97,7 @@ class Newcomer:
             self.press("Enter")
 
     def leave(self) -> None:
-        """Leave Emacs, which asks because Gemini CLI runs in it."""
+        """Exit Emacs, which asks because Gemini CLI runs in it."""
         self.press("C-x", "C-c")
         self.see("kill them and exit anyway? (yes or no)")
         self.type("yes")

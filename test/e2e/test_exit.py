@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Emacs or its mode goes with a review open, and the CLI is not stuck."""
+"""The CLI is free after Emacs exits, or the mode ends, during a review."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
-# Some libraries have hooks of their own, which stay once they are loaded.
+# Some libraries add functions to hooks when they are loaded.
 STATE = """
 (require 'ediff)
 (require 'nsm)
@@ -57,7 +57,7 @@ def by_force(emacs: Emacs) -> None:
 
 
 @pytest.mark.parametrize("leave", [by_lisp, by_keys, by_force])
-def test_cli_is_free_after_emacs_left(
+def test_cli_is_free_after_emacs_has_exited(
     world: World, scratch: Scratch, leave: Callable[[Emacs], None]
 ) -> None:
     file = scratch.file("a.txt", "one\n")
@@ -71,7 +71,7 @@ def test_cli_is_free_after_emacs_left(
     eventually(lambda: not scratch.servers(), "the server is gone")
     assert scratch.discovery_files() == []
     assert file.read_text() == "one\n"
-    # Ediff's own are there if nobody could remove them.
+    # Emacs 28 does not remove Ediff's own before the next command.
     assert leave is by_force or scratch.temporary_files() == []
     cli.is_free()
 
@@ -93,7 +93,7 @@ def test_mode_leaves_nothing_behind(world: World, scratch: Scratch) -> None:
     eventually(lambda: not scratch.servers(), "the server is gone")
     emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
     assert scratch.temporary_files() == []
-    # Emacs 28 tidies its own hooks after the next command.
+    # Emacs 28 removes its own after the next command.
     emacs.keys("C-a")
     emacs.holds("(eq last-command 'move-beginning-of-line)")
     after = emacs.value("(e2e-state)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What goes wrong on a machine, and what a person notices of it.
+"""Failures of a machine and their consequences.
 
 GC_STOPPED sets for how many seconds a process is stopped.
 """
@@ -34,20 +34,20 @@ def the_editor(emacs: Emacs, scratch: Scratch) -> int:
 
 
 @pytest.mark.parametrize("whose", [the_server, the_cli, the_editor])
-def test_a_process_that_slept_goes_on(
+def test_a_stopped_process_continues(
     world: World, scratch: Scratch, whose: Callable[[Emacs, Scratch], int]
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
     process = psutil.Process(whose(emacs, scratch))
-    # It continues at once what is stopped in it.
+    # It continues a stopped process at once.
     (tmux,) = scratch.processes("run/tmux")
 
     tmux.suspend()
     process.suspend()
     try:
-        time.sleep(STOPPED)  # the sleep of a laptop is nothing but time
+        time.sleep(STOPPED)  # suspending a laptop is only a long time
         assert process.status() == psutil.STATUS_STOPPED
     finally:
         process.resume()
@@ -63,7 +63,7 @@ def test_a_process_that_slept_goes_on(
     assert CONNECTED in cli.ide_status()
 
 
-def test_a_cleaner_of_temporary_files_is_made_good(
+def test_files_are_restored_after_a_cleanup_of_temporary_files(
     world: World, scratch: Scratch
 ) -> None:
     world.emacs(scratch.file("a.txt", "one\n"))
@@ -73,7 +73,7 @@ def test_a_cleaner_of_temporary_files_is_made_good(
     assert CONNECTED in world.gemini().ide_status()
 
 
-def test_a_project_that_is_opened_later_is_let_in(
+def test_a_cli_connects_from_a_project_that_is_opened_later(
     world: World, scratch: Scratch
 ) -> None:
     emacs = world.emacs(scratch.file("a.txt", "one\n"))
@@ -88,7 +88,7 @@ def test_a_project_that_is_opened_later_is_let_in(
     before = found.read_text()
     emacs.eval(f'(progn (find-file "{file}") nil)')
 
-    eventually(lambda: found.read_text() != before, "the roots are told")
+    eventually(lambda: found.read_text() != before, "the roots are shared")
     cli.type("/ide enable")
     cli.wait_for(CONNECTED)
     assert scratch.discovery_files() == [found]

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A review never takes keys, and leaves frames and tabs as they were."""
+"""A review takes no keys, and restores frames and tabs."""
 
+import pytest
 from harness.emacs import Emacs, Reviews
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 OWN = """
 (defun e2e-windows ()
@@ -38,7 +41,7 @@ def test_review_waits_for_a_command_that_reads_keys(
 
     cli.ask()
     reviews.wait_until(1)
-    emacs.holds("(> (float-time (current-idle-time)) 1.5)", "nobody types")
+    emacs.holds("(> (float-time (current-idle-time)) 1.5)", "no keys are typed")
     assert reviews.states() == ["pending"]
 
     emacs.keys("q")
@@ -86,7 +89,7 @@ def test_deleting_the_frame_of_a_review_rejects_it(
     cli.is_free()
 
 
-def test_tab_of_a_review_is_as_before_when_it_is_visited_again(
+def test_tab_of_a_review_is_restored_when_it_is_visited_again(
     world: World, scratch: Scratch
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
@@ -103,6 +106,7 @@ def test_tab_of_a_review_is_as_before_when_it_is_visited_again(
     assert "gemini-companion" not in hook
 
 
+@pytest.mark.fresh
 def test_review_appears_on_the_terminal_that_shows_the_file(
     world: World, scratch: Scratch
 ) -> None:
@@ -115,12 +119,12 @@ def test_review_appears_on_the_terminal_that_shows_the_file(
 
     cli.ask()
 
-    emacs.terminal.wait_for("C-c C-c accept")
-    assert "accept" not in second.screen()
+    emacs.terminal.wait_for("gemini-companion-review to answer")
+    assert "to answer" not in second.screen()
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-review")
     emacs.keys("Enter", "C-c", "C-c")
     cli.wait_for("all done")
-    emacs.terminal.wait_until_gone("accept")
+    emacs.terminal.wait_until_gone("a.txt  +")
     assert "two" in second.screen()
     second.keys("C-x", "5", "0")

@@ -1,4 +1,4 @@
-;;; gemini-companion-view-test.el --- Tests of what the views share  -*- lexical-binding: t; -*-
+;;; gemini-companion-review-test.el --- Tests of reviews in both views  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -14,7 +14,7 @@
 (require 'gemini-companion-unified)
 (require 'tramp)
 
-(defconst gemini-companion-view-test-edits
+(defconst gemini-companion-review-test-edits
   '(("one change" "a\nb\nc\n" "a\nB\nc\n")
     ("adjacent changes" "a\nb\nc\nd\ne\n" "A\nb\nC\nd\nE\n")
     ("lines added and removed" "a\nb\nc\nd\n" "0\na\nb\nd\ne\nf\n")
@@ -31,9 +31,14 @@
     ("nothing there" "" "a\nb\n")
     ("all lines go" "a\nb\n" "")
     ("carriage returns and nulls" "a\rb\0\nc\n" "a\rB\0\nc\nd\r"))
-  "Proposals: a name, the file and what is proposed.")
+  "Proposals: a name, the text of the file and the proposal.")
 
-(defun gemini-companion-view-test-toggle-all (view)
+(defun gemini-companion-review-test-toggle-all (view)
+  "Press the key for hunks at each hunk of VIEW; answer yes if it asks."
+  (cl-letf (((symbol-function 'y-or-n-p) #'always))
+    (gemini-companion-review-test--toggle-all view)))
+
+(defun gemini-companion-review-test--toggle-all (view)
   "Press the key for hunks at each hunk of VIEW."
   (pcase view
     ('ediff
@@ -47,36 +52,40 @@
     ('diff
      (save-excursion
        (goto-char (point-min))
-       (while (re-search-forward gemini-companion-unified-header-re nil t)
-         (gemini-companion-review-toggle-hunk))))))
+       (unless (get-text-property (point) 'gemini-companion-hunk)
+         (gemini-companion-review-next-hunk))
+       (while (progn (gemini-companion-review-toggle-hunk)
+                     (ignore-error user-error
+                       (gemini-companion-review-next-hunk)
+                       t)))))))
 
-(defun gemini-companion-view-test-count ()
+(defun gemini-companion-review-test-count ()
   "Return the count of excluded hunks in the current header line."
   (let ((text (gemini-companion-test-header
                (gemini-companion-diff-main (car (gemini-companion-diffs))))))
-    (and (string-match "[0-9]+ of [0-9]+ hunks excluded" text)
+    (and (string-match "[0-9]+ changes?, [0-9]+ excluded" text)
          (match-string 0 text))))
 
-(ert-deftest gemini-companion-view-excludes-and-restores-exactly ()
+(ert-deftest gemini-companion-review-excludes-and-restores-exactly ()
   (dolist (view '(ediff diff))
-    (pcase-dolist (`(,what ,old ,new ,_) gemini-companion-view-test-edits)
+    (pcase-dolist (`(,what ,old ,new ,_) gemini-companion-review-test-edits)
       (ert-info ((format "%s, %s" view what))
         (gemini-companion-test-with-reviews `(("a" ,old))
           (let* ((gemini-companion-review-view view)
                  (diff (gemini-companion-test-show "a" new)))
             (with-current-buffer (window-buffer)
-              (should-not (gemini-companion-view-test-count))
-              (gemini-companion-view-test-toggle-all view)
-              (should (gemini-companion-view-test-count))
+              (should-not (gemini-companion-review-test-count))
+              (gemini-companion-review-test-toggle-all view)
+              (should (gemini-companion-review-test-count))
               (should (equal old (gemini-companion-diff-proposal-text diff)))
-              (gemini-companion-view-test-toggle-all view)
-              (should-not (gemini-companion-view-test-count))
+              (gemini-companion-review-test-toggle-all view)
+              (should-not (gemini-companion-review-test-count))
               (should (equal new (gemini-companion-diff-proposal-text diff)))
               (unless (string-empty-p new)
                 (gemini-companion-diff-accept)
                 (should (equal `((1 accepted ,new)) outcomes))))))))))
 
-(ert-deftest gemini-companion-view-goes-from-hunk-to-hunk ()
+(ert-deftest gemini-companion-review-goes-from-hunk-to-hunk ()
   (dolist (view '(ediff diff))
     (ert-info ((symbol-name view))
       (gemini-companion-test-with-reviews
@@ -96,13 +105,13 @@
             (should (equal (concat "A\n" (make-string 9 ?\n) "b\n")
                            (gemini-companion-diff-proposal-text diff)))))))))
 
-(ert-deftest gemini-companion-view-keys-for-hunks-repeat ()
+(ert-deftest gemini-companion-review-keys-for-hunks-repeat ()
   (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
     (let ((command (lookup-key gemini-companion-review-mode-map (kbd key))))
       (should (memq command
                     (flatten-tree (symbol-value (get command 'repeat-map))))))))
 
-(ert-deftest gemini-companion-view-sends-what-remains ()
+(ert-deftest gemini-companion-review-sends-what-remains ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews
         `(("a" ,(mapconcat #'number-to-string (number-sequence 1 40) "\n")))
@@ -111,40 +120,109 @@
         (gemini-companion-test-show
          "a" (replace-regexp-in-string "^[123]0$" "ten" text))
         (with-current-buffer (window-buffer)
-          (pcase view
-            ('ediff (ediff-next-difference))
-            ('diff (diff-hunk-next)))
+          (gemini-companion-review-next-hunk)
           (gemini-companion-review-toggle-hunk)
-          (should (equal "1 of 3 hunks excluded"
-                         (gemini-companion-view-test-count)))
+          (should (equal "3 changes, 1 excluded"
+                         (gemini-companion-review-test-count)))
           (gemini-companion-diff-accept))
         (should (equal (replace-regexp-in-string "^[13]0$" "ten" text)
                        (nth 2 (car outcomes))))))))
 
-(ert-deftest gemini-companion-view-excludes-a-block-or-all-under-a-header ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
-    (let* ((gemini-companion-review-view 'diff)
-           (diff (gemini-companion-test-show "a" "one\n2\nthree\n4\nfive\n"))
-           (text (lambda () (gemini-companion-diff-proposal-text diff))))
-      (with-current-buffer (window-buffer)
-        (pcase-dolist (`(,line ,expected ,count)
-                       '(("+three" "one\n2\n3\n4\nfive\n" "1 of 3")
-                         ("-1" "1\n2\n3\n4\nfive\n" "2 of 3")
-                         ("@@" "1\n2\n3\n4\n5\n" "3 of 3")
-                         ("-3" "1\n2\nthree\n4\n5\n" "2 of 3")
-                         (" 2" "1\n2\n3\n4\n5\n" "3 of 3")
-                         (" 4" "one\n2\nthree\n4\nfive\n" nil)))
-          (ert-info (line)
-            (goto-char (point-min))
-            (re-search-forward (concat "^" (regexp-quote line)))
-            (gemini-companion-review-toggle-hunk)
-            (should (equal expected (funcall text)))
-            (should (equal (and count (concat count " hunks excluded"))
-                           (gemini-companion-view-test-count)))))))))
+(ert-deftest gemini-companion-review-excludes-one-block-and-nothing-outside ()
+  (dolist (view '(ediff diff))
+    (ert-info ((symbol-name view))
+      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+        (let* ((gemini-companion-review-view view)
+               (diff (gemini-companion-test-show "a" "one\n2\nthree\n4\n5\n"))
+               (text (lambda () (gemini-companion-diff-proposal-text diff)))
+               (asked 0))
+          (cl-letf (((symbol-function 'y-or-n-p)
+                     (lambda (&rest _) (ignore (cl-incf asked)))))
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review-toggle-hunk)
+              (should (equal "1\n2\nthree\n4\n5\n" (funcall text)))
+              (gemini-companion-review-next-hunk)
+              (should-error (gemini-companion-review-toggle-hunk)
+                            :type 'user-error)
+              (should (equal 1 asked))
+              (should (equal "1\n2\nthree\n4\n5\n" (funcall text)))
+              (gemini-companion-review-previous-hunk)
+              (gemini-companion-review-toggle-hunk)
+              (gemini-companion-review-next-hunk)
+              (gemini-companion-review-toggle-hunk)
+              (should (equal "one\n2\n3\n4\n5\n" (funcall text)))
+              (should (equal "2 changes, 1 excluded"
+                             (gemini-companion-review-test-count))))
+            (with-current-buffer (if (eq view 'diff)
+                                     (window-buffer)
+                                   (gemini-companion-diff-proposal-buffer diff))
+              (goto-char (point-max))
+              (forward-line -1)
+              (should-error (gemini-companion-review-toggle-hunk)
+                            :type 'user-error)
+              (should (equal "one\n2\n3\n4\n5\n" (funcall text))))))))))
 
-(ert-deftest gemini-companion-view-switch-keeps-edits-and-excluded-hunks ()
+(ert-deftest gemini-companion-review-header-may-be-computed-at-any-time ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let* ((gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+           (proposal (gemini-companion-diff-proposal-buffer diff)))
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-toggle-hunk))
+      (gemini-companion-hunk-call-with-all
+       proposal
+       (lambda ()
+         (should (gemini-companion-test-header proposal))))
+      (should (equal "1\n2\nthree\n"
+                     (gemini-companion-diff-proposal-text diff))))))
+
+(ert-deftest gemini-companion-review-asks-before-accepting-nothing ()
+  (dolist (view '(ediff diff))
+    (pcase-dolist (`(,answer ,outcome) '((t (1 rejected nil))
+                                         (nil (1 accepted "1\n2\n"))))
+      (ert-info ((format "%s %s" view answer))
+        (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
+          (let ((gemini-companion-review-view view))
+            (gemini-companion-test-show "a" "one\n2\n")
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review-test-toggle-all view)
+              (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) answer)))
+                (gemini-companion-diff-accept)))
+            (should (equal (list outcome) outcomes))))))))
+
+(ert-deftest gemini-companion-review-letters-mean-the-same-in-all-views ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-test-with-reviews '(("a" "1\n"))
+      (let ((gemini-companion-review-view view))
+        (gemini-companion-test-show "a" "2\n")
+        (with-current-buffer (window-buffer)
+          (pcase-dolist (`(,key . ,command) gemini-companion-review-letters)
+            (should (eq command (key-binding key))))
+          ;; Those of Ediff that copy, write, suspend or mail.
+          (dolist (key '("b" "A" "B" "rb" "wa" "z" "m" "G" "E" "~" "i" "D"))
+            (should (memq (key-binding (kbd key)) '(nil undefined)))))))))
+
+(ert-deftest gemini-companion-review-that-follows-is-not-accepted-at-once ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (let ((first (gemini-companion-test-show "a" "2\n"))
+          (next (gemini-companion-test-open "b" "2\n" 2))
+          (press (lambda (diff key)
+                   (with-current-buffer (gemini-companion-diff-main diff)
+                     (call-interactively (key-binding (kbd key)))))))
+      (let ((real-this-command 'gemini-companion-diff-accept))
+        (funcall press first "C-c C-c"))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state next)))
+      (funcall press next "C-c C-c")
+      (funcall press next "C-x C-s")
+      (should (eq 'shown (gemini-companion-diff-state next)))
+      (gemini-companion-test-eventually
+        (progn (funcall press next "C-x C-s")
+               (eq 'accepted (gemini-companion-diff-state next)))))))
+
+(ert-deftest gemini-companion-review-switch-keeps-edits-and-excluded-hunks ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (let* ((opened 0)
            (gemini-companion-diff-opened-functions
             (list (lambda (_) (setq opened (1+ opened)))))
@@ -156,7 +234,7 @@
       (gemini-companion-review-switch-view)
       (should (eq 'gemini-companion-unified-mode
                   (buffer-local-value 'major-mode (window-buffer))))
-      (should (equal "1 of 2 hunks excluded" (gemini-companion-view-test-count)))
+      (should (equal "2 changes, 1 excluded" (gemini-companion-review-test-count)))
       (should-not (seq-find (lambda (buffer)
                               (string-prefix-p "*Ediff" (buffer-name buffer)))
                             (buffer-list)))
@@ -164,7 +242,7 @@
         (goto-char (point-max))
         (insert "mine"))
       (gemini-companion-review-switch-view)
-      (should (equal "1 of 2 hunks excluded" (gemini-companion-view-test-count)))
+      (should (equal "2 changes, 1 excluded" (gemini-companion-review-test-count)))
       (should-not (get-buffer "*gemini diff: a*"))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (goto-char (point-min))
@@ -176,11 +254,11 @@
       (should (equal 1 opened))
       (should (equal layout (gemini-companion-test-layout))))))
 
-(ert-deftest gemini-companion-view-switch-begins-with-the-person-s-windows ()
+(ert-deftest gemini-companion-review-switch-begins-with-the-windows-of-the-user ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (with-selected-window (split-window-right)
-      (find-file (expand-file-name "b" folder)))
+      (find-file (expand-file-name "b" directory)))
     (gemini-companion-test-show "a" "one\n")
     (with-current-buffer (window-buffer)
       (gemini-companion-review-switch-view))
@@ -189,7 +267,7 @@
                              (buffer-name (window-buffer window)))
                            (window-list))))))
 
-(ert-deftest gemini-companion-view-sends-what-is-hidden-by-narrowing ()
+(ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
       (let* ((gemini-companion-review-view view)
@@ -197,14 +275,14 @@
         (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
           (narrow-to-region 5 7))
         (with-current-buffer (window-buffer)
-          (gemini-companion-view-test-toggle-all view)
+          (gemini-companion-review-test-toggle-all view)
           (should (equal "1\n2\n3\n4\n"
                          (gemini-companion-diff-proposal-text diff)))
-          (gemini-companion-view-test-toggle-all view)
+          (gemini-companion-review-test-toggle-all view)
           (gemini-companion-diff-accept))
         (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes))))))
 
-(defun gemini-companion-view-test-state ()
+(defun gemini-companion-review-test-state ()
   "Return what a review must leave as it is, all over Emacs."
   (let (values)
     (mapatoms
@@ -224,32 +302,32 @@
           (length timer-list) (length timer-idle-list) (process-list)
           (sort (mapcar #'buffer-name (buffer-list)) #'string<))))
 
-(ert-deftest gemini-companion-view-leaves-nothing-behind ()
+(ert-deftest gemini-companion-review-leaves-nothing-behind ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews '(("a" "1\n2\n"))
-      (find-file (expand-file-name "a" folder))
+      (find-file (expand-file-name "a" directory))
       (let* ((gemini-companion-review-view view)
              (ediff-window-setup-function #'ediff-setup-windows-multiframe)
-             (temporary-file-directory folder)
+             (temporary-file-directory directory)
              (state (progn
                       ;; Emacs makes buffers of its own at the first one.
                       (gemini-companion-test-show "a" "one\n2\n")
                       (gemini-companion-diff-reject)
-                      (gemini-companion-view-test-state))))
+                      (gemini-companion-review-test-state))))
         (gemini-companion-test-show "a" "one\n2\n")
         (with-current-buffer (window-buffer)
-          (gemini-companion-view-test-toggle-all view)
+          (gemini-companion-review-test-toggle-all view)
           (gemini-companion-review-switch-view))
         (with-current-buffer (window-buffer)
           (gemini-companion-review-switch-view))
         (gemini-companion-diff-reject)
-        (should (equal state (gemini-companion-view-test-state)))
-        (should (equal '("a") (directory-files folder nil "\\`[^.]")))
+        (should (equal state (gemini-companion-review-test-state)))
+        (should (equal '("a") (directory-files directory nil "\\`[^.]")))
         (with-current-buffer "a"
           (should-not (overlays-in (point-min) (point-max)))
           (should-not gemini-companion-review-mode))))))
 
-(ert-deftest gemini-companion-view-proposal-is-nobody-s-file ()
+(ert-deftest gemini-companion-review-proposal-visits-no-file ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))
           (create-lockfiles t)
@@ -264,25 +342,19 @@
                    0)))
         (save-some-buffers))
       (should-not (memq (gemini-companion-diff-proposal-buffer diff) asked))
-      (should (equal '("a") (directory-files folder nil "\\`[^.]\\|#"))))))
+      (should (equal '("a") (directory-files directory nil "\\`[^.]\\|#"))))))
 
-(ert-deftest gemini-companion-view-kinds-have-the-same-hunks ()
+(ert-deftest gemini-companion-review-kinds-have-the-same-hunks ()
   (gemini-companion-test-with-reviews '(("a" "b\nd d\n\n\t\nb\nb\n"))
     (gemini-companion-test-show "a" "b\nd d\n\t\nb\n")
     (with-current-buffer (window-buffer)
-      (gemini-companion-view-test-toggle-all 'ediff)
+      (gemini-companion-review-test-toggle-all 'ediff)
       (gemini-companion-review-switch-view))
     (with-current-buffer (window-buffer)
-      (should (equal '("x" "x")
-                     (mapcar (lambda (line)
-                               (goto-char (point-min))
-                               (re-search-forward line)
-                               (and (get-char-property (match-beginning 0)
-                                                       'line-prefix)
-                                    "x"))
-                             '("^-$" "^-b$")))))))
+      (should (equal '(" b" " d d" "x-" " \t" " b" "x-b")
+                     (gemini-companion-test-diff))))))
 
-(ert-deftest gemini-companion-view-names-the-keys-as-the-person-has-them ()
+(ert-deftest gemini-companion-review-names-the-keys-of-the-user ()
   (let ((map gemini-companion-review-mode-map))
     (unwind-protect
         (progn
@@ -292,14 +364,19 @@
             (gemini-companion-test-with-reviews '(("a" "1\n"))
               (let* ((gemini-companion-review-view view)
                      (diff (gemini-companion-test-show "a" "2\n"))
-                     (header (gemini-companion-test-header
-                              (gemini-companion-diff-main diff))))
+                     (header (with-current-buffer
+                                 (gemini-companion-diff-main diff)
+                               (when (eq view 'diff)
+                                 (gemini-companion-review-edit))
+                               (gemini-companion-test-header
+                                (gemini-companion-diff-proposal-buffer
+                                 diff)))))
                 (should (string-match-p "C-c C-c accept  <f8> reject"
                                         header))))))
       (define-key map (kbd "<f8>") nil)
       (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject))))
 
-(defun gemini-companion-view-test-random-edit ()
+(defun gemini-companion-review-test-random-edit ()
   "Return a text of few different lines, and an edit of it."
   (let ((some '("a" "b" "" "d d" "\u00fc" "-x"))
         old new)
@@ -316,7 +393,7 @@
               (concat (string-join lines "\n") (seq-random-elt '("" "\n"))))
             (list old new))))
 
-(defun gemini-companion-view-test-random-step (view)
+(defun gemini-companion-review-test-random-step (view)
   "Change VIEW, or press the key for hunks somewhere; return the view then."
   (with-current-buffer (window-buffer)
     (pcase (if (zerop (random 3)) 'switch view)
@@ -330,80 +407,85 @@
        view)
       ('diff
        (goto-char (point-min))
-       (re-search-forward gemini-companion-unified-header-re)
        (forward-line (random 8))
-       (gemini-companion-review-toggle-hunk)
+       (ignore-errors (gemini-companion-review-toggle-hunk))
        view))))
 
-(ert-deftest gemini-companion-view-loses-nothing-in-a-random-walk ()
+(ert-deftest gemini-companion-review-loses-nothing-in-a-random-walk ()
   (dotimes (seed 40)
     (random (format "walk %d" seed))
-    (pcase-let ((`(,old ,new) (gemini-companion-view-test-random-edit))
+    (pcase-let ((`(,old ,new) (gemini-companion-review-test-random-edit))
                 (view 'ediff))
       (unless (or (string= old new) (string-empty-p new))
         (ert-info ((format "%d: %S to %S" seed old new))
           (gemini-companion-test-with-reviews `(("a" ,old))
             (let ((diff (gemini-companion-test-show "a" new)))
-              (dotimes (_ 6)
-                (setq view (gemini-companion-view-test-random-step view)))
+              (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                (dotimes (_ 6)
+                  (setq view (gemini-companion-review-test-random-step view))))
               (when (eq view 'ediff)
                 (with-current-buffer (window-buffer)
                   (gemini-companion-review-switch-view)))
               (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should (equal new (gemini-companion-review-call-with-all
+                (should (equal new (gemini-companion-hunk-call-with-all
                                     (current-buffer) #'buffer-string)))
-                (mapc #'gemini-companion-review-toggle
-                      (gemini-companion-review-excluded)))
+                (let ((lines (gemini-companion-hunk-excluded-lines
+                              (current-buffer))))
+                  (dolist (hunk (gemini-companion-diff-hunks diff))
+                    (when (memql (nth 2 hunk) lines)
+                      (gemini-companion-review-toggle diff hunk)))))
               (with-current-buffer (window-buffer)
                 (gemini-companion-unified-refresh)
-                (gemini-companion-view-test-toggle-all 'diff))
+                (gemini-companion-review-test-toggle-all 'diff))
               (should (equal old
                              (gemini-companion-diff-proposal-text diff))))))))))
 
-(ert-deftest gemini-companion-view-undo-restores-a-hunk ()
+(ert-deftest gemini-companion-review-undo-restores-a-hunk ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (goto-char (point-min))
         (forward-line 2)
-        (gemini-companion-review-toggle-hunk)
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-review-toggle-hunk))
         (should (equal "1\n2\n3\n" (buffer-string)))
         (undo-boundary)
-        (should (gemini-companion-view-test-count))
+        (should (gemini-companion-review-test-count))
         (let ((last-command nil)) (undo))
         (should (equal "1\n2\nnew\n3\n" (buffer-string)))
-        (should-not (gemini-companion-view-test-count))
-        (should-not (gemini-companion-review-excluded))
+        (should-not (gemini-companion-review-test-count))
+        (should-not (gemini-companion-hunk-excluded))
         (should-not (seq-find (lambda (overlay)
                                 (overlay-get overlay
                                              'gemini-companion-original))
                               (overlays-in (point-min) (point-max))))
-        (gemini-companion-review-toggle-hunk)
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          (gemini-companion-review-toggle-hunk))
         (should (equal "1\n2\n3\n" (buffer-string)))))))
 
-(ert-deftest gemini-companion-view-excludes-no-hunk-that-was-edited-since ()
+(ert-deftest gemini-companion-review-excludes-no-hunk-that-was-edited-since ()
   (dolist (view '(ediff diff))
     (ert-info ((symbol-name view))
       (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
         (let* ((gemini-companion-review-view view)
                (diff (gemini-companion-test-show "a" "1\ntwo\n3\n")))
           (with-current-buffer (window-buffer)
-            (gemini-companion-view-test-toggle-all view)
-            (should (gemini-companion-view-test-count)))
+            (gemini-companion-review-test-toggle-all view)
+            (should (gemini-companion-review-test-count)))
           (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
             (goto-char 3)
             (insert "mine "))
-          (should-not (gemini-companion-view-test-count))
+          (should-not (gemini-companion-review-test-count))
           (gemini-companion-review-switch-view)
           (gemini-companion-review-switch-view)
           (with-current-buffer (window-buffer)
-            (gemini-companion-view-test-toggle-all view)
-            (should (gemini-companion-view-test-count))
-            (gemini-companion-view-test-toggle-all view))
+            (gemini-companion-review-test-toggle-all view)
+            (should (gemini-companion-review-test-count))
+            (gemini-companion-review-test-toggle-all view))
           (gemini-companion-diff-accept)
           (should (equal '((1 accepted "1\nmine 2\n3\n")) outcomes)))))))
 
-(ert-deftest gemini-companion-view-nil-leaves-the-answer-to-the-terminal ()
+(ert-deftest gemini-companion-review-nil-leaves-the-answer-to-the-terminal ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((gemini-companion-review-view nil)
           (layout (gemini-companion-test-layout)))
@@ -415,7 +497,7 @@
         (should (equal layout (gemini-companion-test-layout)))
         (should (equal "2\n" (gemini-companion-diff-close 1 'closed)))))))
 
-(ert-deftest gemini-companion-view-leaves-what-is-no-file-to-the-terminal ()
+(ert-deftest gemini-companion-review-leaves-what-is-no-file-to-the-terminal ()
   (gemini-companion-test-with-reviews '(("a" ""))
     (call-process "mkfifo" nil nil nil "pipe")
     (make-symbolic-link "/dev/zero" "zero")
@@ -433,7 +515,7 @@
       (should (equal '(1 accepted "new\n") (pop outcomes)))
       (should-not (gemini-companion-diffs)))))
 
-(ert-deftest gemini-companion-view-connects-to-no-other-machine ()
+(ert-deftest gemini-companion-review-connects-to-no-other-machine ()
   (gemini-companion-test-with-reviews '()
     (let* ((marker (expand-file-name "marker"))
            (program (expand-file-name "program"))
@@ -470,7 +552,7 @@
               (should-not (file-exists-p marker))))
         (tramp-change-syntax syntax)))))
 
-(ert-deftest gemini-companion-view-shows-a-large-edit-as-unified-diff ()
+(ert-deftest gemini-companion-review-shows-a-large-edit-as-unified-diff ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((gemini-companion-ediff-limit 100))
       (gemini-companion-test-show "a" (make-string 101 ?x))
@@ -479,7 +561,7 @@
         (should-error (gemini-companion-review-switch-view)
                       :type 'user-error)))))
 
-(ert-deftest gemini-companion-view-without-the-other-program-stays ()
+(ert-deftest gemini-companion-review-without-the-other-program-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))
           (diff-command "no-such-diff"))
@@ -492,11 +574,11 @@
       (gemini-companion-diff-accept)
       (should (equal '((1 accepted "2\n")) outcomes)))))
 
-(ert-deftest gemini-companion-view-keeps-each-point-of-a-buffer-in-two-windows ()
+(ert-deftest gemini-companion-review-keeps-each-point-of-a-buffer-in-two-windows ()
   (dolist (view '(ediff diff))
     (ert-info ((symbol-name view))
       (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-        (find-file (expand-file-name "a" folder))
+        (find-file (expand-file-name "a" directory))
         (split-window-right)
         (goto-char 3)
         (let ((gemini-companion-review-view view)
@@ -508,11 +590,11 @@
           (should (= 3 (window-point)))
           (should (equal layout (gemini-companion-test-layout))))))))
 
-(ert-deftest gemini-companion-view-changes-beside-a-selected-side-window ()
+(ert-deftest gemini-companion-review-changes-beside-a-selected-side-window ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-    (find-file (expand-file-name "a" folder))
+    (find-file (expand-file-name "a" directory))
     (select-window (display-buffer-in-side-window
-                    (find-file-noselect (expand-file-name "b" folder))
+                    (find-file-noselect (expand-file-name "b" directory))
                     '((side . bottom))))
     (let ((layout (gemini-companion-test-layout)))
       (gemini-companion-test-show "a" "one\n")
@@ -525,11 +607,11 @@
       (should (equal layout (gemini-companion-test-layout)))
       (delete-window))))
 
-(ert-deftest gemini-companion-view-leaves-another-tab-as-it-is ()
+(ert-deftest gemini-companion-review-leaves-another-tab-as-it-is ()
   (dolist (view '(ediff diff))
     (ert-info ((symbol-name view))
       (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-        (find-file (expand-file-name "a" folder))
+        (find-file (expand-file-name "a" directory))
         (split-window-right)
         (let* ((gemini-companion-review-view view)
                (tab-bar-show nil)
@@ -542,7 +624,7 @@
               (progn
                 (tab-bar-new-tab)
                 (delete-other-windows)
-                (find-file (expand-file-name "b" folder))
+                (find-file (expand-file-name "b" directory))
                 (gemini-companion-diff-view diff)
                 (should-not (member "b" (funcall names)))
                 (gemini-companion-diff-accept)
@@ -556,7 +638,7 @@
                                       (buffer-list))))
             (tab-bar-close-other-tabs)))))))
 
-(ert-deftest gemini-companion-view-is-on-a-frame-with-room ()
+(ert-deftest gemini-companion-review-is-on-a-frame-with-space ()
   (dolist (parameter '((minibuffer . only) (parent-frame . t)))
     ;; Batch Emacs makes no such frame.
     (cl-letf* ((other (make-symbol "other"))
@@ -572,7 +654,7 @@
                        (alist-get name (list parameter))))))
       (should (eq other (gemini-companion-review-frame nil))))))
 
-(ert-deftest gemini-companion-view-quit-on-its-way-to-another-stays ()
+(ert-deftest gemini-companion-review-quit-on-its-way-to-another-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let* ((layout (gemini-companion-test-layout))
            (diff (gemini-companion-test-show "a" "2\n")))
@@ -600,7 +682,7 @@
                                               (buffer-name buffer)))
                             (buffer-list))))))
 
-(ert-deftest gemini-companion-view-is-shown-whatever-hook-of-the-user-s-fails ()
+(ert-deftest gemini-companion-review-is-shown-although-a-hook-of-the-user-fails ()
   (dolist (view '(ediff diff))
     (dolist (hook '( buffer-list-update-hook before-change-functions
                      after-change-functions first-change-hook
@@ -638,4 +720,33 @@
                                     (seq-difference (buffer-list)
                                                     buffers)))))))))
 
-;;; gemini-companion-view-test.el ends here
+(ert-deftest gemini-companion-review-leaves-nothing-if-a-hook-fails-all-the-time ()
+  (dolist (view '(ediff diff))
+    (dolist (hook '( buffer-list-update-hook first-change-hook
+                     after-change-functions kill-buffer-hook
+                     ediff-select-hook ediff-unselect-hook ediff-quit-hook))
+      (ert-info ((format "%s, %s" view hook))
+        (gemini-companion-test-with-reviews '(("a.el" "old\n"))
+          (let ((gemini-companion-review-view view)
+                (buffers (buffer-list))
+                (fail (lambda (&rest _) (error "Boom")))
+                diff)
+            (unwind-protect
+                (progn
+                  (add-hook hook fail)
+                  (gemini-companion-test-demoted
+                    (setq diff (gemini-companion-test-open "a.el" "new\n"))
+                    (gemini-companion-test-wait
+                     (lambda ()
+                       (or (eq 'shown (gemini-companion-diff-state diff))
+                           (gemini-companion-diff-problem diff))))
+                    (gemini-companion-diff-accept diff)))
+              (remove-hook hook fail))
+            (should (equal '((1 accepted "new\n")) outcomes))
+            (should-not (seq-filter (lambda (buffer)
+                                      (string-match-p "gemini\\|[Ee]diff"
+                                                      (buffer-name buffer)))
+                                    (seq-difference (buffer-list)
+                                                    buffers)))))))))
+
+;;; gemini-companion-review-test.el ends here

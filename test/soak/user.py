@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The real Emacs, without a frame, in which soak.el is the person."""
+"""The real Emacs, without a frame, in which soak.el is the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "soak"
 
 
 class Emacs:
-    """An Emacs that runs as a daemon in a world of its own."""
+    """An Emacs that runs as a daemon with its own directories."""
 
     def __init__(self, tools: Tools, scratch: Scratch, seed: int) -> None:
         self._tools = tools
@@ -48,7 +48,7 @@ class Emacs:
         self.process = psutil.Process(self._process.pid)
 
     async def eval(self, code: str) -> str:
-        """Return what Emacs prints for CODE."""
+        """Evaluate ``code`` and return the printed value."""
         client = await asyncio.create_subprocess_exec(
             self._tools.emacsclient, "-s", NAME, "--eval", code,
             cwd=self.scratch.project,
@@ -67,7 +67,7 @@ class Emacs:
         return text
 
     async def value(self, code: str) -> object:
-        """Return the value of CODE, by way of JSON."""
+        """Evaluate ``code`` and return its value, converted by JSON."""
         path = self.scratch.root / "value"
         await self.eval(
             "(let ((coding-system-for-write 'utf-8-unix))"
@@ -76,7 +76,7 @@ class Emacs:
         return json.loads(path.read_text(encoding="utf-8"))
 
     async def until(self, code: str, seconds: float = 30) -> None:
-        """Wait until CODE is true."""
+        """Wait until ``code`` is true."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
             try:
@@ -102,7 +102,7 @@ class Emacs:
         return self._process.poll() is None
 
     async def quit(self) -> None:
-        """Leave Emacs, and wait until it has gone."""
+        """Exit Emacs, and wait until it has exited."""
         with suppress(AssertionError):
             await self.eval("(kill-emacs)")
         await asyncio.to_thread(self._process.wait, 30)
@@ -111,6 +111,6 @@ class Emacs:
         return self._output.read_text(errors="replace")[-3000:]
 
     def entries(self) -> list[dict[str, str]]:
-        """Return what soak.el wrote into the journal."""
+        """Return the entries of the journal that soak.el wrote."""
         lines = self.journal.read_text(encoding="utf-8").splitlines()
         return [json.loads(line) for line in lines]

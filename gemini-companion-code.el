@@ -1,0 +1,733 @@
+;;; gemini-companion-code.el --- What language servers know of a symbol  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Answers to the questions of a model about a symbol or a file: references,
+;; definition, diagnostics.  They come from the language server that Eglot runs,
+;; from Flymake and Flycheck, and for Lisp from the Emacs that runs.
+;;
+;; A symbol is searched for by its name in a file, so point does not matter.
+;; Nothing that the user sees changes: no file is visited, and nothing waits for a
+;; server.  Long work is done in slices.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+(require 'url-util)
+
+(declare-function eglot-current-server "eglot")
+(declare-function eglot-managed-p "eglot")
+(declare-function eglot-workspace-folders "eglot")
+(declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flymake-diagnostic-beg "flymake")
+(declare-function flymake-diagnostic-text "flymake")
+(declare-function flymake-diagnostic-type "flymake")
+(declare-function flymake-diagnostics "flymake")
+(declare-function jsonrpc-async-request "jsonrpc")
+(declare-function jsonrpc-notify "jsonrpc")
+(declare-function jsonrpc-running-p "jsonrpc")
+(declare-function xref-backend-definitions "xref")
+(declare-function xref-elisp-location-file "elisp-mode" t t)
+(declare-function xref-elisp-location-symbol "elisp-mode" t t)
+(declare-function xref-item-location "xref" t t)
+(defvar eglot-server-programs)
+(defvar flycheck-current-errors)
+(defvar flymake-list-only-diagnostics)
+
+(define-error 'gemini-companion-code-problem "Cannot answer")
+
+;;;; State
+
+(defconst gemini-companion-code--seconds-at-once 0.004
+  "Seconds of work after which Emacs handles keys again.")
+
+(defconst gemini-companion-code--most 100
+  "Maximum number of places to return.")
+
+(defconst gemini-companion-code--source-lines 30
+  "Maximum number of lines of a definition to return.")
+
+(defconst gemini-companion-code--columns 400
+  "Maximum number of characters of a line to return.")
+
+(defconst gemini-companion-code--largest (* 1024 1024)
+  "Size in bytes above which the text of a file is not returned.")
+
+(defconst gemini-companion-code--seconds 14
+  "Seconds to wait for a language server.")
+
+(defun gemini-companion-code--fail (format &rest args)
+  "Signal that a question cannot be answered, with FORMAT and ARGS."
+  (signal 'gemini-companion-code-problem (list (apply #'format format args))))
+
+(defmacro gemini-companion-code--silently (&rest body)
+  "Evaluate BODY without a message and without changing the match data.
+A timer or a filter must not change it."
+  (declare (indent 0) (debug t))
+  `(save-match-data
+     (let ((inhibit-message t)
+           (message-log-max nil))
+       ,@body)))
+
+(defmacro gemini-companion-code--guarded (answer &rest body)
+  "Evaluate BODY silently; if it fails, call ANSWER with the `:problem'."
+  (declare (indent 1) (debug t))
+  (let ((problem (make-symbol "problem")))
+    `(condition-case ,problem
+         (gemini-companion-code--silently ,@body)
+       (gemini-companion-code-problem
+        (funcall ,answer (list :problem (cadr ,problem))))
+       ;; The message of another error may contain text of a file.
+       (error
+        (funcall ,answer (list :problem (format "Emacs failed: %s"
+                                                (car ,problem))))))))
+
+;;;; Files
+
+(defun gemini-companion-code--buffer (file)
+  "Return the buffer that visits FILE, a true name, or nil."
+  (let ((name (abbreviate-file-name file)))
+    (seq-find (lambda (buffer)
+                (equal name (buffer-local-value 'buffer-file-truename buffer)))
+              (buffer-list))))
+
+(defun gemini-companion-code--hidden-p (file)
+  "Return non-nil if nothing of FILE, a true name, may be shared."
+  (with-temp-buffer
+    ;; Modes, too, may be excluded.
+    (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
+      (when (symbolp mode)
+        (setq major-mode mode)))
+    (or (gemini-companion-privacy-file-hidden-p file (current-buffer))
+        (when-let* ((buffer (gemini-companion-code--buffer file)))
+          (gemini-companion-privacy-hidden-p buffer)))))
+
+(defun gemini-companion-code--shared-p (file)
+  "Return non-nil if FILE, a true name, may be shared and is in a root."
+  (and (not (gemini-companion-text-problem file))
+       (not (gemini-companion-code--hidden-p file))
+       (gemini-companion-roots-name file)
+       t))
+
+(defun gemini-companion-code--true-name (file)
+  "Return the true name of FILE, a file that may be shared.
+Signal an error if there is none or it may not."
+  (let ((name (and (not (gemini-companion-text-remote-p file))
+                   (gemini-companion-text-true-name file))))
+    (unless (and name (gemini-companion-code--shared-p name))
+      (gemini-companion-code--fail "%s is not shared by Emacs" file))
+    (unless (file-regular-p name)
+      (gemini-companion-code--fail "There is no file %s" file))
+    name))
+
+(defmacro gemini-companion-code--with-text (file &rest body)
+  "Evaluate BODY in a buffer with the text of FILE, a true name.
+That is its unsaved text if it is visited.  BODY sees an empty
+buffer if the text is too large."
+  (declare (indent 1) (debug t))
+  `(with-temp-buffer
+     (gemini-companion-code--insert ,file)
+     ,@body))
+
+(defun gemini-companion-code--insert (file)
+  "Insert the text of FILE, a true name, unless it is too large."
+  (if-let* ((buffer (gemini-companion-code--buffer file)))
+      (when (<= (buffer-size buffer) gemini-companion-code--largest)
+        (let ((text (with-current-buffer buffer
+                      (save-restriction
+                        (widen)
+                        (buffer-substring-no-properties (point-min)
+                                                        (point-max))))))
+          (insert text)))
+    (when (<= (or (file-attribute-size (file-attributes file)) 0)
+              gemini-companion-code--largest)
+      (gemini-companion-text-insert file)))
+  (goto-char (point-min)))
+
+(defun gemini-companion-code--line (number)
+  "Return line NUMBER of the current buffer."
+  (goto-char (point-min))
+  (forward-line (1- number))
+  (buffer-substring-no-properties
+   (point) (min (line-end-position)
+                (+ (point) gemini-companion-code--columns))))
+
+;;;; Symbols
+
+(defun gemini-companion-code--find (file symbol line)
+  "Return a list of LINE, COLUMN and a remark for SYMBOL in FILE.
+It is the first whole word SYMBOL on LINE, or else the nearest one
+within three lines, or else the first one in FILE.  COLUMN is in
+UTF-16 code units; the remark says where it was taken from if that
+is not LINE.  Signal an error if there is none."
+  (gemini-companion-code--with-text file
+    (let ((found (gemini-companion-code--occurrences file symbol)))
+      (pcase-let*
+          ((`(,at . ,column)
+            (or (and line
+                     (seq-find (lambda (place)
+                                 (<= (abs (- (car place) line)) 3))
+                               (seq-sort-by (lambda (place)
+                                              (abs (- (car place) line)))
+                                            #'< found)))
+                (car found)
+                (gemini-companion-code--fail
+                 "The word %s is not in %s" symbol file))))
+        (list at column
+              (when (and line (/= line at))
+                (format "Line %d does not have %s; taken from line %d."
+                        line symbol at)))))))
+
+(defun gemini-companion-code--occurrences (file symbol)
+  "Return the places of SYMBOL in this buffer, with the text of FILE.
+That is a list of (LINE . COLUMN), one for each line."
+  (let ((case-fold-search nil)
+        (constituents (if (string-suffix-p ".el" file)
+                          "[[:alnum:]_*+!?<>=:/-]"
+                        "[[:alnum:]_$]"))
+        (line 1)
+        (counted (point-min))
+        places)
+    (cl-flet ((inside-p (position)
+                (and (< (point-min) position (point-max))
+                     (string-match-p constituents
+                                     (string (char-before position)))
+                     (string-match-p constituents
+                                     (string (char-after position))))))
+      (while (search-forward symbol nil t)
+        (let ((beginning (- (point) (length symbol))))
+          (unless (or (inside-p beginning) (inside-p (point)))
+            (setq line (+ line (count-lines counted (line-beginning-position)))
+                  counted (line-beginning-position))
+            (push (cons line (gemini-companion-code--units counted beginning))
+                  places)
+            (forward-line)))))
+    (nreverse places)))
+
+(defun gemini-companion-code--units (beginning end)
+  "Return the number of UTF-16 code units from BEGINNING to END."
+  (/ (length (encode-coding-string (buffer-substring beginning end)
+                                   'utf-16le))
+     2))
+
+;;;; Slices
+
+(defun gemini-companion-code--each (function list done)
+  "Call FUNCTION with each element of LIST, then DONE with the values.
+Emacs handles keys in between."
+  (gemini-companion-code--slice function list nil done))
+
+(defun gemini-companion-code--slice (function list values done)
+  "Call FUNCTION with some elements of LIST, and continue later.
+VALUES are those of the elements before, the last one first; DONE is
+called with all of them."
+  (let ((end (+ (float-time) gemini-companion-code--seconds-at-once)))
+    (gemini-companion-code--silently
+      (while (and list (< (float-time) end))
+        (push (ignore-errors (funcall function (pop list))) values)))
+    (if list
+        (run-at-time 0 nil #'gemini-companion-code--slice
+                     function list values done)
+      (funcall done (nreverse values)))))
+
+;;;; Language servers
+
+(defun gemini-companion-code-server (buffer)
+  "Return the live language server of BUFFER, or nil."
+  (with-current-buffer buffer
+    (when-let* (((and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+                (server (and (fboundp 'eglot-current-server)
+                             (eglot-current-server)))
+                ((jsonrpc-running-p server)))
+      server)))
+
+(defun gemini-companion-code-uri (file)
+  "Return the URI of FILE, a true name."
+  (concat "file://" (url-hexify-string file url-path-allowed-chars)))
+
+(defun gemini-companion-code-path (uri)
+  "Return the name of the file with URI, or nil if it is none."
+  (when (string-prefix-p "file://" uri)
+    (decode-coding-string
+     (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
+
+(defun gemini-companion-code-language ()
+  "Return the language of this buffer as a language server knows it."
+  (seq-some
+   (lambda (modes)
+     (seq-some
+      (lambda (mode)
+        (pcase-let ((`(,mode . ,plist) (ensure-list mode)))
+          (and (symbolp mode)
+               (provided-mode-derived-p major-mode mode)
+               (or (plist-get plist :language-id)
+                   (get mode 'eglot-language-id)
+                   (replace-regexp-in-string "\\(?:-ts\\)?-mode\\'" ""
+                                             (symbol-name mode))))))
+      (if (or (symbolp modes) (keywordp (cadr modes)))
+          (list modes)
+        modes)))
+   (mapcar #'car eglot-server-programs)))
+
+(defun gemini-companion-code-neighbor (file)
+  "Return a buffer whose language server is that of FILE, or nil.
+It visits a file with the same extension below the root of that
+server, the innermost one if there are more."
+  (let ((extension (file-name-extension file))
+        best)
+    (dolist (buffer (buffer-list))
+      (when-let* ((other (buffer-file-name buffer))
+                  ((and extension
+                        (equal extension (file-name-extension other))))
+                  (server (gemini-companion-code-server buffer))
+                  (root (gemini-companion-code--root server))
+                  ((gemini-companion-roots-in-p file root)))
+        (when (or (null best) (< (length (cdr best)) (length root)))
+          (setq best (cons buffer root)))))
+    (car best)))
+
+(defun gemini-companion-code--root (server)
+  "Return the root of the project of SERVER, or nil if it is remote."
+  (when (fboundp 'eglot-workspace-folders)
+    (gemini-companion-code-path
+     (plist-get (aref (eglot-workspace-folders server) 0) :uri))))
+
+(defun gemini-companion-code--place (file)
+  "Return a buffer of the language server of FILE, a true name.
+It visits FILE, or else another file of that language.  Signal an
+error if no server runs."
+  (or (and (featurep 'eglot)
+           (let ((buffer (gemini-companion-code--buffer file)))
+             (if buffer
+                 (and (gemini-companion-code-server buffer) buffer)
+               (gemini-companion-code-neighbor file))))
+      (gemini-companion-code--fail
+       "No language server runs for this file; use grep_search")))
+
+(defun gemini-companion-code--lookup (file symbol line requests answer then)
+  "Ask the language server of FILE about SYMBOL, on LINE or near it.
+REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
+to PARAMS.  THEN is called with the remark about that place and a
+list of the results in the order of REQUESTS, with (error MESSAGE)
+for one that failed.  If THEN signals an error, ANSWER is called
+with a plist that has it as `:problem'."
+  (pcase-let* ((buffer (gemini-companion-code--place file))
+               (`(,at ,column ,remark)
+                (gemini-companion-code--find file symbol line))
+               (server (gemini-companion-code-server buffer))
+               (own (gemini-companion-code--open file buffer server))
+               (results (make-vector (length requests) nil))
+               (left (length requests)))
+    (seq-do-indexed
+     (lambda (request index)
+       (gemini-companion-code--request
+        buffer server (car request)
+        (append (list :textDocument
+                      (list :uri (gemini-companion-code-uri file))
+                      :position (list :line (1- at) :character column))
+                (cdr request))
+        (lambda (result)
+          (aset results index result)
+          (when (zerop (setq left (1- left)))
+            (when own
+              (gemini-companion-code--close file server))
+            (gemini-companion-code--guarded answer
+              (funcall then remark (append results nil)))))))
+     requests)))
+
+(defun gemini-companion-code--open (file buffer server)
+  "Send the text of FILE to SERVER unless BUFFER visits it.
+BUFFER visits a file of the same language.  Return non-nil if that
+was done."
+  (unless (eq buffer (gemini-companion-code--buffer file))
+    (jsonrpc-notify
+     server :textDocument/didOpen
+     (list :textDocument
+           (list :uri (gemini-companion-code-uri file)
+                 :version 0
+                 :languageId (with-current-buffer buffer
+                               (gemini-companion-code-language))
+                 :text (gemini-companion-code--with-text file
+                         (buffer-string)))))
+    t))
+
+(defun gemini-companion-code--close (file server)
+  "Close the text of FILE in SERVER, unless it is visited meanwhile."
+  (unless (gemini-companion-code--buffer file)
+    (jsonrpc-notify server :textDocument/didClose
+                    (list :textDocument
+                          (list :uri (gemini-companion-code-uri file))))))
+
+(defun gemini-companion-code--request (buffer server method params then)
+  "Send SERVER the request METHOD with PARAMS, and call THEN with its result.
+Changes in BUFFER that it was not sent yet go first."
+  (with-current-buffer buffer
+    (jsonrpc-async-request
+     server method params
+     :success-fn then
+     :error-fn (lambda (problem)
+                 (funcall then (list 'error (plist-get problem :message))))
+     :timeout-fn (lambda () (funcall then (list 'error "no answer in time")))
+     :timeout gemini-companion-code--seconds
+     ;; Another request with the same key would take its place.
+     :deferred (make-symbol "question"))))
+
+(defun gemini-companion-code--places (result)
+  "Return RESULT, locations, as a list of (FILE . LINE).
+Signal an error if it is one."
+  (when (eq 'error (car-safe result))
+    (gemini-companion-code--fail "The language server failed: %s"
+                                 (cadr result)))
+  (delete-dups
+   (mapcar (lambda (location)
+             (let ((range (or (plist-get location :targetSelectionRange)
+                              (plist-get location :range))))
+               (cons (gemini-companion-code-path
+                      (or (plist-get location :targetUri)
+                          (plist-get location :uri)))
+                     (1+ (plist-get (plist-get range :start) :line)))))
+           (cond ((vectorp result) (append result nil))
+                 ((keywordp (car-safe result)) (list result))
+                 (t result)))))
+
+(defun gemini-companion-code--before-p (a b)
+  "Return non-nil if the place A comes before B."
+  (if (equal (car a) (car b))
+      (< (cdr a) (cdr b))
+    (string< (car a) (car b))))
+
+;;;; References
+
+(defun gemini-companion-code-references (file symbol line after answer)
+  "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
+Call ANSWER with a plist: `:total', their number; `:places', lists
+of FILE, LINE and TEXT, from number AFTER on; `:taken', a remark or
+nil; or `:problem', why there is no answer."
+  (gemini-companion-code--guarded answer
+    (gemini-companion-code--lookup
+     (gemini-companion-code--true-name file) symbol line
+     '((:textDocument/references :context (:includeDeclaration t)))
+     answer
+     (lambda (remark results)
+       (let ((places (gemini-companion-code--places (car results))))
+         (gemini-companion-code--shared
+          (delete-dups (mapcar #'car places))
+          (lambda (names)
+            (let ((places (gemini-companion-code--renamed places names)))
+              (gemini-companion-code--texts
+               (seq-take (seq-drop places (or after 0))
+                         gemini-companion-code--most)
+               (lambda (found)
+                 (funcall answer (list :total (length places) :places found
+                                       :taken remark))))))))))))
+
+(defun gemini-companion-code--renamed (places names)
+  "Return PLACES with their NAMES, in order.
+NAMES is a hash table; places without a name are omitted."
+  (sort (delete-dups
+         (delq nil
+               (mapcar (pcase-lambda (`(,file . ,line))
+                         (when-let* ((name (gethash file names)))
+                           (cons name line)))
+                       places)))
+        #'gemini-companion-code--before-p))
+
+(defun gemini-companion-code--shared (files then)
+  "Call THEN with a hash table of the true names of FILES.
+It has those that may be shared."
+  (let ((names (make-hash-table :test #'equal)))
+    (gemini-companion-code--each
+     (lambda (file)
+       (when-let* ((file)
+                   (name (gemini-companion-text-true-name file))
+                   ((gemini-companion-code--shared-p name)))
+         (puthash file name names)))
+     files
+     (lambda (_) (funcall then names)))))
+
+(defun gemini-companion-code--texts (places then)
+  "Call THEN with PLACES, each with the text of its line."
+  (gemini-companion-code--each
+   (lambda (group)
+     (gemini-companion-code--with-text (car group)
+       (mapcar (lambda (place)
+                 (list (car place) (cdr place)
+                       (gemini-companion-code--line (cdr place))))
+               (cdr group))))
+   (seq-group-by #'car places)
+   (lambda (groups) (funcall then (apply #'append groups)))))
+
+(defun gemini-companion-code-visible (files answer)
+  "Call ANSWER with a plist: `:files', those of FILES that may be shared."
+  (gemini-companion-code--shared
+   files
+   (lambda (names)
+     (funcall answer
+              (list :files (seq-filter (lambda (file) (gethash file names))
+                                       files))))))
+
+;;;; Definition
+
+(defun gemini-companion-code-definition (file symbol line answer)
+  "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
+Call ANSWER with a plist: `:places', lists of FILE and LINE;
+`:documentation', with the signature, and `:source', strings or nil;
+`:taken', a remark or nil; or `:problem', why there is no answer."
+  (gemini-companion-code--guarded answer
+    (let ((file (gemini-companion-code--true-name file)))
+      (if (string-suffix-p ".el" file)
+          (gemini-companion-code--elisp-definition symbol answer)
+        (gemini-companion-code--lookup
+         file symbol line
+         '((:textDocument/definition) (:textDocument/hover))
+         answer
+         (pcase-lambda (remark `(,definition ,hover))
+           (gemini-companion-code--define
+            symbol (gemini-companion-code--places definition)
+            (gemini-companion-code--hover hover) remark answer)))))))
+
+(defun gemini-companion-code--define (symbol places documentation remark answer)
+  "Call ANSWER with the definition of SYMBOL at PLACES.
+DOCUMENTATION and REMARK are strings or nil.  Nothing is answered
+about a definition in a file that may not be shared; of one outside
+the roots, the text is not."
+  (let* ((places (delq nil
+                       (mapcar (pcase-lambda (`(,file . ,line))
+                                 (when-let* ((name (gemini-companion-text-true-name
+                                                    file)))
+                                   (cons name line)))
+                               (seq-filter #'car places))))
+         (open (seq-remove (lambda (place)
+                             (gemini-companion-code--hidden-p (car place)))
+                           places))
+         (first (seq-find (lambda (place)
+                            (gemini-companion-code--shared-p (car place)))
+                          open)))
+    (cond ((null places)
+           (gemini-companion-code--fail "No definition of %s was found" symbol))
+          ((null open)
+           (gemini-companion-code--fail
+            "The definition of %s is in a file that Emacs does not share"
+            symbol)))
+    (funcall answer
+             (list :places (mapcar (lambda (place)
+                                     (list (car place) (cdr place)))
+                                   open)
+                   ;; It may come from any of the places.
+                   :documentation (and (length= open (length places))
+                                       documentation)
+                   :source (and first (gemini-companion-code--source first))
+                   :taken remark))))
+
+(defun gemini-companion-code--source (place)
+  "Return the text of the definition at PLACE.
+It includes the following lines that are empty or indented more than
+its first one, and the line that closes it."
+  (gemini-companion-code--with-text (car place)
+    (forward-line (1- (cdr place)))
+    (let ((beginning (point))
+          (indentation (current-indentation))
+          (left gemini-companion-code--source-lines))
+      (forward-line)
+      (while (and (< 1 (setq left (1- left)))
+                  (not (eobp))
+                  (or (looking-at-p "[ \t]*$")
+                      (< indentation (current-indentation))))
+        (forward-line))
+      (when (looking-at-p "[ \t]*[])}]")
+        (forward-line))
+      (string-trim-right
+       (buffer-substring-no-properties beginning (point))))))
+
+(defun gemini-companion-code--hover (result)
+  "Return the text in RESULT of a request for the hover, or nil."
+  (unless (eq 'error (car-safe result))
+    (let* ((contents (plist-get result :contents))
+           (text (mapconcat (lambda (part)
+                              (if (stringp part)
+                                  part
+                                (or (plist-get part :value) "")))
+                            (cond ((vectorp contents) contents)
+                                  (contents (list contents)))
+                            "\n")))
+      (setq text (string-trim
+                  (replace-regexp-in-string "^```.*\n?" "" text)))
+      (unless (string-empty-p text) text))))
+
+(defun gemini-companion-code--elisp-definition (symbol answer)
+  "Call ANSWER with the definition of SYMBOL of the Lisp of this Emacs."
+  (require 'elisp-mode)
+  (require 'xref)
+  (let ((places
+         (delq nil
+               (mapcar (lambda (item)
+                         (gemini-companion-code--elisp-place
+                          (xref-item-location item)))
+                       (ignore-errors
+                         (xref-backend-definitions 'elisp symbol))))))
+    (gemini-companion-code--define
+     symbol places
+     (when-let* ((symbol (intern-soft symbol)))
+       (or (and (fboundp symbol)
+                (ignore-errors (documentation symbol t)))
+           (let ((text (get symbol 'variable-documentation)))
+             (and (stringp text) text))))
+     nil answer)))
+
+(defun gemini-companion-code--elisp-place (location)
+  "Return LOCATION, of a Lisp symbol, as (FILE . LINE), or nil."
+  (let ((file (xref-elisp-location-file location))
+        (symbol (xref-elisp-location-symbol location)))
+    (when (and (stringp file)
+               (setq file (replace-regexp-in-string "\\.elc\\'" ".el" file))
+               (file-exists-p file))
+      (cons file
+            (gemini-companion-code--with-text file
+              (if (re-search-forward
+                   (format "^[ \t]*(\\(?:[[:alnum:]-]*def[^ ]*\\) \
++(?'?%s\\_>" (regexp-quote (symbol-name (if (consp symbol) (car symbol) symbol))))
+                   nil t)
+                  (line-number-at-pos)
+                1))))))
+
+;;;; Diagnostics
+
+(defun gemini-companion-code-diagnostics (file answer)
+  "Call ANSWER with the diagnostics of FILE, or if nil, their numbers.
+It is a plist: `:rows', lists of LINE and TEXT, or of FILE and
+TEXT; or `:problem', why there is no answer."
+  (gemini-companion-code--guarded answer
+    (if file
+        (let ((file (gemini-companion-code--true-name file)))
+          (funcall
+           answer
+           (list :rows (mapcar (pcase-lambda (`(,line ,severity ,text))
+                                 (list line (concat severity ": " text)))
+                               (gemini-companion-code--sorted
+                                (gemini-companion-code--diagnostics file))))))
+      (gemini-companion-code--shared
+       (gemini-companion-code--checked-files)
+       (lambda (names)
+         (funcall answer
+                  (list :rows (gemini-companion-code--counts names))))))))
+
+(defun gemini-companion-code--checked-files ()
+  "Return the names of files that may have diagnostics."
+  (delete-dups
+   (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
+           (delq nil
+                 (mapcar (lambda (buffer)
+                           (and (buffer-file-name buffer)
+                                (gemini-companion-code-checker buffer)
+                                (buffer-file-name buffer)))
+                         (buffer-list))))))
+
+(defun gemini-companion-code-checker (buffer)
+  "Return the mode for diagnostics in BUFFER, or nil."
+  (seq-find (lambda (mode)
+              (and (local-variable-p mode buffer)
+                   (buffer-local-value mode buffer)))
+            '(flymake-mode flycheck-mode)))
+
+(defun gemini-companion-code--diagnostics (file)
+  "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT."
+  (let* ((buffer (gemini-companion-code--buffer file))
+         (checker (and buffer (gemini-companion-code-checker buffer))))
+    (pcase checker
+      ('flymake-mode
+       (with-current-buffer buffer
+         (save-restriction
+           (widen)
+           (mapcar (lambda (diagnostic)
+                     (gemini-companion-code--diagnostic
+                      diagnostic
+                      (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
+                   (flymake-diagnostics)))))
+      ('flycheck-mode
+       (mapcar (lambda (error)
+                 (list (flycheck-error-line error)
+                       (symbol-name (flycheck-error-level error))
+                       (flycheck-error-message error)))
+               (buffer-local-value 'flycheck-current-errors buffer)))
+      (_
+       (let ((known (assoc file (bound-and-true-p
+                                 flymake-list-only-diagnostics))))
+         (unless (or known buffer
+                     (ignore-errors (gemini-companion-code--place file)))
+           (gemini-companion-code--fail
+            "Emacs does not check this file; run the project's own checks"))
+         (mapcar (lambda (diagnostic)
+                   (gemini-companion-code--diagnostic
+                    diagnostic
+                    ;; Of a file without a buffer, it is (LINE . COLUMN).
+                    (car (flymake-diagnostic-beg diagnostic))))
+                 (cdr known)))))))
+
+(defun gemini-companion-code--diagnostic (diagnostic line)
+  "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."
+  (let* ((type (flymake-diagnostic-type diagnostic))
+         (category (or (get type 'flymake-category) type)))
+    (list line
+          (pcase category
+            ((or :error 'flymake-error) "error")
+            ((or :warning 'flymake-warning) "warning")
+            (_ "note"))
+          (string-replace "\n" " " (flymake-diagnostic-text diagnostic)))))
+
+(defun gemini-companion-code--sorted (diagnostics)
+  "Return DIAGNOSTICS with the errors first, each kind by line."
+  (let ((rank (lambda (one)
+                (+ (pcase (nth 1 one) ("error" 0) ("warning" 1.0e9) (_ 2.0e9))
+                   (or (car one) 0)))))
+    (seq-sort-by rank #'< diagnostics)))
+
+(defun gemini-companion-code--counts (names)
+  "Return the numbers of the diagnostics of NAMES, a hash table.
+A list of FILE and TEXT for each file that has any, those with errors
+first."
+  (let (rows)
+    (maphash
+     (lambda (_ name)
+       (let* ((all (ignore-errors (gemini-companion-code--diagnostics name)))
+              (count (lambda (severity)
+                       (seq-count (lambda (one) (equal severity (nth 1 one)))
+                                  all)))
+              (errors (funcall count "error"))
+              (warnings (funcall count "warning")))
+         (when (< 0 (+ errors warnings))
+           (push (list errors warnings name) rows))))
+     names)
+    (mapcar (pcase-lambda (`(,errors ,warnings ,name))
+              (list name (format "%d errors, %d warnings" errors warnings)))
+            (sort rows (lambda (a b)
+                         (or (> (car a) (car b))
+                             (and (= (car a) (car b))
+                                  (string< (nth 2 a) (nth 2 b)))))))))
+
+(provide 'gemini-companion-code)
+;;; gemini-companion-code.el ends here

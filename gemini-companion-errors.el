@@ -1,0 +1,792 @@
+;;; gemini-companion-errors.el --- Errors that an edit has made  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; Find the errors that are new in a file after a CLI has written it.  In case of
+;; doubt, report none.
+;;
+;; For a file that no buffer visits, the language server of its project gets the
+;; text after the edit, the text before it, and the text after it again: an error
+;; is new if it is in both results for the text after the edit, and not in that
+;; for the text before.  For a visited file, the errors before the edit are those
+;; that Eglot, Flymake or Flycheck had when the buffer was reverted.
+;;
+;; Each request is sent once, and a timer waits for its result.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-code)
+(require 'gemini-companion-events)
+(require 'gemini-companion-name)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-share)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-stop "ext:flycheck")
+(declare-function flymake-diagnostic-beg "flymake")
+(declare-function flymake-diagnostic-text "flymake")
+(declare-function flymake-diagnostic-type "flymake")
+(declare-function flymake-diagnostics "flymake")
+(declare-function flymake-reporting-backends "flymake")
+(declare-function flymake-running-backends "flymake")
+(declare-function flymake-start "flymake")
+(declare-function jsonrpc-async-request "jsonrpc")
+(declare-function jsonrpc-notify "jsonrpc")
+(declare-function jsonrpc-running-p "jsonrpc")
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
+
+;;;; State
+
+(defconst gemini-companion-errors--bound 2.8
+  "Seconds after which an unfinished check ends without a result.")
+
+(defconst gemini-companion-errors--interval 0.05
+  "Seconds between tests of what the running check waits for.")
+
+(defconst gemini-companion-errors--quiet 0.2
+  "Seconds without another report that make the last one final.")
+
+(defconst gemini-companion-errors--early 0.8
+  "Such seconds for a report that came before the answer behind it.")
+
+(defconst gemini-companion-errors--old 1.5
+  "Such seconds for a report on a text that was not asked about.")
+
+(defconst gemini-companion-errors--steady 3
+  "Seconds after which the errors of a written file are known.")
+
+(defconst gemini-companion-errors--largest (* 1024 1024)
+  "Size in characters of a text above which it is not checked.")
+
+(defconst gemini-companion-errors--lines 10
+  "Maximum number of errors to report.")
+
+(defconst gemini-companion-errors--columns 200
+  "Maximum length of the line of an error.")
+
+(cl-defstruct (gemini-companion-errors--document
+               (:constructor gemini-companion-errors--document-make)
+               (:copier nil))
+  "A text that a language server has, and what it reported of that.
+SERVER has it by the true name PATH; VERSION is nil if Eglot opened
+it.  ERRORS were reported at TIME, when the buffer had TICK; EXACT
+is non-nil if that report was whole: it named a version, or answers
+one of the REQUESTS by which SERVER can be asked, an alist of
+methods and parameters.  SEEN is when SERVER had answered a request
+that was sent behind the text, or nil."
+  server path version requests seen time tick exact errors)
+
+(cl-defstruct (gemini-companion-errors--check
+               (:constructor gemini-companion-errors--check-make)
+               (:copier nil))
+  "A file that was written, from BEFORE to AFTER, and is to be checked.
+CALLBACK is called at its end, or by BOUND, a timer.  SETTLED
+returns (ERRORS . EXACT) once they are known, for THEN.  LANGUAGE
+is that of DOCUMENT, which the check opened, or nil."
+  file before after callback bound settled then document language)
+
+(defvar gemini-companion-errors--checks nil
+  "The checks, of which only the first one runs.
+The texts of another one would disturb it.")
+
+(defvar gemini-companion-errors--timer nil
+  "The timer that runs the first check, or nil.")
+
+(defvar gemini-companion-errors--busy
+  (make-hash-table :test #'eq :weakness 'key)
+  "Tokens of the work in progress of each language server.")
+
+(defvar-local gemini-companion-errors--opened nil
+  "The document of this buffer, as Eglot opened it.")
+
+(defvar-local gemini-companion-errors--settled nil
+  "Result of the last check, a list (TICK ERRORS . EXACT), or nil.")
+
+(defvar-local gemini-companion-errors--known nil
+  "The errors before this buffer was reverted, or nil.
+A list (HASH ERRORS . EXACT), with the hash of that text.")
+
+(dolist (variable '(gemini-companion-errors--opened
+                    gemini-companion-errors--settled
+                    gemini-companion-errors--known))
+  (put variable 'permanent-local t))
+
+;;;; New errors
+
+;; An error is a list of its LINE, TEXT and SOURCE.
+
+(defun gemini-companion-errors--kind (error)
+  "Return the text of ERROR without its numbers, which may be of lines."
+  (replace-regexp-in-string "[0-9]+" "0" (nth 1 error)))
+
+(defun gemini-companion-errors--content (error lines)
+  "Return the line of ERROR in LINES, a vector."
+  (let ((line (1- (car error))))
+    (if (< -1 line (length lines))
+        (string-trim (aref lines line))
+      "")))
+
+(defun gemini-companion-errors--key (error lines)
+  "Return a key that is equal for two versions of the same ERROR.
+LINES is the text, a vector."
+  (cons (gemini-companion-errors--kind error)
+        (gemini-companion-errors--content error lines)))
+
+(defun gemini-companion-errors--split (text)
+  "Return the lines of TEXT, a vector."
+  (vconcat (split-string text "\r\n\\|[\n\r]")))
+
+(defun gemini-companion-errors--new (after text before previous exact)
+  "Return those of the errors AFTER, in TEXT, that are not in BEFORE.
+PREVIOUS is the text of those.  An error that has only moved is not
+new, nor is one that may be another one changed.  If others are
+gone, which may have hidden some, or if EXACT is nil, as some may
+be missing in BEFORE, only those in new lines are new."
+  (let ((lines (gemini-companion-errors--split text))
+        (previous (gemini-companion-errors--split previous))
+        (counts (make-hash-table :test #'equal))
+        (old (make-hash-table :test #'equal))
+        new gone)
+    (dolist (error before)
+      (cl-incf (gethash (gemini-companion-errors--key error previous) counts 0)))
+    (dolist (error after)
+      (when (> 0 (cl-decf (gethash (gemini-companion-errors--key error lines)
+                                   counts 0)))
+        (push error new)))
+    (maphash (lambda (key count)
+               (when (< 0 count)
+                 (push (car key) gone)))
+             counts)
+    (when (or gone (not exact))
+      (seq-do (lambda (line) (puthash (string-trim line) t old)) previous))
+    (seq-remove (lambda (error)
+                  (or (member (gemini-companion-errors--kind error) gone)
+                      (gethash (gemini-companion-errors--content error lines)
+                               old)))
+                (nreverse new))))
+
+(defun gemini-companion-errors--text (errors name)
+  "Return the text for the model about the new ERRORS of the file NAME."
+  (let* ((errors (seq-sort-by #'car #'< errors))
+         (count (length errors))
+         (more (- count gemini-companion-errors--lines)))
+    (string-join
+     (append
+      (list (format "Emacs sees %d new error%s in %s \
+(a later edit may already fix %s):"
+                    count (if (= 1 count) "" "s") name
+                    (if (= 1 count) "it" "them")))
+      (mapcar #'gemini-companion-errors--line
+              (seq-take errors gemini-companion-errors--lines))
+      (when (< 0 more)
+        (list (format "... %d more" more))))
+     "\n")))
+
+(defun gemini-companion-errors--line (error)
+  "Return the line for the model about ERROR."
+  (pcase-let ((`(,line ,text ,source) error))
+    (truncate-string-to-width
+     (gemini-companion-name-escaped
+      (format "%d: error: %s%s" line
+              (string-trim
+               (replace-regexp-in-string "[ \t\n\r\f\u00A0]+" " " text))
+              (if source (format " [%s]" source) "")))
+     gemini-companion-errors--columns nil nil "...")))
+
+;;;; Language servers
+
+(defun gemini-companion-errors--managed-p ()
+  "Return non-nil if Eglot manages this buffer."
+  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+
+(defun gemini-companion-errors--diagnostics (diagnostics)
+  "Return the errors among the DIAGNOSTICS of a language server."
+  (mapcar (lambda (diagnostic)
+            (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                            :start)
+                                 :line))
+                  (plist-get diagnostic :message)
+                  (plist-get diagnostic :source)))
+          (seq-filter (lambda (diagnostic)
+                        (eql 1 (plist-get diagnostic :severity)))
+                      diagnostics)))
+
+(defun gemini-companion-errors--notified (server method &rest params)
+  "Record what SERVER reports by METHOD with PARAMS."
+  (gemini-companion-events-guarded 'errors
+    (save-match-data
+      (pcase method
+        ('textDocument/publishDiagnostics
+         (gemini-companion-errors--published server params))
+        ('$/progress
+         (let ((token (plist-get params :token))
+               (tokens (gethash server gemini-companion-errors--busy)))
+           (pcase (plist-get (plist-get params :value) :kind)
+             ("begin" (push token tokens))
+             ("end" (setq tokens (delete token tokens))))
+           (puthash server tokens gemini-companion-errors--busy)))))))
+
+(defun gemini-companion-errors-busy-p (file)
+  "Return non-nil if the language server of FILE reports that it works."
+  (when-let* ((buffer (or (find-buffer-visiting file)
+                          (gemini-companion-code-neighbor file)))
+              (server (gemini-companion-code-server buffer)))
+    (and (gethash server gemini-companion-errors--busy) t)))
+
+(defun gemini-companion-errors--published (server params)
+  "Record the errors that SERVER has published with PARAMS."
+  (when-let* ((path (gemini-companion-code-path (plist-get params :uri)))
+              (document (gemini-companion-errors--find server path)))
+    (let ((version (plist-get params :version))
+          (own (gemini-companion-errors--document-version document))
+          (buffer (gemini-companion-errors--buffer path)))
+      (unless (or (gemini-companion-errors--document-requests document)
+                  (and version own (not (eql version own))))
+        (setf (gemini-companion-errors--document-exact document) version
+              (gemini-companion-errors--document-time document)
+              (float-time)
+              (gemini-companion-errors--document-tick document)
+              (and buffer (buffer-chars-modified-tick buffer))
+              (gemini-companion-errors--document-errors document)
+              (gemini-companion-errors--diagnostics
+               (plist-get params :diagnostics)))))))
+
+(defun gemini-companion-errors--buffer (path)
+  "Return the buffer that visits the file with the true name PATH, or nil."
+  (let ((name (abbreviate-file-name path)))
+    (seq-find (lambda (buffer)
+                (equal name (buffer-local-value 'buffer-file-truename buffer)))
+              (buffer-list))))
+
+(defun gemini-companion-errors--find (server path)
+  "Return the document that SERVER has by the name PATH, or nil."
+  (let ((is-it (lambda (document)
+                 (and document
+                      (eq server
+                          (gemini-companion-errors--document-server document))
+                      (equal path (gemini-companion-errors--document-path
+                                   document))
+                      document))))
+    (or (seq-some (lambda (check)
+                    (funcall is-it
+                             (gemini-companion-errors--check-document check)))
+                  gemini-companion-errors--checks)
+        (when-let* ((buffer (gemini-companion-errors--buffer path)))
+          (with-current-buffer buffer
+            (when (gemini-companion-errors--managed-p)
+              (or (funcall is-it gemini-companion-errors--opened)
+                  (setq gemini-companion-errors--opened
+                        (gemini-companion-errors--document-make
+                         :server server :path path :seen 0)))))))))
+
+(defun gemini-companion-errors--ask-behind (document)
+  "Send a request to the server of DOCUMENT after its text.
+Once it has answered, it has read the text."
+  (let ((seen (lambda (&rest _)
+                (unless (gemini-companion-errors--document-seen document)
+                  (setf (gemini-companion-errors--document-seen document)
+                        (float-time))))))
+    (jsonrpc-async-request
+     (gemini-companion-errors--document-server document)
+     :textDocument/documentSymbol
+     (list :textDocument
+           (list :uri (gemini-companion-code-uri
+                       (gemini-companion-errors--document-path document))))
+     :success-fn seen :error-fn seen :timeout-fn #'ignore)))
+
+(defun gemini-companion-errors--requests (path)
+  "Return the requests for the errors in the file PATH, or nil.
+The server of this buffer is asked for them, if it can be."
+  (let ((capable (if (fboundp 'eglot-server-capable)
+                     'eglot-server-capable
+                   ;; Its name before Emacs 30.
+                   'eglot--server-capable)))
+    (cond
+     ((funcall capable :diagnosticProvider)
+      `((:textDocument/diagnostic
+         :textDocument (:uri ,(gemini-companion-code-uri path)))))
+     ;; This server publishes errors bit by bit.
+     ((seq-contains-p (funcall capable :executeCommandProvider :commands)
+                      "typescript.tsserverRequest")
+      (mapcar (lambda (command)
+                `(:workspace/executeCommand
+                  :command "typescript.tsserverRequest"
+                  :arguments [,command (:file ,path)]))
+              '("syntacticDiagnosticsSync" "semanticDiagnosticsSync"))))))
+
+(defun gemini-companion-errors--answer (result)
+  "Return the errors in RESULT, the answer to a request for them."
+  (or (gemini-companion-errors--diagnostics (plist-get result :items))
+      (mapcar (lambda (found)
+                (list (plist-get (plist-get found :start) :line)
+                      (plist-get found :text)
+                      "typescript"))
+              (seq-filter (lambda (found)
+                            (equal "error" (plist-get found :category)))
+                          (plist-get result :body)))))
+
+(defun gemini-companion-errors--ask (document)
+  "Request the errors of DOCUMENT from its server, which has its text."
+  (let* ((requests (gemini-companion-errors--document-requests document))
+         (left (length requests))
+         (errors nil))
+    (if (null requests)
+        (gemini-companion-errors--ask-behind document)
+      (pcase-dolist (`(,method . ,params) requests)
+        (jsonrpc-async-request
+         (gemini-companion-errors--document-server document) method params
+         :success-fn
+         (lambda (result)
+           (setq errors (append (gemini-companion-errors--answer result)
+                                errors))
+           (when (zerop (cl-decf left))
+             (setf (gemini-companion-errors--document-errors document) errors
+                   (gemini-companion-errors--document-exact document) t
+                   (gemini-companion-errors--document-time document)
+                   (float-time))))
+         :error-fn #'ignore :timeout-fn #'ignore)))))
+
+(defun gemini-companion-errors--final (document quiet)
+  "Return (ERRORS . EXACT) of DOCUMENT if the errors are final, or nil.
+They are after QUIET seconds without others."
+  (let ((seen (gemini-companion-errors--document-seen document))
+        (time (gemini-companion-errors--document-time document))
+        (exact (gemini-companion-errors--document-exact document)))
+    (and time
+         (null (gethash (gemini-companion-errors--document-server document)
+                        gemini-companion-errors--busy))
+         (or (and exact
+                  (or (gemini-companion-errors--document-version document)
+                      (gemini-companion-errors--document-requests document)))
+             (and seen
+                  (< (if (< time seen)
+                         (+ seen (max quiet gemini-companion-errors--early))
+                       (+ time quiet))
+                     (float-time))))
+         (cons (gemini-companion-errors--document-errors document)
+               (and exact t)))))
+
+;;;; Files that are not visited
+
+(defun gemini-companion-errors--show (check text then)
+  "Send TEXT to the server of CHECK, and call THEN with its errors."
+  (let* ((last (gemini-companion-errors--check-document check))
+         (server (gemini-companion-errors--document-server last))
+         (path (gemini-companion-errors--document-path last))
+         (uri (gemini-companion-code-uri path))
+         (version (1+ (gemini-companion-errors--document-version last)))
+         (document (gemini-companion-errors--document-make
+                    :server server :path path :version version
+                    :requests (gemini-companion-errors--document-requests
+                               last))))
+    (setf (gemini-companion-errors--check-document check) document
+          (gemini-companion-errors--check-settled check)
+          (lambda ()
+            (gemini-companion-errors--final document
+                                            gemini-companion-errors--quiet))
+          (gemini-companion-errors--check-then check) then)
+    (if (= 1 version)
+        (jsonrpc-notify
+         server :textDocument/didOpen
+         (list :textDocument
+               (list :uri uri :version version
+                     :languageId (gemini-companion-errors--check-language check)
+                     :text text)))
+      (jsonrpc-notify
+       server :textDocument/didChange
+       (list :textDocument (list :uri uri :version version)
+             :contentChanges (vector (list :text text)))))
+    (gemini-companion-errors--ask document)))
+
+(defun gemini-companion-errors--compare (check)
+  "Send the texts of CHECK to its server.
+The first one is sent again, as errors may come from elsewhere."
+  (let ((before (gemini-companion-errors--check-before check))
+        (after (gemini-companion-errors--check-after check)))
+    (gemini-companion-errors--show
+     check after
+     (lambda (errors _exact)
+       (if (or (null errors) (null before))
+           (gemini-companion-errors--report check errors)
+         (gemini-companion-errors--show
+          check before
+          (lambda (previous exact)
+            (let ((new (gemini-companion-errors--new errors after
+                                                     previous before exact)))
+              (if (null new)
+                  (gemini-companion-errors--report check nil)
+                (gemini-companion-errors--show
+                 check after
+                 (lambda (again _exact)
+                   (gemini-companion-errors--report
+                    check (seq-intersection new again)))))))))))))
+
+(defun gemini-companion-errors--begin (check neighbor)
+  "Begin CHECK of a file that is not visited, by the server of NEIGHBOR."
+  (with-current-buffer neighbor
+    (setf (gemini-companion-errors--check-language check)
+          (gemini-companion-code-language)
+          (gemini-companion-errors--check-document check)
+          (gemini-companion-errors--document-make
+           :server (gemini-companion-code-server neighbor)
+           :path (gemini-companion-errors--check-file check)
+           :requests (gemini-companion-errors--requests
+                      (gemini-companion-errors--check-file check))
+           :version 0)))
+  (gemini-companion-errors--compare check))
+
+(defun gemini-companion-errors--close (document)
+  "Close DOCUMENT, which a check has opened."
+  (let ((server (gemini-companion-errors--document-server document)))
+    (when (jsonrpc-running-p server)
+      (jsonrpc-notify
+       server :textDocument/didClose
+       (list :textDocument
+             (list :uri (gemini-companion-code-uri
+                         (gemini-companion-errors--document-path
+                          document))))))))
+
+(defun gemini-companion-errors--visiting ()
+  "End the check of the file of this buffer, which Eglot may open now."
+  (when-let* (buffer-file-name
+              (file (expand-file-name buffer-file-truename))
+              (check (seq-find (lambda (check)
+                                 (equal file
+                                        (gemini-companion-errors--check-file
+                                         check)))
+                               gemini-companion-errors--checks)))
+    (gemini-companion-errors--end check nil)))
+
+;;;; Files that are visited
+
+(defun gemini-companion-errors--hash (text)
+  "Return the hash of a buffer with TEXT as it is in a file."
+  (with-temp-buffer
+    (insert (string-remove-prefix "\uFEFF"
+                                  (string-replace "\r\n" "\n" text)))
+    (buffer-hash)))
+
+(defun gemini-companion-errors--current (quiet)
+  "Return (ERRORS . EXACT) of this buffer, or nil if they are unknown.
+They are known after QUIET seconds without others."
+  (cond ((gemini-companion-errors--managed-p)
+         (let ((document gemini-companion-errors--opened))
+           (and document
+                (eq (gemini-companion-code-server (current-buffer))
+                    (gemini-companion-errors--document-server document))
+                (eql (buffer-chars-modified-tick)
+                     (gemini-companion-errors--document-tick document))
+                (gemini-companion-errors--final document quiet))))
+        ((bound-and-true-p flycheck-mode)
+         (and (eq 'finished flycheck-last-status-change)
+              (cons (gemini-companion-errors--flycheck) t)))
+        ((bound-and-true-p flymake-mode)
+         (let ((running (flymake-running-backends)))
+           (and running
+                (null (seq-difference running (flymake-reporting-backends)))
+                (cons (gemini-companion-errors--flymake) t))))))
+
+(defun gemini-companion-errors--flycheck ()
+  "Return the errors of this buffer that Flycheck has."
+  (mapcar (lambda (error)
+            (list (flycheck-error-line error)
+                  (flycheck-error-message error)
+                  nil))
+          (seq-filter (lambda (error)
+                        (and (eq 'error (flycheck-error-level error))
+                             (flycheck-error-message error)))
+                      flycheck-current-errors)))
+
+(defun gemini-companion-errors--flycheck-begins ()
+  "Record the text that Flycheck is about to check."
+  (setq gemini-companion-errors--settled
+        (list (buffer-chars-modified-tick))))
+
+(defun gemini-companion-errors--flycheck-ended ()
+  "Keep the errors of this buffer, which Flycheck clears before a revert."
+  (gemini-companion-events-guarded 'errors
+    (when (eql (car gemini-companion-errors--settled)
+               (buffer-chars-modified-tick))
+      (setq gemini-companion-errors--settled
+            (cons (buffer-chars-modified-tick)
+                  (gemini-companion-errors--current 0))))))
+
+(defun gemini-companion-errors--flymake ()
+  "Return the errors of this buffer that Flymake has."
+  (save-restriction
+    (widen)
+    (mapcar (lambda (diagnostic)
+              (list (line-number-at-pos (flymake-diagnostic-beg diagnostic))
+                    (flymake-diagnostic-text diagnostic)
+                    nil))
+            (seq-filter (lambda (diagnostic)
+                          (let ((type (flymake-diagnostic-type diagnostic)))
+                            (or (eq :error type)
+                                (eq 'flymake-error
+                                    (get type 'flymake-category)))))
+                        (flymake-diagnostics)))))
+
+(defun gemini-companion-errors--before-revert ()
+  "Keep the errors of this buffer, if they are known."
+  (gemini-companion-events-guarded 'errors
+    (setq gemini-companion-errors--known
+          (and buffer-file-name
+               (not (buffer-modified-p))
+               (when-let* ((errors
+                            (cond ((eql (car gemini-companion-errors--settled)
+                                        (buffer-chars-modified-tick))
+                                   (cdr gemini-companion-errors--settled))
+                                  ((gemini-companion-errors--steady-p)
+                                   (gemini-companion-errors--current
+                                    gemini-companion-errors--old)))))
+                 (cons (buffer-hash) errors))))))
+
+(defun gemini-companion-errors--steady-p ()
+  "Return non-nil if the file of this buffer was written long ago."
+  (let ((time (visited-file-modtime)))
+    (and (consp time)
+         (< gemini-companion-errors--steady (float-time (time-since time))))))
+
+(defun gemini-companion-errors--after-revert ()
+  "Find out when the server has seen the text of this buffer.
+Eglot has closed and opened it."
+  (gemini-companion-events-guarded 'errors
+    (when (and gemini-companion-errors--opened
+               (gemini-companion-errors--managed-p))
+      (let ((document (gemini-companion-errors--document-make
+                       :server (gemini-companion-code-server (current-buffer))
+                       :path (gemini-companion-errors--document-path
+                              gemini-companion-errors--opened))))
+        (setq gemini-companion-errors--opened document)
+        (gemini-companion-errors--ask-behind document)))))
+
+(defun gemini-companion-errors--start ()
+  "Request the errors of this buffer.
+Return the document that will have them, or nil if that is the one
+that Eglot opened, or the buffer."
+  (cond ((gemini-companion-errors--managed-p)
+         (gemini-companion-errors--pull))
+        ((bound-and-true-p flycheck-mode)
+         (ignore (flycheck-stop)
+                 (flycheck-buffer)))
+        ((bound-and-true-p flymake-mode)
+         (ignore (flymake-start)))))
+
+(defun gemini-companion-errors--pull ()
+  "Ask the server for the errors of this buffer, if it can be asked.
+Return the document that will have them, or nil."
+  (when-let* ((opened gemini-companion-errors--opened)
+              (path (gemini-companion-errors--document-path opened))
+              (requests (gemini-companion-errors--requests path)))
+    (let ((document (gemini-companion-errors--document-make
+                     :server (gemini-companion-errors--document-server opened)
+                     :path path :requests requests)))
+      (gemini-companion-errors--ask document)
+      document)))
+
+(defun gemini-companion-errors--watch (check buffer)
+  "Begin CHECK of a file that BUFFER visits."
+  (with-current-buffer buffer
+    (let* ((before (gemini-companion-errors--check-before check))
+           (after (gemini-companion-errors--check-after check))
+           (known gemini-companion-errors--known)
+           (tick (buffer-chars-modified-tick)))
+      (if (not (and (equal (buffer-hash) (gemini-companion-errors--hash after))
+                    (or (null before)
+                        (equal (car known)
+                               (gemini-companion-errors--hash before)))))
+          (gemini-companion-errors--end check nil)
+        (setf (gemini-companion-errors--check-settled check)
+              (let ((pulled (gemini-companion-errors--start)))
+                (lambda ()
+                  (with-current-buffer buffer
+                    (cond ((not (eql tick (buffer-chars-modified-tick)))
+                           (gemini-companion-errors--end check nil))
+                          (pulled
+                           (gemini-companion-errors--final pulled 0))
+                          (t
+                           (gemini-companion-errors--current
+                            gemini-companion-errors--quiet))))))
+              (gemini-companion-errors--check-then check)
+              (lambda (errors exact)
+                (with-current-buffer buffer
+                  (setq gemini-companion-errors--settled
+                        (cons tick (cons errors exact))))
+                (gemini-companion-errors--report
+                 check
+                 (if before
+                     (gemini-companion-errors--new
+                      errors after (cadr known) before (cddr known))
+                   errors))))))))
+
+;;;; Checks
+
+(defun gemini-companion-errors-after-edit (file before after callback)
+  "Call CALLBACK with a text about the errors that an edit of FILE made.
+FILE is an absolute name; a CLI has changed its text from BEFORE,
+nil if there was no such file, to AFTER, and the buffers that visit
+it were reverted.  The text is for the model, nil if there are no
+new errors, or if they are not known within three seconds."
+  (let ((check (gemini-companion-errors--check-make
+                :file (or (gemini-companion-text-true-name file) file)
+                :before before :after after :callback callback)))
+    (dolist (other gemini-companion-errors--checks)
+      (when (equal (gemini-companion-errors--check-file check)
+                   (gemini-companion-errors--check-file other))
+        (gemini-companion-errors--end other nil)))
+    (setf (gemini-companion-errors--check-bound check)
+          (run-at-time gemini-companion-errors--bound nil
+                       #'gemini-companion-errors--end check nil))
+    (setq gemini-companion-errors--checks
+          (append gemini-companion-errors--checks (list check)))
+    (unless gemini-companion-errors--timer
+      (add-hook 'change-major-mode-after-body-hook
+                #'gemini-companion-errors--visiting)
+      (setq gemini-companion-errors--timer
+            (run-at-time 0 gemini-companion-errors--interval
+                         #'gemini-companion-errors--step)))))
+
+(defun gemini-companion-errors--step ()
+  "Begin the first check, or test what it waits for."
+  (when-let* ((check (car gemini-companion-errors--checks)))
+    (condition-case nil
+        (save-match-data
+          (if-let* ((settled (gemini-companion-errors--check-settled check)))
+              (when-let* ((errors (funcall settled)))
+                (funcall (gemini-companion-errors--check-then check)
+                         (car errors) (cdr errors)))
+            (gemini-companion-errors--dispatch check)))
+      ;; A server has ended, or a buffer was killed.
+      (error (gemini-companion-errors--end check nil)))))
+
+(defun gemini-companion-errors--dispatch (check)
+  "Begin CHECK, according to its file."
+  (let* ((file (gemini-companion-errors--check-file check))
+         (buffer (and (file-name-absolute-p file)
+                      (not (gemini-companion-text-problem file))
+                      (find-buffer-visiting file)))
+         (neighbor (and (null buffer)
+                        (gemini-companion-code-neighbor file))))
+    (cond ((not (and (or buffer neighbor)
+                     (file-exists-p file)
+                     (gemini-companion-errors--small-p check)
+                     (gemini-companion-errors--shared-p
+                      file (or buffer neighbor))))
+           (gemini-companion-errors--end check nil))
+          (buffer (gemini-companion-errors--watch check buffer))
+          (t (gemini-companion-errors--begin check neighbor)))))
+
+(defun gemini-companion-errors--small-p (check)
+  "Return non-nil if the texts of CHECK are not too large."
+  (seq-every-p (lambda (text)
+                 (<= (length text) gemini-companion-errors--largest))
+               (list (gemini-companion-errors--check-before check)
+                     (gemini-companion-errors--check-after check))))
+
+(defun gemini-companion-errors--shared-p (file buffer)
+  "Return non-nil if errors of FILE may be shared.
+BUFFER visits it, or another file in the same mode."
+  (and (not gemini-companion-paused)
+       (not (gemini-companion-privacy-file-hidden-p file buffer))
+       (or gemini-companion-share-outside-projects
+           (cadr (gemini-companion-name-place file)))))
+
+(defun gemini-companion-errors--report (check errors)
+  "End CHECK with its new ERRORS."
+  (gemini-companion-errors--end
+   check
+   (when errors
+     (pcase-let ((`(,file ,root)
+                  (gemini-companion-name-place
+                   (gemini-companion-errors--check-file check))))
+       (gemini-companion-errors--text
+        errors (gemini-companion-name-escaped
+                (if root (file-relative-name file root) file)))))))
+
+(defun gemini-companion-errors--end (check text)
+  "End CHECK with TEXT for the model, or nil."
+  (when (memq check gemini-companion-errors--checks)
+    (setq gemini-companion-errors--checks
+          (delq check gemini-companion-errors--checks))
+    (cancel-timer (gemini-companion-errors--check-bound check))
+    (unless gemini-companion-errors--checks
+      (remove-hook 'change-major-mode-after-body-hook
+                   #'gemini-companion-errors--visiting)
+      (when gemini-companion-errors--timer
+        (cancel-timer gemini-companion-errors--timer)
+        (setq gemini-companion-errors--timer nil)))
+    (gemini-companion-events-guarded 'errors
+      (when-let* ((document (gemini-companion-errors--check-document check)))
+        (gemini-companion-errors--close document)))
+    (gemini-companion-events-guarded 'errors
+      (funcall (gemini-companion-errors--check-callback check) text))
+    nil))
+
+;;;; Life
+
+(defun gemini-companion-errors--attach ()
+  "Listen to the language servers of Eglot, if that is loaded."
+  (when (fboundp 'eglot-handle-notification)
+    (advice-add 'eglot-handle-notification
+                :after #'gemini-companion-errors--notified)))
+
+(defconst gemini-companion-errors--hooks
+  '((eglot-managed-mode-hook . gemini-companion-errors--attach)
+    (flycheck-before-syntax-check-hook
+     . gemini-companion-errors--flycheck-begins)
+    (flycheck-after-syntax-check-hook . gemini-companion-errors--flycheck-ended)
+    (before-revert-hook . gemini-companion-errors--before-revert)
+    (after-revert-hook . gemini-companion-errors--after-revert))
+  "Functions that are on hooks while errors are kept.")
+
+(defun gemini-companion-errors-start ()
+  "Keep the errors of visited files from now on."
+  (gemini-companion-errors--attach)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-errors--hooks)
+    (add-hook hook function)))
+
+(defun gemini-companion-errors-stop ()
+  "End each check, and keep no errors."
+  (mapc (lambda (check) (gemini-companion-errors--end check nil))
+        gemini-companion-errors--checks)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-errors--hooks)
+    (remove-hook hook function))
+  (advice-remove 'eglot-handle-notification #'gemini-companion-errors--notified)
+  (clrhash gemini-companion-errors--busy)
+  (dolist (buffer (buffer-list))
+    (dolist (variable '(gemini-companion-errors--opened
+                        gemini-companion-errors--settled
+                        gemini-companion-errors--known))
+      (when (local-variable-p variable buffer)
+        (with-current-buffer buffer
+          (kill-local-variable variable))))))
+
+(provide 'gemini-companion-errors)
+;;; gemini-companion-errors.el ends here

@@ -1,0 +1,336 @@
+;;; gemini-companion-hunk.el --- Hunks of a proposal  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+
+;;; Commentary:
+
+;; The hunks of a proposal, as `diff' finds them, which of them are excluded,
+;; and how many lines they add and remove.  Nothing here displays anything; the
+;; two texts are in buffers.
+;;
+;; A hunk is one block of changed lines, a list (OLD OLD-COUNT NEW NEW-COUNT) of
+;; lines, from 1 on, in the original and in the proposal with no hunk excluded.
+;; An excluded one has the text of the original in the proposal, and an overlay
+;; there that has the proposed text.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'diff)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+
+(defvar-local gemini-companion-hunk-file nil
+  "The file with exactly the text of this buffer, or nil.")
+(put 'gemini-companion-hunk-file 'permanent-local t)
+
+;;;; Comparison
+
+(defconst gemini-companion-hunk--header-re
+  (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
+          " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n")
+  "Regexp for the header lines of a unified diff.")
+
+(defun gemini-companion-hunk-compare (original proposal on-end)
+  "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
+ON-END is called with the hunks, or `failed', unless the process
+is cancelled; see `gemini-companion-hunk-wait'."
+  (unless (executable-find diff-command)
+    (user-error "Cannot find the program %s; install it or customize \
+`diff-command'"
+                diff-command))
+  (let* ((verbatim (buffer-local-value 'gemini-companion-hunk-file original))
+         (old (or verbatim (gemini-companion-hunk--write original)))
+         (new (gemini-companion-hunk--write proposal))
+         (out (make-temp-file "gemini-companion-"))
+         (default-directory "/")
+         (process (make-process
+                   :name "gemini-companion-diff" :noquery t
+                   :connection-type 'pipe
+                   :command (gemini-companion-hunk--command old new out)
+                   :sentinel (lambda (process _event)
+                               (gemini-companion-hunk--collect process)))))
+    (process-put process :files (cons out (remq verbatim (list old new))))
+    (process-put process :on-end on-end)
+    process))
+
+(defun gemini-companion-hunk--write (buffer)
+  "Write BUFFER to a new private file, and return its name.
+For a proposal, write the text with no hunk excluded."
+  (gemini-companion-hunk-call-with-all
+   buffer #'gemini-companion-text-temporary-file))
+
+(defun gemini-companion-hunk--command (old new out)
+  "Return the command that compares the files OLD and NEW, and writes OUT.
+Reading its output from a pipe would trigger garbage collections."
+  ;; The user's own shell may have another syntax.
+  (let ((posix (file-executable-p "/bin/sh")))
+    (list (if posix "/bin/sh" shell-file-name)
+          (if posix "-c" shell-command-switch)
+          (concat (and posix "exec ")
+                  (mapconcat #'shell-quote-argument
+                             ;; The name of a file could look like a hunk.
+                             (list diff-command "--text" "-u"
+                                   "--label" "original" "--label" "proposal"
+                                   old new)
+                             " ")
+                  " >" (shell-quote-argument out)))))
+
+(defun gemini-companion-hunk-wait (process seconds)
+  "Wait until PROCESS has ended, SECONDS at most."
+  (let ((end (+ (float-time) seconds)))
+    (while (and (process-live-p process) (< (float-time) end))
+      ;; No timers run meanwhile.
+      (accept-process-output process 0.005 nil 1)))
+  (gemini-companion-hunk--collect process))
+
+(defun gemini-companion-hunk--collect (process)
+  "Pass on the hunks that PROCESS has found, if it has ended."
+  (when-let* ((files (and (not (process-live-p process))
+                          (process-get process :files))))
+    (unwind-protect
+        (funcall (process-get process :on-end)
+                 (if (< 1 (process-exit-status process))
+                     'failed
+                   (gemini-companion-hunk--read (car files))))
+      (gemini-companion-hunk-cancel process))))
+
+(defun gemini-companion-hunk-cancel (process)
+  "Kill PROCESS if it is live, and delete its files."
+  (let ((files (process-get process :files)))
+    (process-put process :files nil)
+    (delete-process process)
+    (mapc #'delete-file files)))
+
+(defun gemini-companion-hunk--read (file)
+  "Return the hunks in the unified diff in FILE, in order."
+  (with-temp-buffer
+    (gemini-companion-text-insert file 'utf-8-emacs-unix)
+    (goto-char (point-min))
+    (let (hunks)
+      ;; The text of a file may contain such a line.
+      (while (re-search-forward gemini-companion-hunk--header-re nil t)
+        (setq hunks (nconc (gemini-companion-hunk--read-blocks) hunks)))
+      (nreverse hunks))))
+
+(defun gemini-companion-hunk--read-blocks ()
+  "Return the hunks after the header that was matched, the last one first.
+Move point to the end of what it is the header of."
+  (pcase-let ((`(,old ,old-left ,new ,new-left)
+               (gemini-companion-hunk--header-numbers))
+              (hunks nil)
+              (hunk nil))
+    (while (and (or (< 0 old-left) (< 0 new-left)) (not (eobp)))
+      (let ((sign (char-after)))
+        (cond ((memq sign '(?- ?+))
+               (unless hunk
+                 (setq hunk (list old 0 new 0))
+                 (push hunk hunks)))
+              ((not (eq sign ?\\))
+               (setq hunk nil)))
+        (unless (memq sign '(?+ ?\\))
+          (setq old (1+ old) old-left (1- old-left))
+          (when hunk (setf (nth 1 hunk) (1+ (nth 1 hunk)))))
+        (unless (memq sign '(?- ?\\))
+          (setq new (1+ new) new-left (1- new-left))
+          (when hunk (setf (nth 3 hunk) (1+ (nth 3 hunk)))))
+        (forward-line)))
+    hunks))
+
+(defun gemini-companion-hunk--header-numbers ()
+  "Return the numbers in the header that was matched.
+A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
+  (pcase-let ((`(,old ,old-count ,new ,new-count)
+               (mapcar (lambda (group)
+                         (string-to-number (or (match-string group) "1")))
+                       '(1 2 3 4))))
+    ;; A side without lines names the line before it.
+    (list (if (zerop old-count) (1+ old) old) old-count
+          (if (zerop new-count) (1+ new) new) new-count)))
+
+;;;; Lines
+
+(defun gemini-companion-hunk-line (line)
+  "Return where LINE, from 1 on, of the current buffer begins."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (forward-line (1- line))
+      (point))))
+
+(defun gemini-companion-hunk-counts (hunks proposal)
+  "Return how many HUNKS there are, excluded from PROPOSAL, and lines.
+A list (HUNKS EXCLUDED ADDED REMOVED); the lines are those of the
+hunks that are not excluded."
+  ;; A header line may be displayed while no hunk is excluded for a moment, so
+  ;; nothing is deleted here.
+  (let ((excluded (with-current-buffer proposal
+                    (seq-filter #'gemini-companion-hunk--excluded-p
+                                (gemini-companion-hunk--overlays))))
+        (lines (lambda (property overlays)
+                 (apply #'+ (mapcar (lambda (overlay)
+                                      (gemini-companion-hunk--count-lines
+                                       (overlay-get overlay property)))
+                                    overlays)))))
+    (list (length hunks)
+          (length excluded)
+          (- (apply #'+ (mapcar #'cl-fourth hunks))
+             (funcall lines 'gemini-companion-proposed excluded))
+          (- (apply #'+ (mapcar #'cl-second hunks))
+             (funcall lines 'gemini-companion-original excluded)))))
+
+(defun gemini-companion-hunk--count-lines (text)
+  "Return how many lines TEXT has."
+  (length (and (not (string-empty-p text))
+               (split-string (string-remove-suffix "\n" text) "\n"))))
+
+(defun gemini-companion-hunk-excluded-lines (proposal)
+  "Return at which lines hunks are excluded from the buffer PROPOSAL.
+Those are lines of the proposal with no hunk excluded."
+  (gemini-companion-hunk-call-with-all
+   proposal
+   (lambda ()
+     (save-restriction
+       (widen)
+       (mapcar (lambda (overlay)
+                 (line-number-at-pos (overlay-start overlay)))
+               (gemini-companion-hunk--overlays))))))
+
+;;;; Excluding
+
+;; Overlays, as they move with the text when the proposal is edited.
+
+(defun gemini-companion-hunk-toggle (hunk original proposal)
+  "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
+Return non-nil if it is excluded now."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (gemini-companion-hunk--switch
+     (gemini-companion-hunk-call-with-all
+      proposal
+      (lambda ()
+        (gemini-companion-hunk--overlay
+         (gemini-companion-hunk-line new)
+         (gemini-companion-hunk-line (+ new new-count))
+         (with-current-buffer original
+           (gemini-companion-hunk--text
+            (gemini-companion-hunk-line old)
+            (gemini-companion-hunk-line (+ old old-count))))))))))
+
+(defun gemini-companion-hunk--text (beg end)
+  "Return the text from BEG to END, ignoring narrowing."
+  (save-restriction
+    (widen)
+    (buffer-substring-no-properties beg end)))
+
+(defun gemini-companion-hunk--excluded-p (overlay)
+  "Return non-nil if the hunk of OVERLAY is excluded."
+  (string= (overlay-get overlay 'gemini-companion-original)
+           (with-current-buffer (overlay-buffer overlay)
+             (gemini-companion-hunk--text (overlay-start overlay)
+                                          (overlay-end overlay)))))
+
+(defun gemini-companion-hunk-excluded ()
+  "Return the overlays of the excluded hunks of the current buffer.
+Delete those of hunks that are not excluded any more."
+  (seq-filter (lambda (overlay)
+                (or (gemini-companion-hunk--excluded-p overlay)
+                    (delete-overlay overlay)))
+              (gemini-companion-hunk--overlays)))
+
+(defun gemini-companion-hunk--overlays (&optional beg end)
+  "Return the overlays of hunks from BEG to END, or in the whole buffer."
+  (save-restriction
+    (widen)
+    (let ((beg (or beg (point-min)))
+          (end (or end (point-max))))
+      (seq-filter (lambda (overlay)
+                    (and (overlay-get overlay 'gemini-companion-original)
+                         (<= beg (overlay-start overlay))
+                         (<= (overlay-end overlay) end)))
+                  (overlays-in beg end)))))
+
+(defun gemini-companion-hunk--overlay (beg end original)
+  "Return the overlay of the hunk from BEG to END, a new one if necessary.
+ORIGINAL is the text in its place in the original."
+  (let ((proposed (gemini-companion-hunk--text beg end)))
+    (cond ((car (gemini-companion-hunk--overlays beg end)))
+          ((string= original proposed)
+           (user-error "Hunk is identical to the file"))
+          (t
+           (let ((overlay (make-overlay beg end nil nil 'rear-advance)))
+             (overlay-put overlay 'gemini-companion-original original)
+             (overlay-put overlay 'gemini-companion-proposed proposed)
+             overlay)))))
+
+(defvar gemini-companion-hunk-toggling nil
+  "Non-nil while a hunk is excluded or restored.")
+
+(defun gemini-companion-hunk--switch (overlay)
+  "Exclude the hunk of OVERLAY, or restore it if it is excluded.
+Return non-nil if it is excluded now."
+  (with-current-buffer (overlay-buffer overlay)
+    (undo-boundary)
+    (let ((gemini-companion-hunk-toggling t))
+      (gemini-companion-hunk--exchange overlay))
+    (undo-boundary)
+    (or (gemini-companion-hunk--excluded-p overlay)
+        (delete-overlay overlay))))
+
+(defun gemini-companion-hunk--exchange (overlay)
+  "Replace the text of OVERLAY in the current buffer by its other one."
+  (let ((text (overlay-get overlay
+                           (if (gemini-companion-hunk--excluded-p overlay)
+                               'gemini-companion-proposed
+                             'gemini-companion-original)))
+        (beg (overlay-start overlay))
+        (end (overlay-end overlay)))
+    (save-excursion
+      (save-restriction
+        (widen)
+        (goto-char end)
+        (insert text)
+        (delete-region beg end)))))
+
+(defun gemini-companion-hunk-call-with-all (buffer function)
+  "Return the value of FUNCTION, called while BUFFER has no hunk excluded.
+BUFFER, a proposal, is current, and must not be edited by FUNCTION."
+  (with-current-buffer buffer
+    (let ((overlays (gemini-companion-hunk-excluded)))
+      (gemini-companion-hunk--exchange-all overlays)
+      (unwind-protect (funcall function)
+        (with-current-buffer buffer
+          (gemini-companion-hunk--exchange-all overlays))))))
+
+(defun gemini-companion-hunk--exchange-all (overlays)
+  "Exchange the texts of OVERLAYS in the current buffer.
+No hooks run, because it is done twice."
+  (let ((modified (buffer-modified-p))
+        (buffer-undo-list t)
+        (inhibit-modification-hooks t)
+        (inhibit-read-only t))
+    (mapc #'gemini-companion-hunk--exchange overlays)
+    (when overlays
+      (syntax-ppss-flush-cache (point-min)))
+    (restore-buffer-modified-p modified)))
+
+(provide 'gemini-companion-hunk)
+;;; gemini-companion-hunk.el ends here

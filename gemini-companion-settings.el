@@ -1,0 +1,194 @@
+;;; gemini-companion-settings.el --- Settings files of the CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+;;; Commentary:
+
+;; Read the settings files of the CLIs, which are JSON with comments, and set
+;; what a CLI needs in that of the user.  A file with comments, which would be
+;; lost, is opened for the user instead.
+
+;;; Code:
+
+(require 'gemini-companion-clients)
+(require 'gemini-companion-text)
+(require 'json)
+(require 'seq)
+(require 'subr-x)
+
+;;;; Files
+
+(defun gemini-companion-settings-user-file (client &optional variable)
+  "Return the name of the user's settings file of CLIENT.
+VARIABLE is as in `gemini-companion-clients-file'."
+  (gemini-companion-clients-file client :user-settings variable))
+
+(defun gemini-companion-settings-files (client directory &optional variable)
+  "Return the settings files of CLIENT in DIRECTORY, the first one wins.
+They are that of the system, that of the project and that of the
+user; VARIABLE is as in `gemini-companion-clients-file'."
+  (delete-dups
+   (delq nil
+         (list (gemini-companion-clients-file client :system-settings variable)
+               (gemini-companion-settings--project-file client directory)
+               (gemini-companion-settings-user-file client variable)))))
+
+(defun gemini-companion-settings--project-file (client directory)
+  "Return the settings file of CLIENT in the project of DIRECTORY, or nil."
+  (let ((name (gemini-companion-clients-get client :project-settings)))
+    (when-let* (((not (file-remote-p directory)))
+                (root (locate-dominating-file directory name)))
+      (expand-file-name name root))))
+
+;;;; Reading
+
+(defun gemini-companion-settings--strip-comments ()
+  "Delete the comments in the current buffer of JSON."
+  (goto-char (point-min))
+  (while (re-search-forward
+          (rx (or (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\"")
+                  (group (or (seq "//" (* nonl))
+                             (seq "/*" (*? anything) "*/")))))
+          nil t)
+    (when (match-beginning 1)
+      (replace-match " " t t))))
+
+(defun gemini-companion-settings-read (file)
+  "Return the JSON object in FILE, which may have comments, as an alist.
+Its keys are strings.  Return nil if there is no FILE or nothing in
+it; signal an error if it is malformed, or not a regular file, which
+a project may have there."
+  (when-let* ((problem (gemini-companion-text-problem file)))
+    (error "It %s" problem))
+  (with-temp-buffer
+    (when (file-exists-p file)
+      (let ((coding-system-for-read 'utf-8))
+        (insert-file-contents file)))
+    (gemini-companion-settings--strip-comments)
+    (goto-char (point-min))
+    (skip-chars-forward " \t\r\n")
+    (unless (eobp)
+      (unless (eq (char-after) ?\{)
+        (error "Not a JSON object"))
+      (let ((json-object-type 'alist)
+            (json-key-type 'string)
+            (json-array-type 'vector)
+            (json-false :false)
+            ;; Distinct from an empty object.
+            (json-null :null))
+        (prog1 (json-read)
+          (skip-chars-forward " \t\r\n")
+          (unless (eobp)
+            (error "Text after the JSON object")))))))
+
+(defun gemini-companion-settings-get (file keys)
+  "Return what FILE has for KEYS, a list of strings, or nil."
+  (let ((value (ignore-errors (gemini-companion-settings-read file))))
+    (dolist (key keys value)
+      (setq value (and (consp value) (cdr (assoc key value)))))))
+
+(defun gemini-companion-settings-find (files keys)
+  "Return the first one of FILES with a value for KEYS, or nil."
+  (seq-find (lambda (file) (gemini-companion-settings-get file keys)) files))
+
+(defun gemini-companion-settings-missing (client directory &optional variable)
+  "Return the elements of `:required' of CLIENT that its settings lack.
+It runs in DIRECTORY; VARIABLE is as in `gemini-companion-clients-file'."
+  (let ((files (gemini-companion-settings-files client directory variable)))
+    (seq-remove (pcase-lambda (`(,keys ,value . ,_))
+                  (when-let* ((file (gemini-companion-settings-find files keys)))
+                    (equal value (gemini-companion-settings-get file keys))))
+                (gemini-companion-clients-get client :required))))
+
+;;;; Writing
+
+(defun gemini-companion-settings-set (file keys value)
+  "Set KEYS, a list of two strings, to VALUE in FILE; return non-nil if so.
+If it has comments, which would be lost, open it for the user.
+Signal an error if it is malformed or has unsaved changes."
+  (let ((buffer (find-buffer-visiting file))
+        (object (gemini-companion-settings-read file)))
+    (cond
+     ((and buffer (buffer-modified-p buffer))
+      (user-error "%s has unsaved changes; save them first"
+                  (buffer-name buffer)))
+     ((or (gemini-companion-settings--comments-p file)
+          (not (listp (cdr (assoc (car keys) object)))))
+      (gemini-companion-settings--edit file keys value)
+      nil)
+     (t
+      (gemini-companion-settings--write
+       file (gemini-companion-settings--with
+             object (car keys)
+             (gemini-companion-settings--with
+              (cdr (assoc (car keys) object)) (cadr keys) value)))
+      (when buffer
+        (with-current-buffer buffer
+          (revert-buffer t t t)))
+      t))))
+
+(defun gemini-companion-settings--comments-p (file)
+  "Return non-nil if FILE has comments."
+  (and (file-exists-p file)
+       (with-temp-buffer
+         (insert-file-contents file)
+         (let ((tick (buffer-modified-tick)))
+           (gemini-companion-settings--strip-comments)
+           (/= tick (buffer-modified-tick))))))
+
+(defun gemini-companion-settings--with (object key value)
+  "Return OBJECT, an alist, with VALUE for KEY, in its place or last."
+  (if (assoc key object)
+      (mapcar (lambda (member)
+                (if (equal key (car member)) (cons key value) member))
+              object)
+    (append object (list (cons key value)))))
+
+(defun gemini-companion-settings--write (file object)
+  "Write OBJECT, an alist, to FILE as JSON, with the line ends that it has."
+  (let ((json-encoding-pretty-print t)
+        (json-false :false)
+        (json-null :null)
+        (coding-system-for-write 'utf-8-unix)
+        ;; Users keep a link here to where all their settings are.
+        (file (file-truename file)))
+    (with-temp-buffer
+      (when (file-exists-p file)
+        (let ((coding-system-for-read 'utf-8))
+          (insert-file-contents file))
+        (setq coding-system-for-write last-coding-system-used))
+      (make-directory (file-name-directory file) t)
+      (write-region (concat (json-encode object) "\n") nil file nil 'silent))))
+
+(defun gemini-companion-settings--edit (file keys value)
+  "Visit FILE where KEYS belong, with a line for VALUE in the kill ring."
+  (find-file-other-window file)
+  (goto-char (point-min))
+  (let ((inside (re-search-forward
+                 (format "%S[ \t\r\n]*:[ \t\r\n]*{" (car keys)) nil t))
+        (line (format "%S: %s" (cadr keys) (json-encode value))))
+    (unless inside
+      (search-forward "{" nil t))
+    (kill-new (if inside
+                  (concat line ",")
+                (format "%S: {%s}," (car keys) line)))
+    (message "%s has comments; yank %s here, then save"
+             (file-name-nondirectory file) (current-kill 0))))
+
+(provide 'gemini-companion-settings)
+;;; gemini-companion-settings.el ends here

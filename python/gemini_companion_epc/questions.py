@@ -1,0 +1,377 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The questions of a model to Emacs: their schemas, limits and answers.
+
+The bridge, which a CLI starts, posts them to the path ``/tools``.  Emacs looks
+them up; this module checks their arguments and writes the text for the model.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from .config import Config
+from .exceptions import EmacsError, MalformedArgument
+from .processes import ancestors
+from .sexp import Sexp
+from .types import clean
+from .words import count_lines
+
+logger = logging.getLogger(__name__)
+
+Facts: TypeAlias = dict[str, Sexp]
+Fail: TypeAlias = Callable[[EmacsError], None]
+
+LONGEST_LINE = 120
+LONGEST_ANSWER = 8000
+MOST_PLACES = 100
+MOST_AT_ONCE = 4
+
+_FILE = {"type": "string", "description": "File that uses the symbol"}
+_SYMBOL = {"type": "string", "description": "Its name, as it is written in the file"}
+_LINE = {"type": "integer", "description": "Line of the symbol in the file"}
+_AFTER = {"type": "integer", "description": "Number of places already shown"}
+
+
+def _tool(name: str, description: str, required: list[str], **properties: Any) -> Any:
+    return {
+        "name": name,
+        "description": description,
+        "inputSchema": {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        },
+        "annotations": {
+            "readOnlyHint": True,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        },
+    }
+
+
+TOOLS = [
+    _tool(
+        "references",
+        "Find all uses of a symbol by the language server that runs in Emacs: exact, "
+        "unlike a text search. Name a file in which the symbol occurs.",
+        ["file", "symbol"],
+        file=_FILE,
+        symbol=_SYMBOL,
+        line=_LINE,
+        after=_AFTER,
+    ),
+    _tool(
+        "definition",
+        "Show where a symbol is defined, with its signature, documentation and source, "
+        "by the language server that runs in Emacs.",
+        ["file", "symbol"],
+        file=_FILE,
+        symbol=_SYMBOL,
+        line=_LINE,
+    ),
+    _tool(
+        "diagnostics",
+        "List the errors and warnings that Emacs has for a file, or without one, "
+        "their number in each file.",
+        [],
+        file={"type": "string", "description": "File to list them of"},
+    ),
+]
+_SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
+
+
+class Emacs(Protocol):
+    """The calls to Emacs."""
+
+    def ask(
+        self,
+        question_id: int,
+        kind: str,
+        facts: Facts,
+        texts: Sequence[str | None],
+        fail: Fail,
+    ) -> None:
+        """Ask Emacs the question ``kind`` with ``facts`` and ``texts``.
+
+        Call ``fail`` in the event loop if it cannot be asked.
+        """
+
+
+class Questions:
+    """The questions that await an answer of Emacs."""
+
+    def __init__(self, config: Config, emacs: Emacs) -> None:
+        self.is_on = False
+        self._config = config
+        self._emacs = emacs
+        self._waiting: dict[int, asyncio.Future[Facts]] = {}
+        # An answer may come late, after a restart.
+        self._last_id = 1000 * int(time.time())
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+
+    def answered(self, question_id: int, facts: Facts) -> None:
+        """Give ``facts`` to the question ``question_id``, unless it was given up."""
+        answer = self._waiting.get(question_id)
+        if answer is not None and not answer.done():
+            answer.set_result(facts)
+
+    async def answer(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to ``request`` from the bridge of ``client``.
+
+        Raise MalformedArgument if it is malformed.
+        """
+        method = request.get("method")
+        directory = request.get("directory")
+        if not isinstance(directory, str) or not os.path.isabs(directory):
+            raise MalformedArgument("directory must be an absolute path")
+        if method == "list":
+            return {"tools": TOOLS}
+        if method == "edited":
+            return {"text": await self._edited(client, request)}
+        if method == "call":
+            return await self._call(request, directory)
+        raise MalformedArgument("method is unknown")
+
+    # Edits
+
+    async def _edited(self, client: str, request: dict[str, Any]) -> str | None:
+        file, before, after = map(request.get, ("file", "before", "after"))
+        if not isinstance(file, str) or not isinstance(after, str):
+            raise MalformedArgument("file and after must be strings")
+        if not isinstance(before, str | None):
+            raise MalformedArgument("before must be a string or null")
+        logger.info("edited: %d characters", len(after))
+        pids = await asyncio.to_thread(ancestors, request.get("pid"))
+        facts = {"path": file, "client": client, "pids": pids}
+        try:
+            answer = await self._ask(
+                "edited", facts, (before, after), self._config.edit_limit
+            )
+        except (EmacsError, asyncio.TimeoutError):
+            return None
+        text = answer.get("text")
+        return text if isinstance(text, str) and text else None
+
+    # Questions
+
+    async def _call(self, request: dict[str, Any], directory: str) -> dict[str, Any]:
+        name, arguments = request.get("name"), request.get("arguments")
+        try:
+            checked = _checked(name, arguments, directory)
+        except MalformedArgument as error:
+            return _content(str(error), is_error=True)
+        logger.info("question: %s", name)
+        try:
+            async with self._slots:
+                text = await asyncio.wait_for(
+                    self._text(str(name), checked, directory),
+                    self._config.question_limit,
+                )
+        except asyncio.TimeoutError:
+            limit = f"{self._config.question_limit:g}"
+            text = f"Emacs did not answer within {limit} s; use grep_search"
+        except EmacsError as error:
+            text = f"Emacs cannot answer: {error}"
+        return _content(text)
+
+    async def _text(self, name: str, checked: Facts, directory: str) -> str:
+        if name == "references":
+            return await self._references(checked, directory)
+        facts = await self._ask(name, checked)
+        if "problem" in facts:
+            return str(facts["problem"])
+        if name == "definition":
+            return _definition_text(facts, directory)
+        return _diagnostics_text(facts, directory, "path" in checked)
+
+    async def _references(self, checked: Facts, directory: str) -> str:
+        counting = asyncio.ensure_future(
+            asyncio.to_thread(
+                count_lines, checked["symbol"], directory, self._config.count_limit
+            )
+        )
+        try:
+            facts = await self._ask("references", checked)
+            if "problem" in facts:
+                return str(facts["problem"])
+            counts, is_whole = await counting
+        finally:
+            counting.cancel()
+        visible = await self._ask("visible", {"files": list(counts)})
+        counts = {name: counts[name] for name in visible.get("files") or []}
+        return _references_text(checked, facts, directory, counts, is_whole)
+
+    async def _ask(
+        self,
+        kind: str,
+        facts: Facts,
+        texts: Sequence[str | None] = (),
+        limit: float | None = None,
+    ) -> Facts:
+        """Return what Emacs answers to the question ``kind``.
+
+        Raise EmacsError if it cannot, TimeoutError after ``limit`` seconds.
+        """
+        self._last_id += 1
+        question_id = self._last_id
+        answer: asyncio.Future[Facts] = asyncio.get_running_loop().create_future()
+        self._waiting[question_id] = answer
+
+        def fail(error: EmacsError) -> None:
+            if not answer.done():
+                answer.set_exception(error)
+
+        try:
+            self._emacs.ask(question_id, kind, facts, texts, fail)
+            return await asyncio.wait_for(answer, limit)
+        finally:
+            del self._waiting[question_id]
+
+
+# Arguments
+
+
+def _checked(name: object, arguments: object, directory: str) -> Facts:
+    """Return ``arguments`` of the tool ``name``, with the absolute name of a file.
+
+    Raise MalformedArgument if they do not fit its schema.
+    """
+    schema = _SCHEMAS.get(name) if isinstance(name, str) else None
+    if schema is None:
+        raise MalformedArgument(f"Unknown tool: {name}")
+    if not isinstance(arguments, dict):
+        raise MalformedArgument("arguments must be an object")
+    properties = schema["properties"]
+    for key, value in arguments.items():
+        if key not in properties:
+            known = ", ".join(properties)
+            raise MalformedArgument(f"Unknown argument: {key}; known are {known}")
+        kind = properties[key]["type"]
+        if kind == "integer" and not _is_count(value):
+            raise MalformedArgument(f"{key} must be a number, 0 or more")
+        if kind == "string" and not _is_word(value):
+            raise MalformedArgument(f"{key} must be a text of one line")
+    for key in schema["required"]:
+        if key not in arguments:
+            raise MalformedArgument(f"{key} is missing")
+    checked = dict(arguments)
+    if "file" in checked:
+        # Emacs would take (:file NAME) for the name of a text in a private file.
+        checked["path"] = os.path.normpath(os.path.join(directory, checked.pop("file")))
+    return checked
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.strip() != "" and value.isprintable()
+
+
+# Texts
+
+
+def _content(text: str, is_error: bool = False) -> dict[str, Any]:
+    answer: dict[str, Any] = {"content": [{"type": "text", "text": clean(text)}]}
+    if is_error:
+        answer["isError"] = True
+    return answer
+
+
+def _references_text(
+    checked: Facts,
+    facts: Facts,
+    directory: str,
+    counts: Mapping[str, int],
+    is_whole: bool,
+) -> str:
+    total, after = facts.get("total") or 0, checked.get("after", 0)
+    lines = [_count_line(checked["symbol"], total, counts, is_whole)]
+    lines += _remarks(facts, total, sum(counts.values()))
+    size, last, shown = sum(map(len, lines)) + 200, None, 0
+    for path, line, text in facts.get("places") or []:
+        more = [] if path == last else [_relative(path, directory)]
+        more.append(_cut(f"{line}: {text.strip()}"))
+        size += sum(len(one) + 1 for one in more)
+        if size > LONGEST_ANSWER:
+            break
+        lines += more
+        last = path
+        shown += 1
+    if after + shown < total:
+        rest = total - after - shown
+        lines.append(f"… {rest} more; ask with after: {after + shown}")
+    return "\n".join(lines)
+
+
+def _count_line(
+    symbol: str, total: int, counts: Mapping[str, int], is_whole: bool
+) -> str:
+    lines = _plural(sum(counts.values()), "line")
+    files = _plural(len(counts), "file")
+    more = "" if is_whole else ", and maybe more; not all files were searched"
+    return (
+        f"{_plural(total, 'reference')} to {symbol}; "
+        f"the word is on {lines} of {files}{more}."
+    )
+
+
+def _remarks(facts: Facts, total: int, lines: int) -> list[str]:
+    remarks = [facts["taken"]] if facts.get("taken") else []
+    if facts.get("busy"):
+        remarks.append(
+            "The language server is still indexing; references may be missing."
+        )
+    elif 10 * total < lines:
+        remarks.append(
+            "That is few: references may be missing; compare with grep_search."
+        )
+    return remarks
+
+
+def _definition_text(facts: Facts, directory: str) -> str:
+    lines = [facts["taken"]] if facts.get("taken") else []
+    for path, line in facts.get("places") or []:
+        lines.append(f"{_relative(path, directory)}:{line}")
+    for part in (facts.get("documentation"), facts.get("source")):
+        if part:
+            lines += ["", *map(_cut, part.strip("\n").split("\n"))]
+    return _fitting(lines)
+
+
+def _diagnostics_text(facts: Facts, directory: str, is_of_file: bool) -> str:
+    rows = facts.get("rows") or []
+    if is_of_file:
+        lines = [_cut(f"{line}: {text}") for line, text in rows]
+        return _fitting(lines or ["Emacs has no errors or warnings for this file."])
+    lines = [f"{_relative(path, directory)}: {counts}" for path, counts in rows]
+    return _fitting(lines or ["Emacs has no errors or warnings."])
+
+
+def _fitting(lines: list[str]) -> str:
+    """Return ``lines`` as one text, without the last ones if it is too long."""
+    size = 0
+    for number, line in enumerate(lines):
+        size += len(line) + 1
+        if size > LONGEST_ANSWER - 40:
+            return "\n".join([*lines[:number], f"… {len(lines) - number} more"])
+    return "\n".join(lines)
+
+
+def _relative(path: str, directory: str) -> str:
+    if path.startswith(directory.rstrip("/") + "/"):
+        return os.path.relpath(path, directory)
+    return path
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the model of a linked CLI is sent by Emacs, and what it asks."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from random import Random
+
+import pytest
+from harness.emacs import Emacs, Reviews, lisp
+from harness.gemini import Gemini
+from harness.model import Part, call, say, write_file
+from harness.scratch import Scratch
+from harness.wait import BOUND, eventually
+from harness.world import World
+
+pytestmark = pytest.mark.once
+
+# A backend of Flymake that needs nothing but Python.
+CHECKER = """
+import sys
+try:
+    compile(sys.stdin.read(), "a.py", "exec")
+except SyntaxError as error:
+    print(f"<stdin>:{error.lineno}:{error.offset}: {error.msg}")
+"""
+FLYMAKE = f"""
+(setq python-flymake-command '({lisp(sys.executable)} "-c" {lisp(CHECKER)}))
+(add-hook 'python-mode-hook #'flymake-mode)
+"""
+CHECKED = """
+(with-current-buffer "a.py"
+  (and (flymake-running-backends)
+       (null (seq-difference (flymake-running-backends)
+                             (flymake-reporting-backends)))))
+"""
+GOOD = "def one():\n    return 1\n"
+BAD = "def one():\n    return 1 +\n"
+TOOL = "mcp_emacs_diagnostics"
+NEW_ERROR = "Emacs sees 1 new error in a.py"
+
+
+def link(emacs: Emacs) -> None:
+    """Give the command that links the CLIs, and answer yes to what it asks."""
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-tools")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("Link it?")
+    emacs.keys("y")
+    emacs.terminal.wait_for("without a confirmation")
+    emacs.keys("y")
+    emacs.terminal.wait_for("Linked")
+
+
+def result_of(cli: Gemini, *turns: Part) -> str:
+    """Have the model take TURNS; return what the last tool has answered."""
+    text = f"that is all of {len(cli.model.requests)}"
+    cli.model.script(*turns, say(text))
+    cli.prompt()
+    cli.wait_for(text)
+    return cli.model.results()[-1]
+
+
+def tools_are(cli: Gemini, there: bool) -> None:
+    """Wait until the model is offered tools of Emacs, or none."""
+
+    def are() -> bool:
+        cli.is_free()
+        return (TOOL in json.dumps(cli.model.requests[-1]["tools"])) == there
+
+    eventually(are, f"tools: {there}")
+
+
+def test_a_linked_cli_is_sent_new_errors_and_answered(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.py", GOOD)
+    os.utime(file, (1e9, 1e9))
+    emacs = world.emacs(file, extra=FLYMAKE)
+    link(emacs)
+    emacs.holds(CHECKED)
+    reviews, cli = Reviews(emacs), world.gemini()
+
+    # Asked and answered, without a confirmation.
+    question = call(TOOL, file="a.py")
+    assert "no errors or warnings" in result_of(cli, question)
+
+    # After an edit that was accepted.
+    reviews.proposed(cli, file, write_file(file, BAD), say("accepted so"))
+    reviews.accept()
+    cli.wait_for("accepted so")
+    assert NEW_ERROR in cli.model.results()[-1]
+    assert "error: invalid syntax" in result_of(cli, question)
+
+    # Nothing is new: nothing is added.
+    reviews.proposed(cli, file, write_file(file, GOOD), say("corrected so"))
+    reviews.accept()
+    cli.wait_for("corrected so")
+    assert "hook_context" not in json.dumps(cli.model.requests[-1]["contents"][-1])
+
+    # After an edit of the user in the review.
+    reviews.proposed(cli, file, write_file(file, GOOD + "\n"), say("edited so"))
+    reviews.edit("return 1", "return 1 +")
+    reviews.accept()
+    cli.wait_for("edited so")
+    assert NEW_ERROR in cli.model.results()[-1]
+
+    # After an edit without a review; the buffer follows, and the list has it.
+    cli.terminal.keys("BTab")
+    cli.wait_for("auto-accept edits")
+    assert "hook_context" not in result_of(cli, write_file(file, GOOD))
+    emacs.holds(f'(equal {lisp(GOOD)} (with-current-buffer "a.py" (buffer-string)))')
+    assert NEW_ERROR in result_of(cli, write_file(file, BAD))
+    emacs.holds(
+        "(equal '(written written) (mapcar #'gemini-companion-turn-edit-status"
+        " (last (gemini-companion-turn-edits) 2)))"
+    )
+
+    # Esc during a question, then the next prompt.
+    log = scratch.home / ".emacs.d" / "gemini-companion" / "server.log"
+    asked = log.read_text().count("question: ")
+    until = f"until [ -e '{scratch.root}/free' ]; do sleep 0.05; done"
+    busy = f'(call-process "sh" nil nil nil "-c" {lisp(until)})'
+    emacs.eval(f"(run-at-time 0 nil (lambda () {busy}))")
+    cli.model.script(question, say("never reached"))
+    cli.prompt()
+    eventually(lambda: log.read_text().count("question: ") > asked, "it is asked")
+    cli.terminal.keys("Escape")
+    cli.wait_for("cancelled")
+    scratch.root.joinpath("free").touch()
+    assert "error: invalid syntax" in result_of(cli, question)
+
+    # Emacs is started again meanwhile.
+    emacs.quit()
+    tools_are(cli, False)
+    again = world.emacs(file, name="again", extra=FLYMAKE)
+    again.holds(CHECKED)
+    tools_are(cli, True)
+    assert "error: invalid syntax" in result_of(cli, question)
+
+    # The same command takes all of it away.
+    again.keys("M-x")
+    again.terminal.text("gemini-companion-tools")
+    again.keys("Enter")
+    again.terminal.wait_for("delete it and its links?")
+    again.keys("y")
+    again.terminal.wait_for("Deleted")
+    assert not list(scratch.home.glob(".gemini/**/gemini-companion*"))
+    assert not list(scratch.home.glob(".emacs.d/gemini-companion/extension"))
+    assert "No Emacs has this directory open" in result_of(cli, question)
+
+
+def test_no_emacs_no_trust_and_the_right_one_of_two(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.py", GOOD)
+    emacs = world.emacs(file, extra=FLYMAKE)
+    link(emacs)
+    emacs.quit()
+
+    # Without Emacs there is no message, and with one the tools appear.
+    cli = world.gemini(connects=False)
+    cli.wait_for("Type your message")
+    cli.is_free()
+    assert "MCP issues" not in cli.screen()
+    other = scratch.root / "other"
+    other.mkdir()
+    other.joinpath("b.py").write_text(GOOD)
+    first = world.emacs(file, name="first", extra=FLYMAKE)
+    second = world.emacs(other / "b.py", name="second", extra=FLYMAKE)
+    tools_are(cli, True)
+    assert "no errors" in result_of(cli, call(TOOL, file="a.py"))
+    counts = "(gemini-companion-tools-counts)"
+    assert (first.value(counts), second.value(counts)) == ([1, 0], [0, 0])
+
+    # In a directory that is not trusted there are neither tools nor hooks.
+    settings = scratch.home / ".gemini" / "settings.json"
+    changed = json.loads(settings.read_text())
+    changed["security"]["folderTrust"]["enabled"] = True
+    settings.write_text(json.dumps(changed))
+    trust = scratch.home / ".gemini" / "trustedFolders.json"
+    trust.write_text(json.dumps({str(scratch.project): "DO_NOT_TRUST"}))
+    stranger = world.gemini("stranger", connects=False)
+    stranger.wait_for("Type your message")
+    stranger.is_free()
+    assert TOOL not in json.dumps(stranger.model.requests[-1].get("tools"))
+
+
+VIEW = """
+(list (mapcar #'buffer-name (buffer-list))
+      (mapcar (lambda (window) (list (buffer-name (window-buffer window))
+                                     (window-start window)))
+              (window-list))
+      (buffer-name (window-buffer))
+      (with-current-buffer "a.py" (list (point) (mark t) (buffer-modified-p)))
+      (with-current-buffer "*Messages*" (buffer-string)))
+"""
+QUESTIONS = 1000
+
+
+def test_a_thousand_questions_change_nothing_while_keys_are_typed(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.py", GOOD)
+    scratch.file(".env", "SECRET=bytes of it\n")
+    emacs = world.emacs(file, extra=FLYMAKE)
+    emacs.eval("(progn (gemini-companion-extension-write)"
+               " (gemini-companion-tools-ready 'started))")  # fmt: skip
+    emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
+    emacs.holds(CHECKED)
+    (discovery,) = map(json.loads, map(Path.read_text, scratch.discovery_files()))
+    random = Random(QUESTIONS)
+    before = emacs.value(VIEW)
+
+    def ask(number: int) -> str:
+        files = [None, "a.py", ".env", "none.py", "/etc/passwd", "", ".."]
+        arguments: dict[str, object] = {
+            "file": random.choice(files),
+            "symbol": random.choice(["one", "return", "SECRET", ".*", "car"]),
+            "line": random.choice([None, 0, 1, 2, 10**6]),
+            "after": random.choice([None, 0, 7]),
+        }
+        request = {
+            "directory": str(scratch.project),
+            "method": "call",
+            "name": random.choice(["references", "definition", "diagnostics"]),
+            "arguments": {k: v for k, v in arguments.items() if v is not None},
+        }
+        if request["name"] == "diagnostics":
+            request["arguments"] = {"file": "a.py"} if number % 2 else {}
+        connection = HTTPConnection("127.0.0.1", discovery["port"], timeout=BOUND)
+        headers = {
+            "Authorization": f"Bearer {discovery['authToken']}",
+            "Content-Type": "application/json",
+        }
+        connection.request("POST", "/tools", json.dumps(request), headers)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        text = answer.read().decode()
+        connection.close()
+        return text
+
+    typed = ""
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(ask, range(QUESTIONS))
+        while len(typed) < 400:
+            emacs.terminal.text("abcdefgh")
+            typed += "abcdefgh"
+            assert emacs.eval("t") == "t"
+        texts = list(answers)
+
+    emacs.holds(f"(equal {lisp(typed)} (buffer-string))")
+    assert emacs.value(VIEW) == before
+    assert "bytes of it" not in "".join(texts)
+    assert sum("return 1" in text or "no errors" in text for text in texts) > 50

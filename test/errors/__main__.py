@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The judge of new errors: are they right, with real language servers?
+
+Usage: python test/errors [SERVER...]
+
+An Emacs in a terminal makes edits that break real code and edits that fix it
+again, in files that it visits and files that it does not.  What is reported is
+compared with what the checkers themselves say of the texts.  GC_ERRORS_EDITS
+sets how many pairs of edits, GC_ERRORS_SEED repeats a run, GC_ERRORS_PAUSE is
+the time between two edits in seconds; what it needs is installed once, into
+.deps/errors.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from edits import Edit, make, places
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+DEPS = ROOT / ".deps" / "errors"
+PYTHON = ["basedpyright==1.40.2", "python-lsp-server==1.15.0", "pyflakes"]
+NPM = ["typescript-language-server@5.3.0", "typescript@5.9.3"]
+MODULES = (
+    "textwrap shlex configparser fnmatch heapq sched calendar colorsys difflib string"
+)
+Errors = list[tuple[int, str]]
+
+
+def install() -> None:
+    """Install the language servers, and Eglot for an old Emacs."""
+    done = DEPS / "done"
+    if done.exists() and done.read_text() == str(PYTHON + NPM):
+        return
+    shutil.rmtree(DEPS, ignore_errors=True)
+    DEPS.mkdir(parents=True)
+    run(sys.executable, "-m", "venv", DEPS / "python")
+    run(DEPS / "python/bin/pip", "install", "-q", *PYTHON)
+    run("npm", "install", "--prefix", DEPS, "--no-audit", "--no-fund", *NPM)
+    if shutil.which("apt-get"):
+        subprocess.run(["apt-get", "download", "elpa-eglot"], cwd=DEPS, check=False)
+        for package in DEPS.glob("elpa-eglot*.deb"):
+            run("dpkg-deb", "-x", package, DEPS / "eglot")
+    done.write_text(str(PYTHON + NPM))
+
+
+def run(*command: object) -> None:
+    """Run `command`."""
+    subprocess.run([str(word) for word in command], check=True)
+
+
+@dataclass
+class Server:
+    """A language server, its project, and who knows the truth."""
+
+    command: list[str]
+    truth: list[str]
+    files: dict[str, str]
+
+
+def python_files() -> dict[str, str]:
+    """Return real modules under names that hide none."""
+    library = Path(os.__file__).parent
+    return {
+        f"{name}_copy.py": (library / f"{name}.py").read_text()
+        for name in MODULES.split()
+    }
+
+
+def typescript_files() -> dict[str, str]:
+    """Return the sources of a real package."""
+    source = ROOT / ".deps/npm/node_modules/node-pty/src"
+    names = [
+        "terminal", "unixTerminal", "windowsTerminal", "windowsPtyAgent",
+        "eventEmitter2", "interfaces", "types", "utils", "index",
+        "windowsConoutConnection", "shared/conout",
+    ]  # fmt: skip
+    files = {f"src/{name}.ts": (source / f"{name}.ts").read_text() for name in names}
+    options = {"target": "es2020", "module": "commonjs", "strict": True, "types": []}
+    return {**files, "tsconfig.json": json.dumps({"compilerOptions": options})}
+
+
+def servers() -> dict[str, Server]:
+    """Return the language servers."""
+    binaries = DEPS / "python/bin"
+    python = python_files()
+    return {
+        "basedpyright": Server(
+            [str(binaries / "basedpyright-langserver"), "--stdio"], ["pyright"], python
+        ),
+        "pylsp": Server(
+            [str(binaries / "pylsp")],
+            [str(binaries / "python"), str(HERE / "truth.py")],
+            python,
+        ),
+        "typescript": Server(
+            [str(DEPS / "node_modules/.bin/typescript-language-server"), "--stdio"],
+            [
+                "node",
+                str(HERE / "truth.js"),
+                str(DEPS / "node_modules/typescript/lib/typescript.js"),
+            ],
+            typescript_files(),
+        ),
+    }
+
+
+def truth(server: Server, edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
+    """Return the errors before and after each of `edits`."""
+    if server.truth == ["pyright"]:
+        return pyright(edits, project)
+    answer = subprocess.run(
+        [*server.truth, str(project)],
+        input=json.dumps(edits),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(answer.stdout)
+
+
+def pyright(edits: list[Edit], project: Path) -> list[dict[str, Errors]]:
+    """Return what basedpyright says of all texts, in one run."""
+    with tempfile.TemporaryDirectory() as directory:
+        names: dict[str, str] = {}
+        for edit in edits:
+            for which in ("before", "after"):
+                names.setdefault(edit[which], f"text_{len(names)}.py")
+        for text, name in names.items():
+            (Path(directory) / name).write_text(text)
+        answer = subprocess.run(
+            [DEPS / "python/bin/basedpyright", "--outputjson", directory],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    found: dict[str, Errors] = {name: [] for name in names.values()}
+    for item in json.loads(answer.stdout)["generalDiagnostics"]:
+        if item["severity"] == "error":
+            line = item["range"]["start"]["line"] + 1
+            found[Path(item["file"]).name].append((line, item["message"]))
+    return [
+        {which: found[names[edit[which]]] for which in ("before", "after")}
+        for edit in edits
+    ]
+
+
+def plain(message: str) -> str:
+    """Return `message` as it is compared: one line, and only its beginning."""
+    return re.sub(r"[\s\u00a0]+", " ", message).strip()[:100]
+
+
+def new_errors(edit: Edit, errors: dict[str, Errors]) -> set[tuple[int, str]]:
+    """Return the errors after `edit` that are on no line where they were before."""
+    lines = difflib.SequenceMatcher(
+        None, edit["before"].splitlines(), edit["after"].splitlines(), autojunk=False
+    )
+    moved = {
+        block.a + offset + 1: block.b + offset + 1
+        for block in lines.get_matching_blocks()
+        for offset in range(block.size)
+    }
+    old = {(moved.get(line), plain(text)) for line, text in errors["before"]}
+    return {(line, plain(text)) for line, text in errors["after"]} - old
+
+
+def reported(text: str) -> set[tuple[int, str]]:
+    """Return the errors in `text`, a report."""
+    found = re.findall(r"^(\d+): error: (.*?)(?: \[\w+\])?$", text, re.MULTILINE)
+    return {(int(line), plain(message)) for line, message in found}
+
+
+@dataclass
+class Score:
+    """How many edits of which fate."""
+
+    broken: int = 0
+    known: int = 0
+    silent: int = 0
+    fixed: int = 0
+    wrong: int = 0
+    visible: int = 0
+    times: list[float] = field(default_factory=list)
+
+
+def judge(
+    name: str, emacs: str, eglot: str | None, is_visited: bool, count: int, seed: int
+) -> Score:
+    """Judge one server in one Emacs."""
+    server = servers()[name]
+    scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix="gcerrors")))
+    project = scratch / "project"
+    try:
+        for file, text in server.files.items():
+            path = project / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        run("git", "init", "-q", project)
+        files = sorted(project.rglob("*.py")) or sorted(project.rglob("*.ts"))
+        home, *others = (
+            file for file in files if len(places(file, file.read_text())) > 3
+        )
+        edits = make(others[:8], count, seed)
+        facts = truth(server, edits, project)
+        results = in_emacs(
+            emacs, eglot, scratch,
+            {
+                "project": str(project),
+                "command": server.command,
+                "visited": is_visited,
+                "home": str(home),
+                "warm": 8,
+                "settle": 6,
+                "pause": float(os.environ.get("GC_ERRORS_PAUSE", "0")),
+                "edits": edits,
+            },
+        )  # fmt: skip
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return compare(edits, facts, results)
+
+
+def compare(
+    edits: list[Edit],
+    facts: list[dict[str, Errors]],
+    results: list[dict[str, object]],
+) -> Score:
+    """Return the score of `results`."""
+    score = Score()
+    for number, (edit, errors, result) in enumerate(
+        zip(edits, facts, results, strict=True)
+    ):
+        expected = new_errors(edit, errors)
+        text = str(result["text"] or "")
+        found = reported(text)
+        if found - expected or (edit["kind"] == "fix" and found):
+            score.wrong += 1
+            print(f"WRONG {number} {edit['kind']} {edit['file']}\n{text}")
+            print(f"expected {sorted(expected)[:10]}")
+        if edit["kind"] == "fix":
+            score.fixed += 1
+        elif expected:
+            score.broken += 1
+            if found:
+                score.known += 1
+            else:
+                score.silent += 1
+                print(f"silent {number} {result['time']:.2f} s {sorted(expected)[:3]}")
+        if result["same"] is not True or result["answers"] != 1:
+            score.visible += 1
+        score.times.append(float(str(result["time"])))
+    return score
+
+
+def in_emacs(
+    emacs: str, eglot: str | None, scratch: Path, plan: dict[str, object]
+) -> list[dict[str, object]]:
+    """Return what Emacs reports of the edits in `plan`."""
+    home = scratch / "home"
+    home.mkdir()
+    (scratch / "plan").write_text(json.dumps(plan))
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "TERM": "xterm",
+        "JUDGE_ROOT": str(ROOT),
+        "JUDGE_PLAN": str(scratch / "plan"),
+        "JUDGE_RESULT": str(scratch / "result"),
+        **({"JUDGE_EGLOT": eglot} if eglot else {}),
+    }
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(home)
+        os.execvpe(
+            emacs, [emacs, "-Q", "-nw", "-l", str(HERE / "judge.el")], environment
+        )
+    last = b""
+    try:
+        while output := os.read(terminal, 65536):
+            last = (last + output)[-3000:]
+            if debug := os.environ.get("GC_ERRORS_SCREEN"):
+                with open(debug, "ab") as file:
+                    file.write(output)
+    except OSError:
+        pass  # its end
+    finally:
+        if os.waitpid(child, os.WNOHANG) == (0, 0):
+            time.sleep(2)
+            if os.waitpid(child, os.WNOHANG) == (0, 0):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+        os.close(terminal)
+    error = scratch / "result.error"
+    if error.exists():
+        raise SystemExit(f"Emacs failed: {error.read_text()}")
+    if not (scratch / "result").exists():
+        raise SystemExit(f"Emacs wrote no result: {last[-2000:]!r}")
+    return json.loads((scratch / "result").read_text())
+
+
+def emacsen() -> list[tuple[str, str, str | None]]:
+    """Return the version, the program and the Eglot of each Emacs."""
+    eglot = next(
+        iter(DEPS.glob("eglot/usr/share/emacs/site-lisp/elpa-src/eglot-*")), None
+    )
+    only = os.environ.get("GC_ERRORS_EMACS", "")
+    found = []
+    for line in (ROOT / ".deps/emacsen").read_text().splitlines():
+        version, directory = line.split(" ", 1)
+        is_old = int(version.split(".")[0]) < 29
+        if not version.startswith(only):
+            continue
+        if is_old and not eglot:
+            print(f"Emacs {version}: no Eglot, left out")
+            continue
+        found.append((version, f"{directory}/emacs", str(eglot) if is_old else None))
+    return found
+
+
+def main() -> int:
+    """Judge what was asked for, and print a table."""
+    install()
+    count = int(os.environ.get("GC_ERRORS_EDITS", "40"))
+    seed = int(os.environ.get("GC_ERRORS_SEED", "1"))
+    rows = []
+    for name in sys.argv[1:] or list(servers()):
+        for version, emacs, eglot in emacsen():
+            for is_visited in (False, True):
+                score = judge(name, emacs, eglot, is_visited, count, seed)
+                times = sorted(score.times)
+                row = (
+                    f"{name:14}{version:6}{'visited' if is_visited else 'not':9}"
+                    f"{score.known:5}/{score.broken:<4}{score.fixed:5}"
+                    f"{score.wrong:7}{score.visible:9}"
+                    f"{times[len(times) // 2]:8.2f}{times[-1]:7.2f}"
+                )
+                print(row, flush=True)
+                rows.append((row, score))
+    print(
+        "server        Emacs visited  known      fixed  wrong  visible   p50 s  max s"
+    )
+    print("\n".join(row for row, _ in rows))
+    return 1 if any(score.wrong or score.visible for _, score in rows) else 0
+
+
+sys.exit(main())

@@ -1,0 +1,146 @@
+;;; judge.el --- Edits whose errors are known  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Runs in an Emacs with a terminal.  JUDGE_PLAN names a JSON file with a
+;; project, the command of a language server, and edits; what was reported
+;; about each of them is written to JUDGE_RESULT.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'json)
+(require 'seq)
+(require 'subr-x)
+
+(defvar eglot-autoreconnect)
+(defvar eglot-server-programs)
+(defvar eglot-sync-connect)
+(declare-function eglot-ensure "eglot")
+(declare-function eglot-managed-p "eglot")
+
+;; It would be compiled while edits are timed.  Emacs 29 gave it another name.
+(set (if (< emacs-major-version 29)
+         'native-comp-deferred-compilation
+       'native-comp-jit-compilation)
+     nil)
+(setq load-prefer-newer t
+      make-backup-files nil
+      create-lockfiles nil
+      vc-handled-backends '(Git))
+(push (getenv "JUDGE_ROOT") load-path)
+(when (getenv "JUDGE_EGLOT")
+  (push (getenv "JUDGE_EGLOT") load-path))
+(require 'eglot nil t)
+(require 'gemini-companion-errors)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-roots)
+
+(define-derived-mode typescript-mode js-mode "TypeScript")
+(push '("\\.ts\\'" . typescript-mode) auto-mode-alist)
+
+(setq eglot-autoreconnect nil
+      eglot-sync-connect nil)
+
+(defun judge-until (seconds predicate)
+  "Wait SECONDS at most until PREDICATE is non-nil; return its value."
+  (let ((end (+ (float-time) seconds))
+        value)
+    (while (and (not (setq value (funcall predicate)))
+                (< (float-time) end))
+      ;; Unlike `accept-process-output', it runs idle timers.
+      (sit-for 0.02))
+    value))
+
+(defun judge-write (file text)
+  "Write TEXT to FILE by another program.
+By itself Emacs would ask whether to, if it visits FILE."
+  (let ((coding-system-for-write 'utf-8-unix))
+    (call-process-region text nil "sh" nil nil nil "-c" "cat >\"$0\"" file)))
+
+(defun judge-visible ()
+  "Return what must not change in Emacs during a check."
+  (list (mapcar (lambda (window)
+                  (list window (window-buffer window) (window-start window)
+                        (window-point window)))
+                (window-list))
+        (mapcar (lambda (buffer)
+                  (unless (string-prefix-p " " (buffer-name buffer))
+                    (with-current-buffer buffer
+                      (list (buffer-name) (point) (mark t) (buffer-modified-p)))))
+                (seq-remove (lambda (buffer)
+                              (string-match-p "EGLOT\\|\\*Messages"
+                                              (buffer-name buffer)))
+                            (buffer-list)))
+        (with-current-buffer (messages-buffer) (buffer-string))))
+
+(defun judge-edit (edit)
+  "Make EDIT, a plist, and return what was reported of it, a plist."
+  (let* ((file (plist-get edit :file))
+         (before (plist-get edit :before))
+         (after (plist-get edit :after))
+         (answers nil)
+         visible began)
+    (judge-write file after)
+    (gemini-companion-revert file)
+    (redisplay)
+    (setq visible (judge-visible)
+          began (float-time))
+    (gemini-companion-errors-after-edit
+     file before after
+     (lambda (text)
+       (push (list :text text :time (- (float-time) began)) answers)))
+    (judge-until 10 (lambda () answers))
+    (append (list :same (if (equal visible (judge-visible)) t :json-false)
+                  :answers (length answers))
+            (car answers))))
+
+(defun judge-visit (file)
+  "Visit FILE, and wait until its language server has it."
+  (find-file file)
+  (eglot-ensure)
+  (run-hooks 'post-command-hook)
+  (judge-until 60 #'eglot-managed-p))
+
+(defun judge ()
+  "Make all edits of the plan."
+  (let* ((json-object-type 'plist)
+         (json-array-type 'list)
+         (plan (json-read-file (getenv "JUDGE_PLAN")))
+         (visited (eq t (plist-get plan :visited)))
+         (files nil)
+         (results nil))
+    (setq eglot-server-programs
+          (list (cons '(python-mode typescript-mode)
+                      (plist-get plan :command))))
+    (gemini-companion-roots (plist-get plan :project))
+    (gemini-companion-errors-start)
+    (judge-visit (plist-get plan :home))
+    (judge-until (plist-get plan :warm) #'ignore)
+    (dolist (edit (plist-get plan :edits))
+      (let ((file (plist-get edit :file)))
+        (judge-write file (plist-get edit :before))
+        (when (and visited (not (member file files)))
+          (judge-visit file)
+          (judge-until (plist-get plan :settle) #'ignore)
+          (push file files)))
+      (push (judge-edit edit) results)
+      (judge-until (plist-get plan :pause) #'ignore))
+    (let ((coding-system-for-write 'utf-8-unix))
+      (write-region (json-encode (vconcat (nreverse results))) nil
+                    (getenv "JUDGE_RESULT") nil 'silent))))
+
+(add-hook 'emacs-startup-hook
+          (lambda ()
+            (condition-case problem
+                (judge)
+              (error (write-region (format "%S" problem) nil
+                                   (concat (getenv "JUDGE_RESULT") ".error"))))
+            (let ((kill-emacs-hook nil)
+                  (confirm-kill-processes nil))
+              (kill-emacs))))
+
+(provide 'judge)
+;;; judge.el ends here

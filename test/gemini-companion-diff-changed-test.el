@@ -1,0 +1,302 @@
+;;; gemini-companion-diff-changed-test.el --- Tests of changed files  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Files that change while a diff is open.
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-diff)
+
+(defmacro gemini-companion-diff-changed-test-with (files &rest body)
+  "Watch the files of proposals while BODY is run in a directory with FILES.
+`outcomes' has the sent outcomes, `views' the number of views."
+  (declare (indent 1) (debug t))
+  `(let ((inhibit-message t)
+         (views 0)
+         outcomes)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (gemini-companion-diff-start
+            (lambda (&rest _)
+              (cl-incf views)
+              (lambda (&rest _) (cl-decf views)))
+            (lambda (diff) (push diff outcomes)))
+           (gemini-companion-diff-watch))
+         (gemini-companion-diff-unwatch)
+       ,@body)))
+
+(defun gemini-companion-diff-changed-test-open (file text)
+  "Return a new diff that proposes TEXT for FILE."
+  (gemini-companion-test-open file text (random 1000)))
+
+(defun gemini-companion-diff-changed-test-write (file text)
+  "Make TEXT the content of FILE, with another time than before."
+  (let ((coding-system-for-write 'utf-8-unix))
+    (write-region text nil file nil 'silent))
+  (set-file-times file (time-add nil (random 100000))))
+
+(ert-deftest gemini-companion-diff-changed-dismisses-what-was-written-by-itself ()
+  (pcase-dolist (`(,old ,proposal ,written)
+                 '(("old\n" "new\n" "new\n")
+                   ("o\r\n" "n\nm\n" "n\r\nm\r\n")
+                   ("o" "é\n" "\uFEFFé\n")
+                   ("old\n" "" "")))
+    (gemini-companion-diff-changed-test-with (list (list "a" old))
+      (let ((diff (gemini-companion-diff-changed-test-open "a" proposal)))
+        (gemini-companion-test-eventually (= 1 views))
+        (gemini-companion-diff-changed-test-write "a" written)
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          (zerop views))
+        (should (eq 'dismissed (gemini-companion-diff-state diff)))
+        (should-not outcomes)
+        (should-not (gemini-companion-test-timers))))))
+
+(ert-deftest gemini-companion-diff-changed-leaves-other-changes-to-the-user ()
+  (gemini-companion-diff-changed-test-with '(("a" "old\n") ("same" "same\n"))
+    (let ((diffs (list (gemini-companion-diff-changed-test-open "a" "new\n")
+                       (gemini-companion-diff-changed-test-open "same" "same\n")
+                       (gemini-companion-diff-changed-test-open "none" "n\n"))))
+      (gemini-companion-diff-changed-test-write "a" "newer\n")
+      (gemini-companion-test-run-timers)
+      (delete-file "a")
+      (gemini-companion-test-run-timers)
+      (should (equal diffs (gemini-companion-diffs)))
+      ;; That is what it waits for.
+      (gemini-companion-diff-changed-test-write "a" "new\n")
+      (gemini-companion-test-run-timers)
+      (should (equal (cdr diffs) (gemini-companion-diffs))))))
+
+(ert-deftest gemini-companion-diff-changed-keeps-edits-of-the-user ()
+  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-changed-test-open "a" "new\n")))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine "))
+      (gemini-companion-diff-changed-test-write "a" "new\n")
+      (gemini-companion-test-run-timers)
+      (should-not (gemini-companion-diffs))
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
+
+(ert-deftest gemini-companion-diff-changed-brings-the-buffer-up-to-date ()
+  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
+    (with-current-buffer (find-file-noselect (expand-file-name "a"))
+      (gemini-companion-diff-changed-test-open "a" "new\n")
+      (gemini-companion-diff-changed-test-write "a" "new\n")
+      (gemini-companion-test-run-timers)
+      (gemini-companion-test-eventually (equal "new\n" (buffer-string)))
+      (should (verify-visited-file-modtime)))))
+
+(ert-deftest gemini-companion-diff-changed-watches-only-while-something-waits ()
+  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
+    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
+    (let ((diff (gemini-companion-diff-changed-test-open "a" "new\n")))
+      (gemini-companion-test-eventually (= 1 views))
+      (should (equal 1 (length (gemini-companion-test-timers))))
+      (gemini-companion-diff-reject diff)
+      (gemini-companion-test-eventually
+        (not (gemini-companion-test-timers))))))
+
+;;;; Files that change otherwise
+
+(defmacro gemini-companion-diff-changed-test-with-reviews (files &rest body)
+  "Show and watch proposals while BODY is run in a directory with FILES.
+`asked' is how often a confirmation was asked for, which is given
+if `answer' is non-nil."
+  (declare (indent 1) (debug t))
+  `(let ((asked 0)
+         (answer nil))
+     (gemini-companion-test-with-reviews ,files
+       (cl-letf (((symbol-function 'yes-or-no-p)
+                  (lambda (_) (cl-incf asked) answer)))
+         (gemini-companion-diff-watch)
+         (unwind-protect (progn ,@body)
+           (gemini-companion-diff-unwatch))))))
+
+(defun gemini-companion-diff-changed-test-remark-p (remark)
+  "Return non-nil if REMARK is in the header line of the unified diff."
+  (string-search remark (gemini-companion-test-header
+                         (gemini-companion-diff-main
+                          (car (gemini-companion-diffs))))))
+
+(ert-deftest gemini-companion-diff-changed-compares-a-changed-file-again ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-diff-changed-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+      (let* ((gemini-companion-review-view view)
+             (diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n"))
+             (proposal (gemini-companion-diff-proposal-buffer diff)))
+        (with-current-buffer proposal
+          (goto-char (point-max))
+          (insert "mine\n"))
+        (gemini-companion-diff-changed-test-write "a" "one\n2\n3\n4\n5\n")
+        (gemini-companion-test-eventually
+          (equal "one\n2\n3\n4\n5\n"
+                 (gemini-companion-test-text "*gemini original: a*")))
+        (should (equal "1\n2\n3\n4\nfive\nmine\n"
+                       (gemini-companion-diff-proposal-text diff)))
+        (gemini-companion-test-eventually
+          (pcase view
+            ('ediff (eql 2 (buffer-local-value
+                            'ediff-number-of-differences
+                            (get-buffer "*Ediff Control Panel*"))))
+            ('diff (with-current-buffer "*gemini diff: a*"
+                     (member "-one" (gemini-companion-test-diff))))))
+        (should (string-search
+                 "file changed since it was proposed"
+                 (gemini-companion-test-header
+                  (gemini-companion-diff-main diff))))))))
+
+(ert-deftest gemini-companion-diff-changed-asks-before-a-change-is-undone ()
+  (pcase-dolist (`(,written ,accepted ,asks)
+                 '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
+                   ("one\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n" nil)
+                   ("1\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" nil)
+                   ("1\n2\n3\n4\nFive\n" "1\n2\n3\n4\nfive\n" t)
+                   (nil "1\n2\n3\n4\nfive\n" t)))
+    (ert-info ((format "%S, %S" written accepted))
+      (gemini-companion-diff-changed-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
+        (let ((diff (gemini-companion-test-show "a" "1\n2\n3\n4\nfive\n")))
+          (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+            (erase-buffer)
+            (insert accepted))
+          (if written
+              (gemini-companion-diff-changed-test-write "a" written)
+            (delete-file "a"))
+          ;; At once, before the next check of the file.
+          (gemini-companion-diff-accept diff)
+          (should (eql (if asks 1 0) asked))
+          (when asks
+            (should-not outcomes)
+            (setq answer t)
+            (gemini-companion-diff-accept diff))
+          (should (equal (list (list 1 'accepted accepted)) outcomes)))))))
+
+(ert-deftest gemini-companion-diff-changed-knows-a-change-before-it-is-shown ()
+  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
+    (let* ((gemini-companion-review-arrival 'notify)
+           (gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-diff-changed-test-write "a" "saved\n")
+      (gemini-companion-diff-view diff)
+      (should (gemini-companion-diff-changed-test-remark-p "file changed"))
+      (gemini-companion-diff-accept diff)
+      (should (equal '(1 nil) (list asked outcomes))))))
+
+(ert-deftest gemini-companion-diff-changed-asks-about-what-was-never-shown ()
+  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
+    (let* ((gemini-companion-review-arrival 'notify)
+           (gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-diff-changed-test-write "a" "saved\n")
+      (gemini-companion-diff-accept diff)
+      (should (equal '(1 nil) (list asked outcomes)))
+      (gemini-companion-diff-view diff)
+      (should (gemini-companion-diff-changed-test-remark-p "file changed")))))
+
+(ert-deftest gemini-companion-diff-changed-text-is-not-undone-without-review ()
+  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
+    (let ((gemini-companion-review-arrival 'notify)
+          (diff (gemini-companion-test-open "a" "new\n")))
+      (gemini-companion-diff-changed-test-write "a" "saved\n")
+      (gemini-companion-test-eventually (gemini-companion-diff-changed diff))
+      (gemini-companion-auto-start)
+      (unwind-protect
+          (progn
+            (gemini-companion-auto-accept (gemini-companion-diff-session diff))
+            (should (equal (list diff) (gemini-companion-diffs))))
+        (gemini-companion-auto-stop)))))
+
+(ert-deftest gemini-companion-diff-changed-follows-whether-the-buffer-is-saved ()
+  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
+    (let ((gemini-companion-review-view 'diff)
+          (buffer (find-file-noselect (expand-file-name "a"))))
+      (with-current-buffer buffer
+        (insert "mine "))
+      (gemini-companion-test-show "a" "new\n")
+      (should (gemini-companion-diff-changed-test-remark-p "unsaved changes here"))
+      (with-current-buffer buffer
+        (set-buffer-modified-p nil))
+      (gemini-companion-test-eventually
+        (not (gemini-companion-diff-changed-test-remark-p "unsaved changes here")))
+      (with-current-buffer buffer
+        (insert "more "))
+      (gemini-companion-test-eventually
+        (gemini-companion-diff-changed-test-remark-p "unsaved changes here")))))
+
+;;;; Edits that were not written
+
+(defun gemini-companion-diff-changed-test-edit (diff)
+  "Edit the proposal of DIFF."
+  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+    (goto-char (point-min))
+    (insert "mine ")))
+
+(ert-deftest gemini-companion-diff-changed-warns-of-a-terminal-that-discards-edits ()
+  (pcase-dolist (`(,client . ,expected) '(("qwen" . t) ("gemini" . nil)))
+    (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
+      (let* ((gemini-companion-review-view 'diff)
+             (diff (gemini-companion-test-open
+                    "a" "new\n" 1
+                    (append (list :client client)
+                            (gemini-companion-test-session "one"))))
+             (warned (lambda ()
+                       (and (gemini-companion-diff-changed-test-remark-p
+                             "answer here: a yes in the terminal writes")
+                            t))))
+        (gemini-companion-test-eventually
+          (eq 'shown (gemini-companion-diff-state diff)))
+        (should-not (funcall warned))
+        (gemini-companion-diff-changed-test-edit diff)
+        (should (eq expected (funcall warned)))))))
+
+(defconst gemini-companion-diff-changed-test-ends
+  (list
+   ;; Gemini CLI, answered in its terminal: the review ends first.
+   (lambda (_diff written)
+     (gemini-companion-diff-close 1 'closed)
+     (gemini-companion-diff-changed-test-write "a" written))
+   ;; Qwen Code, answered in its terminal: the file is written first.
+   (lambda (_diff written)
+     (gemini-companion-diff-changed-test-write "a" written)
+     (gemini-companion-diff-close 1 'closed))
+   ;; Any of them, answered here.
+   (lambda (diff written)
+     (gemini-companion-diff-accept diff)
+     (gemini-companion-diff-changed-test-write "a" written)))
+  "The ways in which a review ends and its file is written.")
+
+(defun gemini-companion-diff-changed-test-told (end written edit)
+  "Return how often lost edits are reported after END.
+The proposal is edited if EDIT, and the file then has WRITTEN."
+  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-test-open "a" "new\n" 1))
+          (count 0))
+      (when edit
+        (gemini-companion-diff-changed-test-edit diff))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest _)
+                   (when (string-search "written without your edits" format)
+                     (cl-incf count)))))
+        (funcall end diff written)
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          (gemini-companion-revert-idle-p)))
+      (when (< 0 count)
+        (should (equal "mine new\n" (gemini-companion-test-last-proposal))))
+      count)))
+
+(ert-deftest gemini-companion-diff-changed-reports-edits-that-were-not-written-once ()
+  (dolist (end gemini-companion-diff-changed-test-ends)
+    (should (= 1 (gemini-companion-diff-changed-test-told end "new\n" t)))))
+
+(ert-deftest gemini-companion-diff-changed-reports-no-edits-that-were-written ()
+  (dolist (end gemini-companion-diff-changed-test-ends)
+    (should (= 0 (gemini-companion-diff-changed-test-told end "new\n" nil)))
+    (dolist (written '("mine new\n" "mine new" "mine new\r\n"))
+      (should (= 0 (gemini-companion-diff-changed-test-told end written t))))))
+
+;;; gemini-companion-diff-changed-test.el ends here

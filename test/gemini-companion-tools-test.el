@@ -1,0 +1,534 @@
+;;; gemini-companion-tools-test.el --- Tests of the questions of a CLI  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The real server, asked over HTTP as the bridge asks it; the command that
+;; links CLIs; and answers about real files, from the Lisp of this Emacs, from
+;; Flymake, and from a language server where Eglot and one are installed.
+
+;;; Code:
+
+(require 'gemini-companion-code)
+(require 'gemini-companion-extension)
+(require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-tools)
+(require 'json)
+
+(defvar eglot-autoshutdown)
+(defvar eglot-server-programs)
+(defvar eglot-sync-connect)
+(declare-function eglot-current-server "eglot")
+(declare-function eglot-ensure "eglot")
+(declare-function eglot-managed-p "eglot")
+(declare-function eglot-shutdown "eglot")
+(declare-function flymake-make-diagnostic "flymake")
+(declare-function flymake-running-backends "flymake")
+(declare-function flymake-reporting-backends "flymake")
+(declare-function flymake-start "flymake")
+(declare-function project-remember-project "project")
+(defvar flymake-diagnostic-functions)
+
+;;;; Helpers
+
+(defmacro gemini-companion-tools-test-with-home (&rest body)
+  "Run BODY in a home with the directories of Gemini CLI and Qwen Code."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory nil
+     (let* ((process-environment
+             (append (list (concat "HOME=" directory) "GEMINI_CLI_HOME" "QWEN_HOME")
+                     process-environment))
+            (gemini-companion-install-directory
+             (expand-file-name "emacs/" directory))
+            (gemini-companion-server-command
+             (list (gemini-companion-test-python)
+                   "-m" "gemini_companion_epc")))
+       (make-directory ".gemini")
+       (make-directory ".qwen")
+       ,@body)))
+
+(defmacro gemini-companion-tools-test-answering (answers &rest body)
+  "Run BODY while each question of y or n is answered by one of ANSWERS."
+  (declare (indent 1) (debug t))
+  (let ((left (make-symbol "left")))
+    `(let ((,left ,answers))
+       (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (pop ,left))))
+         ,@body))))
+
+(defun gemini-companion-tools-test-files (directory)
+  "Return the names of the files and directories below DIRECTORY."
+  (mapcar (lambda (file) (file-relative-name file directory))
+          (directory-files-recursively directory "" t)))
+
+(defun gemini-companion-tools-test-answer (function &rest args)
+  "Return what FUNCTION, called with ARGS, answers."
+  (let ((answer nil))
+    (apply function
+           (append args (list (lambda (value) (setq answer (list value))))))
+    (gemini-companion-test-eventually answer)
+    (car answer)))
+
+(defmacro gemini-companion-tools-test-in-project (files &rest body)
+  "Run BODY in a project with FILES, whose directory is a root."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory ,files
+     (unwind-protect
+         (progn
+           (call-process "git" nil nil nil "init" "-q")
+           (gemini-companion-privacy-refresh)
+           (gemini-companion-roots directory)
+           ,@body)
+       (gemini-companion-roots-forget)
+       (gemini-companion-privacy-forget))))
+
+;;;; Command
+
+(ert-deftest gemini-companion-tools-links-each-cli-and-takes-all-away ()
+  (gemini-companion-tools-test-with-home
+    (let ((before (gemini-companion-tools-test-files directory)))
+      (gemini-companion-tools-test-answering '(t t)
+        (gemini-companion-tools))
+      (should (gemini-companion-extension-p))
+      (should (equal '("gemini" "qwen")
+                     (seq-filter #'gemini-companion-extension-linked-p
+                                 (gemini-companion-extension-clients))))
+      (should (file-exists-p (gemini-companion-extension-policy)))
+      (dolist (name '("gemini-extension.json" "qwen-extension.json"
+                      "hooks/hooks.json"))
+        (should (json-read-file
+                 (expand-file-name
+                  name (gemini-companion-extension-directory)))))
+      (gemini-companion-tools-test-answering '(t)
+        (gemini-companion-tools))
+      (delete-directory gemini-companion-install-directory)
+      (should (equal before (gemini-companion-tools-test-files directory))))))
+
+(ert-deftest gemini-companion-tools-does-nothing-without-a-yes ()
+  (gemini-companion-tools-test-with-home
+    (let ((before (gemini-companion-tools-test-files directory)))
+      (gemini-companion-tools-test-answering '(nil)
+        (should-error (gemini-companion-tools) :type 'user-error))
+      (should (equal before (gemini-companion-tools-test-files directory))))))
+
+(ert-deftest gemini-companion-tools-link-works-after-an-update ()
+  (gemini-companion-tools-test-with-home
+    (gemini-companion-tools-test-answering '(t nil)
+      (gemini-companion-tools))
+    (should-not (file-exists-p (gemini-companion-extension-policy)))
+    (let ((bridge (expand-file-name "bridge.py"
+                                    (gemini-companion-extension-directory))))
+      (write-region "old" nil bridge nil 'silent)
+      (gemini-companion-tools-ready 'started)
+      (should (string-search "MCP" (gemini-companion-test-file-text bridge))))
+    (gemini-companion-tools-stop)))
+
+(ert-deftest gemini-companion-tools-keeps-a-link-of-another-directory ()
+  (gemini-companion-tools-test-with-home
+    (gemini-companion-extension-write)
+    (gemini-companion-extension-link "gemini")
+    (let ((gemini-companion-install-directory
+           (expand-file-name "other/" directory)))
+      (gemini-companion-extension-delete))
+    (should (gemini-companion-extension-linked-p "gemini"))))
+
+;;;; Status
+
+(defun gemini-companion-tools-test-texts (directory)
+  "Return the texts of the findings for DIRECTORY, of each client."
+  (mapcar #'cadr (gemini-companion-tools-findings directory #'ignore)))
+
+(ert-deftest gemini-companion-tools-status-says-why-a-cli-does-not-ask ()
+  (gemini-companion-tools-test-with-home
+    (should (string-search "No CLI is linked"
+                           (car (gemini-companion-tools-test-texts directory))))
+    (gemini-companion-tools-test-answering '(t nil)
+      (gemini-companion-tools))
+    (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
+                           (car (gemini-companion-tools-test-texts directory))))
+    (pcase-dolist
+        (`(,file ,text ,reason)
+         '(("settings.json" "{\"hooksConfig\": {\"enabled\": false}}"
+            "hooksConfig.enabled is false")
+           ("settings.json" "{\"mcp\": {\"allowed\": [\"other\"]}}"
+            "mcp.allowed lacks emacs")
+           ("settings.json" "{\"mcp\": {\"excluded\": [\"emacs\"]}}"
+            "mcp.excluded has emacs")
+           ("settings.json"
+            "{\"security\": {\"folderTrust\": {\"enabled\": true}}}"
+            "is not trusted")
+           ("extensions/extension-enablement.json"
+            "{\"gemini-companion\": {\"overrides\": [\"!/*\"]}}"
+            "the extension is disabled")))
+      (let ((file (expand-file-name file ".gemini")))
+        (write-region text nil file nil 'silent)
+        (should (string-search reason (car (gemini-companion-tools-test-texts
+                                            directory))))
+        (delete-file file)))
+    (gemini-companion-tools-test-answering '(t)
+      (gemini-companion-tools))))
+
+;;;; Server
+
+(defconst gemini-companion-tools-test-program "
+import http.client, json, sys
+port, token, body = sys.argv[1:]
+connection = http.client.HTTPConnection('127.0.0.1', int(port))
+connection.request('POST', '/tools', body, {
+    'Authorization': f'Bearer {token}', 'Content-Type': 'application/json'})
+response = connection.getresponse()
+print(response.status, response.read().decode())
+"
+  "Program that posts what the bridge posts, and prints the answer.")
+
+(defun gemini-companion-tools-test-post (&rest request)
+  "Return what the server answers to REQUEST, a plist."
+  (let* ((info (gemini-companion-server-info))
+         (buffer (generate-new-buffer " *post*"))
+         (process (make-process
+                   :name "post" :buffer buffer :noquery t :sentinel #'ignore
+                   :command (list (gemini-companion-test-python) "-c"
+                                  gemini-companion-tools-test-program
+                                  (number-to-string (plist-get info :port))
+                                  (plist-get info :token)
+                                  (json-encode
+                                   (append (list :directory default-directory)
+                                           request))))))
+    (gemini-companion-test-eventually (not (process-live-p process)))
+    (accept-process-output process 0.1)
+    (prog1 (with-current-buffer buffer (string-trim (buffer-string)))
+      (kill-buffer buffer))))
+
+(ert-deftest gemini-companion-tools-are-answered-once-they-are-linked ()
+  (gemini-companion-tools-test-with-home
+    (write-region "(defun gemini-companion-tools-test-x ())\n" nil "a.el")
+    (let ((process-environment (cons (concat "TMPDIR=" directory)
+                                     process-environment)))
+      (make-directory "project/.git" t)
+      (rename-file "a.el" "project/")
+      (setq default-directory (expand-file-name "project/"))
+      (unwind-protect
+          (progn
+            (gemini-companion-mode)
+            (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+            (should (string-prefix-p
+                     "404" (gemini-companion-tools-test-post :method "list")))
+            (gemini-companion-tools-test-answering '(t nil)
+              (gemini-companion-tools))
+            (gemini-companion-test-eventually
+              (string-prefix-p
+               "200" (gemini-companion-tools-test-post :method "list")))
+            (let ((ask (lambda ()
+                         (gemini-companion-tools-test-post
+                          :method "call" :name "definition"
+                          :arguments '(:file "a.el" :symbol "no-such")))))
+              (should (string-search "No definition of no-such" (funcall ask)))
+              (should (string-search "Emacs does not check this file"
+                                     (gemini-companion-tools-test-post
+                                      :method "call" :name "diagnostics"
+                                      :arguments '(:file "a.el"))))
+              (should (file-exists-p "a.el"))
+              (gemini-companion-pause)
+              (should (string-search "paused" (funcall ask)))
+              (gemini-companion-pause)
+              (should (equal '(3 0) (gemini-companion-tools-counts)))
+              ;; The events have no texts.
+              (save-window-excursion
+                (gemini-companion-events-buffer))
+              (let ((events (gemini-companion-test-text
+                             "*gemini-companion events*")))
+                (should (string-search "<- ask" events))
+                (should-not (string-search "no-such" events)))
+              (kill-buffer "*gemini-companion events*"))
+            (gemini-companion-tools-test-answering '(t)
+              (gemini-companion-tools))
+            (gemini-companion-test-eventually
+              (string-prefix-p
+               "404" (gemini-companion-tools-test-post :method "list"))))
+        (when gemini-companion-paused (gemini-companion-pause))
+        (gemini-companion-mode -1)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-test-processes)))))))
+
+;;;; Definitions and diagnostics
+
+(ert-deftest gemini-companion-code-defines-a-symbol-of-lisp ()
+  (gemini-companion-tools-test-in-project
+      '(("a.el" "\n(defun gemini-companion-tools-test-f ()
+  \"Do nothing.\"
+  nil)\n\n(gemini-companion-tools-test-f)\n"))
+    (load (expand-file-name "a.el") nil t)
+    (let ((answer (gemini-companion-tools-test-answer
+                   #'gemini-companion-code-definition
+                   (expand-file-name "a.el") "gemini-companion-tools-test-f"
+                   nil)))
+      (should (equal `((,(expand-file-name "a.el") 2))
+                     (plist-get answer :places)))
+      (should (string-search "Do nothing." (plist-get answer :documentation)))
+      (should (equal "(defun gemini-companion-tools-test-f ()
+  \"Do nothing.\"
+  nil)"
+                     (plist-get answer :source))))
+    (should (plist-get (gemini-companion-tools-test-answer
+                        #'gemini-companion-code-references
+                        (expand-file-name "a.el") "nil" nil nil)
+                       :problem))))
+
+(defun gemini-companion-tools-test-flymake (report &rest _)
+  "Call REPORT with an error on line 2 and a warning on line 1."
+  (funcall report (list (flymake-make-diagnostic (current-buffer) 1 2
+                                                 :warning "odd")
+                        (flymake-make-diagnostic (current-buffer) 5 6
+                                                 :error "bad"))))
+
+(ert-deftest gemini-companion-code-has-the-diagnostics-of-flymake ()
+  (gemini-companion-tools-test-in-project '(("a.txt" "one\ntwo\n"))
+    (find-file-noselect "a.txt")
+    (with-current-buffer "a.txt"
+      (add-hook 'flymake-diagnostic-functions
+                #'gemini-companion-tools-test-flymake nil t)
+      (flymake-mode)
+      (flymake-start)
+      (gemini-companion-test-eventually
+        (and (flymake-reporting-backends)
+             (null (seq-difference (flymake-running-backends)
+                                   (flymake-reporting-backends))))))
+    (should (equal '(:rows ((2 "error: bad") (1 "warning: odd")))
+                   (gemini-companion-tools-test-answer
+                    #'gemini-companion-code-diagnostics
+                    (expand-file-name "a.txt"))))
+    (should (equal `(:rows ((,(expand-file-name "a.txt")
+                             "1 errors, 1 warnings")))
+                   (gemini-companion-tools-test-answer
+                    #'gemini-companion-code-diagnostics nil)))))
+
+(ert-deftest gemini-companion-code-answers-nothing-about-hidden-files ()
+  (gemini-companion-tools-test-in-project
+      '((".env" "KEY=1\n") ("a.txt" "KEY\n") (".geminiignore" "ignored.txt\n")
+        ("ignored.txt" "KEY\n"))
+    (let ((gemini-companion-excluded (cons 'nroff-mode
+                                           gemini-companion-excluded)))
+      (write-region "KEY\n" nil "a.man" nil 'silent)
+      (make-symbolic-link ".env" "innocent.txt")
+      (let ((hidden (mapcar #'expand-file-name
+                            '(".env" "ignored.txt" "a.man" "innocent.txt")))
+            (a (expand-file-name "a.txt")))
+        (should (equal (list a)
+                       (plist-get (gemini-companion-tools-test-answer
+                                   #'gemini-companion-code-visible
+                                   (append hidden (list a "/etc/passwd")))
+                                  :files)))
+        (dolist (file (cons "/etc/passwd" hidden))
+          (dolist (answer
+                   (list (gemini-companion-tools-test-answer
+                          #'gemini-companion-code-references
+                          file "KEY" nil nil)
+                         (gemini-companion-tools-test-answer
+                          #'gemini-companion-code-definition file "KEY" nil)
+                         (gemini-companion-tools-test-answer
+                          #'gemini-companion-code-diagnostics file)))
+            (should (equal (list :problem
+                                 (format "%s is not shared by Emacs" file))
+                           answer))))))))
+
+;;;; Language server
+
+(defconst gemini-companion-tools-test-python-server
+  (expand-file-name "pylsp"
+                    (file-name-directory (gemini-companion-test-python)))
+  "The language server of the tests.")
+
+(defmacro gemini-companion-tools-test-with-eglot (files &rest body)
+  "Run BODY in a project with FILES, Eglot managing the first one.
+Skip the test if Eglot or the language server is not installed."
+  (declare (indent 1) (debug t))
+  `(progn
+     (skip-unless (and (require 'eglot nil t)
+                       (file-executable-p
+                        gemini-companion-tools-test-python-server)))
+     (gemini-companion-tools-test-in-project ,files
+       (let ((eglot-server-programs
+              `((python-mode ,gemini-companion-tools-test-python-server)))
+             (eglot-sync-connect nil)
+             (inhibit-message t)
+             (server nil))
+         (with-current-buffer (find-file-noselect (caar ,files))
+           (cl-letf (((symbol-function 'file-notify-add-watch) #'ignore))
+             (eglot-ensure)
+             (run-hooks 'post-command-hook)
+             (gemini-companion-test-eventually
+               (setq server (eglot-current-server)))
+             (gemini-companion-test-eventually (eglot-managed-p))
+             (unwind-protect
+                 (progn ,@body)
+               (eglot-shutdown server nil 20))))))))
+
+(defconst gemini-companion-tools-test-project
+  '(("a.py" "def helper(x: int) -> int:
+    \"\"\"Double X.\"\"\"
+    return 2 * x
+
+
+def other(helper_: int) -> int:
+    return helper(helper_)
+")
+    ("b.py" "from a import helper
+
+y = helper(3), \"\N{GRINNING FACE}\", helper(4)
+")
+    (".env.py" "from a import helper; TOP_SECRET = helper(5) # bytes of it
+def hidden_function(): \"bytes of it\"
+")
+    ("c.py" "import os
+
+print(os.getcwd())
+"))
+  "A project with a file that is not shared.")
+
+(defun gemini-companion-tools-test-lines (answer)
+  "Return the places in ANSWER as a list of (NAME . LINE)."
+  (mapcar (lambda (place)
+            (cons (file-name-nondirectory (nth 0 place)) (nth 1 place)))
+          (plist-get answer :places)))
+
+(ert-deftest gemini-companion-code-finds-references-wherever-point-is ()
+  (gemini-companion-tools-test-with-eglot gemini-companion-tools-test-project
+    (let ((expected '(("a.py" . 1) ("a.py" . 7) ("b.py" . 1) ("b.py" . 3)))
+          (ask (lambda (file symbol &optional line after)
+                 (gemini-companion-tools-test-answer
+                  #'gemini-companion-code-references
+                  (expand-file-name file) symbol line after))))
+      (gemini-companion-test-eventually
+        (equal expected
+               (gemini-companion-tools-test-lines
+                (funcall ask "a.py" "helper"))))
+      (goto-char (point-max))
+      (dolist (question '(("a.py" "helper" 7) ("b.py" "helper")
+                          ("b.py" "helper" 3) ("b.py" "helper" 2)))
+        (should (equal expected (gemini-companion-tools-test-lines
+                                 (apply ask question)))))
+      (let ((rest (funcall ask "a.py" "helper" nil 3)))
+        (should (equal '(("b.py" . 3)) (gemini-companion-tools-test-lines rest)))
+        (should (= 4 (plist-get rest :total))))
+      (should (equal "Line 2 does not have helper; taken from line 1."
+                     (plist-get (funcall ask "b.py" "helper" 2) :taken)))
+      (should (plist-get (funcall ask "b.py" "help") :problem)))))
+
+(ert-deftest gemini-companion-code-defines-what-the-language-server-knows ()
+  (gemini-companion-tools-test-with-eglot gemini-companion-tools-test-project
+    (let ((ask (lambda (file symbol)
+                 (gemini-companion-tools-test-answer
+                  #'gemini-companion-code-definition
+                  (expand-file-name file) symbol nil))))
+      (gemini-companion-test-eventually
+        (plist-get (funcall ask "b.py" "helper") :places))
+      (let ((answer (funcall ask "b.py" "helper")))
+        (should (equal '(("a.py" . 1))
+                       (gemini-companion-tools-test-lines answer)))
+        (should (string-search "helper(x: int) -> int"
+                               (plist-get answer :documentation)))
+        (should (string-prefix-p "def helper" (plist-get answer :source)))
+        (should (string-suffix-p "return 2 * x" (plist-get answer :source))))
+      ;; Of a library only the place and the documentation.
+      (let ((answer (funcall ask "c.py" "getcwd")))
+        (should (plist-get answer :places))
+        (should (plist-get answer :documentation))
+        (should-not (plist-get answer :source))))))
+
+;;;; Many questions
+
+(defun gemini-companion-tools-test-random (list)
+  "Return a random element of LIST."
+  (nth (random (length list)) list))
+
+(defun gemini-companion-tools-test-question (files symbols answer)
+  "Ask a random question about one of FILES and SYMBOLS, for ANSWER."
+  (let ((file (gemini-companion-tools-test-random files))
+        (symbol (gemini-companion-tools-test-random symbols))
+        (line (gemini-companion-tools-test-random '(nil 1 2 7 100 1000000))))
+    (pcase (random 4)
+      (0 (gemini-companion-code-references
+          file symbol line
+          (gemini-companion-tools-test-random '(nil 0 1 1000)) answer))
+      (1 (gemini-companion-code-definition file symbol line answer))
+      (2 (gemini-companion-code-diagnostics
+          (gemini-companion-tools-test-random (list file nil)) answer))
+      (3 (gemini-companion-code-visible files answer)))))
+
+(defun gemini-companion-tools-test-view ()
+  "Return what the user sees."
+  (list (buffer-list)
+        (window-list)
+        (selected-window)
+        (mapcar #'window-start (window-list))
+        (mapcar #'window-point (window-list))
+        (current-buffer)
+        (mapcar (lambda (buffer)
+                  (with-current-buffer buffer
+                    (list (point) (mark t) mark-active (buffer-modified-p)
+                          (point-min) (point-max))))
+                (seq-filter #'buffer-file-name (buffer-list)))
+        (minibuffer-depth)
+        (with-current-buffer (messages-buffer) (buffer-string))))
+
+(defconst gemini-companion-tools-test-symbols
+  '("helper" "helper_" "x" "TOP_SECRET" "hidden_function" "getcwd" "os" ".*"
+    "no_such" "(" "\\" "def")
+  "Symbols to ask about, some of which are in a file that is not shared.")
+
+(defmacro gemini-companion-tools-test-many (count answers &rest body)
+  "Ask COUNT random questions, bind their ANSWERS, and evaluate BODY."
+  (declare (indent 2) (debug t))
+  `(let* ((files (append (mapcar #'expand-file-name
+                                 '("a.py" "b.py" "c.py" ".env.py" "none.py"))
+                         '("/etc/passwd" "relative" "" "/ssh:nowhere:/a")))
+          (before nil)
+          (,answers nil)
+          (seed (format "%s" (float-time))))
+     (random seed)
+     (goto-char (point-min))
+     (push-mark nil t)
+     (goto-char (point-max))
+     (string-match "a\\(b\\)" "xab")
+     (setq before (gemini-companion-tools-test-view))
+     ;; As many at once as the server lets through.
+     (dotimes (_ (/ ,count 4))
+       (let ((left 4))
+         (dotimes (_ 4)
+           (gemini-companion-tools-test-question
+            files gemini-companion-tools-test-symbols
+            (lambda (answer)
+              (push answer ,answers)
+              (setq left (1- left)))))
+         (gemini-companion-test-eventually (zerop left))))
+     (ert-info ((format "seed %s" seed))
+       (should (equal before (gemini-companion-tools-test-view)))
+       ,@body)))
+
+(ert-deftest gemini-companion-code-changes-nothing-by-a-thousand-questions ()
+  (gemini-companion-tools-test-in-project gemini-companion-tools-test-project
+    (with-current-buffer (find-file-noselect "a.py")
+      (gemini-companion-tools-test-many 1000 answers
+        ;; A language server may change it.
+        (should (equal '(1 3 2 3) (match-data)))
+        (should-not (string-search "bytes of it" (format "%S" answers)))))))
+
+(ert-deftest gemini-companion-code-gives-nothing-of-files-not-shared ()
+  (gemini-companion-tools-test-with-eglot gemini-companion-tools-test-project
+    (gemini-companion-test-eventually
+      (plist-get (gemini-companion-tools-test-answer
+                  #'gemini-companion-code-definition
+                  (expand-file-name "b.py") "helper" nil)
+                 :places))
+    (gemini-companion-tools-test-many 1000 answers
+      (let ((all (format "%S" answers)))
+        (should (string-search "return 2 * x" all))
+        (should-not (string-search "bytes of it" all))
+        (should-not (string-search "helper(5)" all))
+        (should-not (seq-some (lambda (answer)
+                                (assoc (expand-file-name ".env.py")
+                                       (plist-get answer :places)))
+                              answers))))))
+
+(provide 'gemini-companion-tools-test)
+;;; gemini-companion-tools-test.el ends here

@@ -1,0 +1,283 @@
+;;; gemini-companion-turn-test.el --- Tests of the record of edits  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Which edits are recorded, in which turn, with which texts, and the way back.
+;; The CLI's part, writing the file, is done by the outcome function here.
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-turn)
+(require 'gemini-companion-review-test-helper)
+
+(defmacro gemini-companion-turn-test-with (files &rest body)
+  "Record edits while BODY is run in a directory with FILES.
+What is accepted is written at once.  `session' is that of a CLI."
+  (declare (indent 1) (debug t))
+  `(let ((inhibit-message t)
+         session)
+     (ignore session)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (setq session (gemini-companion-test-session "one" 1))
+           (gemini-companion-session-update (list session))
+           (gemini-companion-diff-start
+            (lambda (&rest _) #'ignore)
+            (lambda (diff)
+              (when (eq 'accepted (gemini-companion-diff-state diff))
+                (gemini-companion-turn-test-write
+                 (gemini-companion-diff-file-path diff)
+                 (gemini-companion-diff-accepted-text diff)))))
+           (gemini-companion-auto-start)
+           (gemini-companion-turn-start))
+         (progn
+           (gemini-companion-turn-stop)
+           (gemini-companion-auto-stop)
+           (gemini-companion-session-update nil))
+       ,@body)))
+
+(defun gemini-companion-turn-test-write (file text)
+  "Write TEXT to FILE as another program does, to the byte."
+  (let ((coding-system-for-write (if (multibyte-string-p text)
+                                     'utf-8-unix
+                                   'no-conversion)))
+    (write-region text nil (expand-file-name file) nil 'silent)))
+
+(defun gemini-companion-turn-test-bytes (file)
+  "Return the bytes of FILE."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally file)
+    (buffer-string)))
+
+(defun gemini-companion-turn-test-reported ()
+  "Return a list of (NAME STATE BEFORE AFTER EARLIER) of all edits."
+  (mapcar (lambda (edit)
+            (list (file-name-nondirectory (gemini-companion-turn-edit-file edit))
+                  (gemini-companion-turn-edit-status edit)
+                  (gemini-companion-turn-edit-before edit)
+                  (gemini-companion-turn-edit-after edit)
+                  (gemini-companion-turn-edit-earlier edit)))
+          (gemini-companion-turn-edits)))
+
+(ert-deftest gemini-companion-turn-records-each-edit-with-its-texts ()
+  (gemini-companion-turn-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (let ((a (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state a)))
+      (gemini-companion-test-open "b" "2\n" 2 session)
+      (gemini-companion-test-open "new" "3\n" 3 session)
+      (gemini-companion-test-open "c" "4\n" 4 session)
+      (gemini-companion-test-eventually
+        (equal '(("a" shown "A\n" nil nil)
+                 ("b" pending "B\n" nil nil)
+                 ("new" pending new nil nil)
+                 ("c" pending "C\n" nil nil))
+               (gemini-companion-turn-test-reported)))
+      (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-diffs)))
+        (with-current-buffer (gemini-companion-diff-proposal-buffer a)
+          (insert "mine "))
+        (gemini-companion-diff-accept a)
+        (gemini-companion-diff-reject b)
+        (gemini-companion-diff-accept new)
+        (gemini-companion-diff-close 4 'closed))
+      (should (equal '(("a" accepted "A\n" "mine 1\n" nil)
+                       ("b" rejected "B\n" "2\n" nil)
+                       ("new" accepted new "3\n" nil)
+                       ("c" dismissed "C\n" "4\n" nil))
+                     (gemini-companion-turn-test-reported))))))
+
+(ert-deftest gemini-companion-turn-reports-what-was-accepted-automatically ()
+  (gemini-companion-turn-test-with '(("a" "A\n"))
+    (gemini-companion-auto-accept session)
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (gemini-companion-test-eventually
+      (equal '(("a" automatic "A\n" "1\n" nil))
+             (gemini-companion-turn-test-reported)))))
+
+(ert-deftest gemini-companion-turn-has-the-text-that-is-overwritten ()
+  (gemini-companion-turn-test-with '(("a" "A\n"))
+    (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-eventually
+        (nth 2 (car (gemini-companion-turn-test-reported))))
+      (gemini-companion-turn-test-write "a" "saved meanwhile\n")
+      (gemini-companion-diff-accept diff)
+      (should (equal '(("a" accepted "saved meanwhile\n" "1\n" nil))
+                     (gemini-companion-turn-test-reported))))))
+
+(ert-deftest gemini-companion-turn-has-what-the-terminal-let-overwrite ()
+  (gemini-companion-turn-test-with '(("a" "A\n") ("b" "B\n"))
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (gemini-companion-test-open "b" "2\n" 2 session)
+    (gemini-companion-test-eventually
+      (nth 2 (cadr (gemini-companion-turn-test-reported))))
+    ;; One CLI writes before it closes the diff, the other one after that.
+    (gemini-companion-turn-test-write "a" "1\n")
+    (gemini-companion-turn-test-write "b" "saved meanwhile\n")
+    (gemini-companion-diff-close 1 'closed)
+    (gemini-companion-diff-close 2 'closed)
+    (should (equal '(("a" dismissed "A\n" "1\n" nil)
+                     ("b" dismissed "saved meanwhile\n" "2\n" nil))
+                   (gemini-companion-turn-test-reported)))))
+
+(ert-deftest gemini-companion-turn-drops-a-proposal-that-is-replaced ()
+  (gemini-companion-turn-test-with '(("a" "A\n"))
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (gemini-companion-test-open "a" "2\n" 2 session)
+    (gemini-companion-test-eventually
+      (= 1 (length (gemini-companion-turn-edits))))
+    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+    (should (equal '(("a" accepted "A\n" "2\n" nil))
+                   (gemini-companion-turn-test-reported)))))
+
+(ert-deftest gemini-companion-turn-begins-after-a-minute-with-nothing-open ()
+  (gemini-companion-turn-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (let* ((now (float-time))
+           (other (gemini-companion-test-session "two" 2))
+           (earlier (lambda () (mapcar (lambda (edit) (nth 4 edit))
+                                       (gemini-companion-turn-test-reported)))))
+      (cl-letf (((symbol-function 'float-time)
+                 (lambda (&optional time)
+                   (if time (time-convert time 'integer) now))))
+        (gemini-companion-test-open "a" "1\n" 1 session)
+        (setq now (+ now 1000))
+        (gemini-companion-test-open "b" "2\n" 2 session)
+        (should (equal '(nil nil) (funcall earlier)))
+        (mapc #'gemini-companion-diff-accept (gemini-companion-diffs))
+        (setq now (+ now 59))
+        (gemini-companion-test-open "c" "3\n" 3 session)
+        (should (equal '(nil nil nil) (funcall earlier)))
+        (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+        (setq now (+ now 61))
+        (gemini-companion-test-open "a" "4\n" 4 other)
+        (should (equal '(nil nil nil nil) (funcall earlier)))
+        (gemini-companion-test-open "a" "5\n" 5 session)
+        (should (equal '(t t t nil nil) (funcall earlier)))))))
+
+(ert-deftest gemini-companion-turn-records-what-was-written-without-review ()
+  (gemini-companion-turn-test-with nil
+    (let ((file (expand-file-name "a"))
+          (large (make-string (* 6 1024 1024) ?x)))
+      (gemini-companion-turn-written session "gemini" file "é\n" "new\n")
+      (gemini-companion-turn-written nil "qwen" file nil "newer\n")
+      (gemini-companion-turn-written nil nil file large "newest\n")
+      (should (equal '(("a" written "\303\251\n" "new\n" nil)
+                       ("a" written new "newer\n" nil)
+                       ("a" written unknown "newest\n" nil))
+                     (gemini-companion-turn-test-reported))))))
+
+(ert-deftest gemini-companion-turn-records-a-reviewed-edit-once ()
+  (gemini-companion-turn-test-with '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
+    (let ((report (lambda (file before after)
+                    (gemini-companion-turn-written
+                     session "gemini" (expand-file-name file) before after)))
+          (states (lambda () (mapcar #'gemini-companion-turn-edit-status
+                                     (gemini-companion-turn-edits)))))
+      (gemini-companion-test-open "a" "1\n" 1 session)
+      (gemini-companion-test-open "b" "2\n" 2 session)
+      (gemini-companion-test-open "c" "3\n" 3 session)
+      (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+      (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+      (gemini-companion-diff-close 3 'closed)
+      (funcall report "a" "A\r\n" "1\r\n")
+      (funcall report "c" "C\n" "3\n")
+      (should (equal '(accepted rejected dismissed) (funcall states)))
+      (make-symbolic-link "." "link")
+      (gemini-companion-diff-accept
+       (gemini-companion-test-open "c" "4\n" 4 session))
+      (funcall report "link/c" "3\n" "4\n")
+      (should (equal '(accepted rejected dismissed accepted) (funcall states)))
+      ;; It writes the same text again, without a review, and what was rejected.
+      (funcall report "a" "x\n" "1\r\n")
+      (funcall report "b" "B\n" "2\n")
+      (should (equal '(accepted rejected dismissed accepted written written)
+                     (funcall states))))))
+
+(ert-deftest gemini-companion-turn-reverts-an-edit-unsaved ()
+  (gemini-companion-turn-test-with '(("a" ""))
+    (let ((file (expand-file-name "a"))
+          (before "old\r\ncaf\351\r\n"))
+      (gemini-companion-turn-test-write "a" before)
+      (gemini-companion-diff-accept
+       (gemini-companion-test-open "a" "new\n" 1 session))
+      (save-window-excursion
+        (gemini-companion-turn-revert (car (gemini-companion-turn-edits)))
+        (should (equal "new\n" (gemini-companion-turn-test-bytes "a")))
+        (should (equal file (buffer-file-name)))
+        (should (buffer-modified-p))
+        (let ((coding-system-for-write buffer-file-coding-system))
+          (write-region nil nil file nil 'silent))
+        (should (equal before (gemini-companion-turn-test-bytes "a")))
+        (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-turn-keeps-the-line-ends-of-a-reported-file ()
+  (gemini-companion-turn-test-with '(("a" ""))
+    (gemini-companion-turn-test-write "a" "é new\r\n")
+    (gemini-companion-turn-written session "gemini" (expand-file-name "a")
+                                   "é old\n" "é new\n")
+    (save-window-excursion
+      (gemini-companion-turn-revert (car (gemini-companion-turn-edits)))
+      (let ((coding-system-for-write buffer-file-coding-system))
+        (write-region nil nil (buffer-file-name) nil 'silent))
+      (should (equal "\303\251 old\r\n" (gemini-companion-turn-test-bytes "a")))
+      (set-buffer-modified-p nil))))
+
+(defun gemini-companion-turn-test-refusal (edit)
+  "Return why EDIT is not reverted."
+  (save-window-excursion
+    (cadr (should-error (gemini-companion-turn-revert edit)
+                        :type 'user-error))))
+
+(ert-deftest gemini-companion-turn-refuses-to-revert-what-would-lose-text ()
+  (gemini-companion-turn-test-with '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+    (gemini-companion-test-open "a" "new\n" 1 session)
+    (gemini-companion-test-open "born" "new\n" 2 session)
+    (gemini-companion-test-open "b" "new\n" 3 session)
+    (pcase-let ((`(,a ,born ,b) (gemini-companion-diffs)))
+      (gemini-companion-diff-accept a)
+      (gemini-companion-diff-accept born)
+      (gemini-companion-diff-reject b))
+    (gemini-companion-test-open "c" "new\n" 4 session)
+    (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-turn-edits)))
+      (should (string-search "was new; delete it"
+                             (gemini-companion-turn-test-refusal born)))
+      (should (string-search "was rejected"
+                             (gemini-companion-turn-test-refusal b)))
+      (should (string-search "awaits an answer"
+                             (gemini-companion-turn-test-refusal c)))
+      (gemini-companion-turn-test-write "a" "newer\n")
+      (should (string-search "changed since"
+                             (gemini-companion-turn-test-refusal a)))
+      (gemini-companion-turn-written session nil (expand-file-name "a")
+                                     "new\n" "newer\n")
+      (should (string-search "revert the later edit first"
+                             (gemini-companion-turn-test-refusal a)))
+      (gemini-companion-turn-test-write "a" "new\n")
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (insert "unsaved")
+        (should (string-search "unsaved changes"
+                               (gemini-companion-turn-test-refusal a)))
+        (should (equal "unsavednew\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-turn-keeps-a-hundred-and-forgets-at-the-end ()
+  (gemini-companion-turn-test-with nil
+    (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
+      (dotimes (i 105)
+        (gemini-companion-turn-written session nil (format "/f%d" i) nil "x\n"))
+      (pcase-let ((`(,first . ,others) (gemini-companion-turn-edits)))
+        (should (eq open (gemini-companion-turn-edit-diff first)))
+        (should (= 100 (length others)))
+        (should (equal "/f5" (gemini-companion-turn-edit-file (car others)))))
+      (dotimes (_ 20)
+        (gemini-companion-turn-written session nil "/large" nil
+                                       (make-string (* 4 1024 1024) ?x)))
+      (should (> 12 (length (gemini-companion-turn-edits)))))
+    (gemini-companion-turn-stop)
+    (should-not (gemini-companion-turn-edits))
+    (should-not (memq 'gemini-companion-turn--follow
+                      gemini-companion-diff-changed-hook))))
+
+;;; gemini-companion-turn-test.el ends here

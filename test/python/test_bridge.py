@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The program that a CLI starts, as a process of its own."""
+
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import BOUND, Alone
+from gemini_companion_epc.questions import TOOLS, Facts
+
+BRIDGE = Path(__file__).parents[2] / "python/gemini_companion_epc/bridge.py"
+
+
+def discovery(tmp: Path, port: int, token: str, *roots: Path, pid: int = 1) -> Path:
+    """Write the discovery file of an Emacs and return it."""
+    directory = tmp / "gemini" / "ide"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"gemini-ide-server-{pid}-{port}.json"
+    content = {
+        "port": port,
+        "workspacePath": os.pathsep.join(map(str, roots)),
+        "authToken": token,
+        "ideInfo": {"name": "emacs", "displayName": "Emacs"},
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+class Bridge:
+    """A bridge that runs in a directory."""
+
+    def __init__(self, directory: Path, tmp: Path, *arguments: str, **env: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(BRIDGE), "gemini", *arguments],
+            cwd=directory,
+            env={"TMPDIR": str(tmp), **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._last_id = 0
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Return the result of ``method``."""
+        self._last_id += 1
+        self.send(id=self._last_id, method=method, params=params)
+        while (answer := self.read()).get("id") != self._last_id:
+            pass
+        return answer["result"] if "result" in answer else answer["error"]
+
+    def send(self, **message: Any) -> None:
+        """Send ``message``."""
+        assert self._process.stdin
+        line = json.dumps({"jsonrpc": "2.0", **message})
+        self._process.stdin.write(line.encode() + b"\n")
+        self._process.stdin.flush()
+
+    def read(self) -> dict[str, Any]:
+        """Return the next message."""
+        assert self._process.stdout
+        return dict(json.loads(self._process.stdout.readline()))
+
+    def until(self, method: str) -> None:
+        """Wait for the notification ``method``."""
+        while self.read().get("method") != method:
+            pass
+
+    def call(self, name: str, **arguments: Any) -> str:
+        """Return the text that the tool ``name`` answers."""
+        (part,) = self.ask("tools/call", name=name, arguments=arguments)["content"]
+        return str(part["text"])
+
+    def end(self, text: str = "") -> str:
+        """Send ``text``, close stdin and return what is printed then."""
+        output, errors = self._process.communicate(text.encode(), BOUND)
+        assert (self._process.returncode, errors) == (0, b"")
+        return output.decode()
+
+
+@pytest.fixture
+def start_bridge(tmp_path: Path) -> Iterator[Callable[..., Bridge]]:
+    """A function that starts a bridge in a directory."""
+    started: list[Bridge] = []
+
+    def start_bridge(directory: Path, **env: str) -> Bridge:
+        started.append(Bridge(directory, tmp_path, **env))
+        return started[-1]
+
+    yield start_bridge
+    for bridge in started:
+        bridge.end()
+
+
+def answer(alone: Alone, answers: Facts) -> None:
+    """Turn the questions on, and answer each with ``answers``."""
+    alone.questions.is_on = True
+    alone.emacs.on_question = lambda number, *_: alone.questions.answered(
+        number, answers
+    )
+
+
+def test_tools_are_those_of_the_emacs_that_has_the_directory(
+    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    root = tmp_path / "root"
+    below = root / "below"
+    below.mkdir(parents=True)
+    (tmp_path / "rootless").mkdir()
+    discovery(tmp_path, alone.port, alone.token, root)
+    answer(alone, {"rows": [[str(below / "a.py"), "1 error"]]})
+    bridge = start_bridge(below)
+    start = bridge.ask("initialize", protocolVersion="2025-06-18")
+    assert start["protocolVersion"] == "2025-06-18"
+    assert bridge.ask("tools/list") == {"tools": TOOLS}
+    assert bridge.ask("prompts/list") == {"prompts": []}
+    assert bridge.call("diagnostics") == "a.py: 1 error"
+    assert bridge.ask("resources/list")["code"] == -32601
+    assert start_bridge(tmp_path / "rootless").ask("tools/list") == {"tools": []}
+
+
+def test_without_emacs_there_is_a_prompt_that_says_why(
+    tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    bridge = start_bridge(tmp_path)
+    assert bridge.ask("tools/list") == {"tools": []}
+    (prompt,) = bridge.ask("prompts/list")["prompts"]
+    (message,) = bridge.ask("prompts/get", name=prompt["name"])["messages"]
+    assert "No Emacs" in message["content"]["text"]
+    assert "No Emacs" in bridge.call("diagnostics")
+
+
+def test_tools_appear_and_go_with_emacs(
+    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    bridge = start_bridge(tmp_path)
+    assert bridge.ask("tools/list") == {"tools": []}
+    alone.questions.is_on = True
+    file = discovery(tmp_path, alone.port, alone.token, tmp_path)
+    bridge.until("notifications/tools/list_changed")
+    assert bridge.ask("tools/list") == {"tools": TOOLS}
+    file.unlink()
+    bridge.until("notifications/tools/list_changed")
+    assert bridge.ask("tools/list") == {"tools": []}
+
+
+def test_another_emacs_is_found_at_the_next_question(
+    serve_alone: Callable[..., Alone],
+    tmp_path: Path,
+    start_bridge: Callable[..., Bridge],
+) -> None:
+    first, second = serve_alone(), serve_alone()
+    answer(first, {"rows": [["/first", "1 error"]]})
+    answer(second, {"rows": [["/second", "1 error"]]})
+    file = discovery(tmp_path, first.port, first.token, tmp_path)
+    bridge = start_bridge(tmp_path)
+    assert "/first" in bridge.call("diagnostics")
+    file.unlink()
+    discovery(tmp_path, second.port, second.token, tmp_path)
+    assert "/second" in bridge.call("diagnostics")
+
+
+def test_the_port_variable_decides_then_the_newest_that_answers(
+    serve_alone: Callable[..., Alone],
+    tmp_path: Path,
+    start_bridge: Callable[..., Bridge],
+) -> None:
+    old, new = serve_alone(), serve_alone()
+    answer(old, {"rows": [["/old", "1 error"]]})
+    answer(new, {"rows": [["/new", "1 error"]]})
+    os.utime(discovery(tmp_path, old.port, old.token, tmp_path), (1, 1))
+    discovery(tmp_path, new.port, new.token, tmp_path)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        dead = discovery(tmp_path, unused.getsockname()[1], "x", tmp_path)
+    os.utime(dead, (2e9, 2e9))
+    assert "/new" in start_bridge(tmp_path).call("diagnostics")
+    port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
+    assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
+
+
+def event(file: Path, **display: object) -> str:
+    """Return what Gemini CLI sends to a hook after it has written ``file``."""
+    return json.dumps(
+        {
+            "hook_event_name": "AfterTool",
+            "cwd": str(file.parent),
+            "tool_name": "write_file",
+            "tool_input": {"file_path": str(file)},
+            "tool_response": {
+                "returnDisplay": {
+                    "filePath": str(file),
+                    "originalContent": "old",
+                    "newContent": "new",
+                    **display,
+                }
+            },
+        }
+    )
+
+
+def run_hook(tmp: Path, text: str) -> Any:
+    return json.loads(Bridge(tmp, tmp, "--hook").end(text))
+
+
+def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
+    discovery(tmp_path, alone.port, alone.token, tmp_path)
+    answer(alone, {"text": "1 new error"})
+    file = tmp_path / "a.py"
+    assert run_hook(tmp_path, event(file)) == {
+        "hookSpecificOutput": {
+            "hookEventName": "AfterTool",
+            "additionalContext": "1 new error",
+        }
+    }
+    run_hook(tmp_path, event(file, isNewFile=True))
+    (_, facts, old), (_, _, new) = alone.emacs.asked
+    assert (facts["path"], list(old), list(new)) == (
+        str(file),
+        ["old", "new"],
+        [None, "new"],
+    )
+    answer(alone, {})
+    assert run_hook(tmp_path, event(file)) == {}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"tool_response": 1}', "null"])
+def test_the_hook_is_silent_about_what_it_does_not_know(
+    tmp_path: Path, text: str
+) -> None:
+    assert run_hook(tmp_path, text) == {}
+
+
+def test_the_hook_is_silent_without_emacs_and_while_questions_are_off(
+    alone: Alone, tmp_path: Path
+) -> None:
+    assert run_hook(tmp_path, event(tmp_path / "a.py")) == {}
+    discovery(tmp_path, alone.port, alone.token, tmp_path)
+    assert run_hook(tmp_path, event(tmp_path / "a.py")) == {}
+
+
+def test_a_slow_question_does_not_keep_others_waiting(
+    alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
+) -> None:
+    discovery(tmp_path, alone.port, alone.token, tmp_path)
+    alone.questions.is_on = True
+    asked: queue.Queue[int] = queue.Queue()
+    alone.emacs.on_question = lambda number, *_: asked.put(number)
+    bridge = start_bridge(tmp_path)
+    bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
+    number = asked.get(timeout=BOUND)
+    assert bridge.ask("ping") == {}
+    answer(alone, {"rows": []})
+    assert "no errors" in bridge.call("diagnostics")
+    alone.do(alone.questions.answered, number, {"rows": []})

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The path /tools: who is let in, what is asked, and the texts for the model."""
+
+import http.client
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import BOUND, Alone
+from fake_emacs import FakeEmacs
+from gemini_companion_epc.questions import (
+    LONGEST_ANSWER,
+    LONGEST_LINE,
+    MOST_AT_ONCE,
+    TOOLS,
+    Facts,
+)
+from gemini_companion_epc.words import count_lines
+
+Answers = Callable[[str, Facts], Facts | None]
+
+
+def request(
+    port: int, token: str, body: object, method: str = "POST", **headers: str
+) -> tuple[int, Any]:
+    """Return status and content of the answer of /tools to ``body``."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=BOUND)
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    connection.request(method, "/tools", json.dumps(body), headers)
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, json.loads(text) if response.status == 200 else text
+
+
+def answer_with(alone: Alone, answers: Answers) -> None:
+    """Turn /tools on; answer each question with the value of ``answers``, if any."""
+
+    def on_question(question_id: int, kind: str, facts: Facts) -> None:
+        answer = answers(kind, facts)
+        if answer is not None:
+            alone.questions.answered(question_id, answer)
+
+    alone.questions.is_on = True
+    alone.emacs.on_question = on_question
+
+
+def call(alone: Alone, directory: Path, name: str, **arguments: Any) -> dict[str, Any]:
+    """Return the result of the tool ``name``."""
+    body = {
+        "directory": str(directory),
+        "method": "call",
+        "name": name,
+        "arguments": arguments,
+    }
+    status, answer = request(alone.port, alone.token, body)
+    assert status == 200, answer
+    return dict(answer)
+
+
+def text_of(result: dict[str, Any]) -> str:
+    (part,) = result["content"]
+    return str(part["text"])
+
+
+def test_tools_are_refused_while_off_and_to_strangers(alone: Alone) -> None:
+    body = {"directory": "/", "method": "list"}
+    assert request(alone.port, alone.token, body)[0] == 404
+    alone.questions.is_on = True
+    assert request(alone.port, alone.token, body) == (200, {"tools": TOOLS})
+    assert request(alone.port, "wrong", body)[0] == 401
+    assert request(alone.port, alone.token, body, Origin="http://a")[0] == 403
+    assert request(alone.port, alone.token, body, Host="example.org")[0] == 403
+    assert request(alone.port, alone.token, body, Content_Type="text/plain")[0] == 415
+    assert request(alone.port, alone.token, body, "GET")[0] == 405
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {},
+        {"directory": "relative", "method": "list"},
+        {"directory": "/", "method": "other"},
+        {"directory": "/", "method": "edited", "file": "/a", "after": 1},
+        {"directory": "/", "method": "edited", "file": "/a", "after": "", "before": 1},
+    ],
+    ids=str,
+)
+def test_malformed_requests_are_refused(alone: Alone, body: object) -> None:
+    alone.questions.is_on = True
+    assert request(alone.port, alone.token, body)[0] == 400
+
+
+def test_the_declarations_are_short_and_read_only() -> None:
+    assert len(json.dumps(TOOLS)) <= 3000
+    for tool in TOOLS:
+        assert tool["annotations"] == {
+            "readOnlyHint": True,
+            "idempotentHint": True,
+            "openWorldHint": False,
+        }
+        assert len("mcp_gemini-companion_" + tool["name"]) <= 63
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"symbol": "x"}, "file is missing"),
+        ({"file": "a.py", "symbol": "x", "column": 3}, "Unknown argument: column"),
+        ({"file": "a.py", "symbol": "x", "line": "3"}, "line must be a number"),
+        ({"file": "a.py", "symbol": "x", "line": True}, "line must be a number"),
+        ({"file": "a.py", "symbol": "a\nb"}, "symbol must be a text of one line"),
+        ({"file": "a.py", "symbol": ""}, "symbol must be a text of one line"),
+    ],
+    ids=str,
+)
+def test_malformed_arguments_are_named(
+    alone: Alone, tmp_path: Path, arguments: dict[str, Any], part: str
+) -> None:
+    alone.questions.is_on = True
+    result = call(alone, tmp_path, "references", **arguments)
+    assert result["isError"]
+    assert part in text_of(result)
+    assert not alone.emacs.asked
+
+
+def project(directory: Path) -> Path:
+    """Make a project of git in ``directory`` and return it."""
+    directory.mkdir(exist_ok=True)
+    subprocess.run(["git", "init", "-q", str(directory)], check=True)
+    directory.joinpath("a.py").write_text("word\nwords\nword = word\n")
+    directory.joinpath("b.py").write_text("sword\nmy_word\n(word)\n")
+    directory.joinpath("secret.py").write_text("word\n")
+    directory.joinpath("ignored.py").write_text("word\n")
+    directory.joinpath(".gitignore").write_text("ignored.py\n")
+    return directory
+
+
+def references(places: list[list[Any]], total: int | None = None) -> Answers:
+    """Return answers with ``places``, in which secret.py is not shared."""
+
+    def answers(kind: str, facts: Facts) -> Facts:
+        if kind == "visible":
+            files = facts["files"]
+            return {"files": [name for name in files if "secret" not in name]}
+        return {"total": len(places) if total is None else total, "places": places}
+
+    return answers
+
+
+def test_references_are_grouped_by_file_beside_the_lines_with_the_word(
+    alone: Alone, tmp_path: Path
+) -> None:
+    root = project(tmp_path / "p")
+    places = [[str(root / "a.py"), 1, "word"], [str(root / "a.py"), 3, "  word = word"]]
+    answer_with(alone, references(places))
+    result = call(alone, root, "references", file="a.py", symbol="word")
+    assert text_of(result) == (
+        "2 references to word; the word is on 3 lines of 2 files.\n"
+        "a.py\n1: word\n3: word = word"
+    )
+    assert alone.emacs.asked[0][1]["path"] == str(root / "a.py")
+
+
+def test_few_references_and_indexing_are_remarked_on(
+    alone: Alone, tmp_path: Path
+) -> None:
+    root = project(tmp_path / "p")
+    root.joinpath("c.py").write_text("word\n" * 20)
+    answer_with(alone, references([]))
+    few = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    assert "references may be missing" in few
+    answer_with(
+        alone,
+        lambda kind, facts: (
+            {"files": []}
+            if kind == "visible"
+            else {"total": 0, "places": [], "busy": True}
+        ),
+    )
+    busy = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    assert "still indexing" in busy
+
+
+def test_a_long_answer_is_cut_and_says_how_to_go_on(
+    alone: Alone, tmp_path: Path
+) -> None:
+    root = project(tmp_path / "p")
+    places = [[str(root / "a.py"), line, "x" * 200] for line in range(1, 101)]
+    answer_with(alone, references(places, total=1234))
+    text = text_of(call(alone, root, "references", file="a.py", symbol="x", after=200))
+    assert len(text) <= LONGEST_ANSWER
+    *_, last_place, rest = text.split("\n")
+    assert all(len(line) <= LONGEST_LINE for line in text.split("\n"))
+    shown = int(last_place.split(":")[0])
+    assert rest == f"… {1234 - 200 - shown} more; ask with after: {200 + shown}"
+
+
+def test_a_definition_has_its_place_documentation_and_source(
+    alone: Alone, tmp_path: Path
+) -> None:
+    answer_with(
+        alone,
+        lambda kind, facts: {
+            "taken": "line 2 has no word; taken from line 4",
+            "places": [[str(tmp_path / "a.py"), 7], ["/lib/b.py", 9]],
+            "documentation": "def word() -> int\nReturn it.\n",
+            "source": "def word():\n    return 1\n",
+        },
+    )
+    result = call(alone, tmp_path, "definition", file="a.py", symbol="word", line=2)
+    assert text_of(result) == (
+        "line 2 has no word; taken from line 4\na.py:7\n/lib/b.py:9\n\n"
+        "def word() -> int\nReturn it.\n\ndef word():\n    return 1"
+    )
+
+
+def test_diagnostics_are_lines_of_a_file_or_counts(
+    alone: Alone, tmp_path: Path
+) -> None:
+    def answers(kind: str, facts: Facts) -> Facts:
+        if "path" in facts:
+            return {"rows": [[3, "error: bad [x]"]]}
+        return {"rows": [[str(tmp_path / "a.py"), "1 error"]]}
+
+    answer_with(alone, answers)
+    result = call(alone, tmp_path, "diagnostics", file="a.py")
+    assert text_of(result) == "3: error: bad [x]"
+    assert text_of(call(alone, tmp_path, "diagnostics")) == "a.py: 1 error"
+    answer_with(alone, lambda kind, facts: {"rows": []})
+    assert "no errors" in text_of(call(alone, tmp_path, "diagnostics"))
+
+
+def test_a_problem_is_text_and_silence_ends(
+    serve_alone: Callable[..., Alone], tmp_path: Path
+) -> None:
+    alone = serve_alone(question_limit=0.2, edit_limit=0.2)
+    answer_with(alone, lambda kind, facts: {"problem": "Sharing is paused"})
+    result = call(alone, tmp_path, "definition", file="a", symbol="x")
+    assert result == {"content": [{"type": "text", "text": "Sharing is paused"}]}
+    answer_with(alone, lambda kind, facts: None)
+    result = call(alone, tmp_path, "definition", file="a", symbol="x")
+    assert "did not answer within 0.2 s" in text_of(result)
+    edited = {"directory": "/", "method": "edited", "file": "/a", "after": "x"}
+    assert request(alone.port, alone.token, edited) == (200, {"text": None})
+    assert request(alone.port, alone.token, edited) == (200, {"text": None})
+
+
+def test_four_questions_at_once_and_the_others_wait(
+    alone: Alone, tmp_path: Path
+) -> None:
+    asked: list[int] = []
+    full = threading.Event()
+
+    def on_question(question_id: int, kind: str, facts: Facts) -> None:
+        asked.append(question_id)
+        if len(asked) == MOST_AT_ONCE:
+            full.set()
+
+    alone.questions.is_on = True
+    alone.emacs.on_question = on_question
+    with ThreadPoolExecutor() as pool:
+        results = [
+            pool.submit(call, alone, tmp_path, "diagnostics")
+            for _ in range(MOST_AT_ONCE + 1)
+        ]
+        assert full.wait(BOUND)
+        assert len(asked) == MOST_AT_ONCE
+        alone.emacs.on_question = lambda number, *_: alone.questions.answered(
+            number, {"rows": []}
+        )
+        for number in list(asked):
+            alone.do(alone.questions.answered, number, {"rows": []})
+        assert all("no errors" in text_of(result.result(BOUND)) for result in results)
+
+
+def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> None:
+    answer_with(alone, lambda kind, facts: {"text": "1 new error"})
+    edited = {
+        "directory": "/",
+        "method": "edited",
+        "file": "/p/a.py",
+        "before": None,
+        "after": "new",
+        "pid": os.getpid(),
+    }
+    answer = request(alone.port, alone.token, edited)
+    assert answer == (200, {"text": "1 new error"})
+    ((kind, facts, texts),) = alone.emacs.asked
+    assert (kind, facts["path"], facts["client"]) == ("edited", "/p/a.py", "gemini")
+    assert facts["pids"][0] == os.getpid()
+    assert os.getppid() in facts["pids"]
+    assert list(texts) == [None, "new"]
+
+
+def test_a_question_goes_to_emacs_by_epc_and_back(
+    start: Callable[..., FakeEmacs], tmp_path: Path
+) -> None:
+    emacs = start()
+    emacs.call("tools-update", True)
+    body = {"directory": str(tmp_path), "method": "call", "name": "diagnostics"}
+    long = "x" * 1_000_000
+    edited = {"directory": "/", "method": "edited", "file": "/a", "after": long}
+    with ThreadPoolExecutor() as pool:
+        result = pool.submit(
+            request, emacs.port, emacs.token, {**body, "arguments": {}}
+        )
+        number, kind, facts = emacs.expect("ask")
+        assert (kind.value(), facts) == ("diagnostics", [])
+        emacs.call("answered", number, [])
+        assert result.result(BOUND)[0] == 200
+        result = pool.submit(request, emacs.port, emacs.token, edited)
+        number, kind, _, before, after = emacs.expect("ask")
+        assert (kind.value(), before) == ("edited", [])
+        assert Path(after[1]).read_text() == long
+        emacs.call("answered", number, [])
+        assert result.result(BOUND) == (200, {"text": None})
+    emacs.call("tools-update", [])
+    assert request(emacs.port, emacs.token, body)[0] == 404
+
+
+def test_lines_are_counted_without_git_and_within_a_limit(tmp_path: Path) -> None:
+    tmp_path.joinpath("a").write_text("x\nx y\nxy\n")
+    tmp_path.joinpath("binary").write_bytes(b"\0x")
+    os.mkfifo(tmp_path / "pipe")
+    hidden = tmp_path / ".hidden"
+    hidden.mkdir()
+    hidden.joinpath("a").write_text("x\n")
+    assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 2}, True)
+    assert count_lines("x", str(tmp_path), 0) == ({}, False)
+    assert count_lines(".*", str(tmp_path), 60) == ({}, True)
