@@ -407,7 +407,9 @@ Install its packages first if an update of this package needs others."
   (if (or (not (gemini-companion-server-ready-p))
           (gemini-companion-install-command))
       (gemini-companion-server-restart)
-    (gemini-companion-install-server)))
+    (gemini-companion-install-server))
+  ;; `emacsclient --eval' prints the value.
+  nil)
 
 ;;;; Installation
 

@@ -354,6 +354,11 @@
       (should (file-exists-p (gemini-companion-test-discovery-file)))
       (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
 
+(ert-deftest gemini-companion-restart-returns-nothing-to-print ()
+  "Printing a server's state keeps Emacs busy for half a minute."
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (should-not (gemini-companion-restart))))
+
 (ert-deftest gemini-companion-text-that-no-message-can-hold-is-not-sent ()
   "The connection would be lost, and with it all reviews."
   (gemini-companion-test-with-mode '(("a" "text"))
