@@ -123,19 +123,20 @@ def test_sixty_four_megabytes_are_accepted(start: Start, cli_of: CliOf) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="of Linux")
-def test_the_memory_of_large_texts_does_not_grow(start: Start, cli_of: CliOf) -> None:
+def test_large_texts_are_not_kept_in_memory(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     process = psutil.Process(emacs.process.pid)
     cli = cli_of(emacs)
     cli.connect()
     before = process.memory_info().rss
     text = "0123456789abcde\n" * (640 * 1024)
-    for number in range(12):
+    for number in range(30):
         cli.open_diff(f"/{number}", text)
         diff_id, _, _, sent = emacs.expect("open-diff")
         Path(plist(sent)["file"]).unlink()
         emacs.call("diff-rejected", diff_id)
-    until(lambda: process.memory_info().rss - before < 5 * len(text))
+    # The allocator of the C library keeps some freed blocks, up to eight texts.
+    until(lambda: process.memory_info().rss - before < 15 * len(text))
 
 
 def test_roots_rewrite_the_file_with_the_same_port_and_token(
