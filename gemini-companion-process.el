@@ -386,10 +386,10 @@ It rejects nothing and leaves the discovery file."
     (delete-process child)
     (when connection
       (gemini-companion-epc-close connection))
+    (gemini-companion-process--delete-directory process)
     (when problem
       (when errors
         (gemini-companion-process--read-rest errors))
-      (gemini-companion-process--delete-directory process)
       (setq report (gemini-companion-process--report process problem)))
     (when errors (delete-process errors))
     (kill-buffer log)
