@@ -98,6 +98,12 @@ Nil while no CLI is connected or sharing is paused."
       (setf (alist-get method gemini-companion-share--sent) value)
       (gemini-companion-server-post method value))))
 
+(defun gemini-companion-share--forget-context ()
+  "Send the context again when a CLI connects.
+The server drops it while none is connected."
+  (setq gemini-companion-share--sent
+        (assq-delete-all 'context-update gemini-companion-share--sent)))
+
 ;;;; Life
 
 (defun gemini-companion-idle-p ()
@@ -154,11 +160,11 @@ It was opened, saved or reverted."
   "Send the context to CLIs that were not among the PREVIOUS sessions."
   (let ((sessions (gemini-companion-sessions)))
     (cond ((null sessions)
-           ;; Otherwise the next CLI would receive an old context first.
            (setq gemini-companion-share--hidden nil)
-           (gemini-companion-share--post 'context-update nil))
+           (gemini-companion-share--forget-context))
           ;; A CLI also reads ignore files when it starts.
           ((seq-difference sessions previous #'gemini-companion-session-same-p)
+           (gemini-companion-share--forget-context)
            (gemini-companion-share--refresh))
           (t (gemini-companion-share--send)))))
 

@@ -225,13 +225,15 @@ class Ide:
         if self._is_ending:
             # The answer of Emacs would arrive after the connection is closed.
             return
-        self._emacs.sessions_update(
-            [
-                session.facts
-                for session in self._sessions.values()
-                if session.stream is not None
-            ]
-        )
+        connected = [
+            session for session in self._sessions.values() if session.stream is not None
+        ]
+        if not connected:
+            # Emacs sends the next one when a client connects.
+            self._context = None
+            for session in self._sessions.values():
+                session.context = None
+        self._emacs.sessions_update([session.facts for session in connected])
 
     # From Emacs
 

@@ -87,6 +87,23 @@ def test_context_and_review_end_to_end(
     assert events.next()["params"] == {"filePath": "/a", "content": "edited"}
 
 
+def test_a_cli_gets_no_context_from_before_it_connected(
+    start: Start, cli_of: CliOf
+) -> None:
+    emacs = start()
+    first = cli_of(emacs)
+    events = first.connect()
+    emacs.context(_file("/old"))
+    assert events.next()["method"] == "ide/contextUpdate"
+    first.close()
+    emacs.until("sessions-update", lambda args: not args[0])
+    events = cli_of(emacs).connect()
+    emacs.until("sessions-update", lambda args: args[0])
+    emacs.context(_file("/new"))
+    state = events.next()["params"]["workspaceState"]
+    assert state["openFiles"][0]["path"] == "/new"
+
+
 def test_the_answer_in_the_terminal_gets_what_the_proposal_held(
     start: Start, cli_of: CliOf
 ) -> None:
