@@ -52,12 +52,15 @@ Both sides must be in windows."
          (< 0 ediff-number-of-differences))))
 
 (defun bench-review--diff-p (buffer)
-  "Return non-nil if a unified diff with the last line is in BUFFER."
+  "Return non-nil if a unified diff with its changes is in BUFFER.
+Ours folds what is beyond some hundred lines; the other has them all."
   (with-current-buffer buffer
-    (save-excursion
-      (goto-char (point-max))
-      (and (search-backward (concat "\n+" bench-review--last) nil t)
-           (re-search-backward "^@@ .* @@$" nil t)))))
+    (or (text-property-not-all (point-min) (point-max)
+                               'gemini-companion-hunk nil)
+        (save-excursion
+          (goto-char (point-max))
+          (and (search-backward (concat "\n+" bench-review--last) nil t)
+               (re-search-backward "^@@ .* @@$" nil t))))))
 
 (defun bench-review--displayed ()
   "Wait until differences are on the screen; return when, and their kind."

@@ -43,9 +43,8 @@ def measure(directory: Path) -> Iterator[Row]:
         with editor as emacs, closing(emacs.client()) as one:
             times, sizes = _samples(emacs, "run")
             what = f"by command, {name} lines"
-            yield row(
-                f"{what}, µs", times, Goal(times=1 / 8), Goal(more=2, side="limit")
-            )
+            # From 0.05 to 0.17 times, by machine; counting lines makes it 1.
+            yield row(f"{what}, µs", times, Goal(times=1 / 4))
             yield row(f"{what}, bytes", sizes, Goal(most=0))
             emacs.ask("(gemini-companion-pause)")
             times, sizes = _samples(emacs, "run-paused")
