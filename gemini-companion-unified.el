@@ -106,7 +106,8 @@ LAST is its last line, COLORED non-nil to use its colors."
      :buffer buffer
      :last (save-restriction
              (widen)
-             (count-lines (point-min) (point-max)))
+             (let ((cache-long-scans nil))
+               (count-lines (point-min) (point-max))))
      :colored (< (buffer-size) gemini-companion-unified--colored))))
 
 (defun gemini-companion-unified--texts (side line count)
@@ -117,7 +118,9 @@ LAST is its last line, COLORED non-nil to use its colors."
         (save-restriction
           (widen)
           (goto-char (gemini-companion-unified--side-position side))
-          (forward-line (- line (gemini-companion-unified--side-line side)))
+          ;; To make that cache of a large text takes twenty times as long.
+          (let ((cache-long-scans nil))
+            (forward-line (- line (gemini-companion-unified--side-line side))))
           (let ((beg (point)))
             (setf (gemini-companion-unified--side-line side) line
                   (gemini-companion-unified--side-position side) beg)
@@ -203,10 +206,9 @@ No hunk is excluded from the proposal meanwhile."
 (defun gemini-companion-unified--edits (diff)
   "Return tables of the proposed and the current lines of DIFF, or nil.
 The current buffer is its proposal."
-  (let ((model (gemini-companion-diff-unedited diff))
-        (current (gemini-companion-diff-proposal-text diff)))
-    (when (and model
-               (not (string= model current))
+  (when-let* ((model (gemini-companion-diff-unedited diff))
+              (current (gemini-companion-diff-proposal-text diff)))
+    (when (and (not (string= model current))
                (< (length current) gemini-companion-unified--colored))
       (cons (gemini-companion-unified--table model)
             (gemini-companion-unified--table current)))))
