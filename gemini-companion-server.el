@@ -128,7 +128,8 @@ The slots up to ON-END are those of `gemini-companion-server-start'."
   (next nil :documentation "Process that will replace the current one.")
   (retired nil :documentation "Processes that were replaced and still run.")
   (kept nil :documentation "Settings of the next process, a plist:
-`:port', `:token' and where the port is handed over, `:predecessor'.")
+`:port', `:token', `:isExposed' if another user may know that, and
+where the port is handed over, `:predecessor'.")
   (discovery nil :documentation "Names of the discovery files.")
   (died 0 :documentation "When the last process crashed.")
   (since 0 :documentation "When the current process became ready.")
@@ -324,6 +325,7 @@ CLIs stay connected, and open reviews stay open."
           (plist-get info :discovery)
           (gemini-companion-server--kept server)
           (list :port (plist-get info :port) :token (plist-get info :token)
+                :isExposed (plist-get info :is-exposed)
                 :predecessor (plist-get info :directory)))
     (funcall (gemini-companion-server--on-ready server) how)
     (when (and previous (not (eq previous process)))

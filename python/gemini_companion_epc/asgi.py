@@ -23,6 +23,7 @@ from .exceptions import MalformedArgument, TooManySessions
 from .ide import Ide
 from .questions import Questions
 from .session import COMMENT, Session, Stream
+from .system import is_own_peer
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
@@ -103,6 +104,7 @@ class Asgi:
             send = _closing(send)
             try:
                 self._admit(scope)
+                await self._authenticate(*scope["client"])
                 await self._route(scope, receive, send)
             except Refusal as refusal:
                 await _refuse(refusal, receive, send)
@@ -123,7 +125,6 @@ class Asgi:
         if client is None:
             raise Refusal(401, "Unauthorized")
         scope["state"] = {"client": client}
-        self._listener.authenticate(tuple(scope["client"]))
         is_tools = scope["path"] == TOOLS_PATH and self._questions.is_on
         if scope["path"] != PATH and not is_tools:
             raise Refusal(404, "Not Found")
@@ -134,6 +135,14 @@ class Asgi:
         version = _header(scope, b"mcp-protocol-version")
         if version is not None and version not in HEADER_VERSIONS:
             raise Refusal(400, "Unsupported MCP-Protocol-Version")
+
+    async def _authenticate(self, host: str, port: int) -> None:
+        """Keep the connection from ``port``, on which the token was sent."""
+        if self._config.is_exposed and not await asyncio.to_thread(
+            is_own_peer, port, self._listener.port
+        ):
+            raise Refusal(401, "Unauthorized")
+        self._listener.authenticate((host, port))
 
     def _client(self, authorization: bytes) -> Client | None:
         """Return the client whose bearer is sent, in constant time."""

@@ -32,6 +32,8 @@ class Config:
     predecessor: str = ""
     """The private directory of the process whose port this one takes over."""
     token: str = field(default_factory=new_token, repr=False)
+    is_exposed: bool = False
+    """Whether another user may know the token, and only own processes may use it."""
     offer_tools: bool = True
     is_trusted: bool | None = None
     log_file: str = ""
@@ -139,6 +141,7 @@ def _config(start: dict[str, object]) -> Config:
         port=port,
         predecessor=_take(start, "predecessor", str, ""),
         token=token,
+        is_exposed=_take(start, "isExposed", bool, False),
         offer_tools=_take(start, "offerTools", bool, True),
         is_trusted=_take(start, "isTrusted", bool, None),
         log_file=_take(start, "logFile", str, ""),

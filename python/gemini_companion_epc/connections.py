@@ -36,7 +36,8 @@ class Listener(socket.socket):
             socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, descriptor
         )
         self._waiting: dict[Address, tuple[socket.socket, float]] = {}
-        if descriptor is not None:
+        self.is_inherited = descriptor is not None
+        if self.is_inherited:
             return
         try:
             self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

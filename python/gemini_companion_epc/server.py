@@ -63,7 +63,10 @@ class Server:
         self._listener, is_busy = listen(config.port, config.predecessor)
         if is_busy:
             # Clients send the previous token to the program that has the port now.
-            config = replace(config, token=new_token())
+            config = replace(config, token=new_token(), is_exposed=False)
+        elif config.port and not self._listener.is_inherited:
+            # They may have sent it to a program that had the port for a while.
+            config = replace(config, is_exposed=True)
         self._config = config
         self._port = self._listener.port
         self._emacs = Emacs(config, self)
@@ -212,6 +215,7 @@ class Server:
             "version": __version__,
             "port": self._port,
             "token": self._config.token,
+            "is-exposed": self._config.is_exposed,
             "discovery": [str(path) for path in self._discovery.paths],
         }
 

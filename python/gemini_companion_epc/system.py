@@ -80,6 +80,17 @@ def pid_of(port: int, server_port: int) -> int | None:
     return find(port, server_port)
 
 
+def is_own_peer(port: int, server_port: int) -> bool:
+    """Return whether a process of this user is connected from ``port``.
+
+    It takes as long as `pid_of` where the system does not list the users.
+    """
+    if not _IS_LINUX:
+        return _find_in_own(port, server_port) is not None
+    entry = _entry(port, server_port)
+    return entry is not None and entry[0] == os.geteuid()
+
+
 def _find_in_own(port: int, server_port: int) -> int | None:
     """Search the connections of each process of this user.
 
@@ -113,9 +124,10 @@ def _find_by_inode(port: int, server_port: int) -> int | None:
 
     There may be thousands of sockets in the state TIME_WAIT.
     """
-    inode = _inode(port, server_port)
-    if inode is None:
+    entry = _entry(port, server_port)
+    if entry is None:
         return None
+    _, inode = entry
     pids: list[int] = psutil.pids()
     for pid in reversed(pids):
         with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
@@ -126,15 +138,15 @@ def _find_by_inode(port: int, server_port: int) -> int | None:
     return None
 
 
-def _inode(port: int, server_port: int) -> str | None:
-    """Return the inode of the socket from ``/proc/net/tcp``, see proc(5)."""
+def _entry(port: int, server_port: int) -> tuple[int, str] | None:
+    """Return the user and the inode in ``/proc/net/tcp``, see proc(5)."""
     local, remote = f":{port:04X}", f":{server_port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as table:
         for line in table:
             if local in line and remote in line:
-                _, own, other, _, _, _, _, _, _, inode, *_ = line.split()
+                _, own, other, _, _, _, _, user, _, inode, *_ = line.split()
                 if own.endswith(local) and other.endswith(remote):
-                    return None if inode == "0" else inode
+                    return None if inode == "0" else (int(user), inode)
     return None
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from conftest import Alone
 from gemini_companion_epc.processes import is_acp, on_exit, process_of
+from gemini_companion_epc.system import is_own_peer
 from gemini_companion_epc.types import Process
 
 pytestmark = pytest.mark.system
@@ -54,6 +55,9 @@ def test_the_process_of_a_connection_is_found() -> None:
             assert process_of(own, port) == Process(os.getpid(), os.getcwd())
             assert process_of(own, port + 1) is None
             assert process_of(port, own) is None
+            assert is_own_peer(own, port)
+        # Nothing shows whose it was.
+        assert not is_own_peer(own, port)
 
 
 @pytest.mark.skipif(IS_PORTABLE, reason="needs the table of Linux")

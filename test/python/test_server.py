@@ -274,6 +274,20 @@ def test_port_and_token_are_kept(start: Start, cli_of: CliOf) -> None:
     assert events.next()["method"] == "ide/diffRejected"
 
 
+def test_a_token_that_may_be_known_stays_one(start: Start, cli_of: CliOf) -> None:
+    first = start()
+    second = _succeed(start, first)
+    assert not second.hello["is-exposed"]
+    for server in (first, second):
+        server.process.kill()
+        server.wait()
+    third = _succeed(start, second)
+    fourth = _succeed(start, third)
+    assert third.hello["is-exposed"]
+    assert fourth.hello["is-exposed"]
+    cli_of(fourth).connect()
+
+
 def test_a_port_that_is_taken_is_replaced_with_the_token(start: Start) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -396,6 +410,7 @@ def _succeed(start: Start, first: FakeEmacs) -> FakeEmacs:
         tmp=first.tmp,
         port=first.port,
         token=first.token,
+        isExposed=bool(first.hello["is-exposed"]),
         predecessor=first.hello["directory"],
     )
 
