@@ -133,6 +133,7 @@ buffer of the proposed text, which the user may edit.  STATE is
   (comments nil :documentation "Alist of a line and the comment of the user.")
   (automatic nil :documentation "Non-nil if it was accepted automatically.")
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
+  (true-name nil :documentation "True name of its file then, or nil.")
   (outdated nil :documentation "Non-nil if its view has to compare again.")
   (changed nil :documentation "Non-nil if its file has changed since then.")
   (hunks nil :documentation "What it changes, once that is known; see \
@@ -306,6 +307,7 @@ text is kept."
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
                 :stamp (gemini-companion-revert-stamp file-path)
+                :true-name (gemini-companion-text-true-name file-path)
                 :replaces-edited
                 (and previous
                      (gemini-companion-diff-edited-p previous)
@@ -951,19 +953,27 @@ CLIs keep the line ends that a file had."
 
 (defun gemini-companion-diff--objection (diff)
   "Return non-nil if the user objects to accepting DIFF.
-Ask only if that would undo a change of its file."
+Ask only if the CLI would write to another file than proposed, or
+undo a change of the file."
   (gemini-companion-diff--check diff)
   (gemini-companion-diff--compare-again diff 'now)
   (or (not (memq diff (gemini-companion-diffs)))
-      (and (gemini-companion-diff-changed diff)
-           (gemini-companion-diff--undoes-p diff)
-           (not (gemini-companion-diff-ask
-                 diff
-                 (lambda ()
-                   (yes-or-no-p
-                    (format "%s has changed since it was proposed; \
+      (when-let* ((question (gemini-companion-diff--question diff)))
+        (not (gemini-companion-diff-ask
+              diff (lambda () (yes-or-no-p question)))))))
+
+(defun gemini-companion-diff--question (diff)
+  "Return what to ask before DIFF is accepted, or nil."
+  (let ((name (gemini-companion-diff-name diff)))
+    (cond ((not (equal (gemini-companion-diff-true-name diff)
+                       (gemini-companion-text-true-name
+                        (gemini-companion-diff-file-path diff))))
+           (format "The edit would now be written to %s; accept? " name))
+          ((and (gemini-companion-diff-changed diff)
+                (gemini-companion-diff--undoes-p diff))
+           (format "%s has changed since it was proposed; \
 accept and undo that change? "
-                            (gemini-companion-diff-name diff)))))))))
+                   name)))))
 
 (defun gemini-companion-diff--undoes-p (diff)
   "Return non-nil if the proposal of DIFF may undo a change of its file."

@@ -197,6 +197,19 @@ if `answer' is non-nil."
       (gemini-companion-diff-view diff)
       (should (gemini-companion-diff-changed-test-remark-p "file changed")))))
 
+(ert-deftest gemini-companion-diff-changed-asks-before-another-file-is-written ()
+  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n") ("b" "old\n"))
+    (let ((diff (gemini-companion-test-show "a" "new\n")))
+      (delete-file "a")
+      (make-symbolic-link "b" "a")
+      (gemini-companion-diff-accept diff)
+      (should (equal '(1 nil) (list asked outcomes)))
+      (should (gemini-companion-diff-changed-test-remark-p
+               "b (by the symbolic link a)"))
+      (setq answer t)
+      (gemini-companion-diff-accept diff)
+      (should (equal (list (list 1 'accepted "new\n")) outcomes)))))
+
 (ert-deftest gemini-companion-diff-changed-text-is-not-undone-without-review ()
   (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
     (let ((gemini-companion-review-arrival 'notify)
