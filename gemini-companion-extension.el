@@ -72,8 +72,10 @@ M-x gemini-companion-install-server installs what is needed")))))
 
 (defun gemini-companion-extension--command (client &rest options)
   "Return the command of the bridge for CLIENT, with OPTIONS."
-  (append (list (gemini-companion-extension--python) "-I" "-S"
-                (directory-file-name (gemini-companion-extension-directory))
+  ;; It starts sooner than by -I and the directory, for which Python imports more.
+  (append (list (gemini-companion-extension--python) "-E" "-s" "-S"
+                (expand-file-name "__main__.py"
+                                  (gemini-companion-extension-directory))
                 client)
           options))
 

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
-Run as ``bridge.py CLIENT`` or ``bridge.py CLIENT --hook``.  A CLI starts one for
-each session and one for each edit, so it uses few modules of the standard library
-and none of this package; typing alone would take milliseconds.  It searches for
-Emacs again at each request, so it does not notice when Emacs is restarted.
+Run as ``bridge.py CLIENT`` or ``bridge.py CLIENT --hook``.  It searches for Emacs
+again at each request, so it does not notice when Emacs is restarted.
+
+A CLI waits for the hook after each edit, so it imports little: ``json``, ``socket``
+and ``re`` would double its time.  Therefore the server parses what the hook reads
+and writes what it prints.
 """
 
 from __future__ import annotations
 
-import json
+import _socket
 import os
-import re
-import socket
 import sys
-import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+if "--hook" not in sys.argv:
+    import json
+    import threading
+
 HOOK_SECONDS = 5
+LIST_SECONDS = 5
 ANSWER_SECONDS = 20
 SCAN_SECONDS = 2
 
@@ -52,15 +56,14 @@ def directory_of(client: str) -> str:
     return os.path.join([*found, "/tmp"][0], "gemini", "ide")
 
 
-PATTERNS = {
-    "gemini": (r"gemini-ide-server-\d+-\d+\.json", "GEMINI_CLI_IDE_SERVER_PORT"),
-    "qwen": (r"\d+\.lock", "QWEN_CODE_IDE_SERVER_PORT"),
-}
+NAMES = {"gemini": ("gemini-ide-server-", ".json"), "qwen": ("", ".lock")}
+PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
 
 def discovery_files(client: str) -> list[tuple[str, int]]:
     """Return the names and times of the discovery files of this user."""
     directory = directory_of(client)
+    beginning, end = NAMES[client]
     found = []
     try:
         names = os.listdir(directory)
@@ -68,7 +71,7 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
         return []
     for name in names:
         path = os.path.join(directory, name)
-        if re.fullmatch(PATTERNS[client][0], name):
+        if name.startswith(beginning) and name.endswith(end):
             try:
                 status = os.lstat(path)
             except OSError:
@@ -78,55 +81,53 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
     return found
 
 
-def servers(client: str, directory: str) -> list[tuple[int, str]]:
-    """Return port and token of each Emacs with ``directory`` open, the best first."""
-    wanted = os.environ.get(PATTERNS[client][1])
+def servers(client: str) -> list[tuple[int, str]]:
+    """Return port and token of each Emacs, the best first."""
+    wanted = os.environ.get(PORTS[client])
     found = []
     for path, time in discovery_files(client):
         try:
             with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            port, token = int(content["port"]), str(content["authToken"])
-            is_ours = content["ideInfo"]["name"] == "emacs"
-            roots = roots_of(content["workspacePath"])
-        except (OSError, ValueError, KeyError, TypeError):
+                text = file.read()
+            port = value(text, '"port": ', ",")
+            token = value(text, '"authToken": "', '"')
+            name = value(text, '"name": "', '"')
+        except (OSError, ValueError):
             continue
-        if is_ours and any(is_below(directory, root) for root in roots):
-            found.append((str(port) == wanted, time, port, token))
+        if name == "emacs":
+            found.append((port == wanted, time, int(port), token))
     return [(port, token) for _, _, port, token in sorted(found, reverse=True)]
 
 
-def roots_of(text: str) -> list[str]:
-    """Return the workspace roots in ``text``, the workspacePath of a file."""
-    if text.startswith("["):
-        return [str(root) for root in json.loads(text)]
-    return [root for root in text.split(os.pathsep) if root]
+def value(text: str, beginning: str, end: str) -> str:
+    """Return what is between ``beginning`` and ``end`` in ``text``.
 
-
-def is_below(directory: str, root: str) -> bool:
-    """Return whether ``directory`` is ``root`` or below it."""
-    root, directory = os.path.realpath(root), os.path.realpath(directory)
-    return directory == root or directory.startswith(root.rstrip(os.sep) + os.sep)
+    Raise ValueError if nothing is.
+    """
+    start = text.index(beginning) + len(beginning)
+    return text[start : text.index(end, start)]
 
 
 # Ask Emacs
 
 
-def ask(client: str, request: dict[str, Any], limit: float) -> dict[str, Any]:
-    """Return the answer to ``request`` of the first Emacs that gives one.
+def ask(client: str, body: bytes, limit: float) -> bytes:
+    """Return the answer to ``body`` of the first Emacs that gives one.
 
-    Raise NoEmacs if there is none.
+    An Emacs that does not have the directory in ``body`` refuses it.  Raise NoEmacs
+    if there is none.
     """
-    request = {"directory": os.getcwd(), "pid": os.getppid(), **request}
-    for port, token in servers(client, request["directory"]):
+    for port, token in servers(client):
         try:
-            return post(port, token, json.dumps(request).encode(), limit)
-        except (OSError, ValueError, IndexError):
+            return post(port, token, body, limit)
+        except TimeoutError:
+            break
+        except (OSError, ValueError):
             continue
     raise NoEmacs
 
 
-def post(port: int, token: str, body: bytes, limit: float) -> dict[str, Any]:
+def post(port: int, token: str, body: bytes, limit: float) -> bytes:
     """Return the answer of the server at ``port`` to ``body``.
 
     Raise OSError or ValueError if there is none.
@@ -136,45 +137,34 @@ def post(port: int, token: str, body: bytes, limit: float) -> dict[str, Any]:
         f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", port), limit) as connection:
+    connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    try:
+        connection.settimeout(limit)
+        connection.connect(("127.0.0.1", port))
         connection.sendall(head.encode() + body)
         data = b"".join(iter(lambda: connection.recv(65536), b""))
+    finally:
+        connection.close()
     status, _, answer = data.partition(b"\r\n\r\n")
-    if status.split()[1] != b"200":
+    if status.split()[1:2] != [b"200"]:
         raise ValueError("refused")
-    return dict(json.loads(answer))
+    return answer
 
 
 # Hook
 
 
-def hook(client: str) -> dict[str, Any]:
-    """Return the answer to the event of a hook on stdin."""
-    event = json.load(sys.stdin.buffer)
-    display = event["tool_response"]["returnDisplay"]
-    path = display.get("filePath") or event["tool_input"]["file_path"]
-    before = None if display.get("isNewFile") else display.get("originalContent")
-    request = {
-        "method": "edited",
-        "file": os.path.join(event["cwd"], path),
-        "before": before,
-        "after": display["newContent"],
-        "directory": event["cwd"],
-    }
-    text = ask(client, request, HOOK_SECONDS).get("text")
-    if not text:
-        return {}
-    name = event["hook_event_name"]
-    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
-
-
 def run_hook(client: str) -> None:
-    """Print the answer of the hook, ``{}`` if anything fails."""
+    """Print the answer to the event of a hook on stdin, ``{}`` if there is none."""
+    body = b'{"method": "edited", "pid": %d, "event": %s}' % (
+        os.getppid(),
+        sys.stdin.buffer.read(),
+    )
     try:
-        answer = hook(client)
-    except (NoEmacs, OSError, ValueError, KeyError, TypeError, AttributeError):
-        answer = {}
-    print(json.dumps(answer))
+        answer = ask(client, body, HOOK_SECONDS)
+    except NoEmacs:
+        answer = b"{}"
+    sys.stdout.buffer.write(answer)
 
 
 # MCP
@@ -238,10 +228,14 @@ class Bridge:
             except OSError:
                 os._exit(0)
 
+    def _ask(self, limit: float, **request: Any) -> dict[str, Any]:
+        body = json.dumps({"directory": os.getcwd(), **request}).encode()
+        return dict(json.loads(ask(self._client, body, limit)))
+
     def _tools(self) -> list[Any]:
         try:
-            return list(ask(self._client, {"method": "list"}, 5)["tools"])
-        except (NoEmacs, KeyError):
+            return list(self._ask(LIST_SECONDS, method="list")["tools"])
+        except (NoEmacs, ValueError, KeyError):
             return []
 
     def _initialize(self, params: Any) -> dict[str, Any]:
@@ -259,14 +253,12 @@ class Bridge:
         return {"tools": tools}
 
     def _call_tool(self, params: Any) -> dict[str, Any]:
-        request = {
-            "method": "call",
-            "name": params.get("name"),
-            "arguments": params.get("arguments") or {},
-        }
+        name, arguments = params.get("name"), params.get("arguments") or {}
         try:
-            return ask(self._client, request, ANSWER_SECONDS)
-        except NoEmacs:
+            return self._ask(
+                ANSWER_SECONDS, method="call", name=name, arguments=arguments
+            )
+        except (NoEmacs, ValueError):
             return {"content": [{"type": "text", "text": NO_EMACS}]}
 
     def _list_prompts(self, params: Any) -> dict[str, Any]:

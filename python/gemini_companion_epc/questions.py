@@ -106,6 +106,7 @@ class Questions:
 
     def __init__(self, config: Config, emacs: Emacs) -> None:
         self.is_on = False
+        self.roots: Sequence[str] = ()
         self._config = config
         self._emacs = emacs
         self._waiting: dict[int, asyncio.Future[Facts]] = {}
@@ -122,39 +123,61 @@ class Questions:
     async def answer(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to ``request`` from the bridge of ``client``.
 
-        Raise MalformedArgument if it is malformed.
+        Raise MalformedArgument if it is malformed, or its directory is outside the
+        workspace roots.
         """
         method = request.get("method")
-        directory = request.get("directory")
-        if not isinstance(directory, str) or not os.path.isabs(directory):
-            raise MalformedArgument("directory must be an absolute path")
+        if method == "edited":
+            return await self._edited(client, request)
+        directory = self._directory(request.get("directory"))
         if method == "list":
             return {"tools": TOOLS}
-        if method == "edited":
-            return {"text": await self._edited(client, request)}
         if method == "call":
             return await self._call(request, directory)
         raise MalformedArgument("method is unknown")
 
     # Edits
 
-    async def _edited(self, client: str, request: dict[str, Any]) -> str | None:
-        file, before, after = map(request.get, ("file", "before", "after"))
-        if not isinstance(file, str) or not isinstance(after, str):
-            raise MalformedArgument("file and after must be strings")
-        if not isinstance(before, str | None):
-            raise MalformedArgument("before must be a string or null")
+    async def _edited(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of the hook to the event in ``request``."""
+        try:
+            event = request["event"]
+            display = event["tool_response"]["returnDisplay"]
+            directory = self._directory(event["cwd"])
+            file = display.get("filePath") or event["tool_input"]["file_path"]
+            path = os.path.join(directory, file)
+            before = None if display.get("isNewFile") else display["originalContent"]
+            after, name = display["newContent"], event["hook_event_name"]
+        except (KeyError, TypeError, AttributeError):
+            raise MalformedArgument("event must be that of an edit") from None
+        if not isinstance(after, str) or not isinstance(before, str | None):
+            raise MalformedArgument("the texts of an edit must be strings")
         logger.info("edited: %d characters", len(after))
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
-        facts = {"path": file, "client": client, "pids": pids}
+        facts = {"path": path, "client": client, "pids": pids}
         try:
             answer = await self._ask(
                 "edited", facts, (before, after), self._config.edit_limit
             )
         except (EmacsError, asyncio.TimeoutError):
-            return None
+            return {}
         text = answer.get("text")
-        return text if isinstance(text, str) and text else None
+        if not isinstance(text, str) or not text:
+            return {}
+        added = {"hookEventName": name, "additionalContext": text}
+        return {"hookSpecificOutput": added}
+
+    def _directory(self, directory: object) -> str:
+        """Return ``directory``, that of the CLI.
+
+        Raise MalformedArgument if it is outside the workspace roots.
+        """
+        if not isinstance(directory, str) or not os.path.isabs(directory):
+            raise MalformedArgument("the directory must be an absolute path")
+        name = os.path.join(os.path.realpath(directory), "")
+        if not name.startswith(tuple(os.path.join(root, "") for root in self.roots)):
+            raise MalformedArgument("the directory is outside the workspace roots")
+        return directory
 
     # Questions
 

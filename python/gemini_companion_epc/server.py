@@ -16,7 +16,7 @@ from typing import TypeAlias
 from . import __version__, directory, log
 from .config import Config, new_token, parse_start_line
 from .connections import Listener, listen
-from .discovery import DiscoveryFiles
+from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
 from .ide import Ide
@@ -232,7 +232,8 @@ class Server:
         """Update the workspace roots."""
         if self._stop.is_set():
             return
-        self._warn_once(self._discovery.update(roots))
+        self._questions.roots = true_names(roots)
+        self._warn_once(self._discovery.update(self._questions.roots))
 
     def tools_update(self, is_on: bool) -> None:
         """Answer the questions of models, or stop doing so."""

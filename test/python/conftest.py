@@ -162,6 +162,7 @@ class Alone:
             self.find_process = partial(process_of, server_port=self.port)
         self.ide = Ide(config, self.emacs, lambda port: self.find_process(port))
         self.questions = Questions(config, self.emacs)
+        self.questions.roots = ["/"]
         self._serve = prepare_http(config, listener, self.ide, self.questions)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -222,3 +223,15 @@ def serve_alone() -> Iterator[Callable[..., Alone]]:
 @pytest.fixture
 def alone(serve_alone: Callable[..., Alone]) -> Alone:
     return serve_alone()
+
+
+def edit(file: str, **display: Any) -> dict[str, Any]:
+    """Return what Gemini CLI sends to a hook after it has written ``file``."""
+    texts = {"filePath": file, "originalContent": "old", "newContent": "new"}
+    return {
+        "hook_event_name": "AfterTool",
+        "cwd": "/",
+        "tool_name": "write_file",
+        "tool_input": {"file_path": file},
+        "tool_response": {"returnDisplay": {**texts, **display}},
+    }

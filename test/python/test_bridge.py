@@ -8,30 +8,23 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone
+from conftest import BOUND, Alone, edit
+from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.discovery import Discovery, write
 from gemini_companion_epc.questions import TOOLS, Facts
 
 BRIDGE = Path(__file__).parents[2] / "python/gemini_companion_epc/bridge.py"
 
 
-def discovery(tmp: Path, port: int, token: str, *roots: Path, pid: int = 1) -> Path:
+def discovery(tmp: Path, port: int, token: str) -> Path:
     """Write the discovery file of an Emacs and return it."""
-    directory = tmp / "gemini" / "ide"
-    directory.mkdir(parents=True, exist_ok=True)
-    path = directory / f"gemini-ide-server-{pid}-{port}.json"
-    content = {
-        "port": port,
-        "workspacePath": os.pathsep.join(map(str, roots)),
-        "authToken": token,
-        "ideInfo": {"name": "emacs", "displayName": "Emacs"},
-    }
-    path.write_text(json.dumps(content))
-    return path
+    return write(Discovery(CLIENTS[0], 1, port, (), token), {"TMPDIR": str(tmp)})
 
 
 class Bridge:
@@ -114,7 +107,8 @@ def test_tools_are_those_of_the_emacs_that_has_the_directory(
     below = root / "below"
     below.mkdir(parents=True)
     (tmp_path / "rootless").mkdir()
-    discovery(tmp_path, alone.port, alone.token, root)
+    discovery(tmp_path, alone.port, alone.token)
+    alone.questions.roots = [str(root)]
     answer(alone, {"rows": [[str(below / "a.py"), "1 error"]]})
     bridge = start_bridge(below)
     start = bridge.ask("initialize", protocolVersion="2025-06-18")
@@ -143,7 +137,7 @@ def test_tools_appear_and_go_with_emacs(
     bridge = start_bridge(tmp_path)
     assert bridge.ask("tools/list") == {"tools": []}
     alone.questions.is_on = True
-    file = discovery(tmp_path, alone.port, alone.token, tmp_path)
+    file = discovery(tmp_path, alone.port, alone.token)
     bridge.until("notifications/tools/list_changed")
     assert bridge.ask("tools/list") == {"tools": TOOLS}
     file.unlink()
@@ -159,11 +153,11 @@ def test_another_emacs_is_found_at_the_next_question(
     first, second = serve_alone(), serve_alone()
     answer(first, {"rows": [["/first", "1 error"]]})
     answer(second, {"rows": [["/second", "1 error"]]})
-    file = discovery(tmp_path, first.port, first.token, tmp_path)
+    file = discovery(tmp_path, first.port, first.token)
     bridge = start_bridge(tmp_path)
     assert "/first" in bridge.call("diagnostics")
     file.unlink()
-    discovery(tmp_path, second.port, second.token, tmp_path)
+    discovery(tmp_path, second.port, second.token)
     assert "/second" in bridge.call("diagnostics")
 
 
@@ -175,11 +169,11 @@ def test_the_port_variable_decides_then_the_newest_that_answers(
     old, new = serve_alone(), serve_alone()
     answer(old, {"rows": [["/old", "1 error"]]})
     answer(new, {"rows": [["/new", "1 error"]]})
-    os.utime(discovery(tmp_path, old.port, old.token, tmp_path), (1, 1))
-    discovery(tmp_path, new.port, new.token, tmp_path)
+    os.utime(discovery(tmp_path, old.port, old.token), (1, 1))
+    discovery(tmp_path, new.port, new.token)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        dead = discovery(tmp_path, unused.getsockname()[1], "x", tmp_path)
+        dead = discovery(tmp_path, unused.getsockname()[1], "x")
     os.utime(dead, (2e9, 2e9))
     assert "/new" in start_bridge(tmp_path).call("diagnostics")
     port = {"GEMINI_CLI_IDE_SERVER_PORT": str(old.port)}
@@ -188,22 +182,7 @@ def test_the_port_variable_decides_then_the_newest_that_answers(
 
 def event(file: Path, **display: object) -> str:
     """Return what Gemini CLI sends to a hook after it has written ``file``."""
-    return json.dumps(
-        {
-            "hook_event_name": "AfterTool",
-            "cwd": str(file.parent),
-            "tool_name": "write_file",
-            "tool_input": {"file_path": str(file)},
-            "tool_response": {
-                "returnDisplay": {
-                    "filePath": str(file),
-                    "originalContent": "old",
-                    "newContent": "new",
-                    **display,
-                }
-            },
-        }
-    )
+    return json.dumps({**edit(str(file), **display), "cwd": str(file.parent)})
 
 
 def run_hook(tmp: Path, text: str) -> Any:
@@ -211,7 +190,7 @@ def run_hook(tmp: Path, text: str) -> Any:
 
 
 def test_the_hook_adds_what_emacs_answers(alone: Alone, tmp_path: Path) -> None:
-    discovery(tmp_path, alone.port, alone.token, tmp_path)
+    discovery(tmp_path, alone.port, alone.token)
     answer(alone, {"text": "1 new error"})
     file = tmp_path / "a.py"
     assert run_hook(tmp_path, event(file)) == {
@@ -238,18 +217,29 @@ def test_the_hook_is_silent_about_what_it_does_not_know(
     assert run_hook(tmp_path, text) == {}
 
 
+def test_the_hook_ends_when_emacs_does(alone: Alone, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as dying:
+        discovery(tmp_path, dying.getsockname()[1], "x")
+        hook = Bridge(tmp_path, tmp_path, "--hook")
+        hook.send()
+        with ThreadPoolExecutor() as pool:
+            ended = pool.submit(hook.end)
+            dying.accept()[0].close()
+            assert ended.result() == "{}"
+
+
 def test_the_hook_is_silent_without_emacs_and_while_questions_are_off(
     alone: Alone, tmp_path: Path
 ) -> None:
     assert run_hook(tmp_path, event(tmp_path / "a.py")) == {}
-    discovery(tmp_path, alone.port, alone.token, tmp_path)
+    discovery(tmp_path, alone.port, alone.token)
     assert run_hook(tmp_path, event(tmp_path / "a.py")) == {}
 
 
 def test_a_slow_question_does_not_keep_others_waiting(
     alone: Alone, tmp_path: Path, start_bridge: Callable[..., Bridge]
 ) -> None:
-    discovery(tmp_path, alone.port, alone.token, tmp_path)
+    discovery(tmp_path, alone.port, alone.token)
     alone.questions.is_on = True
     asked: queue.Queue[int] = queue.Queue()
     alone.emacs.on_question = lambda number, *_: asked.put(number)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone
+from conftest import BOUND, Alone, edit
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.questions import (
     LONGEST_ANSWER,
@@ -93,8 +93,10 @@ def test_tools_are_refused_while_off_and_to_strangers(alone: Alone) -> None:
         {},
         {"directory": "relative", "method": "list"},
         {"directory": "/", "method": "other"},
-        {"directory": "/", "method": "edited", "file": "/a", "after": 1},
-        {"directory": "/", "method": "edited", "file": "/a", "after": "", "before": 1},
+        {"method": "edited"},
+        {"method": "edited", "event": edit("/a", newContent=1)},
+        {"method": "edited", "event": edit("/a", originalContent=1)},
+        {"method": "edited", "event": {**edit("/a"), "cwd": "relative"}},
     ],
     ids=str,
 )
@@ -253,9 +255,9 @@ def test_a_problem_is_text_and_silence_ends(
     answer_with(alone, lambda kind, facts: None)
     result = call(alone, tmp_path, "definition", file="a", symbol="x")
     assert "did not answer within 0.2 s" in text_of(result)
-    edited = {"directory": "/", "method": "edited", "file": "/a", "after": "x"}
-    assert request(alone.port, alone.token, edited) == (200, {"text": None})
-    assert request(alone.port, alone.token, edited) == (200, {"text": None})
+    edited = {"method": "edited", "event": edit("/a")}
+    assert request(alone.port, alone.token, edited) == (200, {})
+    assert request(alone.port, alone.token, edited) == (200, {})
 
 
 def test_four_questions_at_once_and_the_others_wait(
@@ -288,16 +290,11 @@ def test_four_questions_at_once_and_the_others_wait(
 
 def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> None:
     answer_with(alone, lambda kind, facts: {"text": "1 new error"})
-    edited = {
-        "directory": "/",
-        "method": "edited",
-        "file": "/p/a.py",
-        "before": None,
-        "after": "new",
-        "pid": os.getpid(),
-    }
+    event = edit("/p/a.py", isNewFile=True)
+    edited = {"method": "edited", "event": event, "pid": os.getpid()}
+    added = {"hookEventName": "AfterTool", "additionalContext": "1 new error"}
     answer = request(alone.port, alone.token, edited)
-    assert answer == (200, {"text": "1 new error"})
+    assert answer == (200, {"hookSpecificOutput": added})
     ((kind, facts, texts),) = alone.emacs.asked
     assert (kind, facts["path"], facts["client"]) == ("edited", "/p/a.py", "gemini")
     assert facts["pids"][0] == os.getpid()
@@ -309,10 +306,11 @@ def test_a_question_goes_to_emacs_by_epc_and_back(
     start: Callable[..., FakeEmacs], tmp_path: Path
 ) -> None:
     emacs = start()
+    emacs.call("roots-update", ["/"])
     emacs.call("tools-update", True)
     body = {"directory": str(tmp_path), "method": "call", "name": "diagnostics"}
     long = "x" * 1_000_000
-    edited = {"directory": "/", "method": "edited", "file": "/a", "after": long}
+    edited = {"method": "edited", "event": edit("/a", newContent=long)}
     with ThreadPoolExecutor() as pool:
         result = pool.submit(
             request, emacs.port, emacs.token, {**body, "arguments": {}}
@@ -323,10 +321,10 @@ def test_a_question_goes_to_emacs_by_epc_and_back(
         assert result.result(BOUND)[0] == 200
         result = pool.submit(request, emacs.port, emacs.token, edited)
         number, kind, _, before, after = emacs.expect("ask")
-        assert (kind.value(), before) == ("edited", [])
+        assert (kind.value(), before) == ("edited", "old")
         assert Path(after[1]).read_text() == long
         emacs.call("answered", number, [])
-        assert result.result(BOUND) == (200, {"text": None})
+        assert result.result(BOUND) == (200, {})
     emacs.call("tools-update", [])
     assert request(emacs.port, emacs.token, body)[0] == 404
 
