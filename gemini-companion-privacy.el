@@ -47,14 +47,15 @@
   '("/\\.authinfo[^/]*\\'" "/[._]netrc[^/]*\\'" "/\\.pgpass\\'" "/\\.my\\.cnf\\'"
     "/\\.git-credentials\\'" "/\\.npmrc\\'" "/\\.pypirc\\'" "/\\.htpasswd\\'"
     "/\\.?\\(?:credentials\\|secrets\\)\\(?:\\.[^/]*\\)?\\'"
+    "\\(?:credential\\|secret\\)s?\\(?:[-_.][^/]*\\)?\\.\\(?:json\\|ya?ml\\|csv\\)\\'"
+    "service[-_]?account[^/]*\\.json\\'"
     "/\\.\\(?:dockercfg\\|vault-token\\|s3cfg\\|boto\\|terraformrc\\)\\'"
     "[/.]kubeconfig[^/]*\\'" "\\.tf\\(?:state\\|vars\\)\\(?:\\.[^/]*\\)?\\'"
     "\\.\\(?:gpg\\|pgp\\|asc\\|age\\)\\'"
-    "/\\.env[^/]*\\'" "\\.env\\'"
-    "/id_\\(?:rsa\\|dsa\\|ecdsa\\|ed25519\\)[^/]*\\'"
-    "\\.\\(?:pem\\|key\\|ppk\\|p12\\|pfx\\|jks\\|keystore\\|kdbx?\\)\\'"
+    "/\\.env[^/]*\\'" "\\.env\\'" "/id_\\(?:rsa\\|dsa\\|ecdsa\\|ed25519\\)[^/]*\\'"
+    "\\.\\(?:pem\\|key\\|ppk\\|p8\\|p12\\|pfx\\|jks\\|keystore\\|kdbx?\\)\\'"
     "/\\.\\(?:ssh\\|gnupg\\|password-store\\|aws\\|azure\\|kube\\|docker\\)/"
-    "/\\.config/gcloud/"
+    "/\\.config/\\(?:gcloud\\|gh\\)/"
     "/pass\\.[[:alnum:]]\\{13\\}/"
     gemini-companion-auth-source-p gemini-companion-password-store-p
     authinfo-mode pass-view-mode)
@@ -187,8 +188,7 @@ the same."
        (not (file-remote-p other))
        (let ((other (expand-file-name other)))
          (or (string= name other)
-             (and (file-exists-p other)
-                  (string= name (file-truename other)))))))
+             (gemini-companion-text-same-file-p name (file-truename other))))))
 
 (defun gemini-companion-auth-source-p (file _buffer)
   "Return non-nil if FILE is one of `auth-sources'."
@@ -322,7 +322,7 @@ Signal an error below zero."
   "Return non-nil if an ignore file of a CLI, as .geminiignore, names FILE.
 A file in an ignored directory cannot be included again."
   (let ((parts (gemini-companion-privacy--parts file))
-        (case-fold-search nil))
+        (case-fold-search (file-name-case-insensitive-p file)))
     (seq-some
      (lambda (name)
        (when-let* ((files (gemini-companion-privacy--ignore-files
@@ -412,7 +412,9 @@ Return nil if it does not."
   "Return non-nil if NAME, of a pattern, matches TEXT."
   (gemini-companion-privacy--spend 1)
   (if (stringp name)
-      (string= name text)
+      (or (string= name text)
+          (and case-fold-search
+               (eq t (compare-strings name nil nil text nil nil t))))
     (let ((start 0))
       (while (and name start)
         (gemini-companion-privacy--spend

@@ -52,7 +52,7 @@ Follow symbolic links."
 
 (defun gemini-companion-text-remote-p (file)
   "Return non-nil if Emacs takes FILE, an absolute name, for a remote one.
-Gemini CLI takes it for a local one."
+A CLI takes it for a local one."
   (condition-case nil
       (file-remote-p file)
     ;; Tramp signals an error for an unknown method.
@@ -79,7 +79,8 @@ in /proc may never end."
 On a volume that ignores case they may differ."
   (or (string= a b)
       (and (eq t (compare-strings a nil nil b nil nil t))
-           (file-equal-p a b))))
+           (let ((file-name-handler-alist nil))
+             (file-equal-p a b)))))
 
 (defun gemini-companion-text-in-directory-p (file directory)
   "Return non-nil if FILE is in DIRECTORY or below; both are true names.

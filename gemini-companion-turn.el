@@ -189,8 +189,9 @@ Its functions display the edits; they must be fast and not fail.")
         (seq-remove
          (lambda (other)
            (and (eq 'dismissed (gemini-companion-turn-edit-state other))
-                (equal (gemini-companion-turn-edit-file other)
-                       (gemini-companion-turn-edit-file edit))
+                (gemini-companion-turn--same-file-p
+                 (gemini-companion-turn-edit-file other)
+                 (gemini-companion-turn-edit-file edit))
                 (gemini-companion-session-same-p
                  (gemini-companion-turn-edit-session other)
                  (gemini-companion-turn-edit-session edit))
@@ -279,17 +280,20 @@ reviewed is not recorded again."
 (defun gemini-companion-turn--same-file-p (a b)
   "Return non-nil if A and B, absolute names, are of the same file."
   (or (equal a b)
-      (and (equal (file-name-nondirectory a) (file-name-nondirectory b))
-           (equal (gemini-companion-text-true-name a)
-                  (gemini-companion-text-true-name b)))))
+      ;; True names take time.
+      (and (eq t (compare-strings (file-name-nondirectory a) nil nil
+                                  (file-name-nondirectory b) nil nil t))
+           (when-let* ((a (gemini-companion-text-true-name a))
+                       (b (gemini-companion-text-true-name b)))
+             (gemini-companion-text-same-file-p a b)))))
 
 (defun gemini-companion-turn--same-text-p (a b)
   "Return non-nil if A may be B as a CLI has written it.
-Gemini CLI keeps the line ends and the last newline of the file."
+CLIs keep the line ends and the last newline of the file."
   (string= (gemini-companion-turn--plain a) (gemini-companion-turn--plain b)))
 
 (defun gemini-companion-turn--plain (text)
-  "Return TEXT without what Gemini CLI may change when it writes it."
+  "Return TEXT without what a CLI may change when it writes it."
   (string-trim-right (string-remove-prefix
                       "\uFEFF" (string-replace "\r\n" "\n" text))
                      "\n"))
@@ -340,8 +344,9 @@ Signal an error if the file has changed since."
 (defun gemini-companion-turn--later-p (edit)
   "Return non-nil if the file of EDIT was written again by a CLI."
   (seq-some (lambda (other)
-              (and (equal (gemini-companion-turn-edit-file other)
-                          (gemini-companion-turn-edit-file edit))
+              (and (gemini-companion-turn--same-file-p
+                    (gemini-companion-turn-edit-file other)
+                    (gemini-companion-turn-edit-file edit))
                    (not (gemini-companion-turn--unwritten other))))
             (seq-take-while (lambda (other) (not (eq other edit)))
                             gemini-companion-turn--edits)))

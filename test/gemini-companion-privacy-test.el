@@ -34,12 +34,15 @@
                     "credentials.json" "sub/secrets.yml" "kubeconfig"
                     "prod.kubeconfig" "terraform.tfstate"
                     "terraform.tfstate.backup" "prod.tfvars" ".vault-token"
+                    "aws_credentials.json" "serviceAccountKey.json"
+                    "service-account-1.json" "client_secret_7.json"
+                    "id_ed25519_sk.pub" "AuthKey.p8" ".config/gh/hosts.yml"
                     ".config/gcloud/x.db" ".cargo/credentials.toml"
                     "pass.aB3dE5gH7jK9m/xyz-mail.txt")))
       (should (equal secret
                      (apply #'gemini-companion-privacy-test-hidden
                             "environment.el" "keyboard.py" "envelope"
-                            "src/id.c" "asc.txt" "main.tf" "secretary.py"
+                            "src/id.c" "src/id_map.c" "secretary.json" "asc.txt" "main.tf" "secretary.py"
                             "credentials-form.js" secret))))))
 
 (ert-deftest gemini-companion-privacy-hides-backups-of-secrets ()
@@ -54,8 +57,12 @@
     (dolist (source (list (expand-file-name "plain")
                           (list :source (expand-file-name "plain"))))
       (let ((auth-sources (list 'default "/ssh:nowhere.invalid:/x" source)))
-        (should (equal '("plain") (gemini-companion-privacy-test-hidden
-                                   "plain" "other")))))))
+        ;; The same file, as on a volume that ignores case.
+        (add-name-to-file "plain" "Plain" t)
+        (should (equal '("plain" "Plain")
+                       (let (find-file-existing-other-name)
+                         (gemini-companion-privacy-test-hidden
+                          "plain" "Plain" "other"))))))))
 
 (ert-deftest gemini-companion-privacy-hides-the-password-store ()
   (gemini-companion-test-with-directory '()
@@ -218,6 +225,15 @@
       (ert-info (name)
         (should (equal '("a.log")
                        (gemini-companion-privacy-test-hidden "a" "a.log")))))))
+
+(ert-deftest gemini-companion-privacy-ignores-case-where-the-volume-does ()
+  (gemini-companion-test-with-directory '((".geminiignore" "secret\n*.LOG\n"))
+    (dolist (ignores-case '(nil t))
+      (cl-letf (((symbol-function 'file-name-case-insensitive-p)
+                 (lambda (_) ignores-case)))
+        (should (equal (and ignores-case '("Secret" "a.log"))
+                       (gemini-companion-privacy-test-hidden
+                        "Secret" "a.log" "b")))))))
 
 (ert-deftest gemini-companion-privacy-restores-only-in-the-same-ignore-file ()
   (gemini-companion-test-with-directory '((".geminiignore" "*.log\n")

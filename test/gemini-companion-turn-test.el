@@ -251,7 +251,9 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-turn-test-write "a" "newer\n")
       (should (string-search "changed since"
                              (gemini-companion-turn-test-refusal a)))
-      (gemini-companion-turn-written session nil (expand-file-name "a")
+      ;; The same file, as on a volume that ignores case.
+      (add-name-to-file "a" "A")
+      (gemini-companion-turn-written session nil (expand-file-name "A")
                                      "new\n" "newer\n")
       (should (string-search "revert the later edit first"
                              (gemini-companion-turn-test-refusal a)))
