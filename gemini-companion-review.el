@@ -49,9 +49,9 @@ which a new file always gets;
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
 changes from one to the other.
 
-Nil means no reviews: Gemini CLI is not offered them, and asks in
-its terminal as it does without an editor; it still knows what you
-work on.  A Gemini CLI that is connected asks once what it is
+Nil means no reviews: CLIs are not offered them, and ask in the
+terminal as they do without an editor; they still know what you
+work on.  A CLI that is connected asks once what it is
 offered, so a change to or from nil needs \"/ide disable\" in it,
 \\[gemini-companion-restart], and \"/ide enable\"; until then,
 answer in its terminal.  The other changes hold from the next review on."
@@ -70,7 +70,7 @@ It is the size of the file or the proposal, whichever is larger."
 
 (defcustom gemini-companion-review-limit (* 20 1024 1024)
   "Size in bytes above which an edit is not shown.
-Answer it in the terminal of Gemini CLI.  It is the size of the file
+Answer it in the terminal of the CLI.  It is the size of the file
 or the proposal, whichever is larger."
   :type 'natnum
   :package-version '(gemini-companion . "0.1.0")
@@ -506,7 +506,7 @@ If the user has moved to another tab of its frame, the windows stay."
                  (lambda ()
                    (read-multiple-choice
                     (format "Answer for %s" (gemini-companion-diff-name diff))
-                    '((?a "accept" "Gemini CLI writes the proposal as it is")
+                    '((?a "accept" "The CLI writes the proposal as it is")
                       (?r "reject" "The file stays as it is")
                       (?k "keep reviewing" "Nothing is decided"))))))
       (?a (gemini-companion-diff-accept diff))
@@ -596,7 +596,7 @@ restores it"
 
 (defun gemini-companion-review-original (diff)
   "Return a read-only buffer with the original of DIFF.
-Its text is that of the file on disk, decoded as Gemini CLI decodes
+Its text is that of the file on disk, decoded as CLIs decode
 it; it is empty for a new file."
   (let ((directory (buffer-local-value
                     'default-directory
@@ -639,7 +639,7 @@ Points and markers keep their places in the text."
       (gemini-companion-diff-discard new))))
 
 (defun gemini-companion-review--read (file)
-  "Insert FILE, decoded like Gemini CLI; return remarks on it, strings."
+  "Insert FILE, decoded as CLIs do; return remarks on it, strings."
   (let* ((bytes (gemini-companion-text-fill file))
          ;; In a buffer, a byte that is not UTF-8 takes two bytes.
          (raw (/= bytes (1- (position-bytes (point-max)))))

@@ -35,7 +35,7 @@
 (defcustom gemini-companion-roots-function #'identity
   "Function that filters the workspace roots.
 It is called with the list of roots that were found, and returns
-the list to use: absolute names of local directories.  Gemini CLI
+the list to use: absolute names of local directories.  A CLI
 connects to this Emacs if it runs in one of them or below.  If the
 function signals an error, there are no roots, and
 `gemini-companion-status' shows the error."

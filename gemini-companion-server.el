@@ -423,7 +423,7 @@ M-x gemini-companion-install-server"))))
 (defun gemini-companion-server-info ()
   "Return the server's answer to hello, or nil.
 A plist of `:version', `:port', `:token' and `:discovery', the
-names of the discovery files, that of Gemini CLI first."
+names of the discovery files."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-process-info process)))
 

@@ -578,7 +578,7 @@ Where they are shown, fold them again.  Return nil if there are none."
   "Keys in the unified view of a review, beside those of all views.")
 
 (define-derived-mode gemini-companion-unified-mode special-mode "Proposal"
-  "Major mode for a proposal of Gemini CLI as a unified diff.
+  "Major mode for a proposal of a CLI as a unified diff.
 Before each line are its numbers in the file and in the proposal,
 and a sign: `-' for a removed line, `+' for an added one, with `x'
 before it if its hunk is excluded, `*' if you edited it.
