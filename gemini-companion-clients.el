@@ -58,6 +58,11 @@
                        "C:/ProgramData/gemini-cli/settings.json")
      :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
                  "/ide enable"))
+     :account (("security" "auth" "selectedType") "oauth-personal"
+               "since June 2026 Gemini CLI refuses personal Google accounts"
+               "An API key, Vertex AI and enterprise accounts work; /auth \
+changes it.")
+     :leaves-container t
      :ignore-files (".geminiignore")
      :pasted "PastedText")
     ("qwen"
@@ -109,6 +114,10 @@ group, if any, is the process id;
 `:project-settings', the name of a project's settings file;
 `:required', lists (KEYS VALUE PROBLEM COMMAND), the settings that
 are needed, what goes wrong without, and what is typed to set it;
+`:account', a list (KEYS VALUE PROBLEM REMEDY): the setting for how
+it signs in, and the value, also the default, that does not work;
+`:leaves-container', non-nil if in a container it searches the host
+for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text
 of the CLI whatever the review holds;
 `:ignore-files', the names of files that list what is not shared;

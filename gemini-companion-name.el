@@ -118,7 +118,7 @@ wider than COLUMNS, by default 60, is shortened in its middle."
                 (gemini-companion-name-place file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
-               (shown (gemini-companion-name--shown name columns))
+               (shown (gemini-companion-name-shown name columns))
                (link (unless (or plain
                                  (gemini-companion-text-same-file-p
                                   true-name file)
@@ -128,7 +128,7 @@ wider than COLUMNS, by default 60, is shortened in its middle."
                                    file session))))))
     (when link
       (setq shown (format "%s (by the symbolic link %s)" shown
-                          (gemini-companion-name--shown link))))
+                          (gemini-companion-name-shown link))))
     (cond (plain shown)
           ((null root)
            (propertize (concat "a file outside your projects: " shown)
@@ -143,8 +143,8 @@ wider than COLUMNS, by default 60, is shortened in its middle."
     (let ((file-name-handler-alist nil))
       (abbreviate-file-name file))))
 
-(defun gemini-companion-name--shown (name &optional columns)
-  "Return NAME, escaped and shortened to COLUMNS."
+(defun gemini-companion-name-shown (name &optional columns)
+  "Return NAME for the user, escaped and shortened to COLUMNS."
   (gemini-companion-name--shortened (gemini-companion-name-escaped name)
                                     columns))
 

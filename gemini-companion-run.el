@@ -38,6 +38,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
+(require 'gemini-companion-name)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-settings)
@@ -411,8 +412,9 @@ switch to a local buffer"
 (defun gemini-companion-run--name (place)
   "Return the name for the buffer of PLACE."
   (let ((client (plist-get place :client))
-        (directory (file-name-nondirectory
-                    (directory-file-name (plist-get place :directory))))
+        (directory (gemini-companion-name-shown
+                    (file-name-nondirectory
+                     (directory-file-name (plist-get place :directory)))))
         (number (plist-get place :number)))
     (generate-new-buffer-name
      (if (eql number 1)
@@ -790,19 +792,33 @@ PREVIOUS are the sessions before.  Report it once for each client."
                               (gemini-companion-session-same-p other session))
                             previous))
         (push client gemini-companion-run--checked)
-        (pcase-dolist (`(,_ ,_ ,problem ,command)
-                       (gemini-companion-run--unset session))
-          (message "%s; type %s there (M-x gemini-companion-status sets it)"
-                   problem command))))))
+        (let ((pid (plist-get session :pid))
+              (report (apply-partially #'gemini-companion-run--report-unset
+                                       session)))
+          (unless (and pid (gemini-companion-server-ask-processes
+                            (list pid) report))
+            (funcall report nil)))))))
 
-(defun gemini-companion-run--unset (session)
-  "Return the required settings that SESSION, which has connected, lacks."
+(defun gemini-companion-run--report-unset (session processes)
+  "Report which settings SESSION, which has connected, lacks.
+PROCESSES is a list of its process, or nil if that is unknown."
   (let ((client (plist-get session :client)))
-    (seq-intersection
-     ;; The first one is that it connects.
-     (cdr (gemini-companion-clients-get client :required))
-     (gemini-companion-settings-missing
-      client (or (plist-get session :directory) "/")))))
+    (pcase-dolist (`(,_ ,_ ,problem ,command)
+                   (seq-intersection
+                    ;; The first one is that it connects.
+                    (cdr (gemini-companion-clients-get client :required))
+                    (gemini-companion-settings-missing
+                     client (or (plist-get session :directory) "/")
+                     (gemini-companion-run-variable (car processes)))))
+      (message "%s; type %s there (M-x gemini-companion-status sets it)"
+               problem command))))
+
+(defun gemini-companion-run-variable (process)
+  "Return a function of the name of a variable of PROCESS, for its value.
+PROCESS is a plist of `gemini-companion-server-ask-processes'.  Return
+nil if its environment is unknown."
+  (when-let* ((environment (plist-get process :environment)))
+    (lambda (name) (getenv-internal name environment))))
 
 ;;;; Life
 

@@ -120,6 +120,9 @@ counts once."
   "Return the name of the program of SESSION, such as \"Gemini CLI\"."
   (gemini-companion-clients-title (plist-get session :client)))
 
+(defconst gemini-companion-session--columns 30
+  "Width above which the name of a session's directory is shortened.")
+
 (defun gemini-companion-session-name (session)
   "Return a name of SESSION for the user: program, directory, process.
 If the process is unknown, use the beginning of its `:id'."
@@ -131,8 +134,9 @@ If the process is unknown, use the beginning of its `:id'."
      (and title (concat title " "))
      (cond ((and directory pid)
             (format "%s (%d)"
-                    (gemini-companion-name-escaped
-                     (file-name-nondirectory (directory-file-name directory)))
+                    (gemini-companion-name-shown
+                     (file-name-nondirectory (directory-file-name directory))
+                     gemini-companion-session--columns)
                     pid))
            (pid (format "process %d" pid))
            (t (format "session %s"

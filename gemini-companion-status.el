@@ -467,7 +467,7 @@ KNOWN is an element of `gemini-companion-status--answers'."
         (terminal (gemini-companion-session-terminal session)))
     (insert "    " (gemini-companion-session-name session)
             (if directory
-                (concat " in " (abbreviate-file-name directory))
+                (concat " in " (gemini-companion-status--file directory))
               "")
             (if version (concat ", version " version) "")
             (if since
@@ -477,6 +477,10 @@ KNOWN is an element of `gemini-companion-status--answers'."
       (gemini-companion-status--button
        "Terminal" (lambda () (pop-to-buffer terminal))))
     (insert "\n")))
+
+(defun gemini-companion-status--file (name)
+  "Return the local file NAME for the user, abbreviated and escaped."
+  (gemini-companion-name-escaped (abbreviate-file-name name)))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the proposals that await an answer."
@@ -511,7 +515,7 @@ KNOWN is an element of `gemini-companion-status--answers'."
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
-  (insert "    " (abbreviate-file-name (plist-get file :path))
+  (insert "    " (gemini-companion-status--file (plist-get file :path))
           (if (plist-get file :active)
               (format ", active, line %s, character %s"
                       (plist-get file :line) (plist-get file :character))
@@ -551,7 +555,7 @@ see `gemini-companion-share-outside-projects'"))))
     (gemini-companion-status--heading "Workspace roots")
     (insert "\n")
     (dolist (root roots)
-      (insert "    " (abbreviate-file-name root) "\n"))))
+      (insert "    " (gemini-companion-status--file root) "\n"))))
 
 ;;;; Checks
 
@@ -728,21 +732,42 @@ Emacs" file)
                         (truncate-string-to-width (string-trim output) 300))
                ,(concat "To install it again: " install)))))))
 
-(defun gemini-companion-status--settings (directory _ask)
-  "Check the settings of the CLIs in DIRECTORY."
-  (seq-mapcat (lambda (client)
-                (gemini-companion-status--settings-of client directory))
-              (gemini-companion-status--clients)))
+(defun gemini-companion-status--settings (directory ask)
+  "Check the settings of the CLIs in DIRECTORY.
+ASK is called with the question for the environments of connected ones."
+  (let ((processes (when-let* ((pids (delq nil
+                                           (mapcar (lambda (session)
+                                                     (plist-get session :pid))
+                                                   (gemini-companion-sessions)))))
+                     (funcall ask #'gemini-companion-server-ask-processes
+                              pids))))
+    (seq-mapcat (lambda (client)
+                  (gemini-companion-status--settings-of
+                   client directory
+                   (gemini-companion-run-variable
+                    (seq-find (lambda (process)
+                                (gemini-companion-status--process-p
+                                 process client))
+                              processes))))
+                (gemini-companion-status--clients))))
 
-(defun gemini-companion-status--settings-of (client directory)
-  "Return the findings about the settings of CLIENT in DIRECTORY."
-  (let ((file (gemini-companion-settings-user-file client)))
+(defun gemini-companion-status--process-p (process client)
+  "Return non-nil if PROCESS, a plist, is that of a session of CLIENT."
+  (seq-some (lambda (session)
+              (and (eql (plist-get process :pid) (plist-get session :pid))
+                   (equal client (plist-get session :client))))
+            (gemini-companion-sessions)))
+
+(defun gemini-companion-status--settings-of (client directory variable)
+  "Return the findings about the settings of CLIENT in DIRECTORY.
+VARIABLE is as in `gemini-companion-clients-file'."
+  (let ((file (gemini-companion-settings-user-file client variable)))
     (condition-case problem
         (progn
           (gemini-companion-settings-read file)
           (mapcar (lambda (required)
                     (gemini-companion-status--setting
-                     client directory required))
+                     client directory variable required))
                   (gemini-companion-clients-get client :required)))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
@@ -755,11 +780,13 @@ Emacs" file)
   "Return the label and function of a button that opens FILE."
   (cons "Open" (lambda () (find-file-other-window file))))
 
-(defun gemini-companion-status--setting (client directory required)
-  "Return the finding about REQUIRED, of CLIENT in DIRECTORY."
+(defun gemini-companion-status--setting (client directory variable required)
+  "Return the finding about REQUIRED, of CLIENT in DIRECTORY.
+VARIABLE is as in `gemini-companion-clients-file'."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
-               (files (gemini-companion-settings-files client directory))
-               (user (gemini-companion-settings-user-file client))
+               (files (gemini-companion-settings-files
+                       client directory variable))
+               (user (gemini-companion-settings-user-file client variable))
                (file (or (gemini-companion-settings-find files keys) user))
                (place (format "%s in %s" (string-join keys ".")
                               (abbreviate-file-name file)))
@@ -786,17 +813,20 @@ Emacs" file)
               ,(gemini-companion-status--open file))))))
 
 (defun gemini-companion-status--account (_directory _ask)
-  "Check whether Gemini CLI signs in with an account that is accepted."
-  (when (member "gemini" (gemini-companion-status--clients))
-    (let ((type (gemini-companion-settings-get
-                 (gemini-companion-settings-user-file "gemini")
-                 '("security" "auth" "selectedType"))))
-      (if (member type '(nil "oauth-personal"))
-          `((note ,(format "%s; since June 2026 Gemini CLI refuses personal \
-Google accounts" (if type "Google account" "Not chosen yet"))
-                  "An API key, Vertex AI and enterprise accounts work; /auth \
-changes it."))
-        `((good ,(format "Gemini CLI: %s" type)))))))
+  "Check whether the CLIs sign in with an account that is accepted."
+  (delq nil (mapcar #'gemini-companion-status--account-of
+                    (gemini-companion-status--clients))))
+
+(defun gemini-companion-status--account-of (client)
+  "Return the finding about the account of CLIENT, or nil."
+  (pcase (gemini-companion-clients-get client :account)
+    (`(,keys ,refused ,problem ,remedy)
+     (let ((type (gemini-companion-settings-get
+                  (gemini-companion-settings-user-file client) keys)))
+       (if (member type (list nil refused))
+           `(note ,(format "%s; %s" (or type "Not chosen yet") problem) ,remedy)
+         `(good ,(format "%s: %s" (gemini-companion-clients-title client)
+                         type)))))))
 
 ;;;; Discovery files
 
@@ -1048,13 +1078,18 @@ project; it connects from there."))))
 
 (defun gemini-companion-status--container (_directory _ask)
   "Check whether a CLI would search for Emacs outside of a container."
-  (if (and (gemini-companion-run-container-p)
-           (member "gemini" (gemini-companion-status--clients)))
-      '((note "This is a container, where Gemini CLI searches the host for \
-editors"
-              "export REMOTE_CONTAINERS=1 in terminals outside Emacs; those \
-of Emacs have it."))
-    '((good "None"))))
+  (or (and (gemini-companion-run-container-p)
+           (delq nil (mapcar #'gemini-companion-status--container-of
+                             (gemini-companion-status--clients))))
+      '((good "None"))))
+
+(defun gemini-companion-status--container-of (client)
+  "Return the finding about CLIENT in a container, or nil."
+  (when (gemini-companion-clients-get client :leaves-container)
+    `(note ,(format "This is a container, where %s searches the host for editors"
+                    (gemini-companion-clients-title client))
+           "export REMOTE_CONTAINERS=1 in terminals outside Emacs; those of \
+Emacs have it.")))
 
 (defun gemini-companion-status--unconnected (_directory ask)
   "Find the user's CLIs that are not connected, and why.
@@ -1098,17 +1133,17 @@ ASK is called with the question where they run."
 It is a plist of `gemini-companion-server-ask-processes'."
   (let* ((pid (plist-get process :pid))
          (directory (plist-get process :directory))
-         (environment (plist-get process :environment))
-         (reason (and environment
+         (variable (gemini-companion-run-variable process))
+         (reason (and variable
                       (gemini-companion-server-info)
                       (gemini-companion-status--reason
-                       client directory
-                       (lambda (name) (getenv-internal name environment))))))
+                       client directory variable))))
     (list (if (gemini-companion-server-info) (or (car reason) 'bad) 'note)
           (format "%s (process %d%s) is not connected%s"
                   (gemini-companion-clients-title client) pid
                   (if directory
-                      (format ", in %s" (abbreviate-file-name directory))
+                      (format ", in %s"
+                              (gemini-companion-status--file directory))
                     "")
                   (if reason (concat ": " (nth 1 reason)) ""))
           (or (nth 2 reason)
@@ -1143,7 +1178,7 @@ open too" rival)
      ((and directory (not inside))
       (list 'bad "it runs outside the workspace roots"
             "Open a file of its project, then type /ide enable in it."))
-     ((and (equal client "gemini")
+     ((and (gemini-companion-clients-get client :leaves-container)
            (gemini-companion-run-container-p)
            (not (seq-some variable gemini-companion-run-container-variables)))
       (list 'bad "it runs in a container and searches the host for editors"

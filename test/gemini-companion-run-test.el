@@ -305,8 +305,25 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
       (gemini-companion-test-eventually (gemini-companion-server-ready-p))
       (cl-letf (((symbol-function 'message)
                  (lambda (&rest args) (push (apply #'format args) messages))))
-        (gemini-companion-session-update (list session)))
-      (should (equal 1 (length messages))))))
+        (gemini-companion-session-update (list session))
+        (should (equal 1 (length messages)))
+        ;; One with an environment of its own.
+        (write-region "{\"tools\": {\"approvalMode\": \"yolo\"}}" nil
+                      "system.json" nil 'silent)
+        (gemini-companion-mode -1)
+        (gemini-companion-mode 1)
+        (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+        (let* ((process-environment
+                (cons (concat "QWEN_CODE_SYSTEM_SETTINGS_PATH="
+                              (expand-file-name "system.json"))
+                      process-environment))
+               (process (start-process "qwen" nil "/bin/sleep" "600")))
+          (unwind-protect
+              (progn
+                (gemini-companion-session-update
+                 (list (append (list :pid (process-id process)) session)))
+                (gemini-companion-test-eventually (equal 2 (length messages))))
+            (delete-process process)))))))
 
 (ert-deftest gemini-companion-run-takes-a-further-client-from-its-row ()
   (let ((gemini-companion-clients

@@ -44,6 +44,9 @@
   "Unknown parts are omitted."
   (should (equal "web (7)" (gemini-companion-session-name
                             '(:id "abc" :pid 7 :directory "/home/web/"))))
+  (should (equal "\\u202Eweb-...0123456789a\\u200B (7)"
+                 (gemini-companion-session-name
+                  '(:id "abc" :pid 7 :directory "/x/\u202Eweb-0123456789abcdef0123456789a\u200B/"))))
   (should (equal "process 7" (gemini-companion-session-name
                               '(:id "abc" :pid 7))))
   (should (equal "session 01234567"

@@ -443,6 +443,20 @@ There is none if TEXT is nil."
         (should (eq expected (car
                               (gemini-companion-status-test--settings))))))))
 
+(ert-deftest gemini-companion-status-test-reads-the-settings-of-what-is-connected ()
+  (gemini-companion-status-test--with-settings "{\"ide\": {\"enabled\": true}}"
+    (let ((ask (lambda (&rest _)
+                 (list (list :pid 7 :environment
+                             (list (concat "GEMINI_CLI_HOME=" directory
+                                           "other")))))))
+      (unwind-protect
+          (progn
+            (gemini-companion-session-update
+             '((:id "a" :client "gemini" :pid 7)))
+            (should (equal '(bad) (gemini-companion-status-test--marks
+                                   "Settings" nil ask))))
+        (gemini-companion-session-update nil)))))
+
 (ert-deftest gemini-companion-status-test-names-malformed-settings ()
   (dolist (text '("{" "[]" "null" "{} x" "ide" "{\"a\": 1 \"b\": 2}"
                   "{\"ide\" {}}" "\"{\""))
