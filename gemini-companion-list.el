@@ -784,16 +784,15 @@ argument LIST, or if several wait and none is shown, list them."
   (gemini-companion-list-next (- count)))
 
 (defun gemini-companion-list-view ()
-  "Show the review at point, or else visit the file at that line."
+  "Show the review at point, at that hunk, or else visit the file there."
   (interactive nil gemini-companion-list-mode)
-  (let ((edit (gemini-companion-list--get :edit)))
-    (cond ((null edit)
-           (gemini-companion-list-toggle))
-          ((gemini-companion-turn-edit-diff edit)
-           (gemini-companion-diff-view (gemini-companion-turn-edit-diff edit)))
-          (t
-           (gemini-companion-list--visit
-            edit (gemini-companion-list--get :line))))))
+  (let* ((edit (gemini-companion-list--get :edit))
+         (diff (and edit (gemini-companion-turn-edit-diff edit)))
+         (line (gemini-companion-list--get :line)))
+    (cond ((null edit) (gemini-companion-list-toggle))
+          ((null diff) (gemini-companion-list--visit edit line))
+          (line (gemini-companion-review-go-to diff (cdr line)))
+          (t (gemini-companion-diff-view diff)))))
 
 (defun gemini-companion-list--visit (edit numbers)
   "Visit the file of EDIT at a line of its diff, which has NUMBERS, or nil."

@@ -270,6 +270,26 @@ exclude its last change? "))))
                  hunk))
       (gemini-companion-diff-updated))))
 
+(defun gemini-companion-review-go-to (diff line)
+  "Show DIFF and select it, at the hunk with LINE, or the last one before.
+LINE is one of the proposal with no hunk excluded."
+  (gemini-companion-diff-view diff)
+  (when-let* ((view (gemini-companion-review--of diff))
+              (open (gemini-companion-review--view-open view))
+              (hunks (gemini-companion-diff-hunks diff))
+              (number (lambda (line)
+                        (max 1 (seq-count (lambda (hunk)
+                                            (<= (nth 2 hunk) line))
+                                          hunks)))))
+    ;; Where point is in the proposal, it stays.
+    (ignore-error user-error
+      (unless (funcall (plist-get open :hunk))
+        (funcall (plist-get open :move) 1))
+      (funcall (plist-get open :move)
+               (- (funcall number line)
+                  (funcall number
+                           (nth 2 (funcall (plist-get open :hunk)))))))))
+
 (defun gemini-companion-review--others-p (diff)
   "Return non-nil if hunks remain in DIFF when one more is excluded."
   (unless (gemini-companion-diff-hunks diff)

@@ -105,6 +105,20 @@
             (should (equal (concat "A\n" (make-string 9 ?\n) "b\n")
                            (gemini-companion-diff-proposal-text diff)))))))))
 
+(ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
+  (dolist (view '(ediff diff))
+    (ert-info ((symbol-name view))
+      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+        (let* ((gemini-companion-review-view view)
+               (diff (gemini-companion-test-arrive
+                      "a" "one\n2\n3\n4\nfive\n6\n7\n8\nnine\n")))
+          (dolist (line '(9 9 1 5 6))
+            (gemini-companion-review-go-to diff line)
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review-toggle-hunk)))
+          (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
+                         (gemini-companion-diff-proposal-text diff))))))))
+
 (ert-deftest gemini-companion-review-keys-for-hunks-repeat ()
   (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
     (let ((command (lookup-key gemini-companion-review-mode-map (kbd key))))
