@@ -880,12 +880,17 @@ It becomes a part of the reason if the proposal is rejected."
   (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-revert ()
-  "Put the text from before the edit at point into its buffer, unsaved."
+  "Put the text from before the edit at point into its buffer, unsaved.
+A file that was new is deleted."
   (interactive nil gemini-companion-list-mode)
-  (let ((edit (gemini-companion-list--edit)))
-    (when (y-or-n-p (format "Revert the edit of %s? "
-                            (gemini-companion-turn-name edit)))
-      (gemini-companion-turn-revert edit))))
+  (let* ((edit (gemini-companion-list--edit))
+         (name (gemini-companion-turn-name edit)))
+    (gemini-companion-turn-check-revert edit)
+    (when (y-or-n-p (if (eq 'new (gemini-companion-turn-edit-before edit))
+                        (format "%s was new; delete it? " name)
+                      (format "Revert the edit of %s? " name)))
+      (gemini-companion-turn-revert edit)
+      (gemini-companion-list--soon))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

@@ -302,26 +302,41 @@ CLIs keep the line ends and the last newline of the file."
 
 (defun gemini-companion-turn-revert (edit)
   "Put the text before EDIT into the buffer of its file, unsaved.
-Signal an error if the file has changed since."
+Delete a file that was new, and kill its buffer.  Signal an error if
+the file has changed since."
+  (gemini-companion-turn-check-revert edit)
   (let ((file (gemini-companion-turn-edit-file edit))
         (before (gemini-companion-turn-edit-before edit))
         (name (gemini-companion-turn-name edit)))
+    (if (eq before 'new)
+        (gemini-companion-turn--delete file name)
+      (gemini-companion-turn--put file before)
+      (message (substitute-command-keys
+                "Reverted %s, not saved yet; \\[save-buffer] saves it")
+               name))))
+
+(defun gemini-companion-turn-check-revert (edit)
+  "Signal an error if to revert EDIT would lose text, or is impossible."
+  (let ((file (gemini-companion-turn-edit-file edit))
+        (name (gemini-companion-turn-name edit)))
     (when-let* ((why (gemini-companion-turn--unwritten edit)))
       (user-error "%s %s" name why))
-    (pcase before
-      ('new (user-error "%s was new; delete it to revert that" name))
-      ('unknown (user-error "The previous text of %s was not kept" name)))
+    (when (eq 'unknown (gemini-companion-turn-edit-before edit))
+      (user-error "The previous text of %s was not kept" name))
     (unless (gemini-companion-turn--as-written-p edit)
       (user-error (if (gemini-companion-turn--later-p edit)
                       "%s was edited again; revert the later edit first"
                     "%s has changed since; revert the edit by hand")
                   name))
     (when (gemini-companion-revert-unsaved-p file)
-      (user-error "%s has unsaved changes; save or undo them first" name))
-    (gemini-companion-turn--put file before)
-    (message (substitute-command-keys
-              "Reverted %s, not saved yet; \\[save-buffer] saves it")
-             name)))
+      (user-error "%s has unsaved changes; save or undo them first" name))))
+
+(defun gemini-companion-turn--delete (file name)
+  "Delete FILE, kill its buffer, and report that of NAME."
+  (delete-file file 'trash)
+  (when-let* ((buffer (find-buffer-visiting file)))
+    (kill-buffer buffer))
+  (message "Deleted %s" name))
 
 (defun gemini-companion-turn--unwritten (edit)
   "Return why EDIT has not changed its file, a predicate, or nil."

@@ -357,6 +357,21 @@ a file outside your projects: /gemini-companion-test")
     (should (equal "1\n" (buffer-string)))
     (should (equal "one\n" (gemini-companion-test-file-text "a")))))
 
+(ert-deftest gemini-companion-list-deletes-a-file-that-was-new ()
+  (gemini-companion-list-test-with nil
+    (gemini-companion-list-test-open 1 1 "new" "x\n")
+    (gemini-companion-list-test-go-to "+1 -0  new")
+    (gemini-companion-list-test-key "a")
+    (find-file-noselect "new")
+    (gemini-companion-list-test-answering nil
+      (gemini-companion-list-test-key "u"))
+    (should (file-exists-p "new"))
+    (gemini-companion-list-test-answering t
+      (gemini-companion-list-test-key "u"))
+    (should-not (file-exists-p "new"))
+    (should-not (get-file-buffer "new"))
+    (should-error (gemini-companion-list-test-key "u") :type 'user-error)))
+
 (ert-deftest gemini-companion-list-folds-earlier-turns ()
   (gemini-companion-list-test-with nil
     (let* ((now (float-time)))

@@ -242,7 +242,8 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-diff-reject b))
     (gemini-companion-test-open "c" "new\n" 4 session)
     (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-turn-edits)))
-      (should (string-search "was new; delete it"
+      (gemini-companion-turn-test-write "born" "newer\n")
+      (should (string-search "changed since"
                              (gemini-companion-turn-test-refusal born)))
       (should (string-search "was rejected"
                              (gemini-companion-turn-test-refusal b)))
