@@ -67,6 +67,11 @@ TIMER ends it if the CLI is disconnected, or is nil."
       (gemini-companion-auto--grant session)
     gemini-companion-auto--grants))
 
+(defun gemini-companion-auto-review-p ()
+  "Return non-nil if auto-accept is on for the CLI of the current review."
+  (gemini-companion-auto-on-p
+   (gemini-companion-diff-session (gemini-companion-diff-current))))
+
 (defun gemini-companion-auto--grant (session)
   "Return the grant for SESSION, or nil."
   (seq-find (lambda (grant)

@@ -260,7 +260,11 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   (when-let* ((count (length gemini-companion-diff--open))
               ((< 0 count)))
     (cons (format "?%d" count)
-          (format "%d edits wait for your answer" count))))
+          (format (substitute-command-keys
+                   (concat (ngettext "%d edit waits" "%d edits wait" count)
+                           " for your answer; \\[gemini-companion-review] \
+goes to it"))
+                  count))))
 
 (defun gemini-companion-diff-current ()
   "Return the diff of the current buffer, else the one that is shown."
@@ -899,6 +903,10 @@ If DIFF is settled meanwhile, quit the question and return nil."
     (if (eq answer 'ended)
         (gemini-companion-diff--finish diff)
       answer)))
+
+(defun gemini-companion-last-proposal-p ()
+  "Return non-nil if `gemini-companion-last-proposal' has a text."
+  gemini-companion-diff--last-proposal)
 
 (defun gemini-companion-last-proposal ()
   "Show the last text of a review that was not written.

@@ -26,77 +26,63 @@
 ;;; Code:
 
 (require 'gemini-companion)
-(require 'gemini-companion-auto)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-review)
 (require 'transient)
 
-(defmacro gemini-companion-menu--define (name documentation)
-  "Define NAME with DOCUMENTATION, a transient of all commands."
+(eval-and-compile
+  (defun gemini-companion-menu--groups (groups)
+    "Return GROUPS, as in `gemini-companion-menu-commands', for a transient."
+    (mapcar (pcase-lambda (`(,title . ,entries))
+              (vconcat (list title)
+                       (mapcar #'gemini-companion-menu--suffix entries)))
+            groups))
+
+  (defun gemini-companion-menu--suffix (entry)
+    "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
+    (pcase-let* ((`(,key ,command ,label . ,plist) entry)
+                 (`(,enable ,on ,count ,stay)
+                  (mapcar (lambda (key) (plist-get plist key))
+                          '(:enable :on :count :stay))))
+      `(,key ,command
+        :description
+        ,(cond (on `(lambda () (gemini-companion-menu--toggle ,label ',on)))
+               (count `(lambda () (gemini-companion-menu-label ,label ',count)))
+               (t label))
+        ,@(and enable
+               `(:inapt-if-not
+                 (lambda () (gemini-companion-menu-state ',enable))))
+        ,@(and stay '(:transient t))))))
+
+(defun gemini-companion-menu--toggle (label on)
+  "Return LABEL with \"on\" or \"off\", the value of the function ON."
+  (format "%s (%s)" label (if (gemini-companion-menu-state on) "on" "off")))
+
+(defmacro gemini-companion-menu--define (name documentation groups &rest body)
+  "Define NAME with DOCUMENTATION, a transient of GROUPS.
+GROUPS is the symbol of a constant as `gemini-companion-menu-commands'.
+BODY begins with the description of all groups, or nil, and what else
+the command does before."
+  (declare (indent 1))
   `(transient-define-prefix ,name ()
      ,documentation
-     ,(vconcat
-       (mapcar (pcase-lambda (`(,title . ,commands))
-                 (vconcat (list title)
-                          (mapcar (pcase-lambda (`(,key ,command ,label))
-                                    (list key label command))
-                                  commands)))
-               gemini-companion-menu-commands))))
+     ,(vconcat (and (car body) (list :description (car body)))
+               (gemini-companion-menu--groups (symbol-value groups)))
+     (interactive)
+     ,@(cdr body)
+     (transient-setup ',name)))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define gemini-companion-menu
-  "Give a command of gemini-companion.")
-
-;;;; Review
-
-(defun gemini-companion-menu--subject ()
-  "Return what the review here is about, a heading."
-  (let ((diff (gemini-companion-diff-current)))
-    (concat (gemini-companion-diff-name diff)
-            (pcase (gemini-companion-diff-counts diff)
-              (`(,hunks ,excluded ,added ,removed)
-               (format "  %s, %s, %d excluded"
-                       (gemini-companion-review-lines added removed)
-                       (gemini-companion-review-plural hunks "change")
-                       excluded))))))
-
-(defun gemini-companion-menu--auto ()
-  "Return what the key for auto-accept does."
-  (format "Auto-accept (%s)"
-          (if (gemini-companion-auto-on-p
-               (gemini-companion-diff-session (gemini-companion-diff-current)))
-              "on" "off")))
-
-(defun gemini-companion-menu--list ()
-  "Return what the key for the list does."
-  (format "List reviews (%d)" (length (gemini-companion-diffs))))
+  "Give a command of gemini-companion."
+  gemini-companion-menu-commands)
 
 ;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
-(transient-define-prefix gemini-companion-review-menu ()
+(gemini-companion-menu--define gemini-companion-review-menu
   "Answer a review, or change what is displayed of it."
-  [:description gemini-companion-menu--subject
-   ["Answer"
-    ("a" "Accept" gemini-companion-diff-accept)
-    ("r" "Reject" gemini-companion-diff-reject)
-    ("R" "Reject with a reason" gemini-companion-diff-reject-with-reason)
-    ("q" "Ask me" gemini-companion-review-quit)]
-   ["Changes"
-    ("n" "Next" gemini-companion-review-next-hunk
-     :inapt-if-not gemini-companion-review-hunks-p :transient t)
-    ("p" "Previous" gemini-companion-review-previous-hunk
-     :inapt-if-not gemini-companion-review-hunks-p :transient t)
-    ("x" "Exclude or restore" gemini-companion-review-toggle-hunk
-     :inapt-if-not gemini-companion-review-hunk-p :transient t)
-    ("e" "Edit the proposal" gemini-companion-review-edit)]
-   ["Display"
-    ("v" gemini-companion-review-switch-view
-     :description gemini-companion-review-other-view)
-    ("l" gemini-companion-list :description gemini-companion-menu--list)
-    ("!" gemini-companion-auto-accept
-     :description gemini-companion-menu--auto)]]
-  (interactive)
-  (gemini-companion-diff-unsettled nil)
-  (transient-setup 'gemini-companion-review-menu))
+  gemini-companion-menu-review
+  gemini-companion-review-subject
+  (gemini-companion-diff-unsettled nil))
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

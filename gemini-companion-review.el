@@ -202,6 +202,14 @@ plist that its function returned, WINDOWS those of its buffers."
   (or (gemini-companion-review--of (gemini-companion-diff-current))
       (user-error "This proposal is not shown yet")))
 
+(defun gemini-companion-review--of-buffer ()
+  "Return the view of the current buffer, or signal an error."
+  (unless gemini-companion-diff-here
+    (user-error (substitute-command-keys
+                 "No review in this buffer; \\[gemini-companion-review] \
+goes to it")))
+  (gemini-companion-review--here))
+
 ;;;; A review as data
 
 ;; For other displays of reviews; the diff need not be shown.
@@ -298,23 +306,52 @@ LINE is one of the proposal with no hunk excluded."
   (pcase (gemini-companion-diff-counts diff)
     (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks))))
 
+;;;; Menu state
+
+(defun gemini-companion-review-subject ()
+  "Return what the review here is about."
+  (let ((diff (gemini-companion-diff-current)))
+    (concat (gemini-companion-diff-name diff)
+            (pcase (gemini-companion-diff-counts diff)
+              (`(,hunks ,excluded ,added ,removed)
+               (format "  %s, %s, %d excluded"
+                       (gemini-companion-review-lines added removed)
+                       (gemini-companion-review-plural hunks "change")
+                       excluded))))))
+
+(defun gemini-companion-review-shown-p ()
+  "Return non-nil if a review is here or elsewhere on a frame."
+  (gemini-companion-review--here))
+
+(defun gemini-companion-review-here-p ()
+  "Return non-nil if this buffer is one of a review."
+  (and gemini-companion-diff-here (gemini-companion-review--here)))
+
 (defun gemini-companion-review-hunks-p ()
-  "Return non-nil if the review here has a hunk."
-  (gemini-companion-diff-hunks (gemini-companion-diff-current)))
+  "Return non-nil if the review of this buffer has a hunk."
+  (and (gemini-companion-review-here-p)
+       (gemini-companion-diff-hunks gemini-companion-diff-here)))
 
 (defun gemini-companion-review-hunk-p ()
-  "Return non-nil if a hunk of the review here is at point."
-  (ignore-error user-error
-    (funcall (plist-get (gemini-companion-review--view-open
-                         (gemini-companion-review--here))
-                        :hunk))))
+  "Return the hunk of a review at point, or nil."
+  (and (gemini-companion-review-here-p)
+       (ignore-error user-error
+         (funcall (plist-get (gemini-companion-review--view-open
+                              (gemini-companion-review--here))
+                             :hunk)))))
 
-(defun gemini-companion-review-other-view ()
-  "Return what `gemini-companion-review-switch-view' does here."
-  (if (eq 'diff (gemini-companion-review--view-kind
-                 (gemini-companion-review--here)))
-      "Show in Ediff"
-    "Show as a unified diff"))
+(defun gemini-companion-review-excluded-p ()
+  "Return non-nil if the hunk of a review at point is excluded."
+  (when-let* ((hunk (gemini-companion-review-hunk-p)))
+    (memql (nth 2 hunk)
+           (gemini-companion-hunk-excluded-lines
+            (gemini-companion-diff-proposal-buffer
+             gemini-companion-diff-here)))))
+
+(defun gemini-companion-review-unified-p ()
+  "Return non-nil if the review here is a unified diff."
+  (eq 'diff (gemini-companion-review--view-kind
+             (gemini-companion-review--here))))
 
 (defun gemini-companion-review--of (diff)
   "Return the view of DIFF, or nil if it has none."
@@ -578,7 +615,7 @@ Your edits and the excluded hunks stay."
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
-  (let* ((view (gemini-companion-review--here))
+  (let* ((view (gemini-companion-review--of-buffer))
          (hunk (or (funcall (plist-get (gemini-companion-review--view-open view)
                                        :hunk))
                    (user-error
@@ -596,7 +633,7 @@ restores it"
   "Go to the next hunk of this review, or COUNT hunks on."
   (interactive "p")
   (funcall (plist-get (gemini-companion-review--view-open
-                       (gemini-companion-review--here))
+                       (gemini-companion-review--of-buffer))
                       :move)
            (or count 1)))
 
@@ -609,7 +646,7 @@ restores it"
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
   (funcall (plist-get (gemini-companion-review--view-open
-                       (gemini-companion-review--here))
+                       (gemini-companion-review--of-buffer))
                       :edit)))
 
 ;;;; Original

@@ -41,6 +41,7 @@
 (require 'easymenu)
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
+(require 'seq)
 (require 'subr-x)
 
 ;; Loaded with the parts, while the server starts.
@@ -73,24 +74,70 @@
 (defconst gemini-companion-menu-commands
   '(("CLI"
      ("g" gemini-companion-run "Start a CLI or switch to it")
-     ("s" gemini-companion-send-region "Send the region")
-     ("f" gemini-companion-send-file "Send the file")
-     ("d" gemini-companion-send-diagnostic-at-point "Send the diagnostic")
-     ("p" gemini-companion-pause "Pause or resume sharing")
-     ("t" gemini-companion-tools "Link CLIs, to report errors and answer"))
+     ("s" gemini-companion-send-region "Send the region"
+      :enable gemini-companion--sendable-p)
+     ("f" gemini-companion-send-file "Send the file"
+      :enable gemini-companion--sendable-p)
+     ("d" gemini-companion-send-diagnostic-at-point "Send the diagnostic"
+      :enable gemini-companion--sendable-p)
+     ("p" gemini-companion-pause "Pause sharing"
+      :on gemini-companion--paused-p)
+     ("t" gemini-companion-tools "Link CLIs, to report errors and answer"
+      :on gemini-companion-extension-p))
     ("Reviews"
-     ("r" gemini-companion-review "Show the next review")
-     ("l" gemini-companion-list "List the reviews")
-     ("a" gemini-companion-auto-accept "Start or end auto-accept")
-     ("o" gemini-companion-last-proposal "Show the last proposal"))
+     ("r" gemini-companion-review "Go to the review"
+      :enable gemini-companion-diffs)
+     ("l" gemini-companion-list "List of reviews"
+      :count gemini-companion-diffs)
+     ("a" gemini-companion-auto-accept "Auto-accept"
+      :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
+     ("o" gemini-companion-last-proposal "Show the last proposal"
+      :enable gemini-companion-last-proposal-p))
     ("Connection"
      ("?" gemini-companion-status "Status and problems")
-     ("R" gemini-companion-restart "Restart the server")
+     ("R" gemini-companion-restart "Restart the server"
+      :enable gemini-companion--on-p)
      ("e" gemini-companion-events-buffer "Show the event log")
      ("i" gemini-companion-install-server "Install the server's packages")
-     ("m" gemini-companion-mode "Turn the mode on or off")
+     ("m" gemini-companion-mode "gemini-companion-mode"
+      :on gemini-companion--on-p)
      ("," gemini-companion-customize "Set options")))
-  "Commands by group: lists of key, command and label.")
+  "Commands by group: lists of key, command, label and a plist.
+The plist has functions, which are called once they are loaded:
+`:enable' returns nil if the command does nothing now, `:on' the
+state of what it turns on or off, and `:count' a list, whose length
+is displayed.")
+
+(defconst gemini-companion-menu-review
+  '(("Answer"
+     ("a" gemini-companion-diff-accept "Accept"
+      :enable gemini-companion-review-shown-p)
+     ("r" gemini-companion-diff-reject "Reject"
+      :enable gemini-companion-review-shown-p)
+     ("R" gemini-companion-diff-reject-with-reason "Reject with a reason"
+      :enable gemini-companion-review-shown-p)
+     ("q" gemini-companion-review-quit "Quit, which asks"
+      :enable gemini-companion-review-shown-p))
+    ("Changes"
+     ("n" gemini-companion-review-next-hunk "Next change"
+      :enable gemini-companion-review-hunks-p :stay t)
+     ("p" gemini-companion-review-previous-hunk "Previous change"
+      :enable gemini-companion-review-hunks-p :stay t)
+     ("x" gemini-companion-review-toggle-hunk "Exclude this change"
+      :enable gemini-companion-review-hunk-p
+      :on gemini-companion-review-excluded-p :stay t)
+     ("e" gemini-companion-review-edit "Edit the proposal"
+      :enable gemini-companion-review-here-p))
+    ("Display"
+     ("v" gemini-companion-review-switch-view "Unified diff"
+      :enable gemini-companion-review-shown-p
+      :on gemini-companion-review-unified-p)
+     ("l" gemini-companion-list "Reviews waiting"
+      :count gemini-companion-diffs)
+     ("!" gemini-companion-auto-accept "Auto-accept"
+      :on gemini-companion-auto-review-p)))
+  "Commands for a review, as in `gemini-companion-menu-commands'.
+The transient stays after those with `:stay'.")
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (autoload 'gemini-companion-auto-accept "gemini-companion-auto" nil t)
@@ -110,7 +157,7 @@
 (defvar gemini-companion-command-map
   (let ((map (make-sparse-keymap)))
     (dolist (group gemini-companion-menu-commands)
-      (pcase-dolist (`(,key ,command ,_) (cdr group))
+      (pcase-dolist (`(,key ,command . ,_) (cdr group))
         (define-key map key command)))
     (define-key map "h" 'gemini-companion-menu)
     map)
@@ -121,15 +168,70 @@ For example:
 ;;;###autoload (autoload 'gemini-companion-command-map "gemini-companion" nil t 'keymap)
 (fset 'gemini-companion-command-map gemini-companion-command-map)
 
+;;;; Menu
+
+(defun gemini-companion--sendable-p ()
+  "Return non-nil if a reference to this file can be sent to a CLI."
+  (and buffer-file-name
+       (gemini-companion-menu-state 'gemini-companion-sessions)))
+
+(defun gemini-companion--paused-p ()
+  "Return non-nil if sharing is paused."
+  (bound-and-true-p gemini-companion-paused))
+
+(defun gemini-companion--on-p ()
+  "Return non-nil if the mode is on."
+  (bound-and-true-p gemini-companion-mode))
+
+(defun gemini-companion-menu-state (function)
+  "Return the value of FUNCTION, or nil if it is not loaded or fails."
+  (and (fboundp function)
+       (ignore-error user-error (funcall function))))
+
+(defun gemini-companion-menu-label (label count)
+  "Return LABEL with the length of the list that is the value of COUNT."
+  (let ((items (gemini-companion-menu-state count)))
+    (if items
+        (format "%s (%d)" label (length items))
+      label)))
+
+(defun gemini-companion--menu-item (entry visible)
+  "Return the menu item of ENTRY, displayed if the form VISIBLE is non-nil.
+ENTRY is one of `gemini-companion-menu-commands'."
+  (pcase-let* ((`(,_ ,command ,label . ,plist) entry)
+               (`(,enable ,on ,count)
+                (mapcar (lambda (key) (plist-get plist key))
+                        '(:enable :on :count))))
+    (vconcat
+     (list label command :visible visible)
+     (and count `(:label (gemini-companion-menu-label ,label ',count)))
+     (and enable `(:active (gemini-companion-menu-state ',enable)))
+     (and on `(:style toggle
+               :selected (gemini-companion-menu-state ',on))))))
+
 (easy-menu-define gemini-companion-menu-map nil
-  "Menu of gemini-companion."
-  (cons "Gemini"
-        (mapcan (lambda (group)
-                  (cons (vector (car group) nil :active nil)
-                        (mapcar (pcase-lambda (`(,_ ,command ,label))
-                                  (vector label command))
-                                (cdr group))))
-                gemini-companion-menu-commands)))
+  "Menu of gemini-companion, which begins with the review if one is open."
+  (let* ((open '(gemini-companion-menu-state 'gemini-companion-diffs))
+         (review (seq-mapcat #'cdr gemini-companion-menu-review))
+         (commands (mapcar #'cadr review)))
+    `("Gemini"
+      ["Review" nil :active nil :visible ,open
+       :label (or (gemini-companion-menu-state
+                   'gemini-companion-review-subject)
+                  "No review is displayed")]
+      ["Go to the review" gemini-companion-review :visible ,open]
+      ,@(mapcar (lambda (entry) (gemini-companion--menu-item entry open))
+                review)
+      ["--" nil :visible ,open]
+      ,@(seq-mapcat
+         (pcase-lambda (`(,title . ,entries))
+           (cons (vector title nil :active nil)
+                 (mapcar (lambda (entry)
+                           (gemini-companion--menu-item
+                            entry (or (not (memq (cadr entry) commands))
+                                      `(not ,open))))
+                         entries)))
+         gemini-companion-menu-commands))))
 
 ;;;; State
 

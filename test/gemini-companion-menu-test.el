@@ -7,7 +7,9 @@
 (require 'ert)
 (require 'gemini-companion)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-list)
 (require 'gemini-companion-menu)
+(require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-server-test-helper)
 
 (defun gemini-companion-menu-test--commands ()
@@ -16,7 +18,7 @@
 
 (ert-deftest gemini-companion-menu-test-every-door-leads-to-every-command ()
   (let ((items (flatten-tree (cdr gemini-companion-menu-map))))
-    (pcase-dolist (`(,key ,command ,label)
+    (pcase-dolist (`(,key ,command ,label . ,_)
                    (gemini-companion-menu-test--commands))
       (ert-info (label)
         (should (commandp command))
@@ -27,6 +29,95 @@
                     (plist-get (nth 2 (transient-get-suffix
                                        'gemini-companion-menu key))
                                :command)))))))
+
+;;;; States
+
+(defun gemini-companion-menu-test--items ()
+  "Return the items of the menu that are displayed, an alist.
+Its keys are labels, its values lists of `greyed' and `on'."
+  (let (items)
+    (map-keymap
+     (lambda (_ item)
+       (pcase item
+         (`(menu-item ,label ,_ . ,plist)
+          (cl-flet ((value (key default)
+                      (eval (if (plist-member plist key)
+                                (plist-get plist key)
+                              default)
+                            t)))
+            (when (value :visible t)
+              (push (cons (eval label t)
+                          (append
+                           (unless (value :enable t) '(greyed))
+                           (when (eval (cdr (plist-get plist :button)) t)
+                             '(on))))
+                    items))))))
+     gemini-companion-menu-map)
+    (nreverse items)))
+
+(defun gemini-companion-menu-test--greyed (items)
+  "Return the labels of those of ITEMS that are greyed."
+  (mapcar #'car (seq-filter (lambda (item) (memq 'greyed (cdr item))) items)))
+
+(defun gemini-companion-menu-test--on (items)
+  "Return the labels of those of ITEMS that are turned on."
+  (mapcar #'car (seq-filter (lambda (item) (memq 'on (cdr item))) items)))
+
+(ert-deftest gemini-companion-menu-test-begins-with-an-open-review ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("b" ""))
+    (let ((items (gemini-companion-menu-test--items)))
+      (should-not (assoc "Accept" items))
+      (should (assoc "List of reviews" items))
+      (should (member "Go to the review"
+                      (gemini-companion-menu-test--greyed items))))
+    (gemini-companion-test-show "a" "one\n2\nthree\n")
+    (gemini-companion-test-open "b" "b\n" 2)
+    (with-current-buffer (window-buffer)
+      (let ((items (gemini-companion-menu-test--items)))
+        (should (equal "a  +2 \u22122, 2 changes, 0 excluded" (caar items)))
+        (should (equal '("Go to the review" "Accept" "Reject")
+                       (mapcar #'car (seq-subseq items 1 4))))
+        (should (assoc "Reviews waiting (2)" items))
+        (should-not (assoc "List of reviews" items))
+        (dolist (label '("Accept" "Next change" "Exclude this change"))
+          (should-not (member label
+                              (gemini-companion-menu-test--greyed items)))))
+      (gemini-companion-review-toggle-hunk)
+      (should (equal '("Exclude this change")
+                     (gemini-companion-menu-test--on
+                      (gemini-companion-menu-test--items))))
+      (gemini-companion-review-switch-view))
+    (with-current-buffer (window-buffer)
+      (should (equal '("Exclude this change" "Unified diff")
+                     (gemini-companion-menu-test--on
+                      (gemini-companion-menu-test--items))))
+      (goto-char (point-min))
+      (search-forward "2")
+      (should (member "Exclude this change"
+                      (gemini-companion-menu-test--greyed
+                       (gemini-companion-menu-test--items)))))
+    (with-temp-buffer
+      (let ((greyed (gemini-companion-menu-test--greyed
+                     (gemini-companion-menu-test--items))))
+        (should-not (member "Accept" greyed))
+        (dolist (label '("Next change" "Exclude this change"
+                         "Edit the proposal"))
+          (should (member label greyed)))
+        (should-error (gemini-companion-review-toggle-hunk)
+                      :type 'user-error)))))
+
+(ert-deftest gemini-companion-menu-test-answers-only-what-is-displayed ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((gemini-companion-review-arrival 'notify))
+      (gemini-companion-test-open "a" "2\n")
+      (let ((items (gemini-companion-menu-test--items)))
+        (should (equal "No review is displayed" (caar items)))
+        (should (assoc "Reviews waiting (1)" items))
+        (should-not (member "Go to the review"
+                            (gemini-companion-menu-test--greyed items)))
+        (dolist (label '("Accept" "Reject" "Unified diff" "Next change"))
+          (should (member label
+                          (gemini-companion-menu-test--greyed items))))))))
 
 (ert-deftest gemini-companion-menu-test-keys-are-there-before-the-package ()
   (should (keymapp 'gemini-companion-command-map)))
@@ -49,7 +140,8 @@
                          (mapconcat #'gemini-companion-session-name
                                     (gemini-companion-sessions) ", "))
                  help))
-        (should (string-search "3 edits" help)))
+        (should (string-search "3 edits wait" help))
+        (should (string-search "gemini-companion-review goes" help)))
       (gemini-companion-mode -1)
       (gemini-companion-mode 1)
       (should (equal " Gemini..." (gemini-companion-lighter-text))))))
