@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Photograph Emacs and the real Gemini CLI in a terminal, for the manual."""
+"""Photograph Emacs and the real Gemini CLI, for the manual and for engineers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from dataclasses import replace as changed
 from pathlib import Path
 
-from harness.emacs import Emacs, Reviews
+from harness import gemini
+from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import Gemini
 from harness.model import replace, say, write_file
 from harness.tools import ROOT, Tools
@@ -33,6 +36,8 @@ def test_greeting() -> None:
 """
 Scene = Callable[[Emacs, Reviews], None]
 
+#### Pictures of the manual
+
 
 def review(emacs: Emacs, reviews: Reviews) -> None:
     """Show the review in Ediff."""
@@ -41,7 +46,7 @@ def review(emacs: Emacs, reviews: Reviews) -> None:
 def unified(emacs: Emacs, reviews: Reviews) -> None:
     """Show the review as a unified diff."""
     reviews.select()
-    emacs.keys("C-c", "C-v")
+    press(emacs, "C-c C-v")
 
 
 def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
@@ -54,14 +59,11 @@ def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
         " (gemini-companion-diffs))"
     )
     emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
-    emacs.keys("Tab")
+    press(emacs, "TAB")
     emacs.terminal.wait_for("+def test_greeting")
-    emacs.keys("n", "C-n", "C-n", "C-n", "C-n", "c")
-    emacs.terminal.wait_for("Comment on line 5:")
-    emacs.terminal.text("test the default, too")
-    emacs.keys("Enter")
+    press(emacs, "n C-n C-n C-n C-n c", "test the default, too", "RET")
     emacs.terminal.wait_for(">> test the default")
-    emacs.keys("M-<", "n", "Tab")
+    press(emacs, "M-< n TAB")
     emacs.terminal.wait_for("+def greeting")
 
 
@@ -78,17 +80,6 @@ SCENES: dict[str, Scene] = {
 }
 
 
-def main() -> None:
-    """Make the pictures that are named on the command line, or all."""
-    for name in sys.argv[1:] or SCENES:
-        print(f"doc/{name}.png", flush=True)
-        world = World(Tools.find())
-        try:
-            photograph(world, SCENES[name], ROOT / "doc" / f"{name}.png")
-        finally:
-            world.close()
-
-
 def photograph(world: World, scene: Scene, picture: Path) -> None:
     """Write ``picture`` of ``scene``, with a proposal of a real CLI."""
     file = world.scratch.project / "hello.py"
@@ -98,16 +89,8 @@ def photograph(world: World, scene: Scene, picture: Path) -> None:
     reviews, cli = Reviews(emacs), world.gemini()
     propose(cli, reviews, file)
     scene(emacs, reviews)
-    with screen(world, emacs) as display:
-        settle(emacs)
-        command = ["import", "-display", display, "-window", "root", "-trim"]
-        subprocess.run([*command, str(picture)], check=True)
-
-
-def colors(world: World) -> None:
-    """Have what starts in a terminal from now on find 256 colors."""
-    world.tmux.start("first", ["cat"], world.scratch.project, {}, SIZE)
-    world.tmux.call("set-option", "-g", "default-terminal", "xterm-256color")
+    with screen() as display:
+        take_terminal(world, emacs, SIZE, display, picture)
 
 
 def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
@@ -118,49 +101,323 @@ def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
     reviews.proposed(cli, file, replace(file, old, NEW), test, say("done"))
 
 
+#### Pictures of a whole turn
+
+SIZES = ((80, 24), (100, 30), (140, 42), (160, 45), (200, 50))
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colors of an Emacs, and those of its terminal, unless it is graphical."""
+
+    settings: str
+    terminal: tuple[str, str] | None = None
+
+
+LOOKS = {
+    "dark": Look("(setq frame-background-mode 'dark)", ("black", "gray90")),
+    "operandi": Look("(tool-bar-mode -1) (load-theme 'modus-operandi t)"),
+    "vivendi": Look("(tool-bar-mode -1) (load-theme 'modus-vivendi t)"),
+}
+
+# Of a graphical frame.
+SHOWN = """(prin1-to-string
+  (list (input-pending-p) (current-message)
+        (mapcar (lambda (window)
+                  (with-selected-window window
+                    (list (buffer-name) (window-edges)
+                          (buffer-substring-no-properties
+                           (window-start) (window-end window t))
+                          (format-mode-line header-line-format))))
+                (window-list))))"""
+
+BEFORE = '''"""Compute the bill of an order."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Item:
+    """An item of an order."""
+
+    name: str
+    price: float
+    count: int = 1
+
+
+def total(items):
+    """Return the sum of ``items``."""
+    sum = 0
+    for item in items:
+        sum = sum + item.price * item.count
+    return sum
+
+
+def discount(sum, percent):
+    """Return ``sum`` less ``percent``."""
+    return sum - sum * percent / 100
+
+
+def line(item):
+    """Return the line of ``item`` in the bill."""
+    return "%s  %d x %.2f" % (item.name, item.count, item.price)
+
+
+def bill(items, percent=0):
+    """Return the bill for ``items``, a text."""
+    lines = []
+    for item in items:
+        lines.append(line(item))
+    lines.append("-" * 30)
+    lines.append("Total: %.2f" % discount(total(items), percent))
+    return "\\n".join(lines)
+'''
+AFTER = (
+    BEFORE.replace(
+        """    sum = 0
+    for item in items:
+        sum = sum + item.price * item.count
+    return sum
+""",
+        """    return sum(item.price * item.count for item in items)
+""",
+    )
+    .replace("    price: float\n", "    price: Decimal\n")
+    .replace("import dataclass\n", "import dataclass\nfrom decimal import Decimal\n")
+    .replace(
+        """    lines = []
+    for item in items:
+        lines.append(line(item))
+    lines.append("-" * 30)
+""",
+        """    lines = [line(item) for item in items]
+    lines.append("-" * 30)  # as wide as the longest line of the form on which it is \
+printed
+""",
+    )
+)
+TURN_TEST = """from decimal import Decimal
+
+from app.bill import Item, bill, total
+
+
+def test_total() -> None:
+    assert total([Item("tea", Decimal("2.50"), 2)]) == Decimal("5.00")
+
+
+def test_bill() -> None:
+    assert bill([Item("tea", Decimal("2.50"))]).endswith("Total: 2.50")
+"""
+
+
+class Inside(TerminalBuffer):
+    """A CLI in a terminal buffer of Emacs, also where that is not displayed."""
+
+    def keys(self, *keys: str) -> None:
+        """Press ``keys``: "Enter", or characters."""
+        for key in keys:
+            self._send("(string ?\\r)" if key == "Enter" else lisp(key))
+
+    def text(self, text: str) -> None:
+        """Type ``text`` literally."""
+        self._send(lisp(text))
+
+    def _send(self, code: str) -> None:
+        process = f"(get-buffer-process {lisp(self.name)})"
+        self._emacs.eval(f"(process-send-string {process} {code})")
+
+
+def start_inside(world: World, emacs: Emacs) -> Gemini:
+    """Start the CLI in a terminal of ``emacs``, beside the file in use."""
+    model = world.model()
+    program = gemini.script(world.tools, world.scratch, model, "inside")
+    emacs.eval(
+        "(progn (setq gemini-companion-run-commands"
+        f' \'(("gemini" . {lisp(program)}))) (gemini-companion-run) nil)'
+    )
+    cli = Gemini(Inside(emacs, "*gemini: project*"), model)
+    cli.wait_for("Type your message")
+    cli.wait_until_connected()
+    return cli
+
+
+def turn(emacs: Emacs, cli: Gemini, file: Path) -> Iterator[str]:
+    """Go through a turn with two proposals; yield the name of each screen."""
+    reviews = Reviews(emacs)
+    test = file.with_name("test_bill.py")
+    cli.model.script(write_file(file, AFTER), write_file(test, TURN_TEST), say("done"))
+    cli.prompt()
+    reviews.shown(file.name)
+    yield "1-arrival"
+    reviews.select()
+    yield "2-review"
+    press(emacs, "n x n")
+    yield "3-excluded"
+    press(emacs, "v")
+    yield "4-other-view"
+    press(emacs, "?")
+    yield "5-menu"
+    press(emacs, "C-g a")
+    reviews.shown(test.name)
+    yield "6-new-file"
+    emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
+    press(emacs, "TAB")
+    in_window(emacs, '(search-forward "+def test_total" nil t)')
+    press(emacs, "c", "name the function first", "RET")
+    in_window(emacs, '(search-forward ">> name" nil t)')
+    yield "7-list"
+    emacs.eval("(progn (call-interactively #'gemini-companion-status) nil)")
+    in_window(emacs, '(not (string-search "Asking" (buffer-string)))')
+    yield "8-status"
+
+
+def in_window(emacs: Emacs, code: str) -> None:
+    """Wait until ``code`` is true in the selected window."""
+    emacs.holds(f"(with-selected-window (selected-window) {code})")
+
+
+def take_all(directory: Path, looks: list[str]) -> None:
+    """Write pictures of a turn in all sizes, and all or some looks."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with screen() as display:
+        for name in looks or LOOKS:
+            tools = Tools.find()
+            if not LOOKS[name].terminal:
+                graphical = os.environ.get("GC_X_EMACS", "emacs-lucid")
+                tools = changed(tools, emacs=graphical)
+            for size in SIZES:
+                world = World(tools)
+                prefix = directory / f"{name}-{size[0]}x{size[1]}"
+                try:
+                    take_turn(world, LOOKS[name], size, display, prefix)
+                except AssertionError:
+                    print(world.report())
+                    raise
+                finally:
+                    world.close()
+
+
+def take_turn(
+    world: World, look: Look, size: tuple[int, int], display: str, prefix: Path
+) -> None:
+    """Write pictures of a turn; their names begin with ``prefix``."""
+    colors(world)
+    file = world.scratch.file("app/bill.py", BEFORE)
+    emacs = world.emacs(
+        file,
+        size=size,
+        extra=look.settings,
+        display="" if look.terminal else display,
+    )
+    cli = start_inside(world, emacs)
+    for scene in turn(emacs, cli, file):
+        picture = Path(f"{prefix}-{scene}.png")
+        print(picture, flush=True)
+        if look.terminal:
+            take_terminal(world, emacs, size, display, picture, look.terminal)
+        else:
+            settle(emacs)
+            window = emacs.value("(frame-parameter nil 'outer-window-id)")
+            take(display, str(window), picture)
+
+
+#### Screens
+
+
+def press(emacs: Emacs, keys: str, text: str = "", more: str = "") -> None:
+    """Press ``keys``, type ``text`` and press ``more``, in the notation of `kbd`."""
+    code = f"(vconcat (kbd {lisp(keys)}) {lisp(text)} (kbd {lisp(more)}))"
+    emacs.eval(
+        "(setq unread-command-events"
+        f" (append unread-command-events (listify-key-sequence {code})))"
+    )
+    emacs.holds("(null unread-command-events)")
+
+
+def colors(world: World) -> None:
+    """Have what starts in a terminal from now on find 256 colors."""
+    world.tmux.start("first", ["cat"], world.scratch.project, {}, SIZE)
+    world.tmux.call("set-option", "-g", "default-terminal", "xterm-256color")
+    world.tmux.call("set-option", "-g", "status", "off")
+
+
+@contextmanager
+def screen() -> Iterator[str]:
+    """Start a virtual display, and yield its name."""
+    display = f":{90 + os.getpid() % 10}"
+    size = ("-screen", "0", "2200x1400x24")
+    xvfb = subprocess.Popen(["Xvfb", display, "-noreset", *size])
+    try:
+        socket = Path(f"/tmp/.X11-unix/X{display[1:]}")
+        eventually(socket.exists, "the display")
+        yield display
+    finally:
+        xvfb.terminate()
+        xvfb.wait()
+
+
+def take_terminal(
+    world: World,
+    emacs: Emacs,
+    size: tuple[int, int],
+    display: str,
+    picture: Path,
+    terminal_colors: tuple[str, str] = ("white", "black"),
+) -> None:
+    """Write ``picture`` of the terminal of ``emacs``, of ``size``."""
+    window = world.scratch.root / "window"
+    window.unlink(missing_ok=True)
+    attach = f"echo $WINDOWID > {window}; exec tmux -u -S {world.scratch.run}/tmux"
+    terminal = subprocess.Popen(
+        [
+            *("xterm", "-display", display, "-tn", "xterm-256color"),
+            *("-fa", "DejaVu Sans Mono", "-fs", "11", "-b", "0", "+sb"),
+            *("-bg", terminal_colors[0], "-fg", terminal_colors[1]),
+            *("-geometry", f"{size[0]}x{size[1]}+0+0"),
+            *("-e", "sh", "-c", f"{attach} attach -t {emacs.name}"),
+        ],
+        env={**world.scratch.environment, "TERM": "xterm-256color"},
+    )
+    try:
+        eventually(lambda: world.tmux.call("list-clients"), "the terminal")
+        settle(emacs)
+        take(display, window.read_text(encoding="utf-8").strip(), picture)
+    finally:
+        terminal.terminate()
+        terminal.wait()
+
+
+def take(display: str, window: str, picture: Path) -> None:
+    """Write ``picture`` of ``window``."""
+    command = ["import", "-display", display, "-window", window]
+    subprocess.run([*command, str(picture)], check=True)
+
+
 def settle(emacs: Emacs) -> None:
     """Wait until the screen stays as it is."""
     last = [""]
 
     def is_still() -> bool:
-        screen = emacs.screen()
-        is_same, last[0] = screen == last[0], screen
-        return is_same and bool(screen.strip())
+        shown = emacs.screen().strip() or emacs.eval(SHOWN)
+        is_same, last[0] = shown == last[0], shown
+        return is_same and bool(shown)
 
     for _ in range(5):
         eventually(is_still, "the screen stands still")
 
 
-@contextmanager
-def screen(world: World, emacs: Emacs) -> Iterator[str]:
-    """Show the terminal of ``emacs`` on a virtual display, and yield its name."""
-    display = f":{90 + os.getpid() % 10}"
-    xvfb = subprocess.Popen(["Xvfb", display, "-screen", "0", "1500x1000x24"])
-    try:
-        socket = Path(f"/tmp/.X11-unix/X{display[1:]}")
-        eventually(socket.exists, "the display")
-        world.tmux.call("set-option", "-g", "status", "off")
-        attach = ["tmux", "-u", "-S", str(world.scratch.run / "tmux"), "attach"]
-        terminal = subprocess.Popen(
-            [
-                *("xterm", "-display", display, "-tn", "xterm-256color"),
-                *("-fa", "DejaVu Sans Mono"),
-                *("-fs", "11", "-bg", "white", "-fg", "black", "-b", "0", "+sb"),
-                *("-geometry", f"{SIZE[0]}x{SIZE[1]}+0+0", "-e"),
-                *attach,
-                *("-t", emacs.name),
-            ],
-            env={**world.scratch.environment, "TERM": "xterm-256color"},
-        )
+def main() -> None:
+    """Make the pictures that are named on the command line, or all."""
+    if sys.argv[1:2] == ["--all"]:
+        take_all(Path(sys.argv[2]), sys.argv[3:])
+        return
+    for name in sys.argv[1:] or SCENES:
+        print(f"doc/{name}.png", flush=True)
+        world = World(Tools.find())
         try:
-            eventually(lambda: world.tmux.call("list-clients"), "the terminal")
-            yield display
+            photograph(world, SCENES[name], ROOT / "doc" / f"{name}.png")
         finally:
-            terminal.terminate()
-            terminal.wait()
-    finally:
-        xvfb.terminate()
-        xvfb.wait()
+            world.close()
 
 
 if __name__ == "__main__":

@@ -137,7 +137,7 @@ def configure(scratch: Scratch) -> None:
 
 
 class Emacs:
-    """An Emacs in its own terminal."""
+    """An Emacs in its own terminal, or with a frame on an X display."""
 
     def __init__(
         self,
@@ -150,6 +150,7 @@ class Emacs:
         extra: str = "",
         root: Path = ROOT,
         size: tuple[int, int] = SIZE,
+        display: str = "",
     ) -> None:
         self.name = name
         self._socket = scratch.run / f"{name}.lisp"
@@ -170,12 +171,17 @@ class Emacs:
         )
         configure(scratch)
         # The package may also be installed where GC_PYTHON is.
-        path = {"PYTHONPATH": str(root / "python")}
+        environment = {"PYTHONPATH": str(root / "python")}
+        if display:
+            environment["DISPLAY"] = display
+            frame = ["--geometry", f"{size[0]}x{size[1]}"]
+        else:
+            frame = ["-nw"]
         self.terminal: Terminal = tmux.start(
             name,
-            [tools.emacs, *BARE, "-nw", "-l", str(init)],
+            [tools.emacs, *BARE, *frame, "-l", str(init)],
             scratch.project,
-            path,
+            environment,
             size,
         )
         self._wait_until_up()

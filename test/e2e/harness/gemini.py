@@ -61,7 +61,7 @@ def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
     path = scratch.root / name
     values = environment(model, scratch.root / f"{name}.log")
     lines = ["#!/bin/sh", *(f"export {key}='{value}'" for key, value in values.items())]
-    lines.append(f"exec '{tools.gemini}' -m gemini-2.5-flash")
+    lines.append(f"exec '{tools.gemini}' -m gemini-2.5-flash \"$@\"")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return path
