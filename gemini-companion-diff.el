@@ -26,8 +26,8 @@
 ;; CLI closed it or has exited.  One function settles a diff, so that an outcome
 ;; is sent exactly once.  While a diff is open, its file is watched.
 ;;
-;; How a diff is displayed is not known here: the entry file passes a function
-;; that displays a diff and returns a function that closes its view.
+;; How a diff is displayed and how its outcome is sent is not known here: the
+;; entry file adds functions to two hooks.
 
 ;;; Code:
 
@@ -57,8 +57,7 @@ selects the review."
   :type '(choice (const :tag "When Emacs is idle" when-idle)
                  (const :tag "At once" now)
                  (const :tag "On request" notify))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-reviews)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-review-focus nil
   "Whether a review that appears by itself is selected.
@@ -67,22 +66,25 @@ selected; t always.  Letters are ignored in it for the first second."
   :type '(choice (const :tag "Never" nil)
                  (const :tag "From the CLI's terminal" terminal)
                  (const :tag "Always" t))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-reviews)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-diff-opened-functions nil
   "Functions called with each diff when it is shown."
   :type 'hook
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-reviews)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defvar gemini-companion-diff-arrival-functions nil
   "Functions called with each new diff before it may be shown.
 The first one that returns non-nil has settled the diff.")
 
-(defvar gemini-companion-diff--objection-functions nil
-  "Functions called with each diff that the user accepts.
-If one of them returns non-nil, the diff stays open.")
+(defvar gemini-companion-diff-show-functions nil
+  "Functions called to show a diff, until one returns non-nil.
+The arguments are the diff, and non-nil if it is to be selected; the
+value is a function that closes its view.")
+
+(defvar gemini-companion-diff-outcome-functions nil
+  "Functions called with each diff that was accepted or rejected.
+If one of them signals an error, the diff stays open.")
 
 (defvar gemini-companion-diff-accepting-functions nil
   "Functions called with each diff before it is accepted.
@@ -92,8 +94,7 @@ Its file is still as it was.")
   "Functions called with each diff after it ended.
 `gemini-companion-diff-state' returns its outcome."
   :type 'hook
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-reviews)
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; Keys
 
@@ -152,12 +153,6 @@ previous proposal.")
 (defvar gemini-companion-diff--open nil
   "The unsettled diffs, oldest first.")
 
-(defvar gemini-companion-diff--outcome-function #'ignore
-  "Function called with each diff that was accepted or rejected.")
-
-(defvar gemini-companion-diff--show-function #'ignore
-  "Function that shows a diff and returns a function that hides it.")
-
 (defvar gemini-companion-diff-changed-hook nil
   "Hook run after a diff was opened, shown, put back or settled.
 Its functions display the diffs; they must be fast and not fail.")
@@ -200,10 +195,8 @@ than anything else.")
 
 (defun gemini-companion-diff-proposal-text (diff)
   "Return the text in the proposal buffer of DIFF."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-    (save-restriction
-      (widen)
-      (buffer-substring-no-properties (point-min) (point-max)))))
+  (gemini-companion-text-of-buffer
+   (gemini-companion-diff-proposal-buffer diff)))
 
 (defun gemini-companion-diff-proposed-text (diff)
   "Return the text that the CLI proposes by DIFF, without edits.
@@ -224,6 +217,16 @@ hooks.  The proposal buffer must be live."
   (and (gemini-companion-diff--touched-p diff)
        (not (equal (gemini-companion-diff-unedited diff)
                    (gemini-companion-diff-proposal-text diff)))))
+
+(defun gemini-companion-diff--emptied-p (diff)
+  "Return non-nil if the user has deleted all text of the proposal of DIFF."
+  (and (zerop (buffer-size (gemini-companion-diff-proposal-buffer diff)))
+       (gemini-companion-diff-edited-p diff)))
+
+(defun gemini-companion-diff--rewritten-p (diff)
+  "Return non-nil if the user has edited DIFF and left some text."
+  (and (gemini-companion-diff-edited-p diff)
+       (not (gemini-companion-diff--emptied-p diff))))
 
 (defun gemini-companion-diff-counts (diff)
   "Return what is known of the hunks of DIFF, or nil if they are not.
@@ -274,13 +277,8 @@ goes to it"))
 
 ;;;; Arrival
 
-(defun gemini-companion-diff-start (show outcome)
-  "Accept proposals: show them by SHOW and send each outcome by OUTCOME.
-SHOW is called with a diff, and non-nil if the user has asked for it
-and it is to be selected; it returns a function that closes its view.
-OUTCOME is called with each diff that was accepted or rejected."
-  (setq gemini-companion-diff--show-function show
-        gemini-companion-diff--outcome-function outcome)
+(defun gemini-companion-diff-start ()
+  "Accept proposals."
   (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
 
@@ -313,9 +311,7 @@ text is kept."
                 :stamp (gemini-companion-revert-stamp file-path)
                 :true-name (gemini-companion-text-true-name file-path)
                 :replaces-edited
-                (and previous
-                     (gemini-companion-diff-edited-p previous)
-                     (not (gemini-companion-diff--emptied-p previous))))))
+                (and previous (gemini-companion-diff--rewritten-p previous)))))
     (when previous
       (gemini-companion-diff-dismiss previous))
     (setf (gemini-companion-diff-proposal-buffer diff)
@@ -338,14 +334,21 @@ text is kept."
       (run-hook-with-args-until-success
        'gemini-companion-diff-arrival-functions diff))))
 
+(defun gemini-companion-diff--offer-new ()
+  "Run the hook that may settle each new diff without a review."
+  (mapc #'gemini-companion-diff--offer
+        (seq-remove #'gemini-companion-diff-offered
+                    gemini-companion-diff--open)))
+
 (defun gemini-companion-diff-offer-again ()
   "Run the hook that may settle each waiting diff without a review."
   (mapc #'gemini-companion-diff--offer (gemini-companion-diffs)))
 
 (defun gemini-companion-diff-updated ()
-  "Update everything that displays the diffs."
+  "Update everything that displays the diffs, and watch their files."
   (force-mode-line-update t)
   (with-demoted-errors "Showing the state of the reviews: %S"
+    (gemini-companion-diff--follow)
     (run-hooks 'gemini-companion-diff-changed-hook)))
 
 (defun gemini-companion-diff--find (session file-path)
@@ -482,9 +485,7 @@ Indirect buffers do not count."
 (defun gemini-companion-diff--proceed ()
   "Offer new diffs, close the views of settled ones, and show the next.
 Try again soon if that has to wait until the user is idle."
-  (mapc #'gemini-companion-diff--offer
-        (seq-remove #'gemini-companion-diff-offered
-                    gemini-companion-diff--open))
+  (gemini-companion-diff--offer-new)
   (mapc #'gemini-companion-diff--leave
         (copy-sequence gemini-companion-diff--leaving))
   (when (or (gemini-companion-diff--arrive)
@@ -498,10 +499,7 @@ Try again soon if that has to wait until the user is idle."
   "Show the next diff if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
   (when-let* ((diff (gemini-companion-diff--waiting)))
-    (cond ((or (gemini-companion-diff--shown)
-               gemini-companion-diff--leaving
-               (eq gemini-companion-review-arrival 'notify)
-               (not (gemini-companion-diff--frame-p)))
+    (cond ((not (gemini-companion-diff--room-p))
            (ignore (gemini-companion-diff--announce diff "shows")))
           ((or (eq gemini-companion-review-arrival 'now)
                (gemini-companion-diff--free-p))
@@ -509,6 +507,13 @@ Otherwise announce it; return non-nil if it waits for the user."
           (t
            (gemini-companion-diff--announce diff "shows")
            t))))
+
+(defun gemini-companion-diff--room-p ()
+  "Return non-nil if a diff may be shown that the user has not chosen."
+  (not (or (gemini-companion-diff--shown)
+           gemini-companion-diff--leaving
+           (eq gemini-companion-review-arrival 'notify)
+           (not (gemini-companion-diff--frame-p)))))
 
 (defun gemini-companion-diff--frame-p ()
   "Return non-nil if there is a visible frame."
@@ -571,16 +576,19 @@ DOES is the verb for the command that shows or selects it."
   "Show DIFF, and select it if SELECT is non-nil.
 If that fails, show why; the CLI's own prompt can still answer it."
   (condition-case problem
-      (setf (gemini-companion-diff-hide diff)
-            (progn
-              (gemini-companion-diff--check-file diff)
-              ;; The watch may not have seen that yet.
-              (unless (equal (gemini-companion-diff-stamp diff)
-                             (gemini-companion-diff--stamp diff))
-                (setf (gemini-companion-diff-changed diff) t))
-              (funcall gemini-companion-diff--show-function diff select))
-            (gemini-companion-diff-state diff) 'shown
-            (gemini-companion-diff-problem diff) nil)
+      (progn
+        (when-let* ((problem (gemini-companion-text-problem
+                              (gemini-companion-diff-file-path diff))))
+          (user-error "%s %s" (gemini-companion-diff-name diff) problem))
+        ;; The watch may not have seen that yet.
+        (unless (equal (gemini-companion-diff-stamp diff)
+                       (gemini-companion-diff--stamp diff))
+          (setf (gemini-companion-diff-changed diff) t))
+        (setf (gemini-companion-diff-hide diff)
+              (run-hook-with-args-until-success
+               'gemini-companion-diff-show-functions diff select)
+              (gemini-companion-diff-state diff) 'shown
+              (gemini-companion-diff-problem diff) nil))
     (error
      (setf (gemini-companion-diff-problem diff) (error-message-string problem))
      (message "%s; answer in the terminal of %s"
@@ -597,12 +605,6 @@ If that fails, show why; the CLI's own prompt can still answer it."
       (gemini-companion-diff--announce diff "selects"))
     (gemini-companion-diff--run 'gemini-companion-diff-opened-functions diff)))
 
-(defun gemini-companion-diff--check-file (diff)
-  "Signal an error if the file of DIFF cannot be reviewed."
-  (when-let* ((problem (gemini-companion-text-problem
-                        (gemini-companion-diff-file-path diff))))
-    (user-error "%s %s" (gemini-companion-diff-name diff) problem)))
-
 (defun gemini-companion-diff-view (diff)
   "Show DIFF, which awaits an answer, or select it if it is shown.
 Another one that is shown is put back: it waits again, with the edits
@@ -615,8 +617,12 @@ of its proposal."
         (t
          (mapc #'gemini-companion-diff--finish
                (copy-sequence gemini-companion-diff--leaving))
-         (when-let* ((shown (gemini-companion-diff--shown)))
-           (gemini-companion-diff--put-back shown))
+         (when-let* ((shown (gemini-companion-diff--shown))
+                     (hide (gemini-companion-diff-hide shown)))
+           (setf (gemini-companion-diff-state shown) 'pending
+                 (gemini-companion-diff-hide shown) nil
+                 (gemini-companion-diff-frame shown) nil)
+           (funcall hide 'keep))
          (gemini-companion-diff--show diff 'select))))
 
 (defun gemini-companion-diff--compare-again (diff &optional now)
@@ -629,15 +635,6 @@ Unless NOW is non-nil, do that only between two commands."
       (if (gemini-companion-diff-refresh diff)
           (funcall (gemini-companion-diff-refresh diff))
         (setf (gemini-companion-diff-changed diff) t)))))
-
-(defun gemini-companion-diff--put-back (diff)
-  "Close the view of DIFF, which is shown; it is pending again."
-  (let ((hide (gemini-companion-diff-hide diff)))
-    (setf (gemini-companion-diff-state diff) 'pending
-          (gemini-companion-diff-hide diff) nil
-          (gemini-companion-diff-frame diff) nil)
-    (funcall hide 'keep)
-    (gemini-companion-diff-updated)))
 
 (defun gemini-companion-diff--run (hook diff)
   "Run HOOK, the user's, with DIFF; only report an error in it."
@@ -663,7 +660,11 @@ reconnected in time, and `lost' if the server gave it up."
               (gemini-companion-diff--settle diff 'dismissed 'later))
           (gemini-companion-diff-dismiss diff)
           (unless (eq reason 'lost)
-            (gemini-companion-diff--report-dismissed diff reason)))
+            (message "%s %s; review closed, %s not written"
+                     (gemini-companion-session-name
+                      (gemini-companion-diff-session diff))
+                     reason
+                     (gemini-companion-diff-name diff))))
         text)
     (and gemini-companion-diff--ended
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
@@ -673,15 +674,13 @@ reconnected in time, and `lost' if the server gave it up."
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that holds another text."
   (let ((file (gemini-companion-diff-file-path diff))
-        (edited (and (gemini-companion-diff-edited-p diff)
-                     (not (gemini-companion-diff--emptied-p diff)))))
+        (edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      file
      (and edited
           (lambda ()
-            (unless (string= (gemini-companion-diff--essence text)
-                             (gemini-companion-diff--essence
-                              (gemini-companion-text-read file)))
+            (unless (gemini-companion-text-same-written-p
+                     text (gemini-companion-text-read file))
               (gemini-companion-diff--report-unedited diff text)))))
     ;; Qwen Code writes before it closes the review.
     (when (and edited (gemini-companion-diff--written-p diff))
@@ -692,12 +691,7 @@ If the user has edited TEXT, report a file that holds another text."
   (let ((stamp (gemini-companion-diff--stamp diff)))
     (and stamp
          (not (equal stamp (gemini-companion-diff-stamp diff)))
-         (with-demoted-errors "Reading a proposed file: %S"
-           (gemini-companion-diff--as-proposed-p diff (nth 1 stamp))))))
-
-(defun gemini-companion-diff--essence (text)
-  "Return TEXT without what a CLI may change in it as it writes."
-  (string-trim-right (gemini-companion-diff--plain text) "\n+"))
+         (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))))
 
 (defun gemini-companion-diff--report-unedited (diff text)
   "Keep TEXT, that of the review of DIFF, which was not written, and say so."
@@ -705,13 +699,6 @@ If the user has edited TEXT, report a file that holds another text."
   (message (substitute-command-keys
             "%s was written without your edits; \
 \\[gemini-companion-last-proposal] shows them")
-           (gemini-companion-diff-name diff)))
-
-(defun gemini-companion-diff--report-dismissed (diff reason)
-  "Report that DIFF was dismissed for REASON, `exited' or `disconnected'."
-  (message "%s %s; review closed, %s not written"
-           (gemini-companion-session-name (gemini-companion-diff-session diff))
-           reason
            (gemini-companion-diff-name diff)))
 
 (defun gemini-companion-diff-dismiss (diff)
@@ -738,17 +725,20 @@ The CLI is about to close DIFF and may write another text."
   (setq gemini-companion-diff--last-proposal
         (cons (gemini-companion-diff-file-path diff) text)))
 
-(defun gemini-companion-diff--emptied-p (diff)
-  "Return non-nil if the user has deleted all text of the proposal of DIFF."
-  (and (zerop (buffer-size (gemini-companion-diff-proposal-buffer diff)))
-       (gemini-companion-diff-edited-p diff)))
-
 (defun gemini-companion-diff--settle (diff state &optional later)
   "Move open DIFF to STATE and send its outcome, unless it is dismissed.
 A settled diff is not changed.  Close the view at once, or soon if
 LATER is non-nil."
   (when (gemini-companion-diff--open-p diff)
-    (gemini-companion-diff--send-outcome diff state)
+    (let ((previous (gemini-companion-diff-state diff)))
+      (setf (gemini-companion-diff-state diff) state)
+      (when (memq state '(accepted rejected))
+        (condition-case problem
+            (run-hook-with-args 'gemini-companion-diff-outcome-functions diff)
+          ((error quit)
+           ;; It can be answered again.
+           (setf (gemini-companion-diff-state diff) previous)
+           (signal (car problem) (cdr problem))))))
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
@@ -757,20 +747,6 @@ LATER is non-nil."
         (gemini-companion-diff--finish diff)
       (push diff gemini-companion-diff--leaving)
       (gemini-companion-diff--schedule))))
-
-(defun gemini-companion-diff--send-outcome (diff state)
-  "Move DIFF to STATE and send its outcome.
-Restore its state if that fails, so that it can be answered again."
-  (let ((previous (gemini-companion-diff-state diff))
-        sent)
-    (setf (gemini-companion-diff-state diff) state)
-    (unwind-protect
-        (progn
-          (when (memq state '(accepted rejected))
-            (funcall gemini-companion-diff--outcome-function diff))
-          (setq sent t))
-      (unless sent
-        (setf (gemini-companion-diff-state diff) previous)))))
 
 (defun gemini-companion-diff--leave (diff)
   "Close the view of DIFF, which was not settled by the user.
@@ -806,8 +782,7 @@ the review of the current buffer, else the one that is shown."
     (when (gemini-companion-diff--emptied-p diff)
       (user-error "An empty text cannot be accepted: the CLI would write \
 its own; reject it, or leave at least one character"))
-    (cond ((run-hook-with-args-until-success
-            'gemini-companion-diff--objection-functions diff))
+    (cond ((gemini-companion-diff--objection diff))
           ((and (gemini-companion-diff--nothing-left-p diff)
                 (gemini-companion-diff-ask
                  diff
@@ -846,25 +821,17 @@ If the user is in the review, the next one takes its place at once."
 
 (defun gemini-companion-diff--show-next ()
   "Show and select the next diff, unless the user wants no more."
-  (mapc #'gemini-companion-diff--offer
-        (seq-remove #'gemini-companion-diff-offered
-                    gemini-companion-diff--open))
+  (gemini-companion-diff--offer-new)
   (when-let* ((diff (gemini-companion-diff--waiting)))
-    (unless (or (gemini-companion-diff--shown)
-                gemini-companion-diff--leaving
-                (active-minibuffer-window)
-                (eq gemini-companion-review-arrival 'notify)
-                (not (gemini-companion-diff--frame-p)))
+    (when (and (gemini-companion-diff--room-p)
+               (not (active-minibuffer-window)))
       (gemini-companion-diff--show diff 'next))))
 
 (defun gemini-companion-diff--nothing-left-p (diff)
   "Return non-nil if the user has made the proposal of DIFF that of its file."
   (and (gemini-companion-diff--touched-p diff)
-       (let ((file (gemini-companion-diff-file-path diff)))
-         (ignore-error file-error
-           (string= (gemini-companion-diff-proposal-text diff)
-                    (gemini-companion-diff--plain
-                     (gemini-companion-text-read file)))))))
+       (equal (gemini-companion-diff-proposal-text diff)
+              (gemini-companion-diff--file-text diff))))
 
 (defun gemini-companion-diff-take (diff)
   "Accept DIFF with the text in its proposal buffer, without a question."
@@ -941,6 +908,12 @@ in its terminal, or that ended with the CLI."
   "Return the stamp of the file of DIFF, or nil if there is none."
   (gemini-companion-revert-stamp (gemini-companion-diff-file-path diff)))
 
+(defun gemini-companion-diff--file-text (diff)
+  "Return the text of the file of DIFF with plain line ends, or nil."
+  (ignore-error file-error
+    (gemini-companion-text-plain
+     (gemini-companion-text-read (gemini-companion-diff-file-path diff)))))
+
 (defun gemini-companion-diff--as-proposed-p (diff size)
   "Return non-nil if the file of DIFF, of SIZE bytes, has the proposed text.
 CLIs keep the line ends that a file had."
@@ -948,14 +921,8 @@ CLIs keep the line ends that a file had."
               (bytes (string-bytes proposal)))
     ;; A file of another size cannot be equal.
     (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
-         (string= (gemini-companion-diff--plain proposal)
-                  (gemini-companion-diff--plain
-                   (gemini-companion-text-read
-                    (gemini-companion-diff-file-path diff)))))))
-
-(defun gemini-companion-diff--plain (text)
-  "Return TEXT with plain line ends and no byte order mark."
-  (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
+         (equal (gemini-companion-text-plain proposal)
+                (gemini-companion-diff--file-text diff)))))
 
 ;;;;; Confirmation
 
@@ -986,10 +953,7 @@ accept and undo that change? "
 (defun gemini-companion-diff--undoes-p (diff)
   "Return non-nil if the proposal of DIFF may undo a change of its file."
   (let ((text (gemini-companion-diff-proposal-text diff))
-        (now (ignore-error file-error
-               (gemini-companion-diff--plain
-                (gemini-companion-text-read
-                 (gemini-companion-diff-file-path diff)))))
+        (now (gemini-companion-diff--file-text diff))
         (base (gemini-companion-diff-base diff)))
     (not (and now
               (or (string= text now)
@@ -998,37 +962,11 @@ accept and undo that change? "
 
 (defun gemini-companion-diff--merged-p (text base now)
   "Return non-nil if TEXT has all that changed from BASE to NOW."
-  (when (executable-find "diff3")
-    (let ((files (mapcar #'gemini-companion-text-temporary-file
-                         (list text base now)))
-          (default-directory "/"))
-      (unwind-protect
-          (with-temp-buffer
-            (and (eql 0 (apply #'call-process "diff3" nil t nil "--text" files))
-                 ;; Parts where NOW differs from the two others, or all do.
-                 (not (progn (goto-char (point-min))
-                             (re-search-forward "^====3?$" nil t)))))
-        (mapc #'delete-file files)))))
+  (pcase (gemini-companion-text-diff3 (list text base now))
+    ;; Parts where NOW differs from the two others, or all do.
+    (`(0 . ,output) (not (string-match-p "^====3?$" output)))))
 
 ;;;;; Watch
-
-(defun gemini-companion-diff-watch ()
-  "Watch the file of each diff that awaits an answer from now on."
-  (add-hook 'gemini-companion-diff--objection-functions
-            #'gemini-companion-diff--objection)
-  (add-hook 'gemini-companion-diff-changed-hook
-            #'gemini-companion-diff--follow))
-
-(defun gemini-companion-diff-unwatch ()
-  "Watch no files any more."
-  (remove-hook 'gemini-companion-diff--objection-functions
-               #'gemini-companion-diff--objection)
-  (remove-hook 'gemini-companion-diff-changed-hook
-               #'gemini-companion-diff--follow)
-  (when gemini-companion-diff--watch-timer
-    (cancel-timer gemini-companion-diff--watch-timer))
-  (setq gemini-companion-diff--watch-timer nil
-        gemini-companion-diff--stamps nil))
 
 (defun gemini-companion-diff--follow ()
   "Watch the files of the open diffs, and no others."
@@ -1064,9 +1002,7 @@ view as outdated."
     (unless (equal stamp (cdr known))
       (setcdr known stamp)
       (if (and stamp
-               ;; The file may be deleted by now, or unreadable.
-               (with-demoted-errors "Checking a proposed file: %S"
-                 (gemini-companion-diff--as-proposed-p diff (nth 1 stamp))))
+               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
           (gemini-companion-diff--dismiss diff)
         (setf (gemini-companion-diff-outdated diff) t)))))
 
@@ -1083,8 +1019,7 @@ view as outdated."
   (gemini-companion-diff-dismiss diff)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
   (cond
-   ((and (gemini-companion-diff-edited-p diff)
-         (not (gemini-companion-diff--emptied-p diff)))
+   ((gemini-companion-diff--rewritten-p diff)
     (gemini-companion-diff--report-unedited
      diff (gemini-companion-diff-proposal-text diff)))
    ((not (active-minibuffer-window))

@@ -247,7 +247,7 @@ outcome is sent."
     (unless (or (verify-visited-file-modtime buffer)
                 (gemini-companion-text-problem buffer-file-name))
       (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
-        (cond ((string= text (gemini-companion-revert--text))
+        (cond ((string= text (gemini-companion-text-of-buffer))
                (set-visited-file-modtime)
                (set-buffer-modified-p nil)
                (gemini-companion-revert--save-as coding)
@@ -273,7 +273,7 @@ Point, markers and undo stay."
          (revert-buffer-insert-file-contents-function
           (if in-place
               (lambda (&rest _)
-                (gemini-companion-revert--take text)
+                (gemini-companion-text-replace text)
                 (set-buffer-modified-p nil)
                 (set-visited-file-modtime))
             revert-buffer-insert-file-contents-function)))
@@ -321,24 +321,6 @@ written, the coding of the buffer stays."
   (when buffer-file-coding-system-explicit
     (setq buffer-file-coding-system-explicit (list coding)))
   (force-mode-line-update))
-
-(defun gemini-companion-revert--text ()
-  "Return the whole text of the current buffer, without properties."
-  (save-restriction
-    (widen)
-    (buffer-substring-no-properties (point-min) (point-max))))
-
-(defun gemini-companion-revert--take (text)
-  "Make TEXT the text of the current buffer, in place."
-  (let ((source (generate-new-buffer " *gemini merge*")))
-    (unwind-protect
-        (save-restriction
-          (widen)
-          (with-current-buffer source (insert text))
-          ;; Otherwise Emacs asks whether to edit a file that has changed.
-          (let ((buffer-file-name nil))
-            (replace-buffer-contents source 0.2)))
-      (kill-buffer source))))
 
 ;;;; Showing what changed
 
@@ -462,12 +444,12 @@ Lines that differ in both are kept twice, as a conflict for
                (dos (eql 1 (coding-system-eol-type coding)))
                (`(,status . ,text)
                 (gemini-companion-revert--merged
-                 (gemini-companion-revert--plain (gemini-companion-revert--text)
+                 (gemini-companion-revert--plain (gemini-companion-text-of-buffer)
                                                  dos)
                  (gemini-companion-revert--plain
                   gemini-companion-revert--ancestor dos)
                  theirs)))
-    (gemini-companion-revert--take text)
+    (gemini-companion-text-replace text)
     (gemini-companion-revert--save-as coding)
     (set-visited-file-modtime)
     (set-buffer-modified-p (not (string= text theirs)))
@@ -481,35 +463,24 @@ Lines that differ in both are kept twice, as a conflict for
   "Return TEXT, with plain line ends if DOS is non-nil."
   (if dos (string-replace "\r\n" "\n" text) text))
 
-(defun gemini-companion-revert--merged (mine ancestor theirs)
-  "Merge MINE and THEIRS, two texts that both come from ANCESTOR.
+(defun gemini-companion-revert--merged (&rest texts)
+  "Merge the first and the last of TEXTS, which come from the second.
 The value is a cons of 0, or 1 if there are conflicts, and the text.
 Of texts that are in conflict, each line ends with a newline."
-  (unless (executable-find "diff3")
-    (user-error "Cannot find the program diff3; compare the texts by \
+  (pcase (gemini-companion-text-diff3 texts "--merge" "--label=unsaved"
+                                      "--label=before" "--label=CLI")
+    ('nil (user-error "Cannot find the program diff3; compare the texts by \
 M-x ediff-current-file"))
-  (let* ((texts (list mine ancestor theirs))
-         ;; Otherwise a marker comes behind the last line.
-         (whole (mapcar (lambda (text)
-                          (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
-                        texts))
-         (files (mapcar (lambda (text)
-                          (let ((coding-system-for-write 'utf-8-emacs-unix))
-                            (make-temp-file "gemini-companion-" nil nil text)))
-                        texts))
-         (coding-system-for-read 'utf-8-emacs-unix)
-         (default-directory "/"))
-    (unwind-protect
-        (with-temp-buffer
-          (let ((status (apply #'call-process "diff3" nil t nil "--merge"
-                               "--text" "--label=unsaved" "--label=before"
-                               "--label=CLI" files)))
-            (unless (memq status '(0 1))
-              (user-error "Merging failed: %s" (string-trim (buffer-string))))
-            (if (and (eql status 1) (not (equal texts whole)))
-                (apply #'gemini-companion-revert--merged whole)
-              (cons status (buffer-string)))))
-      (mapc #'delete-file files))))
+    ((and `(,(or 0 1) . ,_) merged)
+     ;; Otherwise a marker comes behind the last line.
+     (let ((whole (mapcar (lambda (text)
+                            (replace-regexp-in-string "[^\n]\\'" "\\&\n" text))
+                          texts)))
+       (if (or (eql 0 (car merged)) (equal texts whole))
+           merged
+         (apply #'gemini-companion-revert--merged whole))))
+    (`(,_ . ,output)
+     (user-error "Merging failed: %s" (string-trim output)))))
 
 (provide 'gemini-companion-revert)
 ;;; gemini-companion-revert.el ends here

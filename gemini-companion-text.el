@@ -72,6 +72,55 @@ in /proc may never end."
                   (not (gemini-companion-text--regular-p file)))
              "is not a regular file")))))
 
+;;;; Comparison
+
+(defun gemini-companion-text-plain (text)
+  "Return TEXT with plain line ends and no byte order mark."
+  (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))
+
+(defun gemini-companion-text-same-written-p (a b)
+  "Return non-nil if the text A may be B as a CLI has written it.
+A CLI keeps the line ends and the last newline of a file."
+  (apply #'string= (mapcar (lambda (text)
+                             (string-trim-right
+                              (gemini-companion-text-plain text) "\n+"))
+                           (list a b))))
+
+(defun gemini-companion-text-diff3 (texts &rest options)
+  "Compare TEXTS, a list of three, by the program diff3 with OPTIONS.
+Return (STATUS . OUTPUT), or nil if there is no such program."
+  (when (executable-find "diff3")
+    (let ((files (mapcar #'gemini-companion-text-temporary-file texts))
+          (coding-system-for-read 'utf-8-emacs-unix)
+          (default-directory "/"))
+      (unwind-protect
+          (with-temp-buffer
+            (cons (apply #'call-process "diff3" nil t nil "--text"
+                         (append options files))
+                  (buffer-string)))
+        (mapc #'delete-file files)))))
+
+;;;; Buffers
+
+(defun gemini-companion-text-of-buffer (&optional buffer)
+  "Return the whole text of BUFFER, or the current one, without properties."
+  (with-current-buffer (or buffer (current-buffer))
+    (save-restriction
+      (widen)
+      (buffer-substring-no-properties (point-min) (point-max)))))
+
+(defun gemini-companion-text-replace (text)
+  "Make TEXT the text of the current buffer, in place."
+  (let ((source (generate-new-buffer " *gemini text*")))
+    (unwind-protect
+        (save-restriction
+          (widen)
+          (with-current-buffer source (insert text))
+          ;; Otherwise Emacs asks whether to edit a file that has changed.
+          (let ((buffer-file-name nil))
+            (replace-buffer-contents source 0.2)))
+      (kill-buffer source))))
+
 ;;;; Names
 
 (defun gemini-companion-text-same-file-p (a b)

@@ -272,7 +272,7 @@ reviewed is not recorded again."
           file (gemini-companion-turn-edit-file edit))
          (not (gemini-companion-turn-edit-reported edit))
          (not (eq 'rejected (gemini-companion-turn-edit-state edit)))
-         (gemini-companion-turn--same-text-p
+         (gemini-companion-text-same-written-p
           text (if diff
                    (gemini-companion-diff-proposal-text diff)
                  (gemini-companion-turn-edit-after edit))))))
@@ -286,17 +286,6 @@ reviewed is not recorded again."
            (when-let* ((a (gemini-companion-text-true-name a))
                        (b (gemini-companion-text-true-name b)))
              (gemini-companion-text-same-file-p a b)))))
-
-(defun gemini-companion-turn--same-text-p (a b)
-  "Return non-nil if A may be B as a CLI has written it.
-CLIs keep the line ends and the last newline of the file."
-  (string= (gemini-companion-turn--plain a) (gemini-companion-turn--plain b)))
-
-(defun gemini-companion-turn--plain (text)
-  "Return TEXT without what a CLI may change when it writes it."
-  (string-trim-right (string-remove-prefix
-                      "\uFEFF" (string-replace "\r\n" "\n" text))
-                     "\n"))
 
 ;;;; Revert
 
@@ -352,7 +341,7 @@ the file has changed since."
                      (gemini-companion-text-attributes file)))))
     (and size
          (<= size gemini-companion-turn--most-bytes)
-         (gemini-companion-turn--same-text-p
+         (gemini-companion-text-same-written-p
           (gemini-companion-turn-edit-after edit)
           (gemini-companion-text-read file)))))
 
@@ -368,27 +357,18 @@ the file has changed since."
 
 (defun gemini-companion-turn--put (file bytes)
   "Decode BYTES into the buffer of FILE, unsaved."
-  (let* ((coding (detect-coding-string bytes t))
-         (source (generate-new-buffer " *gemini before*")))
-    (unwind-protect
-        (progn
-          (with-current-buffer source
-            (insert (decode-coding-string bytes coding)))
-          (pop-to-buffer (find-file-noselect file))
-          (let ((inhibit-read-only t))
-            (save-restriction
-              (widen)
-              (replace-buffer-contents source 0.5)))
-          (unless (eq 'undecided (coding-system-base coding))
-            (setq buffer-file-coding-system
-                  (if (string-search "\r" bytes)
-                      coding
-                    ;; A CLI may report its text with plain line ends.
-                    (coding-system-change-eol-conversion
-                     coding
-                     (coding-system-eol-type buffer-file-coding-system)))))
-          (set-buffer-modified-p t))
-      (kill-buffer source))))
+  (let ((coding (detect-coding-string bytes t))
+        (inhibit-read-only t))
+    (pop-to-buffer (find-file-noselect file))
+    (gemini-companion-text-replace (decode-coding-string bytes coding))
+    (unless (eq 'undecided (coding-system-base coding))
+      (setq buffer-file-coding-system
+            (if (string-search "\r" bytes)
+                coding
+              ;; A CLI may report its text with plain line ends.
+              (coding-system-change-eol-conversion
+               coding (coding-system-eol-type buffer-file-coding-system)))))
+    (set-buffer-modified-p t)))
 
 (defun gemini-companion-turn-name (edit &optional columns)
   "Return the name of the file of EDIT for the user.

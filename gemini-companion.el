@@ -45,7 +45,6 @@
 (require 'subr-x)
 
 ;; Loaded with the parts, while the server starts.
-(autoload 'gemini-companion-diff-start "gemini-companion-diff")
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
 (autoload 'gemini-companion-share-set-directory "gemini-companion-share")
@@ -270,8 +269,7 @@ it on already.")
      :stop gemini-companion-auto-stop
      :lighter gemini-companion-auto-lighter)
     (gemini-companion-diff
-     :start gemini-companion-diff-watch
-     :stop gemini-companion-diff-unwatch
+     :start gemini-companion-diff-start
      :lighter gemini-companion-diff-lighter)
     (gemini-companion-share
      :start gemini-companion-share-start
@@ -303,6 +301,11 @@ tooltip, a cons, or nil.")
   (delq nil (mapcar (pcase-lambda (`(,feature . ,plist))
                       (and (featurep feature) (plist-get plist key)))
                     gemini-companion--parts)))
+
+(defconst gemini-companion--hooks
+  '((gemini-companion-diff-show-functions . gemini-companion-review-show)
+    (gemini-companion-diff-outcome-functions . gemini-companion-outcome-send))
+  "Alist of (HOOK . FUNCTION): how a diff is shown, and its outcome sent.")
 
 (defconst gemini-companion--methods
   '((open-diff . gemini-companion-diff-open)
@@ -441,8 +444,8 @@ Install the packages of the server first, if needed."
     (cancel-timer gemini-companion--timer)
     (setq gemini-companion--timer nil)
     (mapc #'require (mapcar #'car gemini-companion--parts))
-    (gemini-companion-diff-start 'gemini-companion-review-show
-                                 'gemini-companion-outcome-send)
+    (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
+      (add-hook hook function))
     (mapc #'funcall (gemini-companion--functions :start))))
 
 (defun gemini-companion--turn-off (state &optional now)
@@ -455,6 +458,8 @@ Close their views immediately if NOW is non-nil."
     (setq gemini-companion--timer nil))
   (gemini-companion-install-cancel)
   (gemini-companion-diff-stop state now)
+  (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
+    (remove-hook hook function))
   (gemini-companion-server-stop)
   (mapc #'funcall (reverse (gemini-companion--functions :stop))))
 

@@ -33,7 +33,7 @@ accepted is written at once."
            (gemini-companion-session-update
             (list gemini-companion-auto-test-one
                   gemini-companion-auto-test-two))
-           (gemini-companion-diff-start
+           (gemini-companion-test-diff-start
             (lambda (&rest _) #'ignore)
             (lambda (diff)
               (push (cons (gemini-companion-diff-id diff)
@@ -167,7 +167,7 @@ accepted is written at once."
 (ert-deftest gemini-companion-auto-reports-why-an-edit-is-reviewed ()
   (gemini-companion-auto-test-with '()
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (gemini-companion-diff-start #'gemini-companion-review-show #'ignore)
+    (gemini-companion-test-diff-start #'gemini-companion-review-show #'ignore)
     (dolist (gemini-companion-review-view '(ediff diff))
       (let ((diff (gemini-companion-auto-test-open
                    1 gemini-companion-auto-test-one (concat directory ".envrc")

@@ -20,14 +20,12 @@
          (views 0)
          outcomes)
      (gemini-companion-test-with-diffs ,files
-         (progn
-           (gemini-companion-diff-start
-            (lambda (&rest _)
-              (cl-incf views)
-              (lambda (&rest _) (cl-decf views)))
-            (lambda (diff) (push diff outcomes)))
-           (gemini-companion-diff-watch))
-         (gemini-companion-diff-unwatch)
+         (gemini-companion-test-diff-start
+          (lambda (&rest _)
+            (cl-incf views)
+            (lambda (&rest _) (cl-decf views)))
+          (lambda (diff) (push diff outcomes)))
+         nil
        ,@body)))
 
 (defun gemini-companion-diff-changed-test-open (file text)
@@ -113,9 +111,7 @@ if `answer' is non-nil."
      (gemini-companion-test-with-reviews ,files
        (cl-letf (((symbol-function 'yes-or-no-p)
                   (lambda (_) (cl-incf asked) answer)))
-         (gemini-companion-diff-watch)
-         (unwind-protect (progn ,@body)
-           (gemini-companion-diff-unwatch))))))
+         ,@body))))
 
 (defun gemini-companion-diff-changed-test-remark-p (remark)
   "Return non-nil if REMARK is in the header line of the unified diff."

@@ -19,7 +19,7 @@ diffs that have a view now."
   (declare (indent 1) (debug t))
   `(let (outcomes views)
      (gemini-companion-test-with-diffs ,files
-         (gemini-companion-diff-start
+         (gemini-companion-test-diff-start
           (lambda (diff &rest _)
             (push diff views)
             (lambda (&optional _keep)
@@ -114,7 +114,7 @@ diffs that have a view now."
     (gemini-companion-diff-test-with files
       (let* ((file (expand-file-name "a"))
              (diff (gemini-companion-diff-test-open 1 "a" "new text\n")))
-        (gemini-companion-diff-start
+        (gemini-companion-test-diff-start
          #'ignore
          (lambda (_) (write-region "new text\n" nil file nil 'silent)))
         (with-current-buffer (find-file-noselect file)
@@ -127,7 +127,7 @@ diffs that have a view now."
     (let* ((file (expand-file-name "a"))
            (text "1\ntheirs\n3\n4\n5\n6\n")
            (diff (gemini-companion-diff-test-open 1 "a" text)))
-      (gemini-companion-diff-start
+      (gemini-companion-test-diff-start
        #'ignore
        (lambda (_) (write-region text nil file nil 'silent)))
       (with-current-buffer (find-file-noselect file)
@@ -233,7 +233,7 @@ diffs that have a view now."
 
 (ert-deftest gemini-companion-diff-that-cannot-be-shown-can-be-answered ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (gemini-companion-diff-start (lambda (_) (error "No window")) #'ignore)
+    (gemini-companion-test-diff-start (lambda (_) (error "No window")) #'ignore)
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
       (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
       (should (equal (list diff) (gemini-companion-diffs)))
@@ -241,7 +241,7 @@ diffs that have a view now."
 
 (ert-deftest gemini-companion-diff-that-cannot-be-shown-outlives-a-frame ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
-    (gemini-companion-diff-start
+    (gemini-companion-test-diff-start
      (lambda (diff)
        (setf (gemini-companion-diff-frame diff) (selected-frame))
        (error "Too large"))
@@ -269,10 +269,10 @@ diffs that have a view now."
 (ert-deftest gemini-companion-diff-stays-open-if-its-outcome-cannot-be-sent ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
-      (gemini-companion-diff-start #'ignore (lambda (_) (error "No way")))
+      (gemini-companion-test-diff-start #'ignore (lambda (_) (error "No way")))
       (should-error (gemini-companion-diff-accept diff))
       (should (equal (list diff) (gemini-companion-diffs)))
-      (gemini-companion-diff-start
+      (gemini-companion-test-diff-start
        #'ignore
        (lambda (diff) (push (gemini-companion-test-outcome diff) outcomes)))
       (gemini-companion-diff-accept diff)

@@ -23,7 +23,7 @@ accepted is written at once.  No review is shown by itself."
      (gemini-companion-test-with-diffs ,files
          (progn
            (setq gemini-companion-review-arrival 'notify)
-           (gemini-companion-diff-start
+           (gemini-companion-test-diff-start
             (lambda (&rest _) #'ignore)
             (lambda (diff)
               (push (cons (gemini-companion-diff-id diff)
@@ -271,7 +271,7 @@ a file outside your projects: /gemini-companion-test")
     (gemini-companion-list-test-key "x")
     (gemini-companion-list-test-go-to "1 excluded")
     (gemini-companion-test-eventually
-      (not (or (gemini-companion-test-timers)
+      (not (or (gemini-companion-test-pending)
                (seq-some (lambda (process)
                            (string-prefix-p "gemini-" (process-name process)))
                          (process-list)))))))
@@ -413,7 +413,7 @@ a file outside your projects: /gemini-companion-test")
   (gemini-companion-list-test-with nil
     (quit-window)
     (gemini-companion-list-test-open 1 1 "a" "x\n")
-    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
+    (gemini-companion-test-eventually (not (gemini-companion-test-pending)))
     (should (equal '("No CLI is connected") (gemini-companion-list-test-lines)))
     (gemini-companion-list)
     (gemini-companion-list-test-go-to "+1 -0  a")))

@@ -121,7 +121,7 @@ symbolic link src/innocent.txt)" error)
                  (gemini-companion-review-arrival 'notify)
                  (warning "a file outside your projects: ~/.bashrc")
                  (diff (progn
-                         (gemini-companion-diff-start
+                         (gemini-companion-test-diff-start
                           #'gemini-companion-review-show #'ignore)
                          (gemini-companion-turn-start)
                          (gemini-companion-test-open "innocent.txt" "x\n" 1

@@ -17,7 +17,7 @@
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t))
      (gemini-companion-test-with-diffs ,files
-         (gemini-companion-diff-start (lambda (_) #'ignore)
+         (gemini-companion-test-diff-start (lambda (_) #'ignore)
                                       #'gemini-companion-outcome-send)
          (gemini-companion-outcome-forget)
        ,@body)))

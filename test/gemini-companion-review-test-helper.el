@@ -14,7 +14,7 @@
 
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
   "Evaluate START, BODY and in the end STOP in a directory with FILES.
-START calls `gemini-companion-diff-start'.  What arrives is shown
+START calls `gemini-companion-test-diff-start'.  What arrives is shown
 at once."
   (declare (indent 3) (debug t))
   `(gemini-companion-test-with-directory ,files
@@ -25,7 +25,15 @@ at once."
              (unwind-protect
                  (progn ,start ,@body)
                ,stop)
-           (gemini-companion-diff-stop 'dismissed 'now))))))
+           (gemini-companion-diff-stop 'dismissed 'now)
+           (setq gemini-companion-diff-show-functions nil
+                 gemini-companion-diff-outcome-functions nil))))))
+
+(defun gemini-companion-test-diff-start (show outcome)
+  "Show diffs by the function SHOW, and call OUTCOME with settled ones."
+  (setq gemini-companion-diff-show-functions (list show)
+        gemini-companion-diff-outcome-functions (list outcome))
+  (gemini-companion-diff-start))
 
 (defun gemini-companion-test-session (id &optional pid)
   "Return the session ID of a CLI, the process PID, in this directory."
@@ -69,7 +77,7 @@ at once."
      (gemini-companion-test-with-diffs ,files
          (progn
            (delete-other-windows)
-           (gemini-companion-diff-start
+           (gemini-companion-test-diff-start
             #'gemini-companion-review-show
             (lambda (diff)
               (push (gemini-companion-test-outcome diff) outcomes))))

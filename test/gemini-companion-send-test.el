@@ -138,18 +138,18 @@ ANSWER is a function without arguments.  `outcomes' has the sent
 outcomes."
   (declare (indent 2) (debug t))
   `(gemini-companion-test-with-directory '(("a" "old\n"))
-     (let ((gemini-companion-review-arrival 'notify)
-           (inhibit-message t)
-           (kill-ring '("before"))
-           outcomes)
+     (let* ((gemini-companion-review-arrival 'notify)
+            (inhibit-message t)
+            (kill-ring '("before"))
+            outcomes
+            (gemini-companion-diff-outcome-functions
+             (list (lambda (diff)
+                     (push (gemini-companion-diff-state diff) outcomes)))))
        (cl-letf (((symbol-function 'read-string)
                   (lambda (&rest _) (funcall ,answer))))
          (unwind-protect
              (let (diff)
-               (gemini-companion-diff-start
-                #'ignore
-                (lambda (diff)
-                  (push (gemini-companion-diff-state diff) outcomes)))
+               (gemini-companion-diff-start)
                (gemini-companion-diff-open
                 1 ,session (expand-file-name "a" directory) "new\n")
                (setq diff (car (gemini-companion-diffs)))

@@ -46,6 +46,10 @@ BODY must not have assertions, which need what is bound here."
                                (format "%S" (timer--function timer))))
               (append timer-list timer-idle-list)))
 
+(defun gemini-companion-test-pending ()
+  "Return those that do not repeat, as the watch of the files does."
+  (seq-remove #'timer--repeat-delay (gemini-companion-test-timers)))
+
 (defun gemini-companion-test-run-timers ()
   "Run each timer of the package now, as if its time had come."
   (mapc #'timer-event-handler (gemini-companion-test-timers)))

@@ -24,7 +24,7 @@ What is accepted is written at once.  `session' is that of a CLI."
          (progn
            (setq session (gemini-companion-test-session "one" 1))
            (gemini-companion-session-update (list session))
-           (gemini-companion-diff-start
+           (gemini-companion-test-diff-start
             (lambda (&rest _) #'ignore)
             (lambda (diff)
               (when (eq 'accepted (gemini-companion-diff-state diff))
@@ -104,7 +104,8 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-test-eventually
         (nth 2 (car (gemini-companion-turn-test-reported))))
       (gemini-companion-turn-test-write "a" "saved meanwhile\n")
-      (gemini-companion-diff-accept diff)
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+        (gemini-companion-diff-accept diff))
       (should (equal '(("a" accepted "saved meanwhile\n" "1\n" nil))
                      (gemini-companion-turn-test-reported))))))
 
