@@ -88,17 +88,13 @@ If it has to be reviewed nevertheless, record why."
     (if-let* ((objection (gemini-companion-auto--objection diff)))
         (ignore (setf (gemini-companion-diff-note diff)
                       (concat "not auto-accepted: " objection)))
-      (gemini-companion-auto--accept diff)
+      (setf (gemini-companion-diff-automatic diff) t)
+      (gemini-companion-diff-take diff)
+      (unless (active-minibuffer-window)
+        (message (substitute-command-keys
+                  "Auto-accepted edit of %s (\\[gemini-companion-list] to list)")
+                 (gemini-companion-diff-name diff)))
       t)))
-
-(defun gemini-companion-auto--accept (diff)
-  "Accept DIFF and report it."
-  (setf (gemini-companion-diff-automatic diff) t)
-  (gemini-companion-diff-take diff)
-  (unless (active-minibuffer-window)
-    (message (substitute-command-keys
-              "Auto-accepted edit of %s (\\[gemini-companion-list] to list)")
-             (gemini-companion-diff-name diff))))
 
 (defun gemini-companion-auto--objection (diff)
   "Return why DIFF must be reviewed, a short text, or nil."
@@ -124,7 +120,7 @@ If it has to be reviewed nevertheless, record why."
     (seq-some (lambda (regexp) (string-match-p regexp below))
               gemini-companion-auto--active)))
 
-;;;; Grants
+;;;; Start and end
 
 (defun gemini-companion-auto--start (session)
   "Accept the edits of SESSION without review from now on.
@@ -142,11 +138,6 @@ Those that wait are accepted too; one that is shown is not."
                          (gemini-companion-diffs))
                " (open reviews still await your answer)"
              "")))
-
-(defun gemini-companion-auto--end-in (grant seconds)
-  "End GRANT in SECONDS."
-  (setf (gemini-companion-auto--grant-timer grant)
-        (run-at-time seconds nil #'gemini-companion-auto--end grant)))
 
 (defun gemini-companion-auto--cancel (grant)
   "Cancel the timer of GRANT, if any."
@@ -168,22 +159,18 @@ Those that wait are accepted too; one that is shown is not."
 (defun gemini-companion-auto--sessions-changed (&rest _)
   "End the grants of disconnected CLIs that do not reconnect soon."
   (dolist (grant gemini-companion-auto--grants)
-    (cond ((gemini-companion-auto--there-p grant)
+    (cond ((seq-some (lambda (session)
+                       (gemini-companion-session-same-p
+                        session (gemini-companion-auto--grant-session grant)))
+                     (gemini-companion-sessions))
            (gemini-companion-auto--cancel grant))
           ((not (gemini-companion-auto--grant-timer grant))
-           (gemini-companion-auto--end-in
-            grant gemini-companion-auto--disconnected-seconds)))))
-
-(defun gemini-companion-auto--there-p (grant)
-  "Return non-nil if the CLI of GRANT is connected."
-  (seq-some (lambda (session)
-              (gemini-companion-session-same-p
-               session (gemini-companion-auto--grant-session grant)))
-            (gemini-companion-sessions)))
+           (setf (gemini-companion-auto--grant-timer grant)
+                 (run-at-time gemini-companion-auto--disconnected-seconds nil
+                              #'gemini-companion-auto--end grant))))))
 
 (defun gemini-companion-auto-start ()
-  "Handle new proposals and sessions.
-Follow which CLIs are connected."
+  "Handle new proposals, and follow which CLIs are connected."
   (add-hook 'gemini-companion-diff-arrival-functions
             #'gemini-companion-auto--take)
   (add-hook 'gemini-companion-session-changed-functions

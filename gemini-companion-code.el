@@ -306,7 +306,7 @@ server, the innermost one if there are more."
                         (equal extension (file-name-extension other))))
                   (server (gemini-companion-code-server buffer))
                   (root (gemini-companion-code--root server))
-                  ((gemini-companion-roots-in-p file root)))
+                  ((gemini-companion-text-in-directory-p file root)))
         (when (or (null best) (< (length (cdr best)) (length root)))
           (setq best (cons buffer root)))))
     (car best)))

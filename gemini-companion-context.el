@@ -79,7 +79,7 @@ MARK is nil unless it is active; SHAPE is non-nil for a rectangle."
 (defvar gemini-companion-context--seen (make-gemini-companion-context--seen)
   "State of the selected window at the last check.")
 
-(defvar gemini-companion-context--active nil
+(defvar gemini-companion-context-active nil
   "Buffer that visits a file and was selected last, or nil.
 Its file may be hidden.")
 
@@ -124,12 +124,6 @@ This is in BUFFER, when its modification tick was TICK."
 (defun gemini-companion-context--milliseconds (&optional time)
   "Return TIME, default now, in milliseconds since 1970."
   (floor (* 1000 (float-time time))))
-
-(defun gemini-companion-context--next-timestamp ()
-  "Return the time in milliseconds, later than all previous ones."
-  (setq gemini-companion-context--last-timestamp
-        (max (1+ gemini-companion-context--last-timestamp)
-             (gemini-companion-context--milliseconds))))
 
 (defun gemini-companion-context--displayed ()
   "Return the order of the file buffers by when they were last displayed."
@@ -201,12 +195,6 @@ Count from the last one, because counting a million takes 20 ms."
 (declare-function evil-visual-range "ext:evil-states")
 (declare-function extract-rectangle-line "rect")
 
-(defun gemini-companion-context--selection ()
-  "Return the selected text of the current buffer, or nil."
-  (when-let* ((text (gemini-companion-context--selected-text)))
-    (unless (string-empty-p text)
-      (gemini-companion-context--cut text))))
-
 (defun gemini-companion-context--selected-text ()
   "Return the selected text, which may exceed the limit, or nil."
   (cond ((eq (bound-and-true-p evil-state) 'visual)
@@ -274,13 +262,8 @@ active file has `:active' t, `:line' and `:character' (1-based,
 in UTF-16 units), and `:selected-text' if there is a selection."
   (gemini-companion-context--refresh-active)
   (gemini-companion-context--entries
-   (and gemini-companion-context--active
-        (gemini-companion-context--name gemini-companion-context--active))))
-
-(defun gemini-companion-context-active ()
-  "Return the buffer that visits a file and was selected last, or nil.
-Its file may be hidden."
-  gemini-companion-context--active)
+   (and gemini-companion-context-active
+        (gemini-companion-context--name gemini-companion-context-active))))
 
 (defun gemini-companion-context-idle-p ()
   "Return non-nil if no report of a change is scheduled."
@@ -297,16 +280,16 @@ Its file may be hidden."
     (nreverse
      (if (< (length entries) gemini-companion-context--max-files)
          (gemini-companion-context--add
-          (mapcar #'list (gemini-companion-context--never-displayed))
+          ;; Buffers that were never selected.
+          (mapcar #'list
+                  (seq-filter
+                   (lambda (buffer)
+                     (and (gemini-companion-context--visited buffer)
+                          (not (assq buffer
+                                     gemini-companion-context--order))))
+                   (buffer-list)))
           active entries)
        entries))))
-
-(defun gemini-companion-context--never-displayed ()
-  "Return the buffers with files that are not in the order."
-  (seq-filter (lambda (buffer)
-                (and (gemini-companion-context--visited buffer)
-                     (not (assq buffer gemini-companion-context--order))))
-              (buffer-list)))
 
 (defun gemini-companion-context--add (places active entries)
   "Push entries for PLACES, a list of (BUFFER . MILLISECONDS), to ENTRIES.
@@ -319,33 +302,29 @@ ACTIVE is the active file, or nil.  Each file counts once."
                  (not (seq-some (lambda (entry)
                                   (equal name (plist-get entry :path)))
                                 entries))
-                 (gemini-companion-context--exists-p name))
+                 ;; No hook runs when a file is deleted.
+                 (let ((file-name-handler-alist nil))
+                   (and (file-exists-p name) (not (file-directory-p name)))))
         (push (append (list :path name :timestamp (or timestamp 0))
                       (and (equal name active)
                            gemini-companion-context--active-file))
               entries))))
   entries)
 
-(defun gemini-companion-context--exists-p (file)
-  "Return non-nil if FILE exists and is not a directory.
-No hook runs when a file is deleted, so each snapshot checks that."
-  (let ((file-name-handler-alist nil))
-    (and (file-exists-p file) (not (file-directory-p file)))))
-
 (defun gemini-companion-context--refresh-active ()
   "Update the active file if it is selected, and drop it if it is killed."
   (let ((selected (window-buffer (selected-window))))
     (when (and (gemini-companion-context--visited selected)
-               (not (eq selected gemini-companion-context--active))
+               (not (eq selected gemini-companion-context-active))
                (gemini-companion-context--chosen-p selected))
       (gemini-companion-context--focus selected)))
-  (cond ((not (buffer-live-p gemini-companion-context--active))
-         (setq gemini-companion-context--active nil
+  (cond ((not (buffer-live-p gemini-companion-context-active))
+         (setq gemini-companion-context-active nil
                gemini-companion-context--active-file nil))
-        ((not (gemini-companion-context--name gemini-companion-context--active))
+        ((not (gemini-companion-context--name gemini-companion-context-active))
          (setq gemini-companion-context--active-file nil))
         ((or (null gemini-companion-context--active-file)
-             (eq gemini-companion-context--active
+             (eq gemini-companion-context-active
                  (window-buffer (selected-window))))
          (gemini-companion-context--record-active))
         ((gemini-companion-context--outdated-p)
@@ -355,24 +334,26 @@ No hook runs when a file is deleted, so each snapshot checks that."
   "Return non-nil if the text of the active file changed since its record.
 It changes when a CLI writes the file, for example."
   (and gemini-companion-context--active-file
-       (buffer-live-p gemini-companion-context--active)
-       (not (eq (buffer-chars-modified-tick gemini-companion-context--active)
+       (buffer-live-p gemini-companion-context-active)
+       (not (eq (buffer-chars-modified-tick gemini-companion-context-active)
                 gemini-companion-context--active-tick))))
 
 (defun gemini-companion-context--record-active ()
   "Record the current cursor and selection of the active file."
-  (with-current-buffer gemini-companion-context--active
+  (with-current-buffer gemini-companion-context-active
     (setq gemini-companion-context--active-tick (buffer-chars-modified-tick)
           gemini-companion-context--active-file
           (append (list :active t)
                   (gemini-companion-context--cursor (point))
-                  (when-let* ((text (gemini-companion-context--selection)))
-                    (list :selected-text text))))))
+                  (when-let* ((text (gemini-companion-context--selected-text))
+                              ((not (string-empty-p text))))
+                    (list :selected-text
+                          (gemini-companion-context--cut text)))))))
 
 (defun gemini-companion-context--record-window-point ()
   "Record the active file, which is not in the selected window.
 The cursor is point in the window that displays it."
-  (with-current-buffer gemini-companion-context--active
+  (with-current-buffer gemini-companion-context-active
     (save-excursion
       (when-let* ((window (get-buffer-window nil t)))
         (goto-char (window-point window)))
@@ -415,7 +396,7 @@ The cursor is point in the window that displays it."
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-gemini-companion-context--seen)
         gemini-companion-context--place (make-gemini-companion-context--place)
-        gemini-companion-context--active nil
+        gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil
         gemini-companion-context--invisible nil
@@ -448,7 +429,7 @@ detects changes made by Lisp without a command."
                    (eq (buffer-chars-modified-tick)
                        (gemini-companion-context--seen-tick seen)))
         (gemini-companion-events-guarded 'context
-          (when (or (eq buffer gemini-companion-context--active)
+          (when (or (eq buffer gemini-companion-context-active)
                     (gemini-companion-context--chosen-p buffer))
             (gemini-companion-context--see buffer)))))))
 
@@ -486,21 +467,24 @@ Changes within a buffer without a file are not reported."
 (defun gemini-companion-context--leave ()
   "Record the active file, whose buffer is no longer selected.
 The next snapshot would be too late: some modes end the selection."
-  (when (and (buffer-live-p gemini-companion-context--active)
-             (eq gemini-companion-context--active
+  (when (and (buffer-live-p gemini-companion-context-active)
+             (eq gemini-companion-context-active
                  (gemini-companion-context--seen-buffer
                   gemini-companion-context--seen))
-             (gemini-companion-context--name gemini-companion-context--active))
+             (gemini-companion-context--name gemini-companion-context-active))
     (gemini-companion-context--record-active)))
 
 (defun gemini-companion-context--focus (buffer)
   "Make BUFFER the active one if it visits a file and is not already."
   (when (and (gemini-companion-context--visited buffer)
-             (not (eq buffer gemini-companion-context--active)))
-    (setq gemini-companion-context--order
-          (cons (cons buffer (gemini-companion-context--next-timestamp))
+             (not (eq buffer gemini-companion-context-active)))
+    (setq gemini-companion-context--last-timestamp
+          (max (1+ gemini-companion-context--last-timestamp)
+               (gemini-companion-context--milliseconds))
+          gemini-companion-context--order
+          (cons (cons buffer gemini-companion-context--last-timestamp)
                 (assq-delete-all buffer gemini-companion-context--order))
-          gemini-companion-context--active buffer
+          gemini-companion-context-active buffer
           gemini-companion-context--active-file nil)))
 
 (defun gemini-companion-context--file-changed ()

@@ -91,14 +91,14 @@ Emacs takes it for a remote name."
          (own (gemini-companion-name--outermost
                name (and directory (gemini-companion-roots-of directory)))))
     (list (or own (gemini-companion-name--outermost
-                   name (gemini-companion-roots-last)))
+                   name gemini-companion-roots-last))
           (and own t))))
 
 (defun gemini-companion-name--outermost (name roots)
   "Return the outermost of ROOTS with the file NAME in it, or nil."
   (car (seq-sort-by #'length #'<
                     (seq-filter (lambda (root)
-                                  (gemini-companion-roots-in-p name root))
+                                  (gemini-companion-text-in-directory-p name root))
                                 roots))))
 
 (defun gemini-companion-name--expanded (file)
@@ -138,7 +138,7 @@ wider than COLUMNS, by default 60, is shortened in its middle."
 
 (defun gemini-companion-name--below (file root)
   "Return the name of FILE relative to ROOT, or an absolute one."
-  (if (and root (gemini-companion-roots-in-p file root))
+  (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (let ((file-name-handler-alist nil))
       (abbreviate-file-name file))))

@@ -66,17 +66,14 @@ that retires writes them itself."
           (append unwritten (gemini-companion-diffs)))
     (mapc #'gemini-companion-outcome--call unwritten))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
-    (gemini-companion-outcome--warn-recovered)))
-
-(defun gemini-companion-outcome--warn-recovered ()
-  "Warn that the connected CLIs have lost their connection."
-  (display-warning
-   'gemini-companion
-   (concat "Server crashed and was restarted.  "
-           (if (gemini-companion-diffs)
-               "Answer the open reviews in Emacs; their terminals do not take an answer.  Then run"
-             "Run")
-           " /ide enable in each CLI that was connected; it opens no reviews until then.")))
+    (display-warning
+     'gemini-companion
+     (format "Server crashed and was restarted.  %s /ide enable in each CLI \
+that was connected; it opens no reviews until then."
+             (if (gemini-companion-diffs)
+                 "Answer the open reviews in Emacs; their terminals do not \
+take an answer.  Then run"
+               "Run")))))
 
 (defun gemini-companion-outcome--adopt (diff)
   "Make the server adopt DIFF, which another one has opened."

@@ -83,10 +83,7 @@ object, and LOG the buffer with its error output."
 
 (defun gemini-companion-process--new-secret ()
   "Return a random string of hexadecimal digits."
-  (if (gnutls-available-p)
-      (secure-hash 'sha256 'iv-auto 64)
-    (secure-hash 'sha256 (format "%s %s %s %s" (random t) (random)
-                                 (emacs-pid) (current-time)))))
+  (secure-hash 'sha256 'iv-auto 64))
 
 (defun gemini-companion-process--directory (process)
   "Return the private directory of PROCESS, or nil."

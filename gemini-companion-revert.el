@@ -98,8 +98,9 @@ the one when its buffer was reverted."
 (defun gemini-companion-revert-expect (file &optional written)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, once that has happened."
-  (gemini-companion-revert--cancel
-   (gemini-companion-revert--find file))
+  (dolist (watch gemini-companion-revert--watches)
+    (when (equal file (gemini-companion-revert--watch-file watch))
+      (gemini-companion-revert--cancel watch)))
   (let* ((stamp (gemini-companion-revert-stamp file))
          (watch (gemini-companion-revert--watch-make
                  :file file :before stamp :last stamp :written written
@@ -125,26 +126,18 @@ Call WRITTEN, if it is non-nil, once that has happened."
   (mapc #'gemini-companion-revert--end-pulse
         (mapcar #'car gemini-companion-revert--pulses)))
 
-(defun gemini-companion-revert--find (file)
-  "Return the watch of FILE, or nil."
-  (seq-find (lambda (watch)
-              (equal (gemini-companion-revert--watch-file watch) file))
-            gemini-companion-revert--watches))
-
 (defun gemini-companion-revert--cancel (watch)
-  "End WATCH, unless it is nil."
-  (when watch
-    (setq gemini-companion-revert--watches
-          (remq watch gemini-companion-revert--watches))
-    (when-let* ((timer (gemini-companion-revert--watch-timer watch)))
-      (cancel-timer timer))
-    (dolist (buffer (gemini-companion-revert--buffers
-                     (gemini-companion-revert--watch-file watch)))
-      (with-current-buffer buffer
-        (when (verify-visited-file-modtime buffer)
-          (setq gemini-companion-revert--ancestor nil))
-        (remove-hook 'pre-command-hook
-                     #'gemini-companion-revert--before-command t)))))
+  "End WATCH."
+  (setq gemini-companion-revert--watches
+        (remq watch gemini-companion-revert--watches))
+  (cancel-timer (gemini-companion-revert--watch-timer watch))
+  (dolist (buffer (gemini-companion-revert--buffers
+                   (gemini-companion-revert--watch-file watch)))
+    (with-current-buffer buffer
+      (when (verify-visited-file-modtime buffer)
+        (setq gemini-companion-revert--ancestor nil))
+      (remove-hook 'pre-command-hook
+                   #'gemini-companion-revert--before-command t))))
 
 (defun gemini-companion-revert--later (watch)
   "Schedule the next check of WATCH, or end WATCH after the last one."
@@ -179,9 +172,7 @@ not changed since the last check."
                (or (< 0 (nth 1 stamp) gemini-companion-revert--small)
                    (equal stamp last)))
       (setf (gemini-companion-revert--watch-done watch) stamp)
-      (mapc #'gemini-companion-revert--buffer
-            (gemini-companion-revert--buffers
-             (gemini-companion-revert--watch-file watch)))
+      (gemini-companion-revert (gemini-companion-revert--watch-file watch))
       (when-let* ((written (gemini-companion-revert--watch-written watch)))
         (setf (gemini-companion-revert--watch-written watch) nil)
         (with-demoted-errors "Comparing a written file: %S"
@@ -441,13 +432,13 @@ Lines that differ in both are kept twice, as a conflict for
   (unless (gemini-companion-revert--readable-p)
     (user-error "The file does not exist, or is too large to be merged"))
   (pcase-let* ((`(,theirs . ,coding) (gemini-companion-revert--read))
-               (dos (eql 1 (coding-system-eol-type coding)))
+               (plain (if (eql 1 (coding-system-eol-type coding))
+                          #'gemini-companion-text-plain
+                        #'identity))
                (`(,status . ,text)
                 (gemini-companion-revert--merged
-                 (gemini-companion-revert--plain (gemini-companion-text-of-buffer)
-                                                 dos)
-                 (gemini-companion-revert--plain
-                  gemini-companion-revert--ancestor dos)
+                 (funcall plain (gemini-companion-text-of-buffer))
+                 (funcall plain gemini-companion-revert--ancestor)
                  theirs)))
     (gemini-companion-text-replace text)
     (gemini-companion-revert--save-as coding)
@@ -458,10 +449,6 @@ Lines that differ in both are kept twice, as a conflict for
         (message "Merged; not saved yet")
       (smerge-start-session)
       (message "Merged with conflicts; see the menu SMerge"))))
-
-(defun gemini-companion-revert--plain (text dos)
-  "Return TEXT, with plain line ends if DOS is non-nil."
-  (if dos (string-replace "\r\n" "\n" text) text))
 
 (defun gemini-companion-revert--merged (&rest texts)
   "Merge the first and the last of TEXTS, which come from the second.

@@ -67,7 +67,7 @@ Such a buffer may show old output, in a directory not in use.")
   "Cache of the places of directories, and, for the key t, of the roots.
 See `gemini-companion-privacy-cached'.")
 
-(defvar gemini-companion-roots--last nil
+(defvar gemini-companion-roots-last nil
   "The last computed roots.")
 
 (defvar gemini-companion-roots-problem nil
@@ -83,7 +83,7 @@ that does not exist, the directory itself is used.  The home
 directory, the root of the file system and hidden directories are
 never among them."
   (let ((directories (gemini-companion-roots--directories directory)))
-    (setq gemini-companion-roots--last
+    (setq gemini-companion-roots-last
           (gemini-companion-privacy-cached
            gemini-companion-roots--known t directories
            (lambda ()
@@ -113,10 +113,6 @@ Return nil if that fails, as it may be meant to exclude some."
      (setq gemini-companion-roots-problem (error-message-string problem))
      nil)))
 
-(defun gemini-companion-roots-last ()
-  "Return the last computed roots."
-  gemini-companion-roots--last)
-
 (defun gemini-companion-roots-of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
 They are the last computed roots that contain DIRECTORY.  If there
@@ -124,19 +120,15 @@ are none, as a root may be dropped while the CLI is connected, it is
 the root of its project."
   (unless (file-remote-p directory)
     (or (seq-filter (lambda (root)
-                      (gemini-companion-roots-in-p
+                      (gemini-companion-text-in-directory-p
                        (file-name-as-directory directory) root))
-                    gemini-companion-roots--last)
+                    gemini-companion-roots-last)
         (delq nil (list (cdr (gemini-companion-roots--place directory)))))))
-
-(defun gemini-companion-roots-in-p (name root)
-  "Return non-nil if the file NAME, or directory NAME/, is in ROOT."
-  (gemini-companion-text-in-directory-p name root))
 
 (defun gemini-companion-roots-forget ()
   "Drop all cached values."
   (clrhash gemini-companion-roots--known)
-  (setq gemini-companion-roots--last nil
+  (setq gemini-companion-roots-last nil
         gemini-companion-roots-problem nil))
 
 (defun gemini-companion-roots-refresh (directory)
@@ -205,10 +197,9 @@ directory that cannot be a root."
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
   ;; A user's function in `project-find-functions' may fail.
-  (condition-case nil
-      (when-let* ((project (project-current nil directory)))
-        (project-root project))
-    (error nil)))
+  (ignore-errors
+    (when-let* ((project (project-current nil directory)))
+      (project-root project))))
 
 (defun gemini-companion-roots--allowed-p (root)
   "Return non-nil if ROOT is a directory that may be a workspace root."
@@ -239,8 +230,9 @@ is in none of the last computed roots."
 (defun gemini-companion-roots--inside (name)
   "Return NAME if it is in one of the last computed roots, else nil."
   (and name
-       (seq-some (lambda (root) (gemini-companion-roots-in-p name root))
-                 gemini-companion-roots--last)
+       (seq-some (lambda (root)
+                   (gemini-companion-text-in-directory-p name root))
+                 gemini-companion-roots-last)
        name))
 
 (provide 'gemini-companion-roots)

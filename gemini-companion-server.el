@@ -46,8 +46,7 @@ for example to
 Takes effect when the server starts next."
   :type '(choice (const :tag "Packages installed on request" nil)
                  (repeat :tag "Program and arguments" string))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-server)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-log-file
   (locate-user-emacs-file "gemini-companion/server.log")
@@ -57,8 +56,7 @@ texts, and never the token.  Only its owner can read it.  At 1 MB
 it is renamed; three old files are kept.  Takes effect when the
 server starts next; see also `gemini-companion-log-level'."
   :type '(choice (const :tag "None" nil) file)
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-server)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-log-level 'info
   "Minimum severity of events written to `gemini-companion-log-file'.
@@ -70,8 +68,7 @@ Takes effect when the server starts next."
                  (const :tag "Warnings" warning)
                  (const :tag "Connections and reviews" info)
                  (const :tag "Each message" debug))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-server)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-is-trusted nil
   "Workspace trust to report to Gemini CLI (`isTrusted').
@@ -84,8 +81,7 @@ to restart it.  Takes effect when the server starts next."
   :type '(choice (const :tag "Gemini CLI decides" nil)
                  (const :tag "Trusted: dangerous" trusted)
                  (const :tag "Not trusted" untrusted))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-server)
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
 

@@ -86,7 +86,7 @@ Nil while no CLI is connected or sharing is paused."
   "Record whether the active file is not shared, for the mode line."
   (let ((hidden (and (not gemini-companion-paused)
                      (not (gemini-companion-share--active))
-                     (gemini-companion-context-active))))
+                     gemini-companion-context-active)))
     (unless (eq hidden gemini-companion-share--hidden)
       (setq gemini-companion-share--hidden hidden)
       (force-mode-line-update t))))

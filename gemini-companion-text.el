@@ -69,7 +69,12 @@ in /proc may never end."
       (cond ((null (gemini-companion-text-true-name file))
              "is a loop of symbolic links")
             ((and (file-exists-p file)
-                  (not (gemini-companion-text--regular-p file)))
+                  (or (not (file-regular-p file))
+                      ;; Virtual files of the kernel have the size 0, and so
+                      ;; have their file systems.
+                      (and (eql 0 (file-attribute-size
+                                   (gemini-companion-text-attributes file)))
+                           (eql 0 (car (file-system-info file))))))
              "is not a regular file")))))
 
 ;;;; Comparison
@@ -140,14 +145,6 @@ A name of a directory in place of FILE ends with a slash."
           directory (substring file 0 (length directory))))))
 
 ;;;; Reading
-
-(defun gemini-companion-text--regular-p (file)
-  "Return non-nil if FILE is regular and not a virtual file of the kernel.
-Such files have the size 0, and so have their file systems."
-  (and (file-regular-p file)
-       (not (and (eql 0 (file-attribute-size
-                         (gemini-companion-text-attributes file)))
-                 (eql 0 (car (file-system-info file)))))))
 
 (defun gemini-companion-text--insert-bytes (file)
   "Insert the bytes of the regular FILE, at most as many as its size."

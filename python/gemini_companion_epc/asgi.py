@@ -12,6 +12,7 @@ import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from itertools import chain
 from typing import Any, TypeAlias
 
 from pydantic_core import from_json
@@ -101,7 +102,9 @@ class Asgi:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            send = _closing(send)
+            # A busy client does not notice that an idle connection was closed, and
+            # fails when it writes the next request to it.
+            send = _with_header(b"connection", b"close", send)
             try:
                 self._admit(scope)
                 await self._authenticate(*scope["client"])
@@ -115,7 +118,7 @@ class Asgi:
 
     def _admit(self, scope: Scope) -> None:
         # Hypercorn's own limit is for headers that come in several parts.
-        if _size(scope["headers"]) > _LARGEST_HEADERS:
+        if sum(map(len, chain(*scope["headers"]))) > _LARGEST_HEADERS:
             raise Refusal(431, "Request Header Fields Too Large")
         if _header(scope, b"origin") is not None:
             raise Refusal(403, "Forbidden: Origin not allowed")
@@ -192,7 +195,7 @@ class Asgi:
             session.version = _version(message)
             self._ide.identify(session, scope["client"][1], False)
             body = _with_known_version(message, body)
-            send = _with_session_id(session, send)
+            send = _with_header(SESSION_HEADER, session.id.encode(), send)
         else:
             session = self._session(scope, False)
         scope["state"]["session"] = session
@@ -256,17 +259,12 @@ class Asgi:
         self._ide.close_stream(session, stream)
 
 
-def _closing(send: Send) -> Send:
-    """Return ``send`` with a header that closes the connection.
-
-    A busy client does not notice that an idle connection was closed, and fails
-    when it writes the next request to it.
-    """
+def _with_header(name: bytes, value: bytes, send: Send) -> Send:
+    """Return ``send`` with one more header in the answer."""
 
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = [*message["headers"], (b"connection", b"close")]
-            message = {**message, "headers": headers}
+            message = {**message, "headers": [*message["headers"], (name, value)]}
         await send(message)
 
     return wrapped
@@ -283,10 +281,6 @@ async def _lifespan(receive: Receive, send: Send) -> None:
 def _header(scope: Scope, name: bytes) -> bytes | None:
     values = [value for key, value in scope["headers"] if key.lower() == name]
     return b", ".join(values) if values else None
-
-
-def _size(headers: Headers) -> int:
-    return sum(len(name) + len(value) for name, value in headers)
 
 
 def _session_id(scope: Scope) -> str:
@@ -361,16 +355,6 @@ def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:
         return body
     known = {**params, "protocolVersion": INITIALIZE_VERSIONS[-1]}
     return json.dumps({**initialize, "params": known}).encode()
-
-
-def _with_session_id(session: Session, send: Send) -> Send:
-    async def wrapped(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = [*message["headers"], (SESSION_HEADER, session.id.encode())]
-            message = {**message, "headers": headers}
-        await send(message)
-
-    return wrapped
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

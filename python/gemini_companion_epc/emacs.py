@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from sexpdata import Symbol
 
@@ -112,17 +112,23 @@ class Emacs:
         self._server = PeerServer(config.secret)
         self._accepting: asyncio.Task[None] | None = None
         self._server.funcs = {
-            "context-update": self._context_update,
-            "roots-update": self._roots_update,
-            "tools-update": self._tools_update,
-            "answered": self._answered,
-            "diff-accepted": self._diff_accepted,
-            "diff-rejected": self._diff_rejected,
-            "adopt-diff": self._adopt_diff,
-            "drop-diff": self._drop_diff,
-            "processes": self._processes,
-            "retire": self._retire,
-            "stop": self._stop,
+            "context-update": _method(owner.context_update, context_from),
+            "roots-update": _method(owner.roots_update, roots_from),
+            "tools-update": _method(owner.tools_update, bool),
+            "answered": _method(owner.answered, _id, _facts),
+            "diff-accepted": _method(owner.diff_accepted, _id, self._read_text),
+            "diff-rejected": _method(owner.diff_rejected, _id),
+            "adopt-diff": _method(
+                lambda *args: owner.adopt_diff(Diff(*args)),
+                _id,
+                partial(as_text, name="SESSION-ID"),
+                partial(as_text, name="FILE-PATH"),
+                self._read_text,
+            ),
+            "drop-diff": _method(owner.drop_diff, _id),
+            "processes": _processes,
+            "retire": _method(owner.retire),
+            "stop": _method(owner.stop),
         }
         if self.directory.path is None:
             self.warn(
@@ -224,58 +230,6 @@ class Emacs:
         self.give_up()
         self._peer = None
         self._is_gone = True
-
-    # Methods that Emacs may call.  They run in the thread that reads, and return a
-    # function for the event loop, whose value is the answer.
-
-    def _context_update(self, files: Sexp) -> Callable[[], object]:
-        return partial(self._owner.context_update, context_from(files))
-
-    def _roots_update(self, roots: Sexp) -> Callable[[], object]:
-        return partial(self._owner.roots_update, roots_from(roots))
-
-    def _tools_update(self, is_on: Sexp) -> Callable[[], object]:
-        return partial(self._owner.tools_update, bool(is_on))
-
-    def _answered(self, question_id: Sexp, facts: Sexp) -> Callable[[], object]:
-        plist = {key[1:]: value for key, value in as_plist(facts).items()}
-        return partial(self._owner.answered, as_integer(question_id, "ID"), plist)
-
-    def _diff_accepted(self, diff_id: Sexp, content: Sexp) -> Callable[[], object]:
-        return partial(
-            self._owner.diff_accepted,
-            as_integer(diff_id, "ID"),
-            self._read_text(content),
-        )
-
-    def _diff_rejected(self, diff_id: Sexp) -> Callable[[], object]:
-        return partial(self._owner.diff_rejected, as_integer(diff_id, "ID"))
-
-    def _adopt_diff(
-        self, diff_id: Sexp, session: Sexp, path: Sexp, proposal: Sexp
-    ) -> Callable[[], object]:
-        diff = Diff(
-            as_integer(diff_id, "ID"),
-            as_text(session, "SESSION-ID"),
-            as_text(path, "FILE-PATH"),
-            self._read_text(proposal),
-        )
-        return partial(self._owner.adopt_diff, diff)
-
-    def _drop_diff(self, diff_id: Sexp) -> Callable[[], object]:
-        return partial(self._owner.drop_diff, as_integer(diff_id, "ID"))
-
-    def _processes(self, pids: Sexp) -> Callable[[], object]:
-        if not isinstance(pids, list):
-            raise MalformedArgument("PIDS must be a list")
-        processes = [describe(as_integer(pid, "a PID")) for pid in pids]
-        return lambda: processes
-
-    def _retire(self) -> Callable[[], object]:
-        return self._owner.retire
-
-    def _stop(self) -> Callable[[], object]:
-        return self._owner.stop
 
     def _read_text(self, value: Sexp) -> str:
         if is_text(value):
@@ -409,6 +363,40 @@ def _resolve(answer: "asyncio.Future[str | None]", text: str | None) -> None:
 def _reject(answer: "asyncio.Future[str | None]", error: Exception) -> None:
     if not answer.done():
         answer.set_exception(error)
+
+
+# Methods that Emacs may call
+
+
+def _method(function: Callable[..., object], *readers: Callable[[Sexp], object]) -> Any:
+    """Return a method that reads each of its arguments by one of ``readers``.
+
+    It runs in the thread that reads, and returns a function for the event loop,
+    whose value is the answer.
+    """
+
+    def method(*args: Sexp) -> Callable[[], object]:
+        if len(args) != len(readers):
+            raise TypeError
+        values = [read(arg) for read, arg in zip(readers, args, strict=True)]
+        return partial(function, *values)
+
+    return method
+
+
+def _id(value: Sexp) -> int:
+    return as_integer(value, "ID")
+
+
+def _facts(value: Sexp) -> dict[str, Sexp]:
+    return {key[1:]: item for key, item in as_plist(value).items()}
+
+
+def _processes(pids: Sexp) -> Callable[[], object]:
+    if not isinstance(pids, list):
+        raise MalformedArgument("PIDS must be a list")
+    processes = [describe(as_integer(pid, "a PID")) for pid in pids]
+    return lambda: processes
 
 
 # Stdin
