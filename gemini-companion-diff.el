@@ -313,7 +313,7 @@ text is kept."
                 :replaces-edited
                 (and previous (gemini-companion-diff--rewritten-p previous)))))
     (when previous
-      (gemini-companion-diff-dismiss previous))
+      (gemini-companion-diff--dismiss previous))
     (setf (gemini-companion-diff-proposal-buffer diff)
           (gemini-companion-diff--proposal-buffer diff proposal)
           (gemini-companion-diff-tick diff)
@@ -658,7 +658,7 @@ reconnected in time, and `lost' if the server gave it up."
               (gemini-companion-diff--keep diff)
               (gemini-companion-diff--expect diff text)
               (gemini-companion-diff--settle diff 'dismissed 'later))
-          (gemini-companion-diff-dismiss diff)
+          (gemini-companion-diff--dismiss diff)
           (unless (eq reason 'lost)
             (message "%s %s; review closed, %s not written"
                      (gemini-companion-session-name
@@ -701,7 +701,7 @@ If the user has edited TEXT, report a file that holds another text."
 \\[gemini-companion-last-proposal] shows them")
            (gemini-companion-diff-name diff)))
 
-(defun gemini-companion-diff-dismiss (diff)
+(defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.
 Its edited text is kept."
   (unless (gemini-companion-diff--emptied-p diff)
@@ -1003,7 +1003,7 @@ view as outdated."
       (setcdr known stamp)
       (if (and stamp
                (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
-          (gemini-companion-diff--dismiss diff)
+          (gemini-companion-diff--dismiss-written diff)
         (setf (gemini-companion-diff-outdated diff) t)))))
 
 (defun gemini-companion-diff--check-buffer (diff)
@@ -1014,9 +1014,9 @@ view as outdated."
       (setf (gemini-companion-diff-unsaved diff) unsaved)
       (force-mode-line-update t))))
 
-(defun gemini-companion-diff--dismiss (diff)
+(defun gemini-companion-diff--dismiss-written (diff)
   "Dismiss DIFF, whose file has the proposed text, and report that."
-  (gemini-companion-diff-dismiss diff)
+  (gemini-companion-diff--dismiss diff)
   (gemini-companion-revert (gemini-companion-diff-file-path diff))
   (cond
    ((gemini-companion-diff--rewritten-p diff)

@@ -119,7 +119,7 @@ environment links to."
                   (buffer-string)))
          python)))
 
-(defun gemini-companion-install-python ()
+(defun gemini-companion-install--python ()
   "Return the Python of an environment that can run the server, or nil."
   (or (gemini-companion-install-beside)
       (seq-some #'gemini-companion-install--usable
@@ -128,7 +128,7 @@ environment links to."
 (defun gemini-companion-install-command ()
   "Return the command of the server, or nil if its packages are missing."
   (or gemini-companion-server-command
-      (when-let* ((python (gemini-companion-install-python)))
+      (when-let* ((python (gemini-companion-install--python)))
         (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-install-agreed-p ()

@@ -219,7 +219,7 @@ goes to it")))
 It is that of its view, or else a temporary one."
   (if-let* ((view (gemini-companion-review--of diff)))
       (funcall function (gemini-companion-review--view-original view))
-    (let ((original (gemini-companion-review-original diff)))
+    (let ((original (gemini-companion-review--original diff)))
       (unwind-protect (funcall function original)
         (gemini-companion-diff-discard original)))))
 
@@ -315,8 +315,8 @@ LINE is one of the proposal with no hunk excluded."
             (pcase (gemini-companion-diff-counts diff)
               (`(,hunks ,excluded ,added ,removed)
                (format "  %s, %s, %d excluded"
-                       (gemini-companion-review-lines added removed)
-                       (gemini-companion-review-plural hunks "change")
+                       (gemini-companion-review--lines added removed)
+                       (gemini-companion-review--plural hunks "change")
                        excluded))))))
 
 (defun gemini-companion-review-shown-p ()
@@ -369,7 +369,7 @@ selected window stays visible, and selected unless
 `gemini-companion-review-focus' says otherwise.
 Signal an error if DIFF has no changes or is too large."
   (let* ((kind (gemini-companion-review--kind diff))
-         (original (gemini-companion-review-original diff))
+         (original (gemini-companion-review--original diff))
          (view (gemini-companion-review--make
                 :diff diff :original original
                 :layout (gemini-companion-review-layout
@@ -409,7 +409,7 @@ Letters, and the keys that accept, do nothing there for a second."
 
 (defun gemini-companion-review--check-change (diff original)
   "Signal an error if DIFF does not change the text in ORIGINAL."
-  (when (gemini-companion-review-same-p
+  (when (gemini-companion-review--same-p
          original (gemini-companion-diff-proposal-buffer diff))
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-diff-name diff))))
@@ -651,7 +651,7 @@ restores it"
 
 ;;;; Original
 
-(defun gemini-companion-review-original (diff)
+(defun gemini-companion-review--original (diff)
   "Return a read-only buffer with the original of DIFF.
 Its text is that of the file on disk, decoded as CLIs decode
 it; it is empty for a new file."
@@ -683,7 +683,7 @@ it; it is empty for a new file."
 (defun gemini-companion-review--read-again (original diff)
   "Replace the text in the buffer ORIGINAL by that of the file of DIFF.
 Points and markers keep their places in the text."
-  (let ((new (gemini-companion-review-original diff)))
+  (let ((new (gemini-companion-review--original diff)))
     (unwind-protect
         (with-current-buffer original
           (let ((inhibit-read-only t))
@@ -730,7 +730,7 @@ Return non-nil if there was any."
       (replace-match text t t))
     found))
 
-(defun gemini-companion-review-same-p (original proposal)
+(defun gemini-companion-review--same-p (original proposal)
   "Return non-nil if the buffers ORIGINAL and PROPOSAL have the same text."
   (and (= (buffer-size original) (buffer-size proposal))
        (let ((case-fold-search nil))
@@ -890,7 +890,7 @@ Return nil if that mode may do more."
 
 ;;;; Header line
 
-(defun gemini-companion-review-header ()
+(defun gemini-companion-review--header ()
   "Return the header line of a review, for its buffers.
 It has the file, remarks on it, the amount of change, and the keys in
 the current buffer; if it is too long, the least important parts are
@@ -965,12 +965,12 @@ the CLI's own text"
      (pcase (gemini-companion-diff-counts diff)
        ((and `(,_ ,_ ,added ,_)
              (guard (member "new file" (gemini-companion-diff-remarks diff))))
-        (list (list 4 (concat ", " (gemini-companion-review-plural
+        (list (list 4 (concat ", " (gemini-companion-review--plural
                                     added "line")))))
        (`(,hunks ,excluded ,added ,removed)
         (list
-         (list 4 (concat "  " (gemini-companion-review-lines added removed)))
-         (list 6 (concat dot (gemini-companion-review-plural hunks "change")))
+         (list 4 (concat "  " (gemini-companion-review--lines added removed)))
+         (list 6 (concat dot (gemini-companion-review--plural hunks "change")))
          (list 3 (if (zerop excluded)
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
@@ -984,11 +984,11 @@ the CLI's own text"
      (list (list 9 (concat dot (gemini-companion-session-name
                                 (gemini-companion-diff-session diff))))))))
 
-(defun gemini-companion-review-plural (count noun)
+(defun gemini-companion-review--plural (count noun)
   "Return COUNT and NOUN, in the plural unless COUNT is one."
   (format "%d %s%s" count noun (if (= 1 count) "" "s")))
 
-(defun gemini-companion-review-lines (added removed)
+(defun gemini-companion-review--lines (added removed)
   "Return a text for ADDED and REMOVED numbers of lines."
   (format "+%d %s%d" added
           (gemini-companion-review--sign ?\u2212 "-") removed))
@@ -1039,7 +1039,7 @@ While a header line is computed, its own window is selected."
 
 (defun gemini-companion-review-set-header ()
   "Set the header line of the current buffer, one of a review."
-  (setq header-line-format (gemini-companion-review-header))
+  (setq header-line-format (gemini-companion-review--header))
   (add-hook 'window-selection-change-functions
             #'gemini-companion-review--selection-changed nil t))
 

@@ -338,12 +338,12 @@ tooltip, a cons, or nil.")
 
 (defun gemini-companion-lighter ()
   "Return the mode line construct."
-  `(:propertize ,(gemini-companion-lighter-text)
+  `(:propertize ,(gemini-companion--lighter-text)
                 mouse-face mode-line-highlight
                 help-echo gemini-companion--lighter-help
                 local-map ,gemini-companion--lighter-map))
 
-(defun gemini-companion-lighter-text ()
+(defun gemini-companion--lighter-text ()
   "Return the text for the mode line.
 It has the number of connected CLIs, a ! during auto-accept, a ? and
 the number of open diffs, and whether sharing is paused or the file

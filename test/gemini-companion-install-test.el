@@ -105,7 +105,7 @@ The answer to each question is `answer'; `asked' has the questions,
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
-    (should (equal " Gemini installing" (gemini-companion-lighter-text)))
+    (should (equal " Gemini installing" (cadr (gemini-companion-lighter))))
     (should (get-buffer-window gemini-companion-install-test-log))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
@@ -323,18 +323,18 @@ The answer to each question is `answer'; `asked' has the questions,
     (gemini-companion-install-server)
     (gemini-companion-test-eventually
       (not (gemini-companion-install-test-processes)))
-    (let ((python (gemini-companion-install-python)))
+    (let ((python (car (gemini-companion-install-command))))
       (should (file-executable-p python))
       (gemini-companion-install-test-update)
-      (should-not (gemini-companion-install-python))
+      (should-not (car (gemini-companion-install-command)))
       (copy-file (expand-file-name "python/requirements.txt" package)
                  "python/requirements.txt" t)
-      (should (gemini-companion-install-python))
+      (should (car (gemini-companion-install-command)))
       (copy-file "bin/python3" "bin/python3.12")
       (make-symbolic-link (expand-file-name "bin/python3.12") python t)
-      (should-not (gemini-companion-install-python))
+      (should-not (car (gemini-companion-install-command)))
       (delete-file "bin/python3.12")
-      (should-not (gemini-companion-install-python)))))
+      (should-not (car (gemini-companion-install-command))))))
 
 (ert-deftest gemini-companion-install-ignores-what-was-interrupted ()
   (gemini-companion-install-test-with
@@ -380,7 +380,7 @@ The answer to each question is `answer'; `asked' has the questions,
       (gemini-companion-install-server)
       (gemini-companion-test-eventually
         (not (equal pid (gemini-companion-server-pid))))
-      (should (equal (gemini-companion-install-python)
+      (should (equal (car (gemini-companion-install-command))
                      (car (gemini-companion-server-program)))))))
 
 (ert-deftest gemini-companion-install-by-hand-that-fails-changes-nothing ()
@@ -388,13 +388,13 @@ The answer to each question is `answer'; `asked' has the questions,
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((python (gemini-companion-install-python)))
+    (let ((python (car (gemini-companion-install-command))))
       (gemini-companion-install-test-program "python3" "exit 1")
       (gemini-companion-install-server)
       (gemini-companion-test-eventually warnings)
       (should gemini-companion-mode)
       (should (gemini-companion-server-ready-p))
-      (should (equal python (gemini-companion-install-python))))))
+      (should (equal python (car (gemini-companion-install-command)))))))
 
 (ert-deftest gemini-companion-install-passes-the-settings-of-pip ()
   (gemini-companion-install-test-with

@@ -126,14 +126,14 @@ Its keys are labels, its values lists of `greyed' and `on'."
   (let ((gemini-companion-review-arrival 'notify)
         (inhibit-message t))
     (gemini-companion-test-with-mode '(("a" "text"))
-      (should (equal " Gemini" (gemini-companion-lighter-text)))
+      (should (equal " Gemini" (cadr (gemini-companion-lighter))))
       (gemini-companion-test-connect)
       (gemini-companion-test-connect)
-      (should (equal " Gemini:2" (gemini-companion-lighter-text)))
+      (should (equal " Gemini:2" (cadr (gemini-companion-lighter))))
       (dotimes (id 3)
         (gemini-companion-diff-open id (list :id (format "%d" id))
                                     (expand-file-name "a") "new"))
-      (should (equal " Gemini:2?3" (gemini-companion-lighter-text)))
+      (should (equal " Gemini:2?3" (cadr (gemini-companion-lighter))))
       (let ((help (gemini-companion-test-help)))
         (should (string-search
                  (concat "Connected: "
@@ -144,7 +144,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
         (should (string-search "gemini-companion-review goes" help)))
       (gemini-companion-mode -1)
       (gemini-companion-mode 1)
-      (should (equal " Gemini..." (gemini-companion-lighter-text))))))
+      (should (equal " Gemini..." (cadr (gemini-companion-lighter)))))))
 
 (provide 'gemini-companion-menu-test)
 ;;; gemini-companion-menu-test.el ends here

@@ -264,16 +264,17 @@
       (find-file "b")
       (find-file "a")
       (gemini-companion-test-connect)
-      (should-not (string-search "hidden" (gemini-companion-lighter-text)))
+      (should-not (string-search "hidden" (cadr (gemini-companion-lighter))))
       (should (string-search "Shared: a, one open file"
                              (gemini-companion-test-help)))
       (find-file ".env")
       (gemini-companion-test-eventually
-        (string-search "hidden" (gemini-companion-lighter-text)))
+        (string-search "hidden" (cadr (gemini-companion-lighter))))
       (should (string-search "Shared: no active file, 2 open files"
                              (gemini-companion-test-help)))
       (with-current-buffer "a"
-        (should-not (string-search "hidden" (gemini-companion-lighter-text)))))))
+        (should-not (string-search "hidden"
+                                   (cadr (gemini-companion-lighter))))))))
 
 (ert-deftest gemini-companion-roots-follow-what-is-excluded ()
   (gemini-companion-test-with-mode '()
