@@ -1165,7 +1165,11 @@ of its environment and returns the value."
                      (gemini-companion-status--rival client directory port)))
          (required (car (gemini-companion-clients-get client :required))))
     (cond
-     ((and file (not (file-equal-p (file-name-directory file) searched)))
+     ((let ((own (if file
+                     (file-name-directory file)
+                   (gemini-companion-status--directory
+                    client #'gemini-companion-status--getenv))))
+        (not (or (equal own searched) (file-equal-p own searched))))
       (list 'note (format "it searches %s for editors" searched)
             "To connect it here, start it with the environment of Emacs \
 \(TMPDIR)."))
@@ -1176,7 +1180,8 @@ of its environment and returns the value."
 open too" rival)
             "To connect it here, start it in a terminal of this Emacs."))
      ((and directory (not inside))
-      (list 'bad "it runs outside the workspace roots"
+      (list (if (gemini-companion-sessions) 'note 'bad)
+            "it runs outside the workspace roots"
             "Open a file of its project, then type /ide enable in it."))
      ((and (gemini-companion-clients-get client :leaves-container)
            (gemini-companion-run-container-p)

@@ -359,6 +359,27 @@ It is HOME and TMPDIR, too."
       (funcall write dead directory)
       (should (equal '(bad) (funcall marks))))))
 
+(ert-deftest gemini-companion-status-test-leaves-clis-of-other-homes-alone ()
+  (skip-unless (eq system-type 'gnu/linux))
+  (gemini-companion-test-with-mode '()
+    (let* ((program (expand-file-name "qwen" directory))
+           (process (let ((process-environment
+                           (cons "HOME=/other" process-environment)))
+                      (copy-file (executable-find "sleep") program)
+                      (start-process "qwen" nil program "300"))))
+      (unwind-protect
+          (gemini-companion-status-test--with-status
+              (list (assoc "Running CLIs" gemini-companion-status-checks))
+            (gemini-companion-test-eventually
+              (string-search
+               (format "Qwen Code (process %d, in %s) is not connected: \
+it searches /other/.qwen/ide for editors"
+                       (process-id process)
+                       (abbreviate-file-name (directory-file-name directory)))
+               (buffer-string)))
+            (should-not (string-search "Problems" (buffer-string))))
+        (delete-process process)))))
+
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-directory directory
     (let* ((project (expand-file-name "project/" directory))
