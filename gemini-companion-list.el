@@ -49,6 +49,8 @@
 
 ;;;; Keys
 
+(autoload 'gemini-companion-list-menu "gemini-companion-menu" nil t)
+
 (defvar gemini-companion-list-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'gemini-companion-list-toggle)
@@ -62,7 +64,7 @@
     (define-key map "c" #'gemini-companion-list-comment)
     (define-key map "u" #'gemini-companion-list-revert)
     (define-key map "!" #'gemini-companion-list-auto-accept)
-    (define-key map "?" #'gemini-companion-list-help)
+    (define-key map "?" #'gemini-companion-list-menu)
     map)
   "Keys in the list of edits.")
 
@@ -70,6 +72,9 @@
 
 (defconst gemini-companion-list--buffer "*gemini reviews*"
   "Name of the buffer with the list.")
+
+(defconst gemini-companion-list--lines 24
+  "Height that the window of the list gets if the frame is large enough.")
 
 (defconst gemini-companion-list--most-bytes (* 5 1024 1024)
   "Size of a text above which it is not compared.")
@@ -598,7 +603,7 @@ nothing open.  Those of earlier turns are in a section of their own.
   "Return the help on the keys that fits the window."
   (let ((header ""))
     (pcase-dolist (`(,command ,does)
-                   '((gemini-companion-list-help "keys")
+                   '((gemini-companion-list-menu "keys")
                      (gemini-companion-list-accept "accept")
                      (gemini-companion-list-reject "reject")
                      (gemini-companion-list-toggle "diff")
@@ -705,6 +710,43 @@ Then go to the next edit that awaits an answer."
          (gemini-companion-list--get :stop)
          (not (gemini-companion-list--get :block)))))
 
+;;;; Menu state
+
+(defun gemini-companion-list-open-p ()
+  "Return the diffs at point that await an answer, or nil."
+  (ignore-error user-error (gemini-companion-list--diffs-here)))
+
+(defun gemini-companion-list-edit-p ()
+  "Return the diff of the edit at point that awaits an answer, or nil."
+  (ignore-error user-error (gemini-companion-list--diff)))
+
+(defun gemini-companion-list-line-p ()
+  "Return non-nil if a line of a proposal is at point."
+  (and (gemini-companion-list-edit-p)
+       (gemini-companion-list--get :line)))
+
+(defun gemini-companion-list-hunk-p ()
+  "Return the hunk of a proposal at point, or nil."
+  (and (gemini-companion-list-edit-p)
+       (gemini-companion-list--get :block)))
+
+(defun gemini-companion-list-excluded-p ()
+  "Return non-nil if the hunk at point is excluded."
+  (when-let* ((hunk (gemini-companion-list-hunk-p)))
+    (memql (nth 2 hunk)
+           (gemini-companion-list--excluded (gemini-companion-list--diff)))))
+
+(defun gemini-companion-list-revertible-p ()
+  "Return non-nil if the edit at point can be reverted."
+  (ignore-error user-error
+    (gemini-companion-turn-check-revert (gemini-companion-list--edit))
+    t))
+
+(defun gemini-companion-list-auto-p ()
+  "Return non-nil if auto-accept is on for the CLI at point."
+  (when-let* ((session (gemini-companion-list--get :session)))
+    (gemini-companion-auto-on-p session)))
+
 ;;;; Commands
 
 (defun gemini-companion-list ()
@@ -714,9 +756,19 @@ Then go to the next edit that awaits an answer."
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
   (pop-to-buffer gemini-companion-list--buffer)
+  (gemini-companion-list--enlarge)
   (gemini-companion-list--refresh)
   (when (and (bobp) (not (gemini-companion-list--open-here-p)))
     (gemini-companion-list--go-to-open)))
+
+(defun gemini-companion-list--enlarge ()
+  "Give the selected window up to two thirds of the height of its frame.
+Quitting it restores the height."
+  (let ((lines (- (min gemini-companion-list--lines
+                       (/ (* 2 (window-total-height (frame-root-window))) 3))
+                  (window-total-height))))
+    (when (and (< 0 lines) (window-combined-p))
+      (window-resize nil (window-sizable nil lines)))))
 
 (defun gemini-companion-review (&optional list)
   "Show the next proposal that waits, or select the one that is shown.
@@ -732,24 +784,6 @@ argument LIST, or if several wait and none is shown, list them."
           ((cdr diffs) (gemini-companion-list))
           (diffs (gemini-companion-diff-view (car diffs)))
           (t (user-error "No proposal waits for an answer")))))
-
-(defun gemini-companion-list-help ()
-  "Show the keys of the list in the echo area."
-  (interactive nil gemini-companion-list-mode)
-  (message "%s" (substitute-command-keys
-                 "\\<gemini-companion-list-mode-map>\
-\\[gemini-companion-list-toggle] unfold, \
-\\[gemini-companion-list-next] next, \
-\\[gemini-companion-list-previous] previous, \
-\\[gemini-companion-list-view] review or visit, \
-\\[gemini-companion-list-accept] accept, \
-\\[gemini-companion-list-reject] reject, \
-\\[gemini-companion-list-reject-with-reason] reject with a reason, \
-\\[gemini-companion-list-toggle-hunk] exclude or restore the hunk, \
-\\[gemini-companion-list-comment] comment on the line, \
-\\[gemini-companion-list-revert] revert, \
-\\[gemini-companion-list-auto-accept] auto-accept, \
-\\[revert-buffer] refresh, \\[quit-window] quit")))
 
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again."

@@ -60,14 +60,14 @@
 
 (defmacro gemini-companion-menu--define (name documentation groups &rest body)
   "Define NAME with DOCUMENTATION, a transient of GROUPS.
-GROUPS is the symbol of a constant as `gemini-companion-menu-commands'.
+GROUPS is a form whose value is as `gemini-companion-menu-commands'.
 BODY begins with the description of all groups, or nil, and what else
 the command does before."
   (declare (indent 1))
   `(transient-define-prefix ,name ()
      ,documentation
      ,(vconcat (and (car body) (list :description (car body)))
-               (gemini-companion-menu--groups (symbol-value groups)))
+               (gemini-companion-menu--groups (eval groups t)))
      (interactive)
      ,@(cdr body)
      (transient-setup ',name)))
@@ -83,6 +83,49 @@ the command does before."
   gemini-companion-menu-review
   gemini-companion-review-subject
   (gemini-companion-diff-unsettled nil))
+
+;;;; List and status
+
+(gemini-companion-menu--define gemini-companion-list-menu
+  "Keys in the list of reviews."
+  '(("Answer"
+     ("a" gemini-companion-list-accept "Accept"
+      :enable gemini-companion-list-open-p)
+     ("r" gemini-companion-list-reject "Reject"
+      :enable gemini-companion-list-open-p)
+     ("R" gemini-companion-list-reject-with-reason "Reject with a reason"
+      :enable gemini-companion-list-edit-p)
+     ("c" gemini-companion-list-comment "Comment on this line"
+      :enable gemini-companion-list-line-p))
+    ("Changes"
+     ("n" gemini-companion-list-next "Next" :stay t)
+     ("p" gemini-companion-list-previous "Previous" :stay t)
+     ("x" gemini-companion-list-toggle-hunk "Exclude this change"
+      :enable gemini-companion-list-hunk-p
+      :on gemini-companion-list-excluded-p)
+     ("u" gemini-companion-list-revert "Revert this edit"
+      :enable gemini-companion-list-revertible-p))
+    ("Display"
+     ("TAB" gemini-companion-list-toggle "Unfold or fold")
+     ("RET" gemini-companion-list-view "Show the review or visit the file")
+     ("g" revert-buffer "Refresh")
+     ("!" gemini-companion-list-auto-accept "Auto-accept"
+      :on gemini-companion-list-auto-p))))
+
+(gemini-companion-menu--define gemini-companion-status-menu
+  "Keys in the status buffer."
+  '(("Status"
+     ("TAB" forward-button "Next button" :stay t)
+     ("RET" push-button "Press the button")
+     ("g" revert-buffer "Check again")
+     ("q" quit-window "Quit"))
+    ("Others"
+     ("r" gemini-companion-review "Go to the review"
+      :enable gemini-companion-diffs)
+     ("l" gemini-companion-list "List of reviews"
+      :count gemini-companion-diffs)
+     ("e" gemini-companion-events-buffer "Show the event log")
+     ("h" gemini-companion-menu "All commands"))))
 
 (provide 'gemini-companion-menu)
 ;;; gemini-companion-menu.el ends here

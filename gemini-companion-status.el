@@ -101,6 +101,9 @@ of a function is a list, or `asked'.")
 
 ;;;; Mode
 
+(autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
+(autoload 'gemini-companion-status-menu "gemini-companion-menu" nil t)
+
 (defvar gemini-companion-status-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'forward-button)
@@ -108,7 +111,8 @@ of a function is a list, or `asked'.")
     (define-key map "l" #'gemini-companion-list)
     (define-key map "r" #'gemini-companion-review)
     (define-key map "e" #'gemini-companion-events-buffer)
-    (define-key map "?" #'gemini-companion-status-help)
+    (define-key map "h" #'gemini-companion-menu)
+    (define-key map "?" #'gemini-companion-status-menu)
     map)
   "Keymap of `gemini-companion-status-mode'.")
 
@@ -123,22 +127,11 @@ of a function is a list, or `asked'.")
             #'gemini-companion-status--displayed nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-status--forget nil t))
 
-(defun gemini-companion-status-help ()
-  "Show the keys of the status buffer in the echo area."
-  (interactive)
-  (message "%s" (substitute-command-keys
-                 "\\<gemini-companion-status-mode-map>\
-\\[forward-button] next button, \\<button-map>\\[push-button] press it, \
-\\<gemini-companion-status-mode-map>\
-\\[revert-buffer] check again, \\[gemini-companion-review] review, \
-\\[gemini-companion-list] list of reviews, \
-\\[gemini-companion-events-buffer] events, \\[quit-window] quit")))
-
 ;;;###autoload
 (defun gemini-companion-status ()
   "Show the state of the connections to the CLIs, and problems.
 \\<gemini-companion-status-mode-map>\
-Type \\[gemini-companion-status-help] there for its keys."
+Type \\[gemini-companion-status-menu] there for its keys."
   (interactive)
   (let ((directory default-directory)
         (origin (current-buffer))

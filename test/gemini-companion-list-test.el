@@ -10,6 +10,7 @@
 ;;; Code:
 
 (require 'gemini-companion-list)
+(require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
@@ -402,6 +403,45 @@ a file outside your projects: /gemini-companion-test")
     (should (= 30 (length (seq-uniq (cdr (gemini-companion-list-test-lines))))))
     (should (<= (string-width (format-mode-line header-line-format))
                 (window-width)))))
+
+(ert-deftest gemini-companion-list-gets-most-of-a-small-frame ()
+  (gemini-companion-list-test-with nil
+    (quit-window)
+    (delete-other-windows)
+    (split-window nil -8)
+    (let ((heights (lambda () (mapcar #'window-total-height (window-list))))
+          (display-buffer-overriding-action '(display-buffer-use-some-window))
+          before)
+      (setq before (funcall heights))
+      (gemini-companion-list)
+      (should (= (min 24 (/ (* 2 (window-total-height (frame-root-window))) 3))
+                 (window-total-height)))
+      (quit-window)
+      (should (equal before (funcall heights)))
+      (delete-other-windows))))
+
+(ert-deftest gemini-companion-list-menu-greys-what-does-nothing ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n"))
+    (let ((apt (lambda ()
+                 (seq-filter (lambda (key)
+                               (pcase (plist-get
+                                       (nth 2 (transient-get-suffix
+                                               'gemini-companion-list-menu key))
+                                       :inapt-if-not)
+                                 ((and (pred functionp) f) (funcall f))))
+                             '("a" "R" "c" "x" "u")))))
+      (gemini-companion-list-test-open 1 1 "a" "1\n2\n3\n")
+      (gemini-companion-list-test-go-to "(1)")
+      (should (equal '("a") (funcall apt)))
+      (gemini-companion-list-test-go-to "+1 -0  a")
+      (should (equal '("a" "R") (funcall apt)))
+      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-go-to "\n 2")
+      (forward-line)
+      (should (equal '("a" "R" "c" "x") (funcall apt)))
+      (gemini-companion-list-test-key "a")
+      (gemini-companion-list-test-go-to "+1 -0  a")
+      (should (equal '("u") (funcall apt))))))
 
 (ert-deftest gemini-companion-list-has-one-line-for-each ()
   (gemini-companion-list-test-with nil
