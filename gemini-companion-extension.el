@@ -87,7 +87,9 @@ M-x gemini-companion-install-server installs what is needed")))))
       (mcpServers
        . ((,gemini-companion-extension-server
            . ((command . ,(car command))
-              (args . ,(vconcat (cdr command))))))))))
+              (args . ,(vconcat (cdr command)))
+              ;; Else, Qwen Code hides the tools behind its tool_search.
+              (alwaysLoadTools . t))))))))
 
 (defun gemini-companion-extension--hooks (client event matcher)
   "Return the hook of CLIENT after EVENT of a tool that MATCHER matches."
@@ -181,11 +183,15 @@ After an update of this package, the CLIs find the new ones."
     (equal (directory-file-name (gemini-companion-extension-directory))
            (alist-get 'source (ignore-errors (json-read-from-string text))))))
 
+(defun gemini-companion-extension--enablement (client)
+  "Return the file of CLIENT with the rules for each extension."
+  (expand-file-name "extensions/extension-enablement.json"
+                    (gemini-companion-extension--home client)))
+
 (defun gemini-companion-extension-disabled-p (client)
   "Return non-nil if the extension is disabled everywhere in CLIENT."
   (let ((overrides (gemini-companion-settings-get
-                    (expand-file-name "extensions/extension-enablement.json"
-                                      (gemini-companion-extension--home client))
+                    (gemini-companion-extension--enablement client)
                     (list gemini-companion-extension--name "overrides"))))
     (seq-some (lambda (rule) (string-prefix-p "!" rule)) overrides)))
 
@@ -229,11 +235,24 @@ priority = 100
   "Delete the extension, its links, and the policy."
   (dolist (client (mapcar #'car gemini-companion-clients))
     (when (gemini-companion-extension-linked-p client)
+      (gemini-companion-extension--forget client)
       (gemini-companion-extension--delete
        (gemini-companion-extension--pointer client) 2)))
   (gemini-companion-extension--delete (gemini-companion-extension-policy) 1)
   (when (gemini-companion-extension-p)
     (delete-directory (gemini-companion-extension-directory) t)))
+
+(defun gemini-companion-extension--forget (client)
+  "Delete what CLIENT has recorded of where the extension is enabled."
+  (let* ((file (gemini-companion-extension--enablement client))
+         (all (ignore-errors (gemini-companion-settings-read file)))
+         (others (seq-remove (pcase-lambda (`(,name . ,_))
+                               (equal name gemini-companion-extension--name))
+                             all)))
+    (cond ((equal all others))
+          (others
+           (gemini-companion-extension--write file (json-encode others)))
+          (t (delete-file file)))))
 
 (defun gemini-companion-extension--delete (file count)
   "Delete FILE and up to COUNT directories above it that are empty then."

@@ -188,9 +188,12 @@ They are as in `gemini-companion-status-checks'."
                 (format "mcp.excluded has %s" name))
            (and (gemini-companion-extension-disabled-p client)
                 "the extension is disabled there")
-           (and (eq t (funcall setting "security" "folderTrust" "enabled"))
+           (and (eq t (or (funcall setting "security" "folderTrust" "enabled")
+                          ;; The default.
+                          (equal client "gemini")))
                 (not (gemini-companion-extension-trusted-p client directory))
-                (format "%s is not trusted"
+                (format "%s is not trusted, so questions are not offered and \
+edits are not reported"
                         (abbreviate-file-name directory)))))))
 
 ;;;; Command

@@ -98,7 +98,11 @@
                       "hooks/hooks.json"))
         (should (json-read-file
                  (expand-file-name
-                  name (gemini-companion-extension-directory)))))
+                  name
+                  (gemini-companion-extension-directory)))))
+      ;; As a CLI records that the user has disabled it.
+      (write-region "{\"gemini-companion\": {\"overrides\": [\"!/*\"]}}" nil
+                    ".gemini/extensions/extension-enablement.json" nil 'silent)
       (gemini-companion-tools-test-answering '(t)
         (gemini-companion-tools))
       (delete-directory gemini-companion-install-directory)
@@ -123,6 +127,18 @@
       (should (string-search "MCP" (gemini-companion-test-file-text bridge))))
     (gemini-companion-tools-stop)))
 
+(ert-deftest gemini-companion-tools-keeps-what-belongs-to-other-extensions ()
+  (gemini-companion-tools-test-with-home
+    (gemini-companion-extension-write)
+    (gemini-companion-extension-link "gemini")
+    (write-region "{\"other\": {\"overrides\": [\"/*\"]},
+                    \"gemini-companion\": {\"overrides\": [\"!/*\"]}}" nil
+                    ".gemini/extensions/extension-enablement.json" nil 'silent)
+    (gemini-companion-extension-delete)
+    (should (equal "{\"other\":{\"overrides\":[\"/*\"]}}"
+                   (gemini-companion-test-file-text
+                    ".gemini/extensions/extension-enablement.json")))))
+
 (ert-deftest gemini-companion-tools-keeps-a-link-of-another-directory ()
   (gemini-companion-tools-test-with-home
     (gemini-companion-extension-write)
@@ -144,6 +160,11 @@
                            (car (gemini-companion-tools-test-texts directory))))
     (gemini-companion-tools-test-answering '(t nil)
       (gemini-companion-tools))
+    (should (string-search "is not trusted, so questions are not offered and \
+edits are not reported"
+                           (car (gemini-companion-tools-test-texts directory))))
+    (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
+                  ".gemini/trustedFolders.json" nil 'silent)
     (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
                            (car (gemini-companion-tools-test-texts directory))))
     (pcase-dolist
@@ -154,9 +175,7 @@
             "mcp.allowed lacks emacs")
            ("settings.json" "{\"mcp\": {\"excluded\": [\"emacs\"]}}"
             "mcp.excluded has emacs")
-           ("settings.json"
-            "{\"security\": {\"folderTrust\": {\"enabled\": true}}}"
-            "is not trusted")
+           ("trustedFolders.json" "{\"/\": \"DO_NOT_TRUST\"}" "is not trusted")
            ("extensions/extension-enablement.json"
             "{\"gemini-companion\": {\"overrides\": [\"!/*\"]}}"
             "the extension is disabled")))

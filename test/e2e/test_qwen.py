@@ -11,7 +11,7 @@ import pytest
 from harness import qwen
 from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION
-from harness.model import edit, read_file, say, write_file
+from harness.model import call, edit, read_file, say, write_file
 from harness.qwen import Qwen
 from harness.scratch import Scratch
 from harness.wait import eventually
@@ -233,7 +233,9 @@ def test_a_stale_lock_of_a_dead_emacs_is_removed(
     other.unlink()
 
 
-def test_a_linked_qwen_is_sent_new_errors(world: World, scratch: Scratch) -> None:
+def test_a_linked_qwen_is_sent_new_errors_and_answered(
+    world: World, scratch: Scratch
+) -> None:
     file = scratch.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
     world.scratch.home.joinpath(".qwen").mkdir()
@@ -249,3 +251,22 @@ def test_a_linked_qwen_is_sent_new_errors(world: World, scratch: Scratch) -> Non
 
     cli.wait_for("all done")
     assert NEW_ERROR in json.dumps(cli.model.requests[-1]["messages"])
+
+    cli.model.script(call("mcp__emacs__diagnostics", file="a.py"), say("that is it"))
+    cli.prompt()
+    cli.answer("once")
+    cli.wait_for("that is it")
+    assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
+
+    # The same command takes all of it away.
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-tools")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("delete it and its links?")
+    emacs.keys("y")
+    emacs.terminal.wait_for("Deleted")
+    left = [
+        file for file in scratch.home.glob(".qwen/extensions/**/*") if file.is_file()
+    ]
+    assert [file for file in left if "gemini-companion" in file.read_text()] == []
+    assert not list(scratch.home.glob(".qwen/**/gemini-companion*"))

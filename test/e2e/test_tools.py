@@ -121,6 +121,18 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
         " (last (gemini-companion-turn-edits) 2)))"
     )
 
+    # The list puts back what the file held before.
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-list")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("written without review")
+    emacs.keys("M->", "p", "u", "y")
+    emacs.terminal.wait_for("Reverted a.py")
+    emacs.keys("C-x", "C-s")
+    eventually(lambda: file.read_text() == GOOD, "the former text")
+    emacs.keys("C-x", "1")
+    result_of(cli, write_file(file, BAD))
+
     # Esc during a question, then the next prompt.
     log = scratch.home / ".emacs.d" / "gemini-companion" / "server.log"
     asked = log.read_text().count("question: ")
@@ -150,6 +162,8 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     again.terminal.wait_for("delete it and its links?")
     again.keys("y")
     again.terminal.wait_for("Deleted")
+    homes = [scratch.home / ".gemini" / name for name in ("extensions", "policies")]
+    assert [home for home in homes if home.exists()] == []
     assert not list(scratch.home.glob(".gemini/**/gemini-companion*"))
     assert not list(scratch.home.glob(".emacs.d/gemini-companion/extension"))
     assert "No Emacs has this directory open" in result_of(cli, question)
