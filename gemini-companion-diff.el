@@ -179,14 +179,6 @@ Its functions display the diffs; they must be fast and not fail.")
   "The diff that this buffer belongs to, or nil.")
 (put 'gemini-companion-diff-here 'permanent-local t)
 
-(defconst gemini-companion-diff--garbage-limit (* 256 1024 1024)
-  "Minimum `gc-cons-threshold' while an outcome is sent.
-A text of 1 MB would trigger a garbage collection, which takes longer
-than anything else.")
-
-(defconst gemini-companion-diff--idle-seconds 0.7
-  "Seconds without input before a review appears.")
-
 ;;;; Diffs
 
 (defun gemini-companion-diffs ()
@@ -366,9 +358,16 @@ It visits no file, so that nothing locks, saves or formats it."
       (gemini-companion-diff-new-buffer
        (format "*gemini proposal: %s*"
                (gemini-companion-diff-name diff 'plain)))
-    (setq default-directory
-          (gemini-companion-diff--directory
-           (gemini-companion-diff-file-path diff)))
+    ;; The nearest existing one.
+    (let ((directory (let ((file-name-handler-alist nil))
+                       (locate-dominating-file
+                        (gemini-companion-diff-file-path diff)
+                        #'file-directory-p))))
+      (setq default-directory
+            (if (or (null directory)
+                    (gemini-companion-text-remote-p directory))
+                "/"
+              directory)))
     (buffer-disable-undo)
     (gemini-companion-diff--insert proposal)
     (buffer-enable-undo)
@@ -385,14 +384,6 @@ It visits no file, so that nothing locks, saves or formats it."
   "Return a new buffer NAME, whatever hook of the user fails."
   (let (buffer-list-update-hook)
     (generate-new-buffer name)))
-
-(defun gemini-companion-diff--directory (file)
-  "Return the directory of FILE, or the nearest existing one above."
-  (let ((directory (let ((file-name-handler-alist nil))
-                     (locate-dominating-file file #'file-directory-p))))
-    (if (or (null directory) (gemini-companion-text-remote-p directory))
-        "/"
-      directory)))
 
 (defun gemini-companion-diff--insert (proposal)
   "Insert PROPOSAL in the current buffer, or kill that if it cannot be read."
@@ -534,7 +525,7 @@ Otherwise announce it; return non-nil if it waits for the user."
        (not track-mouse)
        (not (input-pending-p))
        (when-let* ((idle (current-idle-time)))
-         (<= gemini-companion-diff--idle-seconds (float-time idle)))))
+         (<= 0.7 (float-time idle)))))
 
 (defun gemini-companion-diff--between-commands-p ()
   "Return non-nil if no command, prompt or key sequence is in progress.
@@ -674,6 +665,7 @@ reconnected in time, and `lost' if the server gave it up."
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that holds another text."
   (let ((file (gemini-companion-diff-file-path diff))
+        (stamp (gemini-companion-diff--stamp diff))
         (edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      file
@@ -683,15 +675,11 @@ If the user has edited TEXT, report a file that holds another text."
                      text (gemini-companion-text-read file))
               (gemini-companion-diff--report-unedited diff text)))))
     ;; Qwen Code writes before it closes the review.
-    (when (and edited (gemini-companion-diff--written-p diff))
+    (when (and edited
+               stamp
+               (not (equal stamp (gemini-companion-diff-stamp diff)))
+               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
       (gemini-companion-diff--report-unedited diff text))))
-
-(defun gemini-companion-diff--written-p (diff)
-  "Return non-nil if the file of DIFF has changed to what was proposed."
-  (let ((stamp (gemini-companion-diff--stamp diff)))
-    (and stamp
-         (not (equal stamp (gemini-companion-diff-stamp diff)))
-         (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))))
 
 (defun gemini-companion-diff--report-unedited (diff text)
   "Keep TEXT, that of the review of DIFF, which was not written, and say so."
@@ -783,7 +771,10 @@ the review of the current buffer, else the one that is shown."
       (user-error "An empty text cannot be accepted: the CLI would write \
 its own; reject it, or leave at least one character"))
     (cond ((gemini-companion-diff--objection diff))
-          ((and (gemini-companion-diff--nothing-left-p diff)
+          ;; The user may have made the proposal the text of the file.
+          ((and (gemini-companion-diff--touched-p diff)
+                (equal (gemini-companion-diff-proposal-text diff)
+                       (gemini-companion-diff--file-text diff))
                 (gemini-companion-diff-ask
                  diff
                  (lambda ()
@@ -827,16 +818,11 @@ If the user is in the review, the next one takes its place at once."
                (not (active-minibuffer-window)))
       (gemini-companion-diff--show diff 'next))))
 
-(defun gemini-companion-diff--nothing-left-p (diff)
-  "Return non-nil if the user has made the proposal of DIFF that of its file."
-  (and (gemini-companion-diff--touched-p diff)
-       (equal (gemini-companion-diff-proposal-text diff)
-              (gemini-companion-diff--file-text diff))))
-
 (defun gemini-companion-diff-take (diff)
   "Accept DIFF with the text in its proposal buffer, without a question."
-  (let ((gc-cons-threshold (max gc-cons-threshold
-                                gemini-companion-diff--garbage-limit))
+  ;; A text of 1 MB would trigger a garbage collection, which takes longer than
+  ;; anything else.
+  (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
         (text (gemini-companion-diff-proposal-text diff)))
     (run-hook-with-args 'gemini-companion-diff-accepting-functions diff)
     (gemini-companion-diff--expect diff text)

@@ -67,8 +67,8 @@ A message is at most 16 MB long, with a backslash before each quote.")
                (:constructor gemini-companion-process--make)
                (:copier nil))
   "One Python process and the connection to it.
-STATE is `starting', `ready', `stopping' or `ended'.  INFO is its
-answer to hello, a plist.  COMMAND, METHODS, ON-READY and ON-END
+STATE is `starting', `ready', `stopping' or `ended'.  INFO is a
+plist, see `gemini-companion-server-info'.  COMMAND, METHODS, ON-READY and ON-END
 are those of `gemini-companion-process-open'.  CHILD is the process
 object, and LOG the buffer with its error output."
   (state 'starting) command methods on-ready on-end
@@ -321,7 +321,12 @@ and that is valid during the call."
   "Make PROCESS, which answered hello with INFO, ready."
   (when (eq (gemini-companion-process-state process) 'starting)
     (cancel-timer (gemini-companion-process-timer process))
-    (setf (gemini-companion-process-info process) info
+    (setf (gemini-companion-process-info process)
+          (append (list :pid (process-id
+                              (gemini-companion-process-child process))
+                        :command (gemini-companion-process-command process)
+                        :since (float-time))
+                  info)
           (gemini-companion-process-state process) 'ready)
     (funcall (gemini-companion-process-on-ready process) process)))
 

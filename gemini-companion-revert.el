@@ -71,12 +71,6 @@ the one when its buffer was reverted."
   file before last done delays timer
   (written nil :documentation "Function to call once it was written, or nil."))
 
-(defconst gemini-companion-revert--marked (* 1024 1024)
-  "Size in characters above which changed lines are not searched for.")
-
-(defconst gemini-companion-revert--pulse 1.5
-  "For how many seconds changed lines are highlighted.")
-
 (defvar gemini-companion-revert--watches nil
   "Watches of the files that are expected to be written.")
 
@@ -84,7 +78,7 @@ the one when its buffer was reverted."
   "Alist of a timer and the overlays that it deletes.")
 
 (defconst gemini-companion-revert--largest (* 1024 1024)
-  "Size in bytes of a file above which its previous text is not kept.")
+  "Size of a file above which it is neither compared nor merged.")
 
 (defvar-local gemini-companion-revert--ancestor nil
   "The text of this buffer's file before a CLI wrote it, or nil.")
@@ -331,7 +325,7 @@ See `gemini-companion-after-write'."
   "Call FUNCTION, which edits this buffer, and return the changed lines.
 The value is a list of (BEG . END), or nil if it is not needed."
   (if (not (and gemini-companion-after-write
-                (< (buffer-size) gemini-companion-revert--marked)))
+                (< (buffer-size) gemini-companion-revert--largest)))
       (ignore (funcall function))
     (save-restriction
       (widen)
@@ -391,7 +385,7 @@ The value is a list of (BEG . END)."
                               overlay))
                           lines))
         (timer (timer-create)))
-    (timer-set-time timer (time-add nil gemini-companion-revert--pulse))
+    (timer-set-time timer (time-add nil 1.5))
     (timer-set-function timer #'gemini-companion-revert--end-pulse (list timer))
     (timer-activate timer)
     (push (cons timer overlays) gemini-companion-revert--pulses)))

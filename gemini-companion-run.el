@@ -772,7 +772,9 @@ It is a format for the title of the CLI and the name of its buffer."
   (cond ((not (gemini-companion-run--inside-p directory))
          "%s in %s cannot connect, as it runs outside the open \
 projects; M-x gemini-companion-status shows more")
-        ((< (- (float-time) (or (gemini-companion-server-since) 0)) age)
+        ((< (- (float-time) (or (plist-get (gemini-companion-server-info) :since)
+                                 0))
+            age)
          "%s in %s was started before gemini-companion-mode; \
 start it again, or run /ide enable there")
         (t

@@ -128,7 +128,6 @@ The slots up to ON-END are those of `gemini-companion-server-start'."
 where the port is handed over, `:predecessor'.")
   (discovery nil :documentation "Names of the discovery files.")
   (died 0 :documentation "When the last process crashed.")
-  (since 0 :documentation "When the current process became ready.")
   (replaced 0 :documentation "When the current process replaced another.")
   (delays-left gemini-companion-server--delays
                :documentation "Seconds before each of the attempts left.")
@@ -315,7 +314,6 @@ CLIs stay connected, and open reviews stay open."
                     (t 'recovered))))
     (setf (gemini-companion-server--current server) process
           (gemini-companion-server--next server) nil
-          (gemini-companion-server--since server) now
           (gemini-companion-server--replaced server) (if (eq how 'started) 0 now)
           (gemini-companion-server--discovery server)
           (plist-get info :discovery)
@@ -347,7 +345,8 @@ REPORT is the reason, or nil if it was intended."
         ((gemini-companion-server--kept server)
          (let ((now (float-time)))
            (when (< gemini-companion-server-healthy-seconds
-                    (- now (gemini-companion-server--since server)))
+                    (- now (plist-get (gemini-companion-process-info process)
+                                      :since)))
              (setf (gemini-companion-server--delays-left server)
                    gemini-companion-server--delays))
            (setf (gemini-companion-server--current server) nil
@@ -417,27 +416,13 @@ M-x gemini-companion-install-server"))))
   (and gemini-companion-server--server t))
 
 (defun gemini-companion-server-info ()
-  "Return the server's answer to hello, or nil.
-A plist of `:version', `:port', `:token' and `:discovery', the
-names of the discovery files."
+  "Return a description of the server that can be called, or nil.
+A plist of the `:pid' and the `:command' of its process; `:since',
+when that became ready, in seconds since 1970; and its answer to
+hello: `:version', `:port', `:token' and `:discovery', the names of
+the discovery files."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-process-info process)))
-
-(defun gemini-companion-server-pid ()
-  "Return the process id of the server, or nil."
-  (when-let* ((process (gemini-companion-server--process)))
-    (process-id (gemini-companion-process-child process))))
-
-(defun gemini-companion-server-since ()
-  "Return when the server became ready, in seconds since 1970, or nil."
-  (and (gemini-companion-server--process)
-       (gemini-companion-server--since gemini-companion-server--server)))
-
-(defun gemini-companion-server-program ()
-  "Return the command of the server, or nil if there is none."
-  (when-let* ((server gemini-companion-server--server)
-              (process (gemini-companion-server--current server)))
-    (gemini-companion-process-command process)))
 
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS, without waiting for its answer.

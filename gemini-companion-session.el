@@ -160,21 +160,16 @@ If the process is unknown, use the beginning of its `:id'."
 (defun gemini-companion-session-terminal (session)
   "Return the terminal buffer of SESSION in this Emacs, or nil."
   (let ((pid (plist-get session :pid))
-        (buffers (delq nil (mapcar #'gemini-companion-session--process-buffer
-                                   (process-list))))
+        (buffers (mapcar (lambda (process)
+                           (cons (process-id process) (process-buffer process)))
+                         (process-list)))
         (left gemini-companion-session--max-ancestors)
         found)
-    (while (and pid (not found) (< 0 left))
+    (while (and pid (not (buffer-live-p found)) (< 0 left))
       (setq found (alist-get pid buffers)
             pid (alist-get 'ppid (process-attributes pid))
             left (1- left)))
-    found))
-
-(defun gemini-companion-session--process-buffer (process)
-  "Return a cons of the pid of PROCESS and its buffer, or nil."
-  (let ((pid (process-id process))
-        (buffer (process-buffer process)))
-    (and pid (buffer-live-p buffer) (cons pid buffer))))
+    (and (buffer-live-p found) found)))
 
 (provide 'gemini-companion-session)
 ;;; gemini-companion-session.el ends here

@@ -434,9 +434,8 @@ KNOWN is an element of `gemini-companion-status--answers'."
   (when-let* ((info (gemini-companion-server-info)))
     (gemini-companion-status--heading "State")
     (insert (format "\nServer: process %d, port %d, since %s"
-                    (gemini-companion-server-pid) (plist-get info :port)
-                    (format-time-string "%H:%M"
-                                        (gemini-companion-server-since))))
+                    (plist-get info :pid) (plist-get info :port)
+                    (format-time-string "%H:%M" (plist-get info :since))))
     (gemini-companion-status--insert-buttons
      '(("Restart" . gemini-companion-restart)
        ("Events" . gemini-companion-events-buffer)))
@@ -616,7 +615,7 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
 (defun gemini-companion-status--python (_directory ask)
   "Check by ASK whether the Python of the server has the packages."
   (let ((install '("Install the server" . gemini-companion-install-server)))
-    (pcase (or (gemini-companion-server-program)
+    (pcase (or (plist-get (gemini-companion-server-info) :command)
                (gemini-companion-install-command))
       (`(,program "-m" . ,_)
        (pcase (funcall ask program "-c" gemini-companion-status--python-code)

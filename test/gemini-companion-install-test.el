@@ -141,12 +141,12 @@ The answer to each question is `answer'; `asked' has the questions,
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((pid (gemini-companion-server-pid)))
+    (let ((pid (plist-get (gemini-companion-server-info) :pid)))
       (gemini-companion-install-test-update)
       (gemini-companion-restart)
       (should (gemini-companion-install-running-p))
       (gemini-companion-test-eventually
-        (not (equal pid (gemini-companion-server-pid))))
+        (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
       (should (equal 1 (length asked)))
       (should-not warnings))))
 
@@ -376,12 +376,12 @@ The answer to each question is `answer'; `asked' has the questions,
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((pid (gemini-companion-server-pid)))
+    (let ((pid (plist-get (gemini-companion-server-info) :pid)))
       (gemini-companion-install-server)
       (gemini-companion-test-eventually
-        (not (equal pid (gemini-companion-server-pid))))
+        (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
       (should (equal (car (gemini-companion-install-command))
-                     (car (gemini-companion-server-program)))))))
+                     (car (plist-get (gemini-companion-server-info) :command)))))))
 
 (ert-deftest gemini-companion-install-by-hand-that-fails-changes-nothing ()
   (gemini-companion-install-test-with

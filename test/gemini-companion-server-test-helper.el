@@ -53,10 +53,10 @@ Temporary files are in a directory of their own, `temporary'."
 
 (defun gemini-companion-test-kill-server ()
   "Kill the server and wait until Emacs knows."
-  (let ((pid (gemini-companion-server-pid)))
+  (let ((pid (plist-get (gemini-companion-server-info) :pid)))
     (signal-process pid 'SIGKILL)
     (gemini-companion-test-eventually
-      (not (equal pid (gemini-companion-server-pid))))))
+      (not (equal pid (plist-get (gemini-companion-server-info) :pid))))))
 
 (defun gemini-companion-test-help ()
   "Return the help for the mouse over the mode line."

@@ -308,7 +308,7 @@ It is HOME and TMPDIR, too."
                        (car (gemini-companion-status-test--find
                              "Discovery file"))))))
       ;; It would repair the file.
-      (signal-process (gemini-companion-server-pid) 'SIGSTOP)
+      (signal-process (plist-get (gemini-companion-server-info) :pid) 'SIGSTOP)
       (unwind-protect
           (progn
             (dolist (content (list "{" "[]" (funcall content :port 3)
@@ -327,7 +327,7 @@ It is HOME and TMPDIR, too."
                      "does not exist" (cadr
                              (car (gemini-companion-status-test--find
                                    "Discovery file"))))))
-        (signal-process (gemini-companion-server-pid) 'SIGCONT)
+        (signal-process (plist-get (gemini-companion-server-info) :pid) 'SIGCONT)
         (gemini-companion-test-eventually
           (not (memq 'stop (mapcar #'process-status
                                    (gemini-companion-test-processes)))))))))

@@ -121,7 +121,7 @@
 
 (ert-deftest gemini-companion-mode-off-ends-a-server-that-is-suspended ()
   (gemini-companion-test-with-mode '()
-    (signal-process (gemini-companion-server-pid) 'SIGSTOP)
+    (signal-process (plist-get (gemini-companion-server-info) :pid) 'SIGSTOP)
     (gemini-companion-test-eventually
       (memq 'stop (mapcar #'process-status (gemini-companion-test-processes))))
     (let ((directory (plist-get (gemini-companion-server-info) :directory)))
@@ -346,12 +346,12 @@
 (ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let ((info (gemini-companion-server-info))
-          (pid (gemini-companion-server-pid))
+          (pid (plist-get (gemini-companion-server-info) :pid))
           (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
       (gemini-companion-restart)
       (should (gemini-companion-server-ready-p))
       (gemini-companion-test-eventually
-        (not (equal pid (gemini-companion-server-pid))))
+        (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
       (gemini-companion-test-eventually (not (process-attributes pid)))
       (dolist (key '(:port :token :discovery))
         (should (equal (plist-get info key)
@@ -416,14 +416,14 @@
 
 (ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
   (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((pid (gemini-companion-server-pid))
+    (let ((pid (plist-get (gemini-companion-server-info) :pid))
           (gemini-companion-server-command '("sh" "-c" "exit 1"))
           warning)
       (cl-letf (((symbol-function 'display-warning)
                  (lambda (_type message &rest _) (setq warning message))))
         (gemini-companion-restart)
         (gemini-companion-test-eventually warning))
-      (should (equal pid (gemini-companion-server-pid))))))
+      (should (equal pid (plist-get (gemini-companion-server-info) :pid))))))
 
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
   (gemini-companion-test-with-mode '(("a" "text"))

@@ -91,7 +91,7 @@ class Emacs:
 
     async def server_pid(self) -> int | None:
         """Return the process id of the server that Emacs uses."""
-        text = await self.eval("(gemini-companion-server-pid)")
+        text = await self.eval("(plist-get (gemini-companion-server-info) :pid)")
         return None if text == "nil" else int(text)
 
     def rss(self) -> float:
