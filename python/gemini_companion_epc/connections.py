@@ -19,7 +19,8 @@ Address: TypeAlias = tuple[str, int]
 
 MAX_WAITING = 256
 # Younger connections are shed only when there are three times as many: their
-# requests may have arrived and not been read yet.
+# requests may have arrived and not been read yet.  In seconds of the processor,
+# as on a busy machine the server may not run for longer.
 MIN_AGE = 1.0
 _BACKLOG = 128
 
@@ -57,7 +58,7 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Address]:
         """Accept a connection for the event loop."""
         connection, address = super().accept()
-        self._waiting[address] = connection, time.monotonic()
+        self._waiting[address] = connection, time.process_time()
         if len(self._waiting) > MAX_WAITING:
             self._shed()
         return connection, address
@@ -83,7 +84,7 @@ class Listener(socket.socket):
         }
         while (count := len(self._waiting)) > MAX_WAITING:
             address, (oldest, since) = next(iter(self._waiting.items()))
-            if time.monotonic() - since < MIN_AGE and count <= 3 * MAX_WAITING:
+            if time.process_time() - since < MIN_AGE and count <= 3 * MAX_WAITING:
                 return
             del self._waiting[address]
             with suppress(OSError):

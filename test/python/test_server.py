@@ -33,6 +33,19 @@ pytestmark = pytest.mark.system
 Start = Callable[..., FakeEmacs]
 CliOf = Callable[[Any], FakeCli]
 
+# It keeps a few connections open, and makes them as fast as it can.
+STRANGERS = """
+import socket, sys
+kept = []
+while True:
+    try:
+        kept.append(socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60))
+    except OSError:
+        pass
+    if len(kept) > 200:
+        kept.pop(0).close()
+"""
+
 
 def _discovery(emacs: FakeEmacs) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(_discovery_file(emacs).read_text())
@@ -286,6 +299,21 @@ def test_a_token_that_may_be_known_stays_one(start: Start, cli_of: CliOf) -> Non
     assert third.hello["is-exposed"]
     assert fourth.hello["is-exposed"]
     cli_of(fourth).connect()
+
+
+def test_strangers_who_come_and_go_fail_no_handshake(
+    start: Start, cli_of: CliOf
+) -> None:
+    emacs = start()
+    strangers = subprocess.Popen([sys.executable, "-c", STRANGERS, str(emacs.port)])
+    try:
+        for _ in range(40):
+            cli = cli_of(emacs)
+            cli.connect()
+            assert cli.ask("tools/list", {})["result"]
+    finally:
+        strangers.kill()
+        strangers.wait()
 
 
 def test_a_port_that_is_taken_is_replaced_with_the_token(start: Start) -> None:
