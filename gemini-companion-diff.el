@@ -581,9 +581,15 @@ If that fails, show why; the CLI's own prompt can still answer it."
               (gemini-companion-diff-state diff) 'shown
               (gemini-companion-diff-problem diff) nil))
     (error
-     (setf (gemini-companion-diff-problem diff) (error-message-string problem))
+     (setf (gemini-companion-diff-problem diff)
+           (if (eq 'user-error (car problem))
+               (error-message-string problem)
+             ;; That of a hook of the user, for example.
+             (format "Cannot show the review of %s: %s"
+                     (gemini-companion-diff-name diff)
+                     (error-message-string problem))))
      (message "%s; answer in the terminal of %s"
-              (error-message-string problem)
+              (gemini-companion-diff-problem diff)
               (gemini-companion-session-title
                (gemini-companion-diff-session diff)))
      (gemini-companion-diff--schedule)))

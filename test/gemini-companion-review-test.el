@@ -753,7 +753,8 @@
                     (gemini-companion-test-wait
                      (lambda ()
                        (or (eq 'shown (gemini-companion-diff-state diff))
-                           (gemini-companion-diff-problem diff))))
+                           (equal "Cannot show the review of a.el: Boom"
+                                  (gemini-companion-diff-problem diff)))))
                     (gemini-companion-diff-accept diff)))
               (remove-hook hook fail))
             (should (equal '((1 accepted "new\n")) outcomes))
