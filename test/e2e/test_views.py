@@ -3,7 +3,7 @@
 
 import pytest
 from harness.emacs import Emacs, Reviews
-from harness.gemini import Gemini
+from harness.gemini import QUESTION, Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
@@ -196,3 +196,28 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(
     emacs.keys("C-c", "Left")
     emacs.terminal.wait_for("Winner undo")
     assert emacs.value("(e2e-windows)") in ("*scratch* a.txt", "a.txt a.txt")
+
+
+def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, cli = proposed(world, scratch)
+    emacs.keys("n", "x")
+    emacs.terminal.wait_for("2 changes, 1 excluded")
+
+    cli.terminal.keys("C-c")
+    cli.terminal.wait_until_gone(QUESTION)
+    file = scratch.project / "a.txt"
+    again = OLD.replace("30", "thirty")
+    cli.model.script(write_file(file, again), say("again"))
+    cli.ask()
+    # It sends a proposal only after the previous one has ended.
+    cli.answer("Allow once")
+    emacs.terminal.wait_for("thirty")
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("again")
+    assert file.read_text() == again
+    emacs.eval("(progn (gemini-companion-last-proposal) nil)")
+    kept = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
+    assert emacs.value(kept) == OLD.replace("\n10\n", "\nten\n")
