@@ -34,6 +34,11 @@ TEST = """from hello import greeting
 def test_greeting() -> None:
     assert greeting("Emacs") == "Hello, Emacs!"
 """
+CHECKED = f"""
+(load-theme 'modus-operandi t)
+(setq python-flymake-command '({lisp(sys.executable)} "-m" "pyflakes"))
+(add-hook 'python-mode-hook #'flymake-mode)
+"""
 Scene = Callable[[Emacs, Reviews], None]
 
 #### Pictures of the manual
@@ -91,6 +96,37 @@ def photograph(world: World, scene: Scene, picture: Path) -> None:
     scene(emacs, reviews)
     with screen() as display:
         take_terminal(world, emacs, SIZE, display, picture)
+
+
+def errors(world: World, picture: Path) -> None:
+    """Write ``picture`` of an edit, and of its result as the model is sent it."""
+    size = (100, 22)
+    file = world.scratch.file("hello.py", OLD)
+    os.utime(file, (1e9, 1e9))
+    colors(world)
+    emacs = world.emacs(file, size=size, extra=CHECKED)
+    emacs.eval(
+        """(progn (require 'gemini-companion-tools)
+                  (gemini-companion-extension-write)
+                  (gemini-companion-extension-link "gemini")
+                  (gemini-companion-tools-ready 'started))"""
+    )
+    reviews, cli = Reviews(emacs), world.gemini()
+    edit = write_file(file, NEW.replace("{name}", "{nmae}"))
+    reviews.proposed(cli, file, edit, say("done"))
+    reviews.accept()
+    cli.wait_for("done")
+    result = cli.model.results()[-1]
+    assert "error: undefined name 'nmae'" in result
+    emacs.eval(
+        f"""(with-current-buffer (get-buffer-create "*result of the edit*")
+              (insert {lisp(result.replace(f"{file.parent}/", ""))})
+              (goto-char (point-min))
+              (delete-other-windows)
+              (set-window-buffer (split-window nil 6) (current-buffer)))"""
+    )
+    with screen() as display:
+        take_terminal(world, emacs, size, display, picture)
 
 
 def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
@@ -411,11 +447,15 @@ def main() -> None:
     if sys.argv[1:2] == ["--all"]:
         take_all(Path(sys.argv[2]), sys.argv[3:])
         return
-    for name in sys.argv[1:] or SCENES:
-        print(f"doc/{name}.png", flush=True)
+    for name in sys.argv[1:] or [*SCENES, "errors"]:
+        picture = ROOT / "doc" / f"{name}.png"
+        print(picture, flush=True)
         world = World(Tools.find())
         try:
-            photograph(world, SCENES[name], ROOT / "doc" / f"{name}.png")
+            if name == "errors":
+                errors(world, picture)
+            else:
+                photograph(world, SCENES[name], picture)
         finally:
             world.close()
 

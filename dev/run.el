@@ -129,6 +129,7 @@ Its home is that of this run."
   "Open the example and turn the mode on."
   (run--settings)
   (require 'gemini-companion)
+  (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
   (setq gemini-companion-server-command
         (list (expand-file-name ".venv/bin/python" run-root)
               "-m" "gemini_companion_epc"))
@@ -136,7 +137,7 @@ Its home is that of this run."
   (find-file "hello.py")
   (run--check)
   (setq header-line-format
-        " Accept C-c C-c, reject C-c C-k, leave C-x C-c")
+        " Review C-c g r; then accept C-c C-c, reject C-c C-k; leave C-x C-c")
   (add-hook 'gemini-companion-ready-hook #'run--show-terminal)
   (gemini-companion-mode 1))
 
