@@ -120,7 +120,8 @@ of a function is a list, or `asked'.")
   "Mode of the buffer with the state of the connections.
 \\{gemini-companion-status-mode-map}"
   (setq-local revert-buffer-function #'gemini-companion-status--refresh
-              truncate-lines nil)
+              truncate-lines nil
+              wrap-prefix "    ")
   (visual-line-mode)
   (gemini-companion-status--watch #'add-hook)
   (add-hook 'window-buffer-change-functions
