@@ -107,7 +107,7 @@ the command does before."
       :enable gemini-companion-list-revertible-p))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold")
-     ("RET" gemini-companion-list-view "Show the review or visit the file")
+     ("RET" gemini-companion-list-view "Go to the review or file")
      ("g" revert-buffer "Refresh")
      ("!" gemini-companion-list-auto-accept "Auto-accept"
       :on gemini-companion-list-auto-p))))

@@ -487,7 +487,9 @@ KNOWN is an element of `gemini-companion-status--answers'."
                       (gemini-companion-diff-name diff)
                       (gemini-companion-session-name
                        (gemini-companion-diff-session diff))
-                      (gemini-companion-diff-state diff))))))
+                      (if (eq 'pending (gemini-companion-diff-state diff))
+                          "waiting"
+                        "shown"))))))
 
 (defun gemini-companion-status--insert-shared ()
   "Insert what is shared."
