@@ -1223,11 +1223,19 @@ point and the selection: the user may have worked there meanwhile."
           (set-window-point window
                             (with-current-buffer (window-buffer window)
                               (point))))
-        (pcase-dolist (`(,window . ,place) kept)
+        (pcase-dolist (`(,window ,buffer . ,place) kept)
           (when (window-live-p window)
-            (apply #'gemini-companion-review--put-back window place)))
-        (when (and (assq last kept) (window-live-p last))
-          (set-frame-selected-window frame last 'norecord))))))
+            (let ((there (gemini-companion-review--there window buffer)))
+              (apply #'gemini-companion-review--put-back there buffer place)
+              (when (eq window last)
+                (set-frame-selected-window frame there 'norecord)))))))))
+
+(defun gemini-companion-review--there (window buffer)
+  "Return the window for BUFFER, which was in WINDOW during a review.
+It is another one on the frame if only that displays BUFFER again."
+  (or (and (not (eq buffer (window-buffer window)))
+           (get-buffer-window buffer (window-frame window)))
+      window))
 
 (defun gemini-companion-review--kept (frame buffers)
   "Return the windows of FRAME that show none of BUFFERS.

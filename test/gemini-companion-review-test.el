@@ -281,6 +281,26 @@
                              (buffer-name (window-buffer window)))
                            (window-list))))))
 
+(ert-deftest gemini-companion-review-leaves-no-buffer-in-two-windows ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let ((other (split-window nil nil 'below)))
+      (with-current-buffer (get-buffer-create "*other*")
+        (insert "1\n2\n3\n"))
+      (unwind-protect
+          (progn
+            (set-window-buffer other "*other*")
+            (select-window other)
+            (let ((diff (gemini-companion-test-show "a" "1\n2\n")))
+              (select-window (frame-first-window))
+              (switch-to-buffer "*other*")
+              (goto-char 3)
+              (gemini-companion-diff-reject diff))
+            (should (equal "*other*" (buffer-name (window-buffer))))
+            (should (= 3 (window-point)))
+            (should (= 1 (length (get-buffer-window-list "*other*")))))
+        (delete-other-windows)
+        (kill-buffer "*other*")))))
+
 (ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
