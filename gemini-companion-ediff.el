@@ -39,7 +39,30 @@
 With less, a unified diff shows more.")
 
 (defconst gemini-companion-ediff--good-lines 24
-  "Height below which a selected session gets the whole frame.")
+  "Height below which a session with sides above each other gets more.")
+
+(defconst gemini-companion-ediff--narrow-columns 120
+  "Width below which a session that comes by itself needs more height.")
+
+(defconst gemini-companion-ediff--narrow-lines 34
+  "Least height of a narrow session that comes by itself.
+With less, a unified diff shows more.")
+
+(defun gemini-companion-ediff--wide-p (columns)
+  "Return non-nil if COLUMNS are enough for sides beside each other."
+  (<= (* 2 gemini-companion-review-side-columns) columns))
+
+(defun gemini-companion-ediff--lines (columns)
+  "Return the least height of a session of COLUMNS in a part of a frame."
+  (if (gemini-companion-ediff--wide-p columns)
+      gemini-companion-ediff--least-lines
+    gemini-companion-ediff--good-lines))
+
+(defun gemini-companion-ediff--own-lines (columns)
+  "Return the least height of a session of COLUMNS that comes by itself."
+  (if (< columns gemini-companion-ediff--narrow-columns)
+      gemini-companion-ediff--narrow-lines
+    (gemini-companion-ediff--lines columns)))
 
 ;;;; Keys
 
@@ -136,14 +159,16 @@ error."
         (gemini-companion-review-in-frame
          frame
          (lambda ()
-           (select-window (gemini-companion-ediff--make-window original keep))
+           (select-window (gemini-companion-ediff--make-window original diff keep))
            ;; Excluded hunks are among the differences, too.
            (gemini-companion-hunk-call-with-all
             proposal
             (lambda ()
               (gemini-companion-text-as-bytes
                (lambda ()
-                 (let ((ediff-coding-system-for-write 'no-conversion))
+                 (let ((ediff-coding-system-for-write 'no-conversion)
+                       (ediff-split-window-function
+                        (gemini-companion-ediff--split-function)))
                    (ediff-buffers original proposal
                                   (list (lambda ()
                                           (setq panel (current-buffer))
@@ -181,18 +206,45 @@ A hook of the user may fail at any time."
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
+  (add-hook 'ediff-select-hook #'gemini-companion-ediff--write-panel nil t)
+  (add-hook 'window-selection-change-functions
+            #'gemini-companion-ediff--panel-selected nil t)
   (use-local-map gemini-companion-ediff--panel-map)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
 
 ;;;; Windows
 
-(defun gemini-companion-ediff--make-window (buffer &optional keep)
-  "Show BUFFER in a window that fits Ediff, and return the window.
+(define-error 'gemini-companion-ediff-too-small
+  "This frame is too small for Ediff" 'user-error)
+
+(defun gemini-companion-ediff--make-window (buffer diff &optional keep)
+  "Show BUFFER of DIFF in a window that fits Ediff, and return the window.
 If KEEP is non-nil, the window in use stays visible."
-  (or (gemini-companion-review-make-window
-       buffer gemini-companion-ediff--least-lines keep)
-      (user-error "This frame is too small for Ediff")))
+  (let* ((terminal (gemini-companion-review-terminal-window diff))
+         (before (gemini-companion-ediff--state terminal))
+         (window (and (<= gemini-companion-ediff--least-lines
+                          (window-total-height (frame-root-window)))
+                      (gemini-companion-review-make-window
+                       buffer diff
+                       (if keep
+                           #'gemini-companion-ediff--own-lines
+                         #'gemini-companion-ediff--lines)
+                       (* 2 gemini-companion-review-side-columns) keep))))
+    ;; A unified diff needs less of the terminal.
+    (when (or (null window)
+              (and keep before
+                   (not (equal before
+                               (gemini-companion-ediff--state terminal)))))
+      (signal 'gemini-companion-ediff-too-small nil))
+    window))
+
+(defun gemini-companion-ediff--state (window)
+  "Return the buffer and size of WINDOW, or nil if it is the only one or nil."
+  (and (window-live-p window)
+       (window-parent window)
+       (list (window-buffer window)
+             (window-total-width window) (window-total-height window))))
 
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
@@ -202,16 +254,22 @@ itself always does.  If all windows exist, do nothing."
     (let* ((panel (current-buffer))
            (ignore-window-parameters t)
            (window-min-height 1)
+           ;; Other windows keep their sizes.
+           (window-combination-limit t)
            (switch-to-buffer-obey-display-actions nil)
+           (ediff-use-long-help-message nil)
            (there (gemini-companion-ediff--place))
-           (bottom (split-window there -3 'below))
+           (bottom (split-window there -2 'below))
            (here (gemini-companion-ediff--split there)))
       (set-window-buffer there ediff-buffer-A)
       (set-window-buffer here ediff-buffer-B)
       (setq ediff-window-A there
             ediff-window-B here)
       (select-window bottom)
-      (ediff-setup-control-buffer panel))))
+      (ediff-setup-control-buffer panel)
+      (set-window-parameter bottom 'mode-line-format 'none)
+      (window-resize bottom (- 1 (window-total-height bottom)) nil t)
+      (gemini-companion-ediff--write-panel))))
 
 (defun gemini-companion-ediff--place ()
   "Merge the windows of the control panel's session, and return the one.
@@ -220,9 +278,11 @@ The control panel is current."
     (let ((windows (gemini-companion-ediff--windows)))
       (mapc #'delete-window (cdr windows))
       (if (null windows)
-          (gemini-companion-ediff--make-window ediff-buffer-A)
+          (gemini-companion-ediff--make-window ediff-buffer-A
+                                               gemini-companion-diff-here)
         ;; Ediff dedicates that of the panel.
         (set-window-dedicated-p (car windows) nil)
+        (set-window-parameter (car windows) 'mode-line-format nil)
         (car windows)))))
 
 (defun gemini-companion-ediff--windows ()
@@ -231,6 +291,15 @@ The control panel is current."
   (seq-mapcat (lambda (buffer)
                 (get-buffer-window-list buffer nil (selected-frame)))
               (list ediff-buffer-A ediff-buffer-B (current-buffer))))
+
+(defun gemini-companion-ediff--split-function ()
+  "Return the function to split the selected window for two sides.
+Unless the user has customized it, they are beside each other only if
+both are wide enough."
+  (if (and (eq ediff-split-window-function #'split-window-vertically)
+           (gemini-companion-ediff--wide-p (window-total-width)))
+      #'split-window-horizontally
+    ediff-split-window-function))
 
 (defun gemini-companion-ediff--split (window)
   "Split WINDOW as the user likes it in Ediff, and return the new one.
@@ -257,20 +326,43 @@ Return non-nil if it is."
 
 (defun gemini-companion-ediff--roomy-p (windows)
   "Return non-nil if WINDOWS are high enough, or as high as their frame."
-  (let ((lines (- (apply #'max (mapcar (lambda (window)
-                                         (+ (window-top-line window)
-                                            (window-total-height window)))
-                                       windows))
-                  (apply #'min (mapcar #'window-top-line windows)))))
-    (<= (min gemini-companion-ediff--good-lines
+  (let ((size (lambda (beginning size)
+                (- (apply #'max (mapcar (lambda (window)
+                                          (+ (funcall beginning window)
+                                             (funcall size window)))
+                                        windows))
+                   (apply #'min (mapcar beginning windows))))))
+    (<= (min (gemini-companion-ediff--lines
+              (funcall size #'window-left-column #'window-total-width))
              (window-total-height (frame-root-window)))
-        lines)))
+        (funcall size #'window-top-line #'window-total-height))))
 
 (defun gemini-companion-ediff--display (panel)
   "Move the session of PANEL to the selected frame."
-  (select-window (gemini-companion-ediff--make-window panel))
+  (select-window (gemini-companion-ediff--make-window
+                  panel (buffer-local-value 'gemini-companion-diff-here panel)))
   (with-current-buffer panel
     (ediff-recenter)))
+
+;;;; Control panel
+
+(defun gemini-companion-ediff--panel-selected (_window)
+  "Write the control panel, which is current, as it was selected or left."
+  (gemini-companion-ediff--write-panel))
+
+(defun gemini-companion-ediff--write-panel ()
+  "Write the current hunk and the keys into the control panel.
+It is current.  Where its keys do not work, they are dimmed."
+  (when-let* ((window (and gemini-companion-diff-here (get-buffer-window))))
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (gemini-companion-review-panel
+               (1+ ediff-current-difference) ediff-number-of-differences
+               (window-width window)))
+      (unless (eq window (selected-window))
+        (add-face-text-property (point-min) (point-max) 'shadow))
+      (set-buffer-modified-p nil)
+      (goto-char (point-min)))))
 
 ;;;; Header lines
 
@@ -346,13 +438,13 @@ Excluded hunks stay among the differences."
 In PANEL it is the current one of Ediff, else the one at point."
   (when-let* ((n (gemini-companion-ediff--number panel)))
     (with-current-buffer panel
-      (pcase-let* ((`(,old ,old-count) (gemini-companion-ediff--lines n 'A))
+      (pcase-let* ((`(,old ,old-count) (gemini-companion-ediff--hunk-lines n 'A))
                    (`(,new ,new-count)
                     (gemini-companion-hunk-call-with-all
                      ediff-buffer-B
                      (lambda ()
                        (with-current-buffer panel
-                         (gemini-companion-ediff--lines n 'B))))))
+                         (gemini-companion-ediff--hunk-lines n 'B))))))
         (list old old-count new new-count)))))
 
 (defun gemini-companion-ediff--number (panel)
@@ -370,7 +462,7 @@ The numbers of the session of PANEL begin with 0."
                           (ediff-get-diff-posn side 'end n)))
                     (number-sequence 0 (1- ediff-number-of-differences))))))))
 
-(defun gemini-companion-ediff--lines (n side)
+(defun gemini-companion-ediff--hunk-lines (n side)
   "Return the first line and the number of lines of hunk N on SIDE.
 SIDE is `A' or `B'.  The control panel is current."
   (let ((beg (ediff-get-diff-posn side 'beg n))
@@ -385,7 +477,7 @@ SIDE is `A' or `B'.  The control panel is current."
   (with-current-buffer panel
     (when-let* ((n (seq-find (lambda (n)
                                (= (car hunk)
-                                  (car (gemini-companion-ediff--lines n 'A))))
+                                  (car (gemini-companion-ediff--hunk-lines n 'A))))
                              (number-sequence
                               0 (1- ediff-number-of-differences)))))
       (ediff-clear-fine-differences n)
@@ -437,6 +529,8 @@ SIDE is `A' or `B'.  The control panel is current."
           (remove-hook 'ediff-quit-hook
                        #'gemini-companion-diff-buffer-killed t)
           (gemini-companion-diff-release)
+          (when (window-live-p ediff-control-window)
+            (set-window-parameter ediff-control-window 'mode-line-format nil))
           (gemini-companion-ediff--quit)))
       (gemini-companion-review-restore layout)
       ;; Ediff clears the echo area.

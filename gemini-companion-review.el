@@ -45,7 +45,7 @@
 (defcustom gemini-companion-review-view 'ediff
   "View of the review of a proposed edit.
 `ediff' is an Ediff session, `diff' a unified diff in one window,
-which a new file always gets;
+which a new file always gets, and a frame that is too small for Ediff;
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
 changes from one to the other.
 
@@ -145,8 +145,9 @@ or the proposal, whichever is larger."
 
 ;;;; State
 
-(defconst gemini-companion-review--least-columns 60
-  "Least width of a part of a frame that is used for a review.")
+(defconst gemini-companion-review-least-columns 60
+  "Least width of a part of a frame that is used for a review.
+A frame of less than twice that has no Ediff.")
 
 (defvar gemini-companion-review--new nil
   "Time until which keys that answer are ignored in a new review.")
@@ -368,12 +369,12 @@ one that the user has answered, or nil if it came by itself.  Then the
 selected window stays visible, and selected unless
 `gemini-companion-review-focus' says otherwise.
 Signal an error if DIFF has no changes or is too large."
-  (let* ((kind (gemini-companion-review--kind diff))
+  (let* ((frame (gemini-companion-review--frame diff))
+         (kind (gemini-companion-review--kind diff frame))
          (original (gemini-companion-review--original diff))
          (view (gemini-companion-review--make
                 :diff diff :original original
-                :layout (gemini-companion-review-layout
-                         (gemini-companion-review--frame diff)))))
+                :layout (gemini-companion-review-layout frame))))
     (condition-case problem
         (progn
           (gemini-companion-review--check-change diff original)
@@ -414,8 +415,8 @@ Letters, and the keys that accept, do nothing there for a second."
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-diff-name diff))))
 
-(defun gemini-companion-review--kind (diff)
-  "Return the kind of view for DIFF, or signal an error."
+(defun gemini-companion-review--kind (diff frame)
+  "Return the kind of view for DIFF on FRAME, or signal an error."
   (let ((size (gemini-companion-review--size diff)))
     (cond ((null gemini-companion-review-view)
            (user-error "No review of %s, as `gemini-companion-review-view' is \
@@ -424,7 +425,9 @@ nil" (gemini-companion-diff-name diff)))
            (user-error "The edit of %s is too large to be shown"
                        (gemini-companion-diff-name diff)))
           ((or (< gemini-companion-ediff-limit size)
-               (not (file-exists-p (gemini-companion-diff-file-path diff))))
+               (not (file-exists-p (gemini-companion-diff-file-path diff)))
+               (< (frame-width frame)
+                  (* 2 gemini-companion-review-least-columns)))
            'diff)
           (t gemini-companion-review-view))))
 
@@ -452,7 +455,8 @@ If KEEP is non-nil, the selected window stays visible and selected."
     (error
      (unless (eq kind 'ediff)
        (signal (car problem) (cdr problem)))
-     (message "%s; showing a unified diff" (error-message-string problem))
+     (unless (eq (car problem) 'gemini-companion-ediff-too-small)
+       (message "%s; showing a unified diff" (error-message-string problem)))
      (gemini-companion-review--open view 'diff keep))))
 
 (defun gemini-companion-review--open (view kind &optional keep)
@@ -1018,6 +1022,29 @@ the CLI's own text"
       (and (eq 'diff (gemini-companion-review--view-kind view))
            '((2 gemini-companion-review-edit "back to the diff"))))))
 
+(defun gemini-companion-review-panel (number count width)
+  "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
+It fits into WIDTH."
+  (gemini-companion-review--fitting
+   (cons (list 0 (format " Change %d of %d" number count))
+         (mapcar (pcase-lambda (`(,rank ,command ,name))
+                   (list rank
+                         (format "  %s %s"
+                                 (propertize
+                                  (car (rassq command
+                                              gemini-companion-review-letters))
+                                  'face 'bold)
+                                 name)))
+                 '((1 gemini-companion-diff-accept "accept")
+                   (1 gemini-companion-diff-reject "reject")
+                   (6 gemini-companion-diff-reject-with-reason "with reason")
+                   (2 gemini-companion-review-toggle-hunk "exclude")
+                   (3 gemini-companion-review-next-hunk "next")
+                   (5 gemini-companion-review-edit "edit")
+                   (7 gemini-companion-review-switch-view "unified diff")
+                   (4 gemini-companion-review-menu "more"))))
+   (1- width)))
+
 (defun gemini-companion-review--way-in ()
   "Return how a review is selected, parts of a header line."
   (list (list 1 (substitute-command-keys
@@ -1088,32 +1115,49 @@ small for a review."
     (with-selected-frame frame
       (funcall function))))
 
-(defconst gemini-companion-review--side-columns 160
-  "Number of columns from which a review gets the right half of a frame.")
+;; The terminal of the CLI stays visible beside a review, and so does the window
+;; in use if the review comes by itself.
 
-(defconst gemini-companion-review--kept-lines 4
-  "Least height of the window in use while a review is shown.")
+(defconst gemini-companion-review-side-columns 80
+  "Least width of each of two windows beside each other.")
 
-(defun gemini-companion-review-make-window (buffer lines &optional keep)
-  "Show BUFFER in a window of the selected frame, and return that window.
-The window becomes the only one and is selected.  If KEEP is
-non-nil, the window in use stays visible and selected.  Return nil
-if no window of LINES fits."
+(defun gemini-companion-review-make-window (buffer diff lines columns &optional keep)
+  "Show BUFFER of DIFF in a window of the selected frame, and return it.
+The terminal of its CLI stays visible if there is room beside it, else
+the window gets the whole frame.  If KEEP is non-nil, the window in use
+stays visible and selected in any case; return nil if there is no room.
+LINES is a function that returns the least height for a width, and
+COLUMNS the width that is wanted."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
-         (window (if keep
-                     (gemini-companion-review--beside
-                      (gemini-companion-review-in-use) lines)
-                   (and (<= lines (window-total-height (frame-root-window)))
-                        (frame-first-window (window-main-window))))))
+         (used (and keep (gemini-companion-review-in-use)))
+         (terminal (gemini-companion-review-terminal-window diff))
+         (window (or (and terminal
+                          (gemini-companion-review--beside
+                           (if used (list used terminal) (list terminal))
+                           lines columns))
+                     (and used
+                          (gemini-companion-review--beside
+                           (list used) lines columns)))))
+    (unless (or window used)
+      (setq window (frame-first-window (window-main-window))
+            terminal nil))
     (when window
       (set-window-dedicated-p window nil)
       (set-window-buffer window buffer)
-      (unless keep
+      (unless (or used terminal)
         ;; No other file is selected meanwhile.
         (select-window window)
         (delete-other-windows))
       window)))
+
+(defun gemini-companion-review-terminal-window (diff)
+  "Return the window of the terminal of DIFF's CLI on this frame, or nil.
+DIFF may be nil, as Ediff lays out a session that ends."
+  (when-let* ((buffer (and diff
+                           (gemini-companion-session-terminal
+                            (gemini-companion-diff-session diff)))))
+    (get-buffer-window buffer)))
 
 (defun gemini-companion-review-in-use ()
   "Return the selected window, or the one selected before the minibuffer."
@@ -1121,53 +1165,123 @@ if no window of LINES fits."
         ((minibuffer-selected-window))
         (t (frame-first-window (window-main-window)))))
 
-(defun gemini-companion-review--beside (window lines)
-  "Return a window of LINES or more beside WINDOW, or nil.
-It takes the largest part of the frame that does not contain
-WINDOW, or if none is large enough, most of the frame."
-  (let ((part (gemini-companion-review--largest-part window lines))
-        (height (window-total-height (frame-root-window)))
-        (width (window-total-width (frame-root-window))))
-    (cond (part
-           (gemini-companion-review--merge part))
-          ((and (<= lines height)
-                (<= gemini-companion-review--side-columns width))
-           (delete-other-windows window)
-           (split-window window nil 'right))
-          ((<= (+ lines gemini-companion-review--kept-lines) height)
-           (delete-other-windows window)
-           (split-window window (- (max lines (/ (* 2 height) 3)))
-                         'below)))))
+(defun gemini-companion-review--beside (kept lines columns)
+  "Return a window beside the windows KEPT, or nil if there is no room.
+It takes the largest part of the frame without them, or if that is too
+small, most of the part with only the first of them.  See
+`gemini-companion-review-make-window' for LINES and COLUMNS."
+  (let ((free (gemini-companion-review--largest-part kept lines)))
+    (if free
+        (gemini-companion-review--merge
+         free (gemini-companion-review--member (selected-window) free) kept)
+      (gemini-companion-review--split (car kept) (remq (car kept) kept)
+                                      lines columns))))
 
-(defun gemini-companion-review--largest-part (window lines)
-  "Return the largest part of the frame without WINDOW, or nil.
-It must have LINES."
-  (let (parts)
-    (while (window-parent window)
-      (let ((part (window-child (window-parent window))))
-        (while part
-          (when (and (not (eq part window))
-                     (gemini-companion-review-fits-p part lines))
-            (push part parts))
-          (setq part (window-next-sibling part))))
-      (setq window (window-parent window)))
-    (car (seq-sort-by (lambda (part)
-                        (* (window-total-height part)
-                           (window-total-width part)))
-                      #'> parts))))
+(defun gemini-companion-review--split (window others lines columns)
+  "Return a new window beside WINDOW where OTHERS are not, or nil.
+See `gemini-companion-review-make-window' for LINES and COLUMNS."
+  (let* ((part (if others
+                   (seq-find (lambda (part)
+                               (gemini-companion-review--member window part))
+                             (gemini-companion-review--parts
+                              (frame-root-window) others))
+                 (list (frame-root-window))))
+         (width (gemini-companion-review--part-columns part))
+         (height (gemini-companion-review--part-lines part))
+         (half (max columns (/ width 2)))
+         (most (/ (* 2 height) 3)))
+    (cond ((and (<= (+ columns gemini-companion-review-side-columns) width)
+                (<= (funcall lines half) height))
+           (gemini-companion-review--merge part window others)
+           (split-window window (- half) 'right))
+          ((and (<= (funcall lines width) most)
+                (or (null others)
+                    (<= gemini-companion-review-least-columns width)))
+           (gemini-companion-review--merge part window others)
+           (split-window window (- most) 'below)))))
 
-(defun gemini-companion-review-fits-p (part lines)
-  "Return non-nil if PART of a frame has LINES and enough columns."
-  (and (<= lines (window-total-height part))
-       (<= gemini-companion-review--least-columns
-           (window-total-width part))))
+(defun gemini-companion-review--largest-part (kept lines)
+  "Return the largest part of the frame without the windows KEPT, or nil.
+It must have the LINES for its width."
+  (car (seq-sort-by (lambda (part)
+                      (* (gemini-companion-review--part-lines part)
+                         (gemini-companion-review--part-columns part)))
+                    #'>
+                    (seq-filter (lambda (part)
+                                  (gemini-companion-review--fits-p part lines))
+                                (gemini-companion-review--parts
+                                 (frame-root-window) kept)))))
 
-(defun gemini-companion-review--merge (part)
-  "Delete all windows but one in PART of a frame, and return that one."
-  (let (windows)
-    (walk-window-subtree (lambda (window) (push window windows)) part)
-    (mapc #'delete-window (cdr windows))
-    (car windows)))
+(defun gemini-companion-review--parts (window kept)
+  "Return the parts of WINDOW without the windows KEPT.
+Each is a list of windows that are next to each other."
+  (let ((child (window-child window))
+        part parts)
+    (while child
+      (let ((inside (seq-some (lambda (window)
+                                (gemini-companion-review--member
+                                 window (list child)))
+                              kept)))
+        (when (or inside (window-parameter child 'window-side))
+          (push (nreverse part) parts)
+          (setq part nil))
+        (if inside
+            (setq parts (append (gemini-companion-review--parts child kept)
+                                parts))
+          (push child part)
+          (when (window-parameter child 'window-side)
+            (push part parts)
+            (setq part nil))))
+      (setq child (window-next-sibling child)))
+    (delq nil (cons (nreverse part) parts))))
+
+(defun gemini-companion-review--member (window part)
+  "Return WINDOW if it is in PART of a frame, a list of windows."
+  (let ((parent window))
+    (while (and parent (not (memq parent part)))
+      (setq parent (window-parent parent)))
+    (and parent window)))
+
+(defun gemini-companion-review--part-columns (part)
+  "Return the width of PART of a frame, a list of windows."
+  (apply (if (window-combined-p (car part) 'horizontal) #'+ #'max)
+         (mapcar #'window-total-width part)))
+
+(defun gemini-companion-review--part-lines (part)
+  "Return the height of PART of a frame, a list of windows."
+  (apply (if (window-combined-p (car part)) #'+ #'max)
+         (mapcar #'window-total-height part)))
+
+(defun gemini-companion-review--fits-p (part lines)
+  "Return non-nil if PART of a frame has the LINES for its width."
+  (let ((columns (gemini-companion-review--part-columns part)))
+    (and (<= gemini-companion-review-least-columns columns)
+         (<= (funcall lines columns)
+             (gemini-companion-review--part-lines part)))))
+
+(defun gemini-companion-review--merge (part window kept)
+  "Delete all windows in PART of a frame but WINDOW, and return that one.
+It is one of them; the default is the first.  The windows KEPT keep
+their sizes."
+  (let ((sizes (mapcar (lambda (window)
+                         (list window (window-total-width window)
+                               (window-total-height window)))
+                       kept))
+        windows)
+    (dolist (root part)
+      (walk-window-subtree (lambda (window) (push window windows)) root))
+    (setq window (or window (car (last windows))))
+    (mapc #'delete-window (delq window windows))
+    (pcase-dolist (`(,window ,width ,height) sizes)
+      (gemini-companion-review--resize window width 'horizontal)
+      (gemini-companion-review--resize window height nil))
+    window))
+
+(defun gemini-companion-review--resize (window size horizontal)
+  "Give WINDOW its previous SIZE, a width if HORIZONTAL is non-nil."
+  (let ((delta (- size (window-total-size window horizontal))))
+    (unless (zerop delta)
+      (ignore-errors (window-resize window delta horizontal t)))))
 
 ;;;;; Layout
 

@@ -657,8 +657,9 @@ If KEEP is non-nil, the window in use stays visible.  A user's
                       (gemini-companion-unified--use-window buffer diff keep))
                     (lambda (buffer _)
                       (gemini-companion-review-make-window
-                       buffer
-                       (if keep gemini-companion-unified--least-lines 1)
+                       buffer diff
+                       (lambda (_) gemini-companion-unified--least-lines)
+                       gemini-companion-review-side-columns
                        keep))
                     ;; Emacs would display it in a new frame.
                     (lambda (&rest _) 'fail))
@@ -670,14 +671,15 @@ If KEEP is non-nil, the window in use stays visible.  A user's
 (defun gemini-companion-unified--use-window (buffer diff keep)
   "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
 It is that of the file, the selected one, or the largest; nil if each
-of them is small or dedicated.  If KEEP is non-nil, the selected one is
-not used."
+of them is small or dedicated, or if the terminal of the CLI is visible.
+If KEEP is non-nil, the selected one is not used."
   (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
          (used (and keep (gemini-companion-review-in-use)))
          (windows (list (and file (get-buffer-window file))
                         (selected-window)
                         (get-largest-window nil nil keep))))
-    (when-let* ((window (seq-find
+    (when-let* (((not (gemini-companion-review-terminal-window diff)))
+                (window (seq-find
                          (lambda (window)
                            (gemini-companion-unified--roomy-p window keep))
                          (delq used (delq nil windows)))))
@@ -690,7 +692,8 @@ If WIDE is non-nil, it has enough columns, too."
   (not (or (window-dedicated-p window)
            (window-minibuffer-p window)
            (window-parameter window 'window-side)
-           (and wide (not (gemini-companion-review-fits-p window 1)))
+           (and wide (< (window-total-width window)
+                        gemini-companion-review-least-columns))
            (< (window-body-height window)
               gemini-companion-unified--least-lines))))
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A review appears when the user is idle, and not before."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
@@ -180,6 +180,73 @@ def test_click_selects_a_review(world: World, scratch: Scratch) -> None:
     emacs.holds('(equal "*gemini diff: a.txt*" (buffer-name (window-buffer)))')
     emacs.keys("C-c", "C-c")
     emacs.holds("(equal '(accepted) e2e-ends)")
+
+
+IN_TERMINAL = """
+(unless (get-process "cli")
+  (start-process "cli" "*cli*" "cat")
+  (set-process-query-on-exit-flag (get-process "cli") nil))
+(defun e2e-propose-there (file)
+  "Propose a text for FILE as a CLI that runs in *cli* would."
+  (gemini-companion-diff-open
+   (setq e2e-id (1+ e2e-id))
+   (list :id "one" :pid (process-id (get-process "cli"))
+         :directory (file-name-directory file))
+   file "uno\n")
+  nil)
+(defun e2e-beside (selected)
+  "Show a.txt and *cli* beside each other, and select SELECTED of them."
+  (delete-other-windows)
+  (switch-to-buffer "a.txt")
+  (set-window-buffer (split-window-right) "*cli*")
+  (select-window (get-buffer-window selected))
+  nil)
+"""
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+def test_terminal_of_the_cli_stays_visible_beside_a_review(
+    world: World, scratch: Scratch, size: tuple[int, int]
+) -> None:
+    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    emacs = world.emacs(file, extra=OWN + WINDOWS + IN_TERMINAL, size=size)
+    reviews = Reviews(emacs)
+    for view, selected in product(("ediff", "diff"), ("a.txt", "*cli*")):
+        emacs.eval(f"(setq gemini-companion-review-view '{view})")
+        emacs.eval(f"(e2e-beside {lisp(selected)})")
+        before = emacs.value("(e2e-windows)")
+        emacs.eval(f"(e2e-propose-there {lisp(file)})")
+        reviews.shown("a.txt")
+        emacs.terminal.wait_for("uno")
+        arrived = emacs.value("(e2e-windows)")
+        assert next(iter(arrived)) == selected
+        reviews.select()
+        emacs.terminal.wait_for("uno")
+        # There is no room for both in 80 columns.
+        if size == (160, 45):
+            assert arrived["*cli*"] == before["*cli*"]
+            assert emacs.value("(e2e-windows)")["*cli*"] == before["*cli*"]
+        reviews.reject()
+        assert emacs.value("(e2e-windows)") == before
+
+
+@pytest.mark.fresh
+def test_review_in_a_narrow_frame_is_unified_at_first(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file, extra=PROPOSE, size=(119, 45))
+    reviews = Reviews(emacs)
+    propose(emacs, file, "uno\n")
+    reviews.shown("a.txt")
+    emacs.terminal.wait_for("+uno")
+    reviews.select()
+    emacs.keys("v")
+    emacs.terminal.wait_for("Change 1 of 1")
+    emacs.keys("a")
+    emacs.holds("(equal '(accepted) e2e-ends)")
+    emacs.holds("(one-window-p)")
 
 
 @pytest.mark.fresh

@@ -19,7 +19,8 @@ from .terminal import Screen, Terminal, Tmux
 from .tools import ROOT, Tools
 from .wait import BOUND, eventually
 
-SIZE = (100, 40)
+# The least width at which a review is in Ediff.
+SIZE = (120, 40)
 
 # Like -Q, but EARLY_INIT is read.
 BARE = ("--no-site-file", "--no-site-lisp", "--no-splash")
