@@ -679,7 +679,8 @@ If the user has edited TEXT, report a file that holds another text."
           (lambda ()
             (unless (gemini-companion-text-same-written-p
                      text (gemini-companion-text-read file))
-              (gemini-companion-diff--report-unedited diff text)))))
+              (gemini-companion-diff--report-unedited diff text))))
+     (not (gemini-companion-diff-automatic diff)))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
                stamp

@@ -37,13 +37,14 @@
 
 ;;;; Customization
 
-(defcustom gemini-companion-after-write nil
+(defcustom gemini-companion-after-write 'pulse
   "What else to do with the buffer of a file that a CLI has written.
 Nil means only to revert it; `pulse' to highlight the changed lines
 for a moment; `show' also to display the buffer without selecting
-it."
+it.  After your answer to a review, a window of the buffer also goes
+to the first change, unless you type there meanwhile."
   :type '(choice (const :tag "Nothing more" nil)
-                 (const :tag "Highlight what changed" pulse)
+                 (const :tag "Go to what changed" pulse)
                  (const :tag "Display the buffer" show))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
@@ -69,6 +70,8 @@ it."
 BEFORE is its stamp before that, LAST the one at the last check, DONE
 the one when its buffer was reverted."
   file before last done delays timer
+  (keys nil :documentation "Value of `num-input-keys' when the user answered, \
+or nil.")
   (written nil :documentation "Function to call once it was written, or nil."))
 
 (defvar gemini-companion-revert--watches nil
@@ -89,15 +92,17 @@ the one when its buffer was reverted."
   "Return non-nil if no file is expected to be written."
   (null gemini-companion-revert--watches))
 
-(defun gemini-companion-revert-expect (file &optional written)
+(defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
-Call WRITTEN, if it is non-nil, once that has happened."
+Call WRITTEN, if it is non-nil, once that has happened.  ANSWERED is
+non-nil if the user has just answered a review of FILE."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-revert--watch-file watch))
       (gemini-companion-revert--cancel watch)))
   (let* ((stamp (gemini-companion-revert-stamp file))
          (watch (gemini-companion-revert--watch-make
                  :file file :before stamp :last stamp :written written
+                 :keys (and answered num-input-keys)
                  :delays gemini-companion-revert--delays)))
     (push watch gemini-companion-revert--watches)
     (dolist (buffer (gemini-companion-revert--buffers file))
@@ -108,10 +113,12 @@ Call WRITTEN, if it is non-nil, once that has happened."
                   #'gemini-companion-revert--before-command nil t)))
     (gemini-companion-revert--later watch)))
 
-(defun gemini-companion-revert (file)
-  "Bring the buffers of FILE, which was written, up to date."
-  (mapc #'gemini-companion-revert--buffer
-        (gemini-companion-revert--buffers file)))
+(defun gemini-companion-revert (file &optional keys)
+  "Bring the buffers of FILE, which was written, up to date.
+If KEYS, the number of keys until the user answered a review of FILE,
+is non-nil, go to the first change."
+  (dolist (buffer (gemini-companion-revert--buffers file))
+    (gemini-companion-revert--buffer buffer keys)))
 
 (defun gemini-companion-revert-stop ()
   "Stop watching all files."
@@ -166,7 +173,9 @@ not changed since the last check."
                (or (< 0 (nth 1 stamp) gemini-companion-revert--small)
                    (equal stamp last)))
       (setf (gemini-companion-revert--watch-done watch) stamp)
-      (gemini-companion-revert (gemini-companion-revert--watch-file watch))
+      (gemini-companion-revert
+       (gemini-companion-revert--watch-file watch)
+       (gemini-companion-revert--watch-keys watch))
       (when-let* ((written (gemini-companion-revert--watch-written watch)))
         (setf (gemini-companion-revert--watch-written watch) nil)
         (with-demoted-errors "Comparing a written file: %S"
@@ -226,8 +235,9 @@ outcome is sent."
 
 ;;;; Bringing up to date
 
-(defun gemini-companion-revert--buffer (buffer)
-  "Bring BUFFER up to date if another program has written its file."
+(defun gemini-companion-revert--buffer (buffer keys)
+  "Bring BUFFER up to date if another program has written its file.
+See `gemini-companion-revert' for KEYS."
   (with-current-buffer buffer
     (unless (or (verify-visited-file-modtime buffer)
                 (gemini-companion-text-problem buffer-file-name))
@@ -238,10 +248,12 @@ outcome is sent."
                (gemini-companion-revert--save-as coding)
                (gemini-companion-revert--show nil))
               ((not (buffer-modified-p))
-               (gemini-companion-revert--show
-                (gemini-companion-revert--changes
-                 (lambda ()
-                   (gemini-companion-revert--revert text coding)))))
+               (let ((lines (gemini-companion-revert--changes
+                             (lambda ()
+                               (gemini-companion-revert--revert text coding)))))
+                 (gemini-companion-revert--show lines)
+                 (when (and keys lines)
+                   (gemini-companion-revert--go-to (caar lines) keys))))
               (t
                (message (substitute-command-keys
                          "%s was written, and has unsaved changes here; \
@@ -320,6 +332,23 @@ See `gemini-companion-after-write'."
           (set-window-point window (caar lines))))))
   (when (and gemini-companion-after-write lines)
     (gemini-companion-revert--highlight lines)))
+
+(defun gemini-companion-revert--go-to (position keys)
+  "Go to POSITION in a window of the current buffer, if it is visible.
+If that is the selected one, the user must not have typed more than
+KEYS keys, and the previous place is added to the mark ring."
+  (let* ((window (get-buffer-window nil 'visible))
+         (selected (eq window (selected-window))))
+    (when (and window
+               (<= (point-min) position (point-max))
+               (or (not selected)
+                   (and (= keys num-input-keys) (not mark-active))))
+      (when selected
+        (push-mark nil 'nomsg))
+      (set-window-point window position)
+      (unless (pos-visible-in-window-p position window)
+        (with-selected-window window
+          (recenter))))))
 
 (defun gemini-companion-revert--changes (function)
   "Call FUNCTION, which edits this buffer, and return the changed lines.

@@ -265,6 +265,25 @@ the text that there is then, and the bytes that are saved of that."
                    (seq-uniq (gemini-companion-revert-test-highlighted
                               "1\n2\n3\n4\n5\n" new))))))
 
+(ert-deftest gemini-companion-revert-goes-to-the-change-unless-the-user-types ()
+  (pcase-dolist (`(,answered ,typed ,expected)
+                 '((t 0 "drei") (t 1 "1") (nil 0 "1")))
+    (gemini-companion-test-with-directory '(("a" "1\n2\n3\n"))
+      (let ((file (expand-file-name "a" directory))
+            (num-input-keys 7))
+        (find-file file)
+        (gemini-companion-revert-expect file nil answered)
+        (setq num-input-keys (+ num-input-keys typed))
+        (gemini-companion-revert-test-write file "1\n2\ndrei\nvier\n")
+        (gemini-companion-test-eventually
+          (string-search "drei" (buffer-string)))
+        (should (equal expected
+                       (save-excursion
+                         (goto-char (window-point))
+                         (buffer-substring-no-properties
+                          (point) (line-end-position)))))
+        (gemini-companion-revert-stop)))))
+
 (ert-deftest gemini-companion-revert-shows-the-buffer-and-selects-it-not ()
   (gemini-companion-test-with-directory '(("a" "1\n2\n3\n"))
     (let* ((file (expand-file-name "a" directory))

@@ -12,25 +12,27 @@ HIGHLIGHTED = """
 (with-current-buffer "a.txt"
   (seq-find (lambda (overlay)
               (and (eq 'gemini-companion-changed (overlay-get overlay 'face))
-                   (equal "zwei\\n" (buffer-substring (overlay-start overlay)
-                                                     (overlay-end overlay)))))
+                   (equal "eighty\\n" (buffer-substring (overlay-start overlay)
+                                                       (overlay-end overlay)))))
             (overlays-in (point-min) (point-max))))
 """
 
 
-def test_changed_lines_are_highlighted_for_a_moment(
+def test_buffer_of_an_answered_file_goes_to_the_change(
     world: World, scratch: Scratch
 ) -> None:
-    file = scratch.file("a.txt", "one\ntwo\nthree\n")
-    extra = "(setq gemini-companion-after-write 'pulse)"
-    emacs, reviews, cli = world.pair(file, extra=extra)
-    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
+    text = "".join(f"line {number}\n" for number in range(1, 101))
+    file = scratch.file("a.txt", text)
+    emacs, reviews, cli = world.pair(file)
+    reviews.proposed(cli, file, replace(file, "line 80", "eighty"), say("all done"))
 
     reviews.select()
     emacs.keys("C-c", "C-c")
 
     emacs.holds(HIGHLIGHTED)
     emacs.holds(f"(not {HIGHLIGHTED})")
+    emacs.terminal.wait_for("eighty")
+    emacs.holds('(with-current-buffer "a.txt" (looking-at-p "eighty"))')
     cli.wait_for("all done")
 
 
@@ -88,6 +90,9 @@ def test_file_of_mixed_line_ends_stays_as_it_was_written(
     emacs.holds(
         '(with-current-buffer "a.txt" (equal "one\\ntwo\\ndrei\\n" (buffer-string)))'
     )
-    emacs.act('(with-current-buffer "a.txt" (insert "null\\n") (save-buffer))')
+    emacs.act(
+        '(with-current-buffer "a.txt"'
+        ' (goto-char (point-min)) (insert "null\\n") (save-buffer))'
+    )
 
     assert file.read_bytes() == b"null\r\none\r\ntwo\r\ndrei\r\n"
