@@ -231,6 +231,40 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
         assert emacs.value("(e2e-windows)") == before
 
 
+TYPES = """
+(add-hook 'gemini-companion-diff-opened-functions
+          (lambda (_) (setq unread-command-events (list ?r ?a))))
+(with-current-buffer "*Messages*"
+  (let ((inhibit-read-only t)) (erase-buffer)))
+"""
+
+
+@pytest.mark.parametrize("focus", ["nil", "terminal", "t"])
+@pytest.mark.parametrize("selected", ["a.txt", "*cli*"])
+def test_review_is_selected_by_itself_only_if_the_user_wants_it(
+    world: World, scratch: Scratch, selected: str, focus: str
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    option = f"(setq gemini-companion-review-focus '{focus})"
+    emacs = world.emacs(file, extra=OWN + IN_TERMINAL + option)
+    reviews = Reviews(emacs)
+    emacs.eval(f"(e2e-beside {lisp(selected)})")
+    wanted = focus == "t" or (focus == "terminal" and selected == "*cli*")
+    if wanted:
+        emacs.eval(f"(progn {TYPES} nil)")
+    emacs.eval(f"(e2e-propose-there {lisp(file)})")
+    reviews.shown("a.txt")
+    if not wanted:
+        assert emacs.value("(buffer-name (window-buffer))") == selected
+        return
+    emacs.holds(f"(string-search {lisp('Key ignored')} {MESSAGES})")
+    assert reviews.states() == ["shown"]
+    left_alone(emacs)
+    emacs.keys("r")
+    emacs.holds("(equal '(rejected) e2e-ends)")
+    assert emacs.value("(buffer-name (window-buffer))") == selected
+
+
 @pytest.mark.fresh
 def test_review_in_a_narrow_frame_is_unified_at_first(
     world: World, scratch: Scratch
