@@ -32,6 +32,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -104,11 +105,15 @@ or the proposal, whichever is larger."
     ("q" . gemini-companion-review-quit))
   "Keys of all views where no text is typed.")
 
-(autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
+(autoload 'gemini-companion-review-menu "gemini-companion-menu"
+  "Show a menu of the commands for this review." t)
 
 (defun gemini-companion-review--key (command)
   "Return a binding of COMMAND, unless the review has just appeared."
   (list 'menu-item "" command :filter #'gemini-companion-review--unless-new))
+
+(define-key gemini-companion-review-mode-map
+  [remap describe-mode] #'gemini-companion-review-describe)
 
 (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
   (define-key gemini-companion-review-mode-map key
@@ -653,6 +658,43 @@ restores it"
                        (gemini-companion-review--of-buffer))
                       :edit)))
 
+(defun gemini-companion-review-describe ()
+  "Describe the keys of this review, and then the modes of the buffer."
+  (interactive)
+  (let ((text (format "Keys for the review of %s:\n\n%s\n\n"
+                      (gemini-companion-review--name
+                       (gemini-companion-diff-current))
+                      (mapconcat #'gemini-companion-review--described-key
+                                 gemini-companion-review-letters "\n"))))
+    ;; Those of Ediff do not work in its control panel.
+    (if (derived-mode-p 'ediff-mode)
+        (with-help-window (help-buffer))
+      (describe-mode))
+    (with-current-buffer (help-buffer)
+      (let ((inhibit-read-only t))
+        (goto-char (point-min))
+        (insert text)
+        (goto-char (point-min))))
+    (when-let* ((window (get-buffer-window (help-buffer))))
+      (set-window-start window (point-min))
+      (set-window-point window (point-min)))))
+
+(defun gemini-companion-review--described-key (letter)
+  "Return a line with the keys here for LETTER, and what they do.
+LETTER is an element of `gemini-companion-review-letters'."
+  (pcase-let ((`(,key . ,command) letter))
+    (let ((other (where-is-internal
+                  command (list gemini-companion-review-mode-map) t)))
+      (format "%-12s %s"
+              (string-join
+               (delq nil (list (and (eq command (key-binding key)) key)
+                               (and other (key-description other))))
+               ", ")
+              (car (split-string (or (and (fboundp command)
+                                          (documentation command))
+                                     "")
+                                 "\n"))))))
+
 ;;;; Original
 
 (defun gemini-companion-review--original (diff)
@@ -938,7 +980,7 @@ important.  The first part may be truncated at its left."
 
 (defun gemini-companion-review--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line."
-  (let ((name (copy-sequence (gemini-companion-diff-name diff)))
+  (let ((name (copy-sequence (gemini-companion-review--name diff)))
         (session (gemini-companion-diff-session diff)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (append
@@ -960,6 +1002,39 @@ the CLI's own text"
               (unless (gemini-companion-session-connected-p session)
                 '("not connected"))
               (gemini-companion-diff-remarks diff))))))
+
+(defun gemini-companion-review--name (diff)
+  "Return the name of the file of DIFF, with its project if there are others.
+CLIs in several projects may propose files of one name."
+  (let ((name (gemini-companion-diff-name diff))
+        (directories
+         (delq nil (mapcar (lambda (session) (plist-get session :directory))
+                           (append (mapcar #'gemini-companion-diff-session
+                                           (gemini-companion-diffs))
+                                   (gemini-companion-sessions))))))
+    (pcase (and (cdr (seq-uniq directories))
+                (gemini-companion-name-place
+                 (gemini-companion-diff-file-path diff)
+                 (gemini-companion-diff-session diff)))
+      ((and `(,_ ,root t)
+            (let others (seq-remove (lambda (directory)
+                                      (gemini-companion-text-in-directory-p
+                                       (file-name-as-directory directory)
+                                       root))
+                                    directories))
+            (guard others))
+       (let ((project (file-name-nondirectory (directory-file-name root))))
+         (concat
+          (gemini-companion-name-escaped
+           (file-name-as-directory
+            (if (member project (mapcar (lambda (other)
+                                          (file-name-nondirectory
+                                           (directory-file-name other)))
+                                        others))
+                (abbreviate-file-name root)
+              project)))
+          name)))
+      (_ name))))
 
 (defun gemini-companion-review--amount (diff)
   "Return the amount of change in DIFF, parts of a header line."

@@ -190,6 +190,49 @@
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-diff-proposal-text diff))))))
 
+(ert-deftest gemini-companion-review-tells-files-of-one-name-apart ()
+  (gemini-companion-test-with-reviews '()
+    (let ((propose
+           (lambda (id project)
+             (let ((default-directory
+                     (file-name-as-directory
+                      (expand-file-name project directory))))
+               (make-directory default-directory 'parents)
+               (write-region "1\n" nil "a" nil 'silent)
+               (gemini-companion-test-open
+                "a" "2\n" id (gemini-companion-test-session project)))))
+          (header (lambda (diff)
+                    (gemini-companion-diff-view diff)
+                    (gemini-companion-test-header
+                     (gemini-companion-diff-main diff)))))
+      (let ((one (funcall propose 1 "x/one")))
+        (should (string-prefix-p " a, " (funcall header one)))
+        (let ((two (funcall propose 2 "x/two")))
+          (should (string-prefix-p " one/a, " (funcall header one)))
+          (should (string-prefix-p " two/a, " (funcall header two)))
+          (let ((other (funcall propose 3 "y/one")))
+            (should (string-match-p "\\` .*/x/one/a, " (funcall header one)))
+            (should (string-match-p "\\` .*/y/one/a, "
+                                    (funcall header other)))))))))
+
+(ert-deftest gemini-companion-review-describes-its-keys-first ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-test-with-reviews '(("a.el" "1\n"))
+      (let* ((gemini-companion-review-view view)
+             (diff (gemini-companion-test-show "a.el" "2\n")))
+        (pcase-dolist (`(,buffer ,accept)
+                       `((,(window-buffer) "a, C-c C-c")
+                         (,(gemini-companion-diff-proposal-buffer diff)
+                          "C-c C-c")))
+          (ert-info ((format "%s" buffer))
+            (with-current-buffer buffer
+              (save-window-excursion
+                (call-interactively (key-binding (kbd "C-h m")))))
+            (should (string-match-p
+                     (format "\\`Keys for the review of a.el:\n\n%s +Accept"
+                             accept)
+                     (gemini-companion-test-text "*Help*")))))))))
+
 (ert-deftest gemini-companion-review-asks-before-accepting-nothing ()
   (dolist (view '(ediff diff))
     (pcase-dolist (`(,answer ,outcome) '((t (1 rejected nil))
