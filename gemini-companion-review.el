@@ -296,13 +296,14 @@ LINE is one of the proposal with no hunk excluded."
                                             (<= (nth 2 hunk) line))
                                           hunks)))))
     ;; Where point is in the proposal, it stays.
-    (ignore-error user-error
-      (unless (funcall (plist-get open :hunk))
-        (funcall (plist-get open :move) 1))
-      (funcall (plist-get open :move)
-               (- (funcall number line)
-                  (funcall number
-                           (nth 2 (funcall (plist-get open :hunk)))))))))
+    (with-current-buffer (window-buffer)
+      (ignore-error user-error
+        (unless (funcall (plist-get open :hunk))
+          (funcall (plist-get open :move) 1))
+        (funcall (plist-get open :move)
+                 (- (funcall number line)
+                    (funcall number
+                             (nth 2 (funcall (plist-get open :hunk))))))))))
 
 (defun gemini-companion-review--others-p (diff)
   "Return non-nil if hunks remain in DIFF when one more is excluded."
