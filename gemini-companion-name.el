@@ -34,7 +34,7 @@
   "Width above which a name is shortened in the middle.")
 
 (defconst gemini-companion-name--invisible
-  "[\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u3164\uFE00-\uFE0F\uFFA0]"
+  "[\u034F\u115F\u1160\u17B4\u17B5\u180B-\u180F\u2800\u3164\uFE00-\uFE0F\uFFA0]"
   "Regexp for invisible characters that are not format characters.")
 
 ;;;; Text
