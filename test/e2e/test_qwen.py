@@ -96,6 +96,14 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
     assert "and no other number" in json.dumps(model.requests[-1]["messages"][-1])
     assert file.read_text() == "one\n"
 
+    cli.is_free()
+    reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"))
+    emacs.eval('(select-window (get-buffer-window "*qwen: project*"))')
+    emacs.keys("C-c", "C-c")
+    reviews.wait_until(0)
+    cli.is_free()
+    assert file.read_text() == "one\n"
+
 
 def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
     world: World, scratch: Scratch
