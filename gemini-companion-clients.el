@@ -38,6 +38,7 @@
      :oldest "0.31.0"
      :process "\\(?:\\`\\|/\\)gemini\\(?:-cli\\)?\\(?:\\.m?js\\)?\\'"
      :port-variable "GEMINI_CLI_IDE_SERVER_PORT"
+     :pid-variable "GEMINI_CLI_IDE_PID"
      :unset ("GEMINI_CLI_IDE_AUTH_TOKEN"
              "GEMINI_CLI_IDE_CONNECTION_TYPE"
              "GEMINI_CLI_IDE_SERVER_STDIO_ARGS"
@@ -103,8 +104,9 @@ NAME is the `:client' of a session.  Keys of PLIST:
 the version of Node.js that this needs;
 `:oldest', the first version that finds Emacs;
 `:process', a regexp for a word of the command line of a process;
-`:port-variable' and `:unset', the variables that are set and unset
-in terminals;
+`:port-variable' and `:pid-variable', the variables that are set in
+terminals, to the port and to the process id of Emacs, if any, and
+`:unset', those that are unset;
 `:discovery', `:user-settings' and `:system-settings', names of the
 directory of discovery files and of settings files, for
 `gemini-companion-clients-file';
@@ -130,6 +132,12 @@ of the CLI whatever the review holds;
 (defun gemini-companion-clients-title (client)
   "Return the title of CLIENT, or \"the CLI\" if it is nil or unknown."
   (or (gemini-companion-clients-get client :title) "the CLI"))
+
+(defun gemini-companion-clients-choices ()
+  "Return the CLIs as alternatives of a custom type."
+  (mapcar (lambda (client)
+            `(const :tag ,(plist-get (cdr client) :title) ,(car client)))
+          gemini-companion-clients))
 
 (defun gemini-companion-clients-all (key)
   "Return the values of KEY of all CLIs, lists, as one list."

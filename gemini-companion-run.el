@@ -73,8 +73,7 @@
 CLIENT is \"gemini\" or \"qwen\".  COMMAND is a program, or a list
 \(PROGRAM ARG...).  A CLI that is not in the alist is started by the
 program of its name."
-  :type '(alist :key-type (choice (const :tag "Gemini CLI" "gemini")
-                                  (const :tag "Qwen Code" "qwen"))
+  :type `(alist :key-type (choice ,@(gemini-companion-clients-choices))
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
@@ -85,9 +84,8 @@ program of its name."
   "CLI that `gemini-companion-run' starts, \"gemini\" or \"qwen\".
 Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
-  :type '(choice (const :tag "The one that is installed" nil)
-                 (const :tag "Gemini CLI" "gemini")
-                 (const :tag "Qwen Code" "qwen"))
+  :type `(choice (const :tag "The one that is installed" nil)
+                 ,@(gemini-companion-clients-choices))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
 
@@ -179,11 +177,13 @@ VALUE is nil for a variable that is unset.")
 
 (defun gemini-companion-run--variables (port pid)
   "Return an alist of variables that lead to the server at PORT of Emacs PID."
-  `(,@(mapcar (lambda (client)
-                (cons (plist-get (cdr client) :port-variable)
-                      (number-to-string port)))
-              gemini-companion-clients)
-    ("GEMINI_CLI_IDE_PID" . ,(number-to-string pid))
+  `(,@(seq-mapcat
+       (lambda (client)
+         (let ((row (cdr client)))
+           (cons (cons (plist-get row :port-variable) (number-to-string port))
+                 (when-let* ((name (plist-get row :pid-variable)))
+                   (list (cons name (number-to-string pid)))))))
+       gemini-companion-clients)
     ,@(mapcar #'list (gemini-companion-clients-all :unset))
     ;; In a container the client connects to the host, unless this
     ;; variable says that its editor is in the container.

@@ -332,7 +332,9 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
           '(("acme"
              :title "Acme Code" :program "acme" :package "@acme/code"
              :node "22" :oldest "1.2.0" :process "\\(?:\\`\\|/\\)acme\\'"
-             :port-variable "ACME_IDE_PORT" :unset ("ACME_IDE_TOKEN")
+             :port-variable "ACME_IDE_PORT" :pid-variable "ACME_IDE_PID"
+             :unset ("ACME_IDE_TOKEN")
+             :account (("login") "free" "Acme refuses free accounts" "Pay.")
              :discovery ("$ACME_HOME/ide" "~/.acme/ide")
              :discovery-file "%2$d.lock"
              :discovery-regexp "\\`[0-9]+\\.lock\\'"
@@ -356,6 +358,8 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
                                  "\n"))))
         (make-directory ".acme")
         (should (string-search "The editor is off in Acme Code" (funcall found)))
+        (should (string-search "Not chosen yet; Acme refuses free accounts"
+                               (funcall found)))
         (should (string-search "Acme Code 1.1.0 cannot find Emacs; 1.2.0 can"
                                (funcall found)))
         (gemini-companion-run-test-answering t
@@ -366,6 +370,9 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
                                (funcall found)))
         (should (equal (gemini-companion-run-test-port)
                        (getenv-internal "ACME_IDE_PORT"
+                                        (default-value 'process-environment))))
+        (should (equal (number-to-string (emacs-pid))
+                       (getenv-internal "ACME_IDE_PID"
                                         (default-value 'process-environment))))
         (write-region "secret\n" nil ".acmeignore" nil 'silent)
         (write-region "" nil "secret" nil 'silent)
