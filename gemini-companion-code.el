@@ -109,7 +109,7 @@ A timer or a filter must not change it."
 
 ;;;; Files
 
-(defun gemini-companion-code--buffer (file)
+(defun gemini-companion-code-buffer (file)
   "Return the buffer that visits FILE, a true name, or nil."
   (let ((name (abbreviate-file-name file)))
     (seq-find (lambda (buffer)
@@ -124,7 +124,7 @@ A timer or a filter must not change it."
       (when (symbolp mode)
         (setq major-mode mode)))
     (or (gemini-companion-privacy-file-hidden-p file (current-buffer))
-        (when-let* ((buffer (gemini-companion-code--buffer file)))
+        (when-let* ((buffer (gemini-companion-code-buffer file)))
           (gemini-companion-privacy-hidden-p buffer)))))
 
 (defun gemini-companion-code--shared-p (file)
@@ -156,7 +156,7 @@ buffer if the text is too large."
 
 (defun gemini-companion-code--insert (file)
   "Insert the text of FILE, a true name, unless it is too large."
-  (if-let* ((buffer (gemini-companion-code--buffer file)))
+  (if-let* ((buffer (gemini-companion-code-buffer file)))
       (when (<= (buffer-size buffer) gemini-companion-code--largest)
         (let ((text (with-current-buffer buffer
                       (save-restriction
@@ -322,7 +322,7 @@ server, the innermost one if there are more."
 It visits FILE, or else another file of that language.  Signal an
 error if no server runs."
   (or (and (featurep 'eglot)
-           (let ((buffer (gemini-companion-code--buffer file)))
+           (let ((buffer (gemini-companion-code-buffer file)))
              (if buffer
                  (and (gemini-companion-code-server buffer) buffer)
                (gemini-companion-code-neighbor file))))
@@ -364,7 +364,7 @@ with a plist that has it as `:problem'."
   "Send the text of FILE to SERVER unless BUFFER visits it.
 BUFFER visits a file of the same language.  Return non-nil if that
 was done."
-  (unless (eq buffer (gemini-companion-code--buffer file))
+  (unless (eq buffer (gemini-companion-code-buffer file))
     (jsonrpc-notify
      server :textDocument/didOpen
      (list :textDocument
@@ -378,7 +378,7 @@ was done."
 
 (defun gemini-companion-code--close (file server)
   "Close the text of FILE in SERVER, unless it is visited meanwhile."
-  (unless (gemini-companion-code--buffer file)
+  (unless (gemini-companion-code-buffer file)
     (jsonrpc-notify server :textDocument/didClose
                     (list :textDocument
                           (list :uri (gemini-companion-code-uri file))))))
@@ -656,37 +656,40 @@ TEXT; or `:problem', why there is no answer."
 
 (defun gemini-companion-code--diagnostics (file)
   "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT."
-  (let* ((buffer (gemini-companion-code--buffer file))
-         (checker (and buffer (gemini-companion-code-checker buffer))))
-    (pcase checker
-      ('flymake-mode
-       (with-current-buffer buffer
-         (save-restriction
-           (widen)
-           (mapcar (lambda (diagnostic)
-                     (gemini-companion-code--diagnostic
-                      diagnostic
-                      (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
-                   (flymake-diagnostics)))))
-      ('flycheck-mode
-       (mapcar (lambda (error)
-                 (list (flycheck-error-line error)
-                       (symbol-name (flycheck-error-level error))
-                       (flycheck-error-message error)))
-               (buffer-local-value 'flycheck-current-errors buffer)))
-      (_
-       (let ((known (assoc file (bound-and-true-p
-                                 flymake-list-only-diagnostics))))
-         (unless (or known buffer
-                     (ignore-errors (gemini-companion-code--place file)))
-           (gemini-companion-code--fail
-            "Emacs does not check this file; run the project's own checks"))
-         (mapcar (lambda (diagnostic)
-                   (gemini-companion-code--diagnostic
-                    diagnostic
-                    ;; Of a file without a buffer, it is (LINE . COLUMN).
-                    (car (flymake-diagnostic-beg diagnostic))))
-                 (cdr known)))))))
+  (let ((buffer (gemini-companion-code-buffer file)))
+    (if (and buffer (gemini-companion-code-checker buffer))
+        (gemini-companion-code-checked buffer)
+      (let ((known (assoc file (bound-and-true-p
+                                flymake-list-only-diagnostics))))
+        (unless (or known buffer
+                    (ignore-errors (gemini-companion-code--place file)))
+          (gemini-companion-code--fail
+           "Emacs does not check this file; run the project's own checks"))
+        (mapcar (lambda (diagnostic)
+                  (gemini-companion-code--diagnostic
+                   diagnostic
+                   ;; Of a file without a buffer, it is (LINE . COLUMN).
+                   (car (flymake-diagnostic-beg diagnostic))))
+                (cdr known))))))
+
+(defun gemini-companion-code-checked (buffer)
+  "Return the diagnostics that Flymake or Flycheck has in BUFFER.
+They are lists of LINE, SEVERITY and TEXT."
+  (with-current-buffer buffer
+    (if (eq 'flycheck-mode (gemini-companion-code-checker buffer))
+        (mapcar (lambda (error)
+                  (list (flycheck-error-line error)
+                        (symbol-name (flycheck-error-level error))
+                        (flycheck-error-message error)))
+                (seq-filter #'flycheck-error-message
+                            flycheck-current-errors))
+      (save-restriction
+        (widen)
+        (mapcar (lambda (diagnostic)
+                  (gemini-companion-code--diagnostic
+                   diagnostic
+                   (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
+                (flymake-diagnostics))))))
 
 (defun gemini-companion-code--diagnostic (diagnostic line)
   "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."

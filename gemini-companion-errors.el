@@ -45,21 +45,13 @@
 (require 'subr-x)
 
 (declare-function flycheck-buffer "ext:flycheck")
-(declare-function flycheck-error-level "ext:flycheck" t t)
-(declare-function flycheck-error-line "ext:flycheck" t t)
-(declare-function flycheck-error-message "ext:flycheck" t t)
 (declare-function flycheck-stop "ext:flycheck")
-(declare-function flymake-diagnostic-beg "flymake")
-(declare-function flymake-diagnostic-text "flymake")
-(declare-function flymake-diagnostic-type "flymake")
-(declare-function flymake-diagnostics "flymake")
 (declare-function flymake-reporting-backends "flymake")
 (declare-function flymake-running-backends "flymake")
 (declare-function flymake-start "flymake")
 (declare-function jsonrpc-async-request "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
 (declare-function jsonrpc-running-p "jsonrpc")
-(defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
 
 ;;;; State
@@ -266,7 +258,7 @@ be missing in BEFORE, only those in new lines are new."
               (document (gemini-companion-errors--find server path)))
     (let ((version (plist-get params :version))
           (own (gemini-companion-errors--document-version document))
-          (buffer (gemini-companion-errors--buffer path)))
+          (buffer (gemini-companion-code-buffer path)))
       (unless (or (gemini-companion-errors--document-requests document)
                   (and version own (not (eql version own))))
         (setf (gemini-companion-errors--document-exact document) version
@@ -277,13 +269,6 @@ be missing in BEFORE, only those in new lines are new."
               (gemini-companion-errors--document-errors document)
               (gemini-companion-errors--diagnostics
                (plist-get params :diagnostics)))))))
-
-(defun gemini-companion-errors--buffer (path)
-  "Return the buffer that visits the file with the true name PATH, or nil."
-  (let ((name (abbreviate-file-name path)))
-    (seq-find (lambda (buffer)
-                (equal name (buffer-local-value 'buffer-file-truename buffer)))
-              (buffer-list))))
 
 (defun gemini-companion-errors--find (server path)
   "Return the document that SERVER has by the name PATH, or nil."
@@ -298,7 +283,7 @@ be missing in BEFORE, only those in new lines are new."
                     (funcall is-it
                              (gemini-companion-errors--check-document check)))
                   gemini-companion-errors--checks)
-        (when-let* ((buffer (gemini-companion-errors--buffer path)))
+        (when-let* ((buffer (gemini-companion-code-buffer path)))
           (with-current-buffer buffer
             (when (gemini-companion-errors--managed-p)
               (or (funcall is-it gemini-companion-errors--opened)
@@ -506,23 +491,20 @@ They are known after QUIET seconds without others."
                 (gemini-companion-errors--final document quiet))))
         ((bound-and-true-p flycheck-mode)
          (and (eq 'finished flycheck-last-status-change)
-              (cons (gemini-companion-errors--flycheck) t)))
+              (cons (gemini-companion-errors--checked) t)))
         ((bound-and-true-p flymake-mode)
          (let ((running (flymake-running-backends)))
            (and running
                 (null (seq-difference running (flymake-reporting-backends)))
-                (cons (gemini-companion-errors--flymake) t))))))
+                (cons (gemini-companion-errors--checked) t))))))
 
-(defun gemini-companion-errors--flycheck ()
-  "Return the errors of this buffer that Flycheck has."
-  (mapcar (lambda (error)
-            (list (flycheck-error-line error)
-                  (flycheck-error-message error)
-                  nil))
-          (seq-filter (lambda (error)
-                        (and (eq 'error (flycheck-error-level error))
-                             (flycheck-error-message error)))
-                      flycheck-current-errors)))
+(defun gemini-companion-errors--checked ()
+  "Return the errors of this buffer that Flymake or Flycheck has."
+  (mapcar (pcase-lambda (`(,line ,_ ,text))
+            (list line text nil))
+          (seq-filter (lambda (diagnostic)
+                        (equal "error" (nth 1 diagnostic)))
+                      (gemini-companion-code-checked (current-buffer)))))
 
 (defun gemini-companion-errors--flycheck-begins ()
   "Record the text that Flycheck is about to check."
@@ -537,21 +519,6 @@ They are known after QUIET seconds without others."
       (setq gemini-companion-errors--settled
             (cons (buffer-chars-modified-tick)
                   (gemini-companion-errors--current 0))))))
-
-(defun gemini-companion-errors--flymake ()
-  "Return the errors of this buffer that Flymake has."
-  (save-restriction
-    (widen)
-    (mapcar (lambda (diagnostic)
-              (list (line-number-at-pos (flymake-diagnostic-beg diagnostic))
-                    (flymake-diagnostic-text diagnostic)
-                    nil))
-            (seq-filter (lambda (diagnostic)
-                          (let ((type (flymake-diagnostic-type diagnostic)))
-                            (or (eq :error type)
-                                (eq 'flymake-error
-                                    (get type 'flymake-category)))))
-                        (flymake-diagnostics)))))
 
 (defun gemini-companion-errors--before-revert ()
   "Keep the errors of this buffer, if they are known."
