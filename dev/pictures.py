@@ -22,6 +22,11 @@ from harness.wait import eventually
 from harness.world import World
 
 SIZE = (112, 34)
+# Where this checkout is does not concern readers of the manual.
+SETTINGS = (
+    "(progn (load-theme 'modus-operandi t)"
+    f' (setq directory-abbrev-alist \'(({lisp(ROOT)} . "~/gemini-companion"))))'
+)
 OLD = 'def greeting() -> str:\n    return "Hello, world"\n'
 NEW = (
     'def greeting(name: str = "world") -> str:\n'
@@ -75,6 +80,7 @@ def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
 def status(emacs: Emacs, reviews: Reviews) -> None:
     """Show the status buffer."""
     emacs.eval("(progn (gemini-companion-status) (delete-other-windows) nil)")
+    in_window(emacs, '(not (string-search "Asking" (buffer-string)))')
 
 
 SCENES: dict[str, Scene] = {
@@ -90,7 +96,7 @@ def photograph(world: World, scene: Scene, picture: Path) -> None:
     file = world.scratch.project / "hello.py"
     shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
     colors(world)
-    emacs = world.emacs(file, size=SIZE, extra="(load-theme 'modus-operandi t)")
+    emacs = world.emacs(file, size=SIZE, extra=SETTINGS)
     reviews, cli = Reviews(emacs), world.gemini()
     propose(cli, reviews, file)
     scene(emacs, reviews)
@@ -408,6 +414,8 @@ def take_terminal(
         [
             *("xterm", "-display", display, "-tn", "xterm-256color"),
             *("-fa", "DejaVu Sans Mono", "-fs", "11", "-b", "0", "+sb"),
+            # Most terminals do not draw bold text in another color.
+            *("-xrm", "XTerm*boldColors: false"),
             *("-bg", terminal_colors[0], "-fg", terminal_colors[1]),
             *("-geometry", f"{size[0]}x{size[1]}+0+0"),
             *("-e", "sh", "-c", f"{attach} attach -t {emacs.name}"),
