@@ -96,10 +96,10 @@ def _find_in_own(port: int, server_port: int) -> int | None:
 
     The table of all connections is for root only on macOS.
     """
-    end = time.monotonic() + _SEARCH_LIMIT
     # A process that has just connected was probably started recently.
     own = [one for one in psutil.process_iter(["name", "uids"]) if _is_own_process(one)]
     own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
+    end = time.monotonic() + _SEARCH_LIMIT
     for process in own:
         if time.monotonic() > end:
             break

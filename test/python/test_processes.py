@@ -83,7 +83,7 @@ def test_a_machine_full_of_closed_connections_costs_no_memory() -> None:
 def test_a_cli_under_an_acp_client_is_offered_no_tools(
     serve_alone: Callable[..., Alone], options: list[str], expected: int
 ) -> None:
-    alone = serve_alone(finds_processes=True)
+    alone = serve_alone(finds_processes=True, list_limit=BOUND)
     found = subprocess.run(
         [sys.executable, "-c", CLIENT, str(alone.port), alone.token, *options],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
