@@ -334,6 +334,7 @@
             (set-window-buffer other "*other*")
             (select-window other)
             (let ((diff (gemini-companion-test-show "a" "1\n2\n")))
+              (delete-window other)
               (select-window (frame-first-window))
               (switch-to-buffer "*other*")
               (goto-char 3)
