@@ -1429,13 +1429,14 @@ It is another one on the frame if only that displays BUFFER again."
 
 (defun gemini-companion-review--kept (frame buffers)
   "Return the windows of FRAME that show none of BUFFERS.
-The value is a list of (WINDOW BUFFER START POINT)."
+The value is a list of (WINDOW BUFFER START POINT), with the selected
+window at its end."
   (mapcar (lambda (window)
             (list window (window-buffer window)
                   (window-start window) (window-point window)))
           (seq-remove (lambda (window)
                         (memq (window-buffer window) buffers))
-                      (window-list frame 'no-minibuffer))))
+                      (reverse (window-list frame 'no-minibuffer)))))
 
 (defun gemini-companion-review--put-back (window buffer start point)
   "Show BUFFER in WINDOW from START on, with point at POINT.
