@@ -17,13 +17,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 from client import Broken
 from editor import Editor, on_screen
+from harness.scratch import Scratch
 from harness.tools import Tools
 from rows import Goal, Row, alternate, quantile, row
 
 ROUNDS = 21
 QUESTIONS = 200
+OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
 START = """
@@ -71,7 +74,7 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
 
     samples = alternate(
         ROUNDS,
-        ours=lambda: run("-E", "-s", "-S", bridge, "gemini", "--hook"),
+        ours=lambda: run(*OPTIONS, bridge, "gemini", "--hook"),
         comparator=lambda: run("-c", TRIVIAL),
     )
     if emacs.ask("(nth 1 (gemini-companion-tools-counts))") != ROUNDS:
@@ -81,35 +84,52 @@ def _hook(emacs: Editor, file: Path) -> Iterator[Row]:
 
 
 def _question(emacs: Editor, file: Path) -> Iterator[Row]:
-    bridge = subprocess.Popen(
-        [
-            Tools.find().python,
-            "-E",
-            "-s",
-            "-S",
-            str(emacs.scratch.home / BRIDGE),
-            "gemini",
-        ],
-        cwd=file.parent,
-        env=emacs.scratch.environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert bridge.stdin
-    assert bridge.stdout
     times = []
-    params = {"name": "diagnostics", "arguments": {"file": file.name}}
-    for number in range(QUESTIONS):
-        message: dict[str, Any] = {"id": number, "method": "tools/call"}
-        began = time.monotonic()
-        bridge.stdin.write(json.dumps({**message, "params": params}).encode() + b"\n")
-        bridge.stdin.flush()
-        answer = json.loads(bridge.stdout.readline())
-        times.append(1000 * (time.monotonic() - began))
-        if "Emacs" not in answer["result"]["content"][0]["text"]:
-            raise Broken(f"no answer: {answer}")
-    bridge.stdin.close()
-    bridge.wait()
+    with Bridge(Tools.find(), emacs.scratch, file.parent) as bridge:
+        for _ in range(QUESTIONS):
+            began = time.monotonic()
+            text = bridge.call("diagnostics", file=file.name)
+            times.append(1000 * (time.monotonic() - began))
+            if "Emacs" not in text:
+                raise Broken(f"no answer: {text}")
+        memory = bridge.memory()
     for part, most in (0.5, 20), (0.95, 50):
         what = f"question without a language server, p{100 * part:.0f}, ms"
         yield row(what, {"ours": [quantile(times, part)]}, Goal(most=most))
+    yield row("bridge of a session, memory, MB", {"ours": [memory]}, Goal(most=16))
+
+
+class Bridge:
+    """The bridge, as a CLI runs it."""
+
+    def __init__(self, tools: Tools, scratch: Scratch, directory: Path) -> None:
+        self._process = subprocess.Popen(
+            [tools.python, *OPTIONS, str(scratch.home / BRIDGE), "gemini"],
+            cwd=directory,
+            env=scratch.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> Bridge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.close()
+        self._process.wait()
+
+    def call(self, name: str, **arguments: Any) -> str:
+        """Return what the tool ``name`` answers."""
+        assert self._process.stdin
+        assert self._process.stdout
+        params = {"name": name, "arguments": arguments}
+        message = {"id": 1, "method": "tools/call", "params": params}
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        return str(answer["result"]["content"][0]["text"])
+
+    def memory(self) -> float:
+        """Return the resident memory in MB."""
+        return float(psutil.Process(self._process.pid).memory_info().rss / 1e6)
