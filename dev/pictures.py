@@ -50,13 +50,13 @@ Scene = Callable[[Emacs, Reviews], None]
 
 
 def review(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the review in Ediff."""
+    """Show the review in Ediff, which is the other view in this size."""
+    reviews.select()
+    press(emacs, "C-c C-v")
 
 
 def unified(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the review as a unified diff."""
-    reviews.select()
-    press(emacs, "C-c C-v")
+    """Show the review as a unified diff, as it arrives."""
 
 
 def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
