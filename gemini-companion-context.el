@@ -47,7 +47,8 @@
   "Maximum number of times that a report is postponed.")
 
 (defconst gemini-companion-context--max-waits-large 40
-  "The same in a large buffer, where counting lines takes milliseconds.")
+  "Maximum number of postponements in a large buffer.
+Counting lines takes milliseconds there.")
 
 (defconst gemini-companion-context--large 4000000
   "Number of characters above which a buffer is large.")

@@ -136,8 +136,8 @@ buffer of the proposed text, which the user may edit.  STATE is
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
   (true-name nil :documentation "True name of its file then, or nil.")
   (outdated nil :documentation "Non-nil if its view has to compare again.")
-  (changed nil :documentation "Non-nil if its file has changed since then.")
-  (hunks nil :documentation "What it changes, once that is known; see \
+  (changed nil :documentation "Non-nil if its file has changed since STAMP.")
+  (hunks nil :documentation "Its hunks, once they are known; see \
 gemini-companion-hunk.el.")
   (edited nil :documentation "Non-nil if the user has edited the proposal.")
   (base nil :documentation "Text of its file before that, or nil if unknown.")
@@ -147,7 +147,7 @@ or nil.")
   (opened (float-time) :documentation "When it was opened, in seconds.")
   (replaces-edited nil :documentation "Non-nil if the user had edited the \
 previous proposal.")
-  (offered nil :documentation "Non-nil once it was offered to be taken.")
+  (offered nil :documentation "Non-nil once the arrival functions were called.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
 
 (defvar gemini-companion-diff--open nil
@@ -221,7 +221,7 @@ hooks.  The proposal buffer must be live."
        (not (gemini-companion-diff--emptied-p diff))))
 
 (defun gemini-companion-diff-counts (diff)
-  "Return what is known of the hunks of DIFF, or nil if they are not.
+  "Return the numbers of DIFF, or nil if its hunks are not known yet.
 A list (HUNKS EXCLUDED ADDED REMOVED), the last two in lines."
   (when-let* ((hunks (gemini-companion-diff-hunks diff)))
     (gemini-companion-hunk-counts
@@ -322,7 +322,7 @@ text is kept."
   "Run the hook that may settle DIFF, if it waits, without a review."
   (when (eq (gemini-companion-diff-state diff) 'pending)
     (setf (gemini-companion-diff-offered diff) t)
-    (with-demoted-errors "Taking a proposal: %S"
+    (with-demoted-errors "Accepting a proposal automatically: %S"
       (run-hook-with-args-until-success
        'gemini-companion-diff-arrival-functions diff))))
 

@@ -38,7 +38,7 @@
 ;;;; Customization
 
 (defcustom gemini-companion-after-write 'pulse
-  "What else to do with the buffer of a file that a CLI has written.
+  "Additional display of a file that a CLI has written.
 Nil means only to revert it; `pulse' to highlight the changed lines
 for a moment; `show' also to display the buffer without selecting
 it.  After your answer to a review, a window of the buffer also goes

@@ -60,7 +60,7 @@ the home directory, and those below a root that was removed by
 
 (defconst gemini-companion-roots--output-modes
   '(compilation-mode shell-command-mode)
-  "Those of them that count only while a process runs there.
+  "Terminal modes that count only while a process runs.
 Such a buffer may show old output, in a directory not in use.")
 
 (defvar gemini-companion-roots--known (make-hash-table :test #'equal)

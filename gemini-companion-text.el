@@ -1,4 +1,4 @@
-;;; gemini-companion-text.el --- Byte-exact texts of files  -*- lexical-binding: t; -*-
+;;; gemini-companion-text.el --- Texts of files and buffers  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -22,6 +22,7 @@
 
 ;; Read and write texts without any conversion: no format is decoded, none of
 ;; the user's hooks and file name handlers is called, and line ends stay.
+;; Compare them, and replace the text of a buffer.
 ;;
 ;; Decoding or encoding 10 MB of non-ASCII text takes Emacs 30 ms.  But a buffer
 ;; holds text in UTF-8 already, so switching it between bytes and characters
@@ -37,9 +38,7 @@
 (defun gemini-companion-text-true-name (file)
   "Return the true name of the local FILE, or nil if its links are a loop."
   (let ((file-name-handler-alist nil))
-    (condition-case nil
-        (file-truename file)
-      (error nil))))
+    (ignore-errors (file-truename file))))
 
 (defun gemini-companion-text-attributes (file)
   "Return the attributes of the local FILE, or nil if it does not exist.

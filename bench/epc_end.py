@@ -12,8 +12,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from itertools import count
-from typing import Any
 
 from texts import digest, of_size
 
@@ -57,14 +58,15 @@ class Owner:
     def _report(self, at: float, text: str) -> None:
         self._bench.write(f"{at} {digest(text)}\n".encode())
 
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
-
 
 async def main() -> None:
     owner = Owner()
-    owner.emacs = Emacs(parse_start_line(read_start_line()), owner)
-    owner.emacs.listen()
+    owner.emacs = Emacs(parse_start_line(read_start_line()))
+    methods: defaultdict[str, Callable[..., object]]
+    methods = defaultdict(lambda: lambda *_: None)
+    methods["diff-accepted"] = owner.diff_accepted
+    methods["stop"] = owner.stop
+    owner.emacs.listen(owner.hello, methods)
     print(owner.emacs.port, flush=True)
     following = asyncio.create_task(owner.follow())
     await owner.stopped.wait()

@@ -5,10 +5,10 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import TypeAlias
 
 from sexpdata import Symbol
 
@@ -27,52 +27,17 @@ from .sexp import (
     roots_from,
     session_plist,
 )
-from .types import CloseReason, Diff, IdeContext, SessionFacts, clean, encode
+from .types import CloseReason, Diff, SessionFacts, clean, encode
 
 logger = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Sexp], None]
+Hello: TypeAlias = Callable[[], dict[str, object]]
+Methods: TypeAlias = Mapping[str, Callable[..., object]]
 
 MAX_TEXT = 256 * 1024
 
 _START_LINE_LIMIT = 1024 * 1024
-
-
-class Owner(Protocol):
-    """The receiver of the calls from Emacs; its methods run in the event loop."""
-
-    def hello(self) -> dict[str, object]:
-        """Return the description of the server for Emacs."""
-
-    def context_update(self, context: IdeContext) -> None:
-        """Update the files that are open in Emacs."""
-
-    def roots_update(self, roots: Sequence[str]) -> None:
-        """Update the workspace roots."""
-
-    def diff_accepted(self, diff_id: int, text: str) -> None:
-        """Accept the diff ``diff_id`` with ``text``."""
-
-    def diff_rejected(self, diff_id: int) -> None:
-        """Reject the diff ``diff_id``."""
-
-    def tools_update(self, is_on: bool) -> None:
-        """Answer the questions of models, or stop doing so."""
-
-    def answered(self, question_id: int, facts: dict[str, Sexp]) -> None:
-        """Give ``facts`` to the question ``question_id``."""
-
-    def adopt_diff(self, diff: Diff) -> None:
-        """Take over ``diff``, which was opened in the previous process."""
-
-    def drop_diff(self, diff_id: int) -> None:
-        """Drop the diff ``diff_id``, which the previous process has closed."""
-
-    def retire(self) -> None:
-        """Begin to retire: a successor takes over."""
-
-    def stop(self) -> None:
-        """Begin to stop."""
 
 
 class _Text:
@@ -102,34 +67,16 @@ def _is_large(text: str) -> bool:
 class Emacs:
     """The Emacs that has started this process."""
 
-    def __init__(self, config: Config, owner: Owner) -> None:
+    def __init__(self, config: Config) -> None:
         self.directory = PrivateDirectory()
         self._config = config
-        self._owner = owner
+        self._hello: Hello = dict
+        self._methods: Methods = {}
         self._peer: Handler | None = None
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
         self._server = PeerServer(config.secret)
         self._accepting: asyncio.Task[None] | None = None
-        self._server.funcs = {
-            "context-update": _method(owner.context_update, context_from),
-            "roots-update": _method(owner.roots_update, roots_from),
-            "tools-update": _method(owner.tools_update, bool),
-            "answered": _method(owner.answered, _id, _facts),
-            "diff-accepted": _method(owner.diff_accepted, _id, self._read_text),
-            "diff-rejected": _method(owner.diff_rejected, _id),
-            "adopt-diff": _method(
-                lambda *args: owner.adopt_diff(Diff(*args)),
-                _id,
-                partial(as_text, name="SESSION-ID"),
-                partial(as_text, name="FILE-PATH"),
-                self._read_text,
-            ),
-            "drop-diff": _method(owner.drop_diff, _id),
-            "processes": _processes,
-            "retire": _method(owner.retire),
-            "stop": _method(owner.stop),
-        }
         if self.directory.path is None:
             self.warn(
                 f"Cannot create a temporary directory ({self.directory.problem}), so "
@@ -143,9 +90,29 @@ class Emacs:
         port: int = self._server.server_address[1]
         return port
 
-    def listen(self) -> None:
-        """Accept connections; the event loop must be running."""
+    def listen(self, hello: Hello, methods: Methods) -> None:
+        """Accept connections; the event loop must be running.
+
+        ``hello`` returns the description of the server.  Emacs may call ``methods``,
+        which run in the event loop; ``stop`` is also called when it disconnects.
+        """
+        self._hello = hello
+        self._methods = methods
         server = self._server
+        text = self._read_text
+        server.funcs = {
+            "context-update": self._method("context-update", context_from),
+            "roots-update": self._method("roots-update", roots_from),
+            "tools-update": self._method("tools-update", bool),
+            "answered": self._method("answered", _id, _facts),
+            "diff-accepted": self._method("diff-accepted", _id, text),
+            "diff-rejected": self._method("diff-rejected", _id),
+            "adopt-diff": self._method("adopt-diff", _id, _session, _path, text),
+            "drop-diff": self._method("drop-diff", _id),
+            "processes": _processes,
+            "retire": self._method("retire"),
+            "stop": self._method("stop"),
+        }
         server.loop = asyncio.get_running_loop()
         server.on_connect = self._connected
         server.on_disconnect = self._disconnected
@@ -203,7 +170,7 @@ class Emacs:
     def _welcome(self) -> dict[str, object]:
         path = self.directory.path
         directory = None if path is None else str(path)
-        return {**self._owner.hello(), "directory": directory}
+        return {**self._hello(), "directory": directory}
 
     def _stop_listening(self) -> None:
         if self._accepting is not None:
@@ -217,7 +184,7 @@ class Emacs:
         if handler is self._peer:
             logger.info("Emacs has disconnected")
             self._forget_peer(handler)
-            self._owner.stop()
+            self._methods["stop"]()
 
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""
@@ -230,6 +197,23 @@ class Emacs:
         self.give_up()
         self._peer = None
         self._is_gone = True
+
+    def _method(
+        self, name: str, *readers: Callable[[Sexp], object]
+    ) -> Callable[..., Callable[[], object]]:
+        """Return the method ``name``, whose arguments are read by ``readers``.
+
+        It runs in the thread that reads, and returns a function for the event loop,
+        whose value is the answer.
+        """
+
+        def method(*args: Sexp) -> Callable[[], object]:
+            if len(args) != len(readers):
+                raise TypeError
+            values = [read(arg) for read, arg in zip(readers, args, strict=True)]
+            return partial(self._methods[name], *values)
+
+        return method
 
     def _read_text(self, value: Sexp) -> str:
         if is_text(value):
@@ -365,27 +349,19 @@ def _reject(answer: "asyncio.Future[str | None]", error: Exception) -> None:
         answer.set_exception(error)
 
 
-# Methods that Emacs may call
-
-
-def _method(function: Callable[..., object], *readers: Callable[[Sexp], object]) -> Any:
-    """Return a method that reads each of its arguments by one of ``readers``.
-
-    It runs in the thread that reads, and returns a function for the event loop,
-    whose value is the answer.
-    """
-
-    def method(*args: Sexp) -> Callable[[], object]:
-        if len(args) != len(readers):
-            raise TypeError
-        values = [read(arg) for read, arg in zip(readers, args, strict=True)]
-        return partial(function, *values)
-
-    return method
+# Arguments of Emacs
 
 
 def _id(value: Sexp) -> int:
     return as_integer(value, "ID")
+
+
+def _session(value: Sexp) -> str:
+    return as_text(value, "SESSION-ID")
+
+
+def _path(value: Sexp) -> str:
+    return as_text(value, "FILE-PATH")
 
 
 def _facts(value: Sexp) -> dict[str, Sexp]:

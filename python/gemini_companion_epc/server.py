@@ -21,7 +21,7 @@ from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
 from .ide import Ide
 from .processes import lives, on_exit, process_of
-from .questions import Facts, Questions
+from .questions import Questions
 from .session import next_tick
 from .system import Handover, on_signals
 from .types import Diff, IdeContext
@@ -69,7 +69,7 @@ class Server:
             config = replace(config, is_exposed=True)
         self._config = config
         self._port = self._listener.port
-        self._emacs = Emacs(config, self)
+        self._emacs = Emacs(config)
         find_process = partial(process_of, server_port=self._port)
         self._ide = Ide(config, self._emacs, find_process)
         self._questions = Questions(config, self._emacs)
@@ -100,7 +100,21 @@ class Server:
             on_exit(self._config.emacs_pid, self.stop)
         else:
             logger.info("Emacs runs on another machine or in another container")
-        self._emacs.listen()
+        self._emacs.listen(
+            self.hello,
+            {
+                "context-update": self.context_update,
+                "roots-update": self.roots_update,
+                "tools-update": self.tools_update,
+                "answered": self._questions.answered,
+                "diff-accepted": self._ide.accept,
+                "diff-rejected": self._ide.reject,
+                "adopt-diff": lambda *args: self._ide.adopt(Diff(*args)),
+                "drop-diff": self._ide.drop,
+                "retire": self.retire,
+                "stop": self.stop,
+            },
+        )
         if self._emacs.directory.path is not None:
             self._handover = Handover(self._listener, self._emacs.directory.path)
         directory.sweep()
@@ -239,10 +253,6 @@ class Server:
         """Answer the questions of models, or stop doing so."""
         self._questions.is_on = is_on
 
-    def answered(self, question_id: int, facts: Facts) -> None:
-        """Give ``facts`` to the question ``question_id``."""
-        self._questions.answered(question_id, facts)
-
     def _restore_files(self) -> None:
         """Restore the files that were removed by a cleanup of temporary files."""
         self._restored = asyncio.get_running_loop().time()
@@ -267,22 +277,6 @@ class Server:
             if message not in self._warnings:
                 self._warnings.add(message)
                 self._emacs.warn(message)
-
-    def adopt_diff(self, diff: Diff) -> None:
-        """Take over ``diff``, which was opened in the previous process."""
-        self._ide.adopt(diff)
-
-    def drop_diff(self, diff_id: int) -> None:
-        """Drop the diff ``diff_id``, which the previous process has closed."""
-        self._ide.drop(diff_id)
-
-    def diff_accepted(self, diff_id: int, text: str) -> None:
-        """Accept the diff ``diff_id`` with ``text``."""
-        self._ide.accept(diff_id, text)
-
-    def diff_rejected(self, diff_id: int) -> None:
-        """Reject the diff ``diff_id``."""
-        self._ide.reject(diff_id)
 
 
 def prepare_http(

@@ -69,8 +69,8 @@ class Owner:
             raise RuntimeError("a bug")
         self.taken.put(("rejected", diff_id))
 
-    def adopt_diff(self, diff: Diff) -> None:
-        self.taken.put(("adopted", diff))
+    def adopt_diff(self, *args: Any) -> None:
+        self.taken.put(("adopted", *args))
 
     def retire(self) -> None:
         self.taken.put(("retire",))
@@ -78,8 +78,16 @@ class Owner:
     def stop(self) -> None:
         self.taken.put(("stop",))
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_: None
+    def methods(self) -> dict[str, Callable[..., object]]:
+        return {
+            "context-update": self.context_update,
+            "roots-update": self.roots_update,
+            "diff-accepted": self.diff_accepted,
+            "diff-rejected": self.diff_rejected,
+            "adopt-diff": self.adopt_diff,
+            "retire": self.retire,
+            "stop": self.stop,
+        }
 
     def next(self) -> tuple[Any, ...]:
         return self.taken.get(timeout=BOUND)
@@ -90,13 +98,13 @@ class Rig:
 
     def __init__(self, **fields: Any) -> None:
         self.owner = Owner()
-        self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields), self.owner)
+        self.emacs = Emacs(Config(secret=SECRET, emacs_pid=1, **fields))
         self.port = self.emacs.port
         self.clients: list[EpcClient] = []
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
-        self.do(self.emacs.listen)
+        self.do(self.emacs.listen, self.owner.hello, self.owner.methods())
 
     def do(self, function: Callable[..., Result], *args: Any) -> Result:
         """Return what ``function`` returns in the event loop."""
@@ -429,7 +437,7 @@ def test_a_diff_of_a_previous_process_is_handed_over(rig: Rig) -> None:
     path = _directory(rig) / "emacs-1"
     path.write_text("large")
     peer.call("adopt-diff", 7, "session", "/a", {"file": str(path)})
-    assert rig.owner.next() == ("adopted", Diff(7, "session", "/a", "large"))
+    assert rig.owner.next() == ("adopted", 7, "session", "/a", "large")
     assert peer.call("retire") is True
     assert rig.owner.next() == ("retire",)
 
