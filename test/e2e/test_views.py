@@ -209,14 +209,14 @@ def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
     cli.terminal.wait_until_gone(QUESTION)
     file = scratch.project / "a.txt"
     again = OLD.replace("30", "thirty")
-    cli.model.script(write_file(file, again), say("again"))
+    cli.model.script(write_file(file, again), say("second done"))
     cli.ask()
     # It sends a proposal only after the previous one has ended.
     cli.answer("Allow once")
     emacs.terminal.wait_for("thirty")
     reviews.select()
     emacs.keys("C-c", "C-c")
-    cli.wait_for("again")
+    cli.wait_for("second done")
     assert file.read_text() == again
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     kept = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
