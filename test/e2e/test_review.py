@@ -86,13 +86,13 @@ def test_yes_in_the_terminal_writes_what_was_edited(
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value(WINDOWS)
-    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
-    reviews.edit("zwei", "deux")
+    reviews.proposed(cli, file, replace(file, "one", "eins"), say("all done"))
+    reviews.edit("eins", "un")
 
     cli.answer("Allow once")
 
     cli.wait_for("all done")
-    assert file.read_text() == "one\ndeux\n"
+    assert file.read_text() == "un\ntwo\n"
     reviews.wait_until(0)
     assert emacs.value(WINDOWS) == before
 
