@@ -449,8 +449,9 @@ print(os.getcwd())
         (should (string-prefix-p "def helper" (plist-get answer :source)))
         (should (string-suffix-p "return 2 * x" (plist-get answer :source))))
       ;; Of a library only the place and the documentation.
+      (gemini-companion-test-eventually
+        (plist-get (funcall ask "c.py" "getcwd") :places))
       (let ((answer (funcall ask "c.py" "getcwd")))
-        (should (plist-get answer :places))
         (should (plist-get answer :documentation))
         (should-not (plist-get answer :source))))))
 
