@@ -52,7 +52,7 @@ Both sides must be in windows."
          (< 0 ediff-number-of-differences))))
 
 (defun bench-review--diff-p (buffer)
-  "Return non-nil if a unified diff with its changes is in BUFFER.
+  "Return non-nil if a unified diff with its hunks is in BUFFER.
 Ours folds what is beyond some hundred lines; the other has them all."
   (with-current-buffer buffer
     (or (text-property-not-all (point-min) (point-max)
