@@ -391,6 +391,7 @@
                       ;; Emacs makes buffers of its own at the first one.
                       (gemini-companion-test-show "a" "one\n2\n")
                       (gemini-companion-diff-reject)
+                      (gemini-companion-test-run-timers)
                       (gemini-companion-review-test-state))))
         (gemini-companion-test-show "a" "one\n2\n")
         (with-current-buffer (window-buffer)
@@ -399,7 +400,9 @@
         (with-current-buffer (window-buffer)
           (gemini-companion-review-switch-view))
         (gemini-companion-diff-reject)
-        (should (equal state (gemini-companion-review-test-state)))
+        (gemini-companion-test-run-timers)
+        (gemini-companion-test-eventually
+          (equal state (gemini-companion-review-test-state)))
         (should (equal '("a") (directory-files directory nil "\\`[^.]")))
         (with-current-buffer "a"
           (should-not (overlays-in (point-min) (point-max)))
