@@ -286,7 +286,7 @@ a file outside your projects: /gemini-companion-test")
     (should-error (gemini-companion-list-test-key "c") :type 'user-error)
     (gemini-companion-list-test-key "TAB")
     (pcase-dolist (`(,line ,comment)
-                   '(("+three" "as a digit") ("-3" "keep it")
+                   '(("+three" "as a digit") ("\n-3" "keep it")
                      ("+zero" "no") ("+zero" "why?") ("\n-2" "x") ("\n-2" "")))
       (gemini-companion-list-test-go-to line)
       (gemini-companion-list-test-answering comment
