@@ -41,8 +41,11 @@ class Config:
 
     hello_limit: float = 5
     """How long an EPC peer may take to authenticate."""
-    review_grace: float = 10
-    """How long the diffs of a session stay open after its event stream has closed."""
+    review_grace: float = 30
+    """How long the diffs of a session stay open after its event stream has closed.
+
+    A Gemini CLI that formats a large edit takes more than 10 s to connect again.
+    """
     return_limit: float = 2
     """How long the clients of the previous process take to open their streams."""
     session_grace: float = 120
