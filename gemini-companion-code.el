@@ -158,12 +158,7 @@ buffer if the text is too large."
   "Insert the text of FILE, a true name, unless it is too large."
   (if-let* ((buffer (gemini-companion-code-buffer file)))
       (when (<= (buffer-size buffer) gemini-companion-code--largest)
-        (let ((text (with-current-buffer buffer
-                      (save-restriction
-                        (widen)
-                        (buffer-substring-no-properties (point-min)
-                                                        (point-max))))))
-          (insert text)))
+        (insert (gemini-companion-text-of-buffer buffer)))
     (when (<= (or (file-attribute-size (file-attributes file)) 0)
               gemini-companion-code--largest)
       (gemini-companion-text-insert file)))

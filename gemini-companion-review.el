@@ -519,21 +519,14 @@ Otherwise, and if the user has changed its windows, lay it out again."
          (original (gemini-companion-review--view-original view)))
     (unless (gemini-companion-diff-changed diff)
       (setf (gemini-companion-diff-base diff)
-            (gemini-companion-review--header-text original)))
+            (gemini-companion-text-of-buffer original)))
     (setf (gemini-companion-diff-changed diff) t)
     (gemini-companion-review--read-again original diff)
     (setf (gemini-companion-diff-changed diff)
           (not (equal (gemini-companion-diff-base diff)
-                      (gemini-companion-review--header-text original))))
+                      (gemini-companion-text-of-buffer original))))
     (funcall (plist-get (gemini-companion-review--view-open view) :compare))
     (force-mode-line-update t)))
-
-(defun gemini-companion-review--header-text (original)
-  "Return the whole text in the buffer ORIGINAL."
-  (with-current-buffer original
-    (save-restriction
-      (widen)
-      (buffer-substring-no-properties (point-min) (point-max)))))
 
 ;;;; Closing
 
@@ -837,7 +830,7 @@ of Evil work there, too."
 (defun gemini-companion-review--use (mode)
   "Turn on MODE; return nil if it did more than highlighting.
 The text is not changed."
-  (let ((text (gemini-companion-review--text))
+  (let ((text (gemini-companion-text-of-buffer))
         (tick (buffer-chars-modified-tick))
         (read-only buffer-read-only)
         (overlays (overlays-in (point-min) (point-max)))
@@ -881,12 +874,6 @@ TICK was its modification tick, for a proposal that of the diff."
                (= tick (gemini-companion-diff-tick diff)))
       (setf (gemini-companion-diff-tick diff)
             (buffer-chars-modified-tick)))))
-
-(defun gemini-companion-review--text ()
-  "Return the whole text of the current buffer, without properties."
-  (save-restriction
-    (widen)
-    (buffer-substring-no-properties (point-min) (point-max))))
 
 (defun gemini-companion-review--mode (file)
   "Return the major mode to highlight FILE, whose text is current.
