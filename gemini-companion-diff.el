@@ -252,14 +252,17 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 
 (defun gemini-companion-diff-lighter ()
   "Return the number of open diffs for the mode line, and its tooltip, or nil."
-  (when-let* ((count (length gemini-companion-diff--open))
-              ((< 0 count)))
-    (cons (format "?%d" count)
-          (format (substitute-command-keys
-                   (concat (ngettext "%d edit waits" "%d edits wait" count)
-                           " for your answer; \\[gemini-companion-review] \
-goes to it"))
-                  count))))
+  (when gemini-companion-diff--open
+    (cons (format "?%d" (length gemini-companion-diff--open))
+          #'gemini-companion-diff--help)))
+
+(defun gemini-companion-diff--help ()
+  "Return a line about the open diffs."
+  (let ((count (length gemini-companion-diff--open)))
+    (format (substitute-command-keys
+             (concat (ngettext "%d edit waits" "%d edits wait" count)
+                     " for your answer; \\[gemini-companion-review] goes to it"))
+            count)))
 
 (defun gemini-companion-diff-current ()
   "Return the diff of the current buffer, else the one that is shown."

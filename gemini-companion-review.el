@@ -830,8 +830,17 @@ of Evil work there, too."
 (defun gemini-companion-review--use (mode)
   "Turn on MODE; return nil if it did more than highlighting.
 The text is not changed."
-  (let ((text (gemini-companion-text-of-buffer))
-        (tick (buffer-chars-modified-tick))
+  (let ((buffer (current-buffer)))
+    (with-temp-buffer
+      (insert-buffer-substring buffer)
+      (let ((text (current-buffer)))
+        (with-current-buffer buffer
+          (gemini-companion-review--try mode text))))))
+
+(defun gemini-companion-review--try (mode text)
+  "Turn on MODE; return nil if it did more than highlighting.
+If it changes the text, put that of the buffer TEXT back."
+  (let ((tick (buffer-chars-modified-tick))
         (read-only buffer-read-only)
         (overlays (overlays-in (point-min) (point-max)))
         (processes (process-list))
@@ -848,7 +857,7 @@ The text is not changed."
         (widen)
         (erase-buffer)
         (set-buffer-multibyte t)
-        (insert text)
+        (insert-buffer-substring text)
         (goto-char (point-min)))
       (gemini-companion-review--untouched tick)
       (setq done nil))

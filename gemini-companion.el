@@ -293,8 +293,8 @@ it on already.")
 PLIST has functions: `:start' and `:stop' are called without
 arguments, the latter in reverse order; `:ready' is called when the
 server can be called, with the argument of `gemini-companion--ready';
-`:lighter' returns the text for the mode line and a line of its
-tooltip, a cons, or nil.")
+`:lighter' returns a cons or nil: the text for the mode line, and
+a line of its tooltip or a function that returns that line.")
 
 (defun gemini-companion--functions (key)
   "Return the functions of KEY of the parts that are loaded, in order."
@@ -352,9 +352,12 @@ of the current buffer is hidden."
 
 (defun gemini-companion--lighter-help (&rest _)
   "Return the tooltip of the text in the mode line."
-  (string-join (append (delq nil (mapcar #'cdr (gemini-companion--lighters)))
-                       '("mouse-1: menu, mouse-2: status"))
-               "\n"))
+  (string-join
+   (append (delq nil (mapcar (pcase-lambda (`(,_ . ,help))
+                               (if (functionp help) (funcall help) help))
+                             (gemini-companion--lighters)))
+           '("mouse-1: menu, mouse-2: status"))
+   "\n"))
 
 (defun gemini-companion--lighters ()
   "Return a list of (TEXT . HELP) for the mode line."
