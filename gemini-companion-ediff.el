@@ -129,6 +129,7 @@ value is a plist; see `gemini-companion-review--kinds'."
       (list :buffers (list panel original proposal)
             :main proposal
             :hunk (lambda () (gemini-companion-ediff--at-point panel))
+            :line (lambda () (nth 2 (gemini-companion-ediff--at-point panel)))
             :toggled (lambda (hunk) (gemini-companion-ediff--toggled panel hunk))
             :move (lambda (count) (gemini-companion-ediff--move panel count))
             :edit (lambda () (gemini-companion-ediff--edit panel))

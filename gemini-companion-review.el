@@ -181,9 +181,10 @@ It is called with a diff, the buffer of the original, a frame, and
 non-nil if the window in use stays visible and selected there.  It
 returns a plist: `:buffers' with those in the windows, `:main' with
 the one to go to, `:hunk' with a function that returns the hunk at
-point, or nil, `:toggled' with one that displays that its argument,
-a hunk, was excluded or restored, `:move' with one that
-goes its argument, a number, of hunks on, `:edit' with one that
+point, or nil, `:line' with one that returns the line of the proposal
+there, with no hunk excluded, or nil, `:toggled' with one that displays
+that its argument, a hunk, was excluded or restored, `:move' with one
+that goes its argument, a number, of hunks on, `:edit' with one that
 goes to the proposal or back, `:select' with one that selects the
 view if it is on the selected frame as a whole, and returns
 non-nil, `:display' with one that lays it out there and selects
@@ -288,9 +289,15 @@ exclude its last change? "))))
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
 LINE is one of the proposal with no hunk excluded."
   (gemini-companion-diff-view diff)
-  (when-let* ((view (gemini-companion-review--of diff))
-              (open (gemini-companion-review--view-open view))
-              (hunks (gemini-companion-diff-hunks diff))
+  (when-let* ((view (gemini-companion-review--of diff)))
+    (gemini-companion-review--go-to view line)))
+
+(defun gemini-companion-review--go-to (view line)
+  "Go to the hunk with LINE in VIEW, which is selected.
+See `gemini-companion-review-go-to'."
+  (when-let* ((open (gemini-companion-review--view-open view))
+              (hunks (gemini-companion-diff-hunks
+                      (gemini-companion-review--view-diff view)))
               (number (lambda (line)
                         (max 1 (seq-count (lambda (hunk)
                                             (<= (nth 2 hunk) line))
@@ -304,6 +311,20 @@ LINE is one of the proposal with no hunk excluded."
                  (- (funcall number line)
                     (funcall number
                              (nth 2 (funcall (plist-get open :hunk))))))))))
+
+(defun gemini-companion-review--line (view)
+  "Return the line of VIEW at point, or nil.
+It is one of the proposal with no hunk excluded."
+  (let* ((diff (gemini-companion-review--view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (with-current-buffer (if (eq diff gemini-companion-diff-here)
+                             (current-buffer)
+                           (gemini-companion-diff-main diff))
+      (if (eq (current-buffer) proposal)
+          (gemini-companion-hunk-call-with-all
+           proposal (lambda () (line-number-at-pos nil 'absolute)))
+        (funcall (plist-get (gemini-companion-review--view-open view)
+                            :line))))))
 
 (defun gemini-companion-review--others-p (diff)
   "Return non-nil if hunks remain in DIFF when one more is excluded."
@@ -582,13 +603,15 @@ With a file name, as in :w FILE, do what Evil does."
 
 (defun gemini-companion-review-switch-view ()
   "Switch this review between Ediff and the unified diff.
-Your edits and the excluded hunks stay."
+Point stays at its change, or goes to the one before.  Your edits and
+the excluded hunks stay."
   (interactive)
   (let* ((view (gemini-companion-review--here))
          (open (gemini-companion-review--view-open view))
          (layout (gemini-companion-review--view-layout view))
          (previous (gemini-companion-review--view-kind view))
-         (kind (if (eq previous 'ediff) 'diff 'ediff)))
+         (kind (if (eq previous 'ediff) 'diff 'ediff))
+         (line (gemini-companion-review--line view)))
     (gemini-companion-review--check-switch view kind)
     (gemini-companion-review-restore layout (plist-get open :buffers))
     (setf (gemini-companion-review--view-layout view)
@@ -599,7 +622,9 @@ Your edits and the excluded hunks stay."
         (gemini-companion-review--open view kind)
       ((error quit)
        (gemini-companion-review--open view previous)
-       (user-error "%s" (error-message-string problem))))))
+       (user-error "%s" (error-message-string problem))))
+    (when line
+      (gemini-companion-review--go-to view line))))
 
 (defun gemini-companion-review--check-switch (view kind)
   "Signal an error if VIEW cannot become one of KIND now."
@@ -622,15 +647,22 @@ Accepting sends the rest."
          (hunk (or (funcall (plist-get (gemini-companion-review--view-open view)
                                        :hunk))
                    (user-error
-                    (substitute-command-keys
-                     "No change here; \\[gemini-companion-review-next-hunk] \
-goes to the next one")))))
-    (message (substitute-command-keys
-              (if (gemini-companion-review-toggle
-                   (gemini-companion-review--view-diff view) hunk)
-                  "Hunk excluded; \\[gemini-companion-review-toggle-hunk] \
-restores it"
-                "Hunk restored")))))
+                    "No change here; %s goes to the next one"
+                    (gemini-companion-review--shortest-key
+                     'gemini-companion-review-next-hunk)))))
+    (if (gemini-companion-review-toggle
+         (gemini-companion-review--view-diff view) hunk)
+        (message "Hunk excluded; %s restores it"
+                 (gemini-companion-review--shortest-key
+                  'gemini-companion-review-toggle-hunk))
+      (message "Hunk restored"))))
+
+(defun gemini-companion-review--shortest-key (command)
+  "Return the letter for COMMAND if it is a key here, else its other key."
+  (let ((letter (car (rassq command gemini-companion-review-letters))))
+    (if (eq command (key-binding letter))
+        letter
+      (substitute-command-keys (format "\\[%s]" command)))))
 
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on."

@@ -618,6 +618,7 @@ value is a plist; see `gemini-companion-review--kinds'."
     (list :buffers (list buffer proposal)
           :main buffer
           :hunk #'gemini-companion-unified--hunk
+          :line (lambda () (gemini-companion-unified--line (point)))
           :toggled (lambda (hunk)
                      (gemini-companion-unified--redraw buffer hunk))
           :move (lambda (count) (gemini-companion-unified--move buffer count))
