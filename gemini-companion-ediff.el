@@ -203,6 +203,7 @@ A hook of the user may fail at any time."
   "Set up the control panel, which is current, for the review of DIFF."
   (gemini-companion-diff-adopt diff)
   (setq-local ediff-grab-mouse nil
+              ediff-verbose-p nil
               ediff-actual-diff-options ediff-actual-diff-options)
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)

@@ -264,6 +264,26 @@
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
 
+(ert-deftest gemini-companion-ediff-moves-without-a-message ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
+    (gemini-companion-test-show "a" "one\n2\n3\n3a\n4\n5\n7\n")
+    (with-current-buffer (messages-buffer)
+      (let ((inhibit-read-only t))
+        (erase-buffer)))
+    (with-current-buffer (gemini-companion-ediff-test-panel)
+      ;; Batch Emacs has no faces.
+      (setq-local ediff-use-faces t
+                  ediff-highlighting-style 'face
+                  ediff-auto-refine 'on)
+      (gemini-companion-review-next-hunk)
+      (gemini-companion-review-next-hunk)
+      (ediff-jump-to-difference 2)
+      (gemini-companion-review-toggle-hunk)
+      (gemini-companion-review-previous-hunk)
+      (should (gemini-companion-review-hunk-p)))
+    (should (equal "Hunk excluded; x restores it\n"
+                   (gemini-companion-test-text (messages-buffer))))))
+
 (ert-deftest gemini-companion-ediff-compares-again-with-what-is-excluded ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
