@@ -356,7 +356,8 @@ Return non-nil if it is."
   "Write the current hunk and the keys into the control panel.
 It is current.  Where its keys do not work, they are dimmed."
   (when-let* ((window (and gemini-companion-diff-here (get-buffer-window))))
-    (let ((inhibit-read-only t))
+    (let ((inhibit-read-only t)
+          (inhibit-modification-hooks t))
       (erase-buffer)
       (insert (gemini-companion-review-panel
                (1+ ediff-current-difference) ediff-number-of-differences

@@ -75,8 +75,9 @@ is cancelled; see `gemini-companion-hunk-wait'."
 (defun gemini-companion-hunk--write (buffer)
   "Write BUFFER to a new private file, and return its name.
 For a proposal, write the text with no hunk excluded."
-  (gemini-companion-hunk-call-with-all
-   buffer #'gemini-companion-text-temporary-file))
+  (let ((inhibit-modification-hooks t))
+    (gemini-companion-hunk-call-with-all
+     buffer #'gemini-companion-text-temporary-file)))
 
 (defun gemini-companion-hunk--command (old new out)
   "Return the command that compares the files OLD and NEW, and writes OUT.
@@ -123,9 +124,10 @@ Reading its output from a pipe would trigger garbage collections."
 (defun gemini-companion-hunk--read (file)
   "Return the hunks in the unified diff in FILE, in order."
   (with-temp-buffer
-    (gemini-companion-text-insert file 'utf-8-emacs-unix)
-    (goto-char (point-min))
-    (let (hunks)
+    (let ((inhibit-modification-hooks t)
+          hunks)
+      (gemini-companion-text-insert file 'utf-8-emacs-unix)
+      (goto-char (point-min))
       ;; The text of a file may contain such a line.
       (while (re-search-forward gemini-companion-hunk--header-re nil t)
         (setq hunks (nconc (gemini-companion-hunk--read-blocks) hunks)))

@@ -540,6 +540,7 @@ removed there, else of `after' and its number in the proposal."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
       (let ((inhibit-read-only t)
+            (inhibit-modification-hooks t)
             (here (gemini-companion-list--place (point)))
             (places (mapcar
                      (lambda (window)

@@ -525,7 +525,8 @@ A list of pairs of tokens."
 Where they are shown, fold them again.  Return nil if there are none."
   (let ((fold (get-text-property (point) 'gemini-companion-fold))
         (unfolded (get-text-property (point) 'gemini-companion-unfolded))
-        (inhibit-read-only t))
+        (inhibit-read-only t)
+        (inhibit-modification-hooks t))
     (when (or fold unfolded)
       (pcase-let ((`(,beg . ,end)
                    (gemini-companion-unified--around
@@ -733,7 +734,8 @@ The default is `gemini-companion-unified--wait'."
                                 (or seconds gemini-companion-unified--wait))
     (when (and gemini-companion-unified--process
                (zerop (buffer-size)))
-      (let ((inhibit-read-only t))
+      (let ((inhibit-read-only t)
+            (inhibit-modification-hooks t))
         (insert "Comparing...\n")))))
 
 (defun gemini-companion-unified--take (buffer hunks)
@@ -761,7 +763,8 @@ that is the first hunk."
                                   (window-start window))))
                          windows))
          (line (gemini-companion-unified--line (point)))
-         (inhibit-read-only t))
+         (inhibit-read-only t)
+         (inhibit-modification-hooks t))
     (erase-buffer)
     (cond ((eq hunks 'failed)
            (insert (format "%s failed; see another view by %s.\n"
@@ -817,7 +820,8 @@ that is the first hunk."
   (with-current-buffer buffer
     (let ((line (line-number-at-pos))
           (beg (gemini-companion-unified--find hunk))
-          (inhibit-read-only t))
+          (inhibit-read-only t)
+          (inhibit-modification-hooks t))
       (when beg
         (gemini-companion-unified--call
          gemini-companion-diff-here gemini-companion-unified--original

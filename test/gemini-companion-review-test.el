@@ -893,4 +893,37 @@
                                     (seq-difference (buffer-list)
                                                     buffers)))))))))
 
+(ert-deftest gemini-companion-review-unified-works-although-a-hook-fails ()
+  (dolist (hook '( first-change-hook before-change-functions
+                   after-change-functions))
+    (ert-info ((symbol-name hook))
+      (gemini-companion-test-with-reviews
+          `(("a" ,(concat "1\n" (make-string 30 ?\n) "2\n")))
+        (let* ((gemini-companion-review-view 'diff)
+               (new (concat "one\n" (make-string 30 ?\n) "two\n"))
+               (diff (gemini-companion-test-open "a" new))
+               (fail (lambda (&rest _) (error "Boom")))
+               (restore (default-value hook)))
+          (unwind-protect
+              (cl-flet ((break () (set-default hook (cons fail restore))))
+                (break)
+                (gemini-companion-test-wait
+                 (lambda () (or (eq 'shown (gemini-companion-diff-state diff))
+                                (gemini-companion-diff-problem diff))))
+                (should-not (gemini-companion-diff-problem diff))
+                (gemini-companion-diff-view diff)
+                (with-current-buffer (window-buffer)
+                  (should (member "+two" (gemini-companion-test-diff)))
+                  (break)
+                  (goto-char (point-min))
+                  (gemini-companion-unified-toggle-fold)
+                  (gemini-companion-unified-toggle-fold)
+                  (should-not (member " ... 24 unchanged lines"
+                                      (gemini-companion-test-diff)))
+                  (gemini-companion-unified-refresh)
+                  (should (member "+two" (gemini-companion-test-diff))))
+                (gemini-companion-diff-accept diff))
+            (set-default hook restore))
+          (should (equal `((1 accepted ,new)) outcomes)))))))
+
 ;;; gemini-companion-review-test.el ends here
