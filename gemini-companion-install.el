@@ -31,6 +31,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-server)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -51,18 +52,15 @@ update of this package needs other ones.  Nothing is installed if
 (defconst gemini-companion-install--log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
 
-(defconst gemini-companion-install--stamp "gemini-companion"
-  "Name of the stamp, the file that only a complete environment has.")
-
 (cl-defstruct (gemini-companion-install--job
                (:constructor gemini-companion-install--make-job)
                (:copier nil))
   "An installation in progress.
 WAYS are lists of commands that make the environment DIRECTORY; the
-first one whose first command succeeds is used.  At the end DONE is
-called without arguments, or FAILED with a report."
-  directory ways done failed
-  (process nil :documentation "The current process, or nil."))
+first one whose first command succeeds is used.  PROCESS is the
+current one, or nil.  At the end DONE is called without arguments,
+or FAILED with a report."
+  directory ways done failed process)
 
 (defvar gemini-companion-install--job nil
   "The installation in progress, or nil.")
@@ -97,6 +95,10 @@ A checkout has one after `make setup'."
     (when (file-directory-p directory)
       (nreverse (directory-files directory t "\\`venv-")))))
 
+(defun gemini-companion-install--stamp (directory)
+  "Return the name of the file that DIRECTORY, an environment, has if complete."
+  (expand-file-name "gemini-companion" directory))
+
 (defun gemini-companion-install--wanted (directory)
   "Return the stamp that the environment DIRECTORY must have.
 It depends on the lists of packages, and on the Python that the
@@ -110,34 +112,28 @@ environment links to."
 (defun gemini-companion-install--usable (directory)
   "Return the Python of the environment DIRECTORY if it is up to date."
   (let ((python (gemini-companion-install--interpreter directory))
-        (stamp (expand-file-name gemini-companion-install--stamp directory)))
+        (stamp (gemini-companion-install--stamp directory)))
     (and (file-executable-p python)
          (file-readable-p stamp)
          (equal (gemini-companion-install--wanted directory)
-                (with-temp-buffer
-                  (insert-file-contents-literally stamp)
-                  (buffer-string)))
+                (gemini-companion-text-bytes stamp))
          python)))
-
-(defun gemini-companion-install--python ()
-  "Return the Python of an environment that can run the server, or nil."
-  (or (gemini-companion-install-beside)
-      (seq-some #'gemini-companion-install--usable
-                (gemini-companion-install--environments))))
 
 (defun gemini-companion-install-command ()
   "Return the command of the server, or nil if its packages are missing."
   (or gemini-companion-server-command
-      (when-let* ((python (gemini-companion-install--python)))
+      (when-let* ((python (or (gemini-companion-install-beside)
+                              (seq-some
+                               #'gemini-companion-install--usable
+                               (gemini-companion-install--environments)))))
         (list python "-m" "gemini_companion_epc"))))
 
 (defun gemini-companion-install-agreed-p ()
   "Return non-nil if the user has agreed to an installation before.
 There is a complete environment then, up to date or not."
-  (seq-some (lambda (directory)
-              (file-exists-p (expand-file-name
-                              gemini-companion-install--stamp directory)))
-            (gemini-companion-install--environments)))
+  (seq-some #'file-exists-p
+            (mapcar #'gemini-companion-install--stamp
+                    (gemini-companion-install--environments))))
 
 (defun gemini-companion-install-running-p ()
   "Return non-nil during an installation."
@@ -218,54 +214,47 @@ import ensurepip, venv
   "Program that fails in a Python that cannot make the environment.")
 
 (defun gemini-companion-install--pythons ()
-  "Return the commands that may run Python, in order of preference."
-  (delq nil
-        (mapcar (lambda (command)
-                  (when-let* ((program (gemini-companion-install--find
-                                        (car command))))
-                    (cons program (cdr command))))
-                `(,@(mapcar (lambda (minor) (list (format "python3.%d" minor)))
-                            (number-sequence 15 10 -1))
-                  ("python3")
-                  ,@(when (eq system-type 'windows-nt)
-                      '(("py" "-3") ("python")))))))
+  "Return the programs that may be Python, in order of preference."
+  (delq nil (mapcar #'gemini-companion-install--find
+                    `(,@(mapcar (lambda (minor) (format "python3.%d" minor))
+                                (number-sequence 15 10 -1))
+                      "python3"
+                      ,@(when (eq system-type 'windows-nt) '("py" "python"))))))
 
 (defun gemini-companion-install--ways (directory)
   "Return the ways to make the environment DIRECTORY.
 They are lists of commands, in order of preference."
   (let* ((python (gemini-companion-install--interpreter directory))
-         (install (lambda (program &rest options)
-                    (mapcar (lambda (file)
-                              `(,@program "install" ,@options "--require-hashes"
-                                "--no-build-isolation" "-r" ,file))
-                            (gemini-companion-install--requirements))))
-         (pip (funcall install (list python "-m" "pip") "--no-input"
-                       "--disable-pip-version-check" "--progress-bar" "off"
-                       "--use-pep517"))
+         (pip (gemini-companion-install--each
+               python "-m" "pip" "install" "--no-input" "--use-pep517"
+               "--disable-pip-version-check" "--progress-bar" "off"))
          (uv (gemini-companion-install--find "uv")))
     (append
      (when uv
        `(((,uv "venv" "--python" ">=3.10,<3.16" ,directory)
-          ,@(funcall install (list uv "pip")
-                     "--python" python "--compile-bytecode"))))
-     (mapcar (lambda (command)
-               `((,@command "-c" ,gemini-companion-install--check-program)
-                 (,@command "-m" "venv" ,directory)
+          ,@(gemini-companion-install--each
+             uv "pip" "install" "--python" python "--compile-bytecode"))))
+     (mapcar (lambda (program)
+               `((,program "-c" ,gemini-companion-install--check-program)
+                 (,program "-m" "venv" ,directory)
                  ,@pip))
              (gemini-companion-install--pythons)))))
+
+(defun gemini-companion-install--each (&rest command)
+  "Return COMMAND for each of the lists of packages."
+  (mapcar (lambda (file)
+            `(,@command "--require-hashes" "--no-build-isolation" "-r" ,file))
+          (gemini-companion-install--requirements)))
 
 (defun gemini-companion-install--environment ()
   "Return `process-environment' without variables that affect Python.
 The settings of pip and uv for proxies and indexes stay."
-  (let ((process-environment
-         (copy-sequence (default-value 'process-environment))))
-    (dolist (name '("PYTHONHOME" "PYTHONPATH" "PYTHONSTARTUP"
-                    "__PYVENV_LAUNCHER__" "VIRTUAL_ENV" "CONDA_PREFIX"
-                    "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER"))
-      (setenv name nil))
-    (setenv "PYTHONUTF8" "1")
-    (setenv "NO_COLOR" "1")
-    process-environment))
+  (append '("PYTHONUTF8=1" "NO_COLOR=1"
+            ;; Without a value, a variable is unset.
+            "PYTHONHOME" "PYTHONPATH" "PYTHONSTARTUP" "__PYVENV_LAUNCHER__"
+            "VIRTUAL_ENV" "CONDA_PREFIX"
+            "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER")
+          (default-value 'process-environment)))
 
 ;;;; Installation
 
@@ -355,9 +344,9 @@ If the first one fails, call OTHERWISE, or else fail."
 (defun gemini-companion-install--insert (text)
   "Append TEXT to the log."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
-    (let ((inhibit-read-only t))
-      (save-excursion
-        (goto-char (point-max))
+    (save-excursion
+      (goto-char (point-max))
+      (let ((inhibit-read-only t))
         (insert text)))))
 
 (defun gemini-companion-install--output (start)
@@ -370,8 +359,7 @@ If the first one fails, call OTHERWISE, or else fail."
   (let ((directory (gemini-companion-install--job-directory job)))
     (setq gemini-companion-install--job nil)
     (write-region (gemini-companion-install--wanted directory) nil
-                  (expand-file-name gemini-companion-install--stamp directory)
-                  nil 'silent)
+                  (gemini-companion-install--stamp directory) nil 'silent)
     (gemini-companion-install--tidy directory)
     (dolist (window (get-buffer-window-list gemini-companion-install--log
                                             nil t))
