@@ -68,14 +68,15 @@ A message is at most 16 MB long, with a backslash before each quote.")
                (:copier nil))
   "One Python process and the connection to it.
 STATE is `starting', `ready', `stopping' or `ended'.  INFO is a
-plist, see `gemini-companion-server-info'.  COMMAND, METHODS, ON-READY and ON-END
-are those of `gemini-companion-process-open'.  CHILD is the process
-object, and LOG the buffer with its error output."
+plist, see `gemini-companion-server-info'.  COMMAND, METHODS,
+ON-READY and ON-END are those of `gemini-companion-process-open'.
+CHILD is the process object, and LOG the buffer with its error
+output."
   (state 'starting) command methods on-ready on-end
   child log connection secret info timer
   (output "" :documentation "Standard output so far.")
-  (waiting nil :documentation "Alist of (METHOD VALUE) to post next.")
-  (unanswered nil :documentation "Methods whose last post has no answer."))
+  (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
+without an answer, and the value to post next, if any."))
 
 (defun gemini-companion-process-ready-p (process)
   "Return non-nil if PROCESS can be called."
@@ -231,8 +232,7 @@ for the user, or nil after `gemini-companion-process-close'."
                            (unless (process-live-p child)
                              (gemini-companion-process--exited process)))))
       (error
-       (delete-process errors)
-       (kill-buffer log)
+       (kill-buffer log)                ; Deletes ERRORS, too.
        (signal (car problem) (cdr problem))))))
 
 (defun gemini-companion-process--instruct (process plist settings)
@@ -393,14 +393,13 @@ It rejects nothing and leaves the discovery file."
       (when errors
         (gemini-companion-process--read-rest errors))
       (setq report (gemini-companion-process--report process problem)))
-    (when errors (delete-process errors))
-    (kill-buffer log)
+    (kill-buffer log)                   ; Deletes ERRORS, too.
     (funcall (gemini-companion-process-on-end process) process report)))
 
 (defun gemini-companion-process--delete-directory (process)
   "Delete the private directory that PROCESS left behind, if any."
   (let ((directory (gemini-companion-process--directory process)))
-    (when (and (stringp directory) (file-directory-p directory))
+    (when (and directory (file-directory-p directory))
       (with-demoted-errors "Deleting the server's directory: %S"
         (delete-directory directory t)))))
 
@@ -458,10 +457,9 @@ non-nil if the call was sent."
 While an earlier post of METHOD has no answer, only the latest VALUE
 is kept, so that a process that does not read never blocks Emacs."
   (when (gemini-companion-process-ready-p process)
-    (if (memq method (gemini-companion-process-unanswered process))
-        (setf (alist-get method (gemini-companion-process-waiting process))
-              (list value))
-      (push method (gemini-companion-process-unanswered process))
+    (if-let* ((post (assq method (gemini-companion-process-posts process))))
+        (setcdr post (list value))
+      (push (list method) (gemini-companion-process-posts process))
       (let ((answered (lambda (_)
                         (gemini-companion-process--answered process method))))
         (gemini-companion-epc-call
@@ -471,13 +469,11 @@ is kept, so that a process that does not read never blocks Emacs."
 
 (defun gemini-companion-process--answered (process method)
   "Post the latest value of METHOD, if any, as PROCESS has answered."
-  (let ((next (alist-get method (gemini-companion-process-waiting process))))
-    (setf (gemini-companion-process-unanswered process)
-          (delq method (gemini-companion-process-unanswered process))
-          (alist-get method (gemini-companion-process-waiting process) nil t)
-          nil)
-    (when next
-      (gemini-companion-process-post process method (car next)))))
+  (let ((post (assq method (gemini-companion-process-posts process))))
+    (setf (gemini-companion-process-posts process)
+          (delq post (gemini-companion-process-posts process)))
+    (when (cdr post)
+      (gemini-companion-process-post process method (cadr post)))))
 
 (provide 'gemini-companion-process)
 ;;; gemini-companion-process.el ends here

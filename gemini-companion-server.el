@@ -155,22 +155,18 @@ M-x gemini-companion-install-server"))
 The Python part of this package comes first in its path, so that
 Emacs and the server have one version, and no other directory
 shadows a module."
-  (let* ((process-environment
-          (copy-sequence (default-value 'process-environment)))
-         (python (expand-file-name "python" gemini-companion-server-directory))
-         ;; The user's variables are meant for a Python of the user.
-         (inherited (and gemini-companion-server-command
-                         (getenv "PYTHONPATH"))))
-    (unless gemini-companion-server-command
-      (setenv "PYTHONHOME" nil)
-      (setenv "PYTHONPATH" nil))
-    (when (file-directory-p python)
-      (setenv "PYTHONPATH" (if (member inherited '(nil ""))
-                               python
-                             (concat python path-separator inherited))))
-    (setenv "PYTHONSAFEPATH" "1")
-    (setenv "PYTHONUTF8" "1")
-    process-environment))
+  (let ((process-environment
+         (append '("PYTHONSAFEPATH=1" "PYTHONUTF8=1")
+                 ;; The user's variables are meant for a Python of the user.
+                 (unless gemini-companion-server-command
+                   '("PYTHONHOME" "PYTHONPATH"))
+                 (default-value 'process-environment)))
+        (python (expand-file-name "python" gemini-companion-server-directory)))
+    (cons (concat "PYTHONPATH="
+                  (string-join (remove "" (list python
+                                                (or (getenv "PYTHONPATH") "")))
+                               path-separator))
+          process-environment)))
 
 (defun gemini-companion-server--settings (server)
   "Return the start-up settings of a process of SERVER, a plist."
@@ -244,9 +240,9 @@ CLIs stay connected, and open reviews stay open."
       (gemini-companion-server--delete-discovery server))
     (gemini-companion-server--forget server)
     (mapc #'gemini-companion-process-close
-          (delq nil (cons (gemini-companion-server--current server)
-                          (cons (gemini-companion-server--next server)
-                                (gemini-companion-server--retired server)))))))
+          (delq nil `(,(gemini-companion-server--current server)
+                      ,(gemini-companion-server--next server)
+                      ,@(gemini-companion-server--retired server))))))
 
 (defun gemini-companion-server--delete-discovery (server)
   "Delete the discovery files of SERVER, which has no process."
@@ -269,14 +265,13 @@ CLIs stay connected, and open reviews stay open."
 
 (defun gemini-companion-server--launch (server how)
   "Start a process of SERVER, which will be ready HOW, and return it."
-  (let ((command (funcall (gemini-companion-server--command server)))
-        (python (expand-file-name "python/" gemini-companion-server-directory)))
+  (let ((command (funcall (gemini-companion-server--command server))))
     (gemini-companion-server--check command)
     (gemini-companion-process-open
      :command command
      :environment (gemini-companion-server--environment)
      ;; Before Python 3.11 the current directory is searched for modules.
-     :directory (if (file-directory-p python) python "/")
+     :directory (expand-file-name "python/" gemini-companion-server-directory)
      :version gemini-companion-server-version
      :settings (apply-partially #'gemini-companion-server--settings server)
      :methods (mapcar (pcase-lambda (`(,name . ,function))
@@ -409,7 +404,7 @@ M-x gemini-companion-install-server"))))
 (defun gemini-companion-server-idle-p ()
   "Return non-nil if the server has answered all posts."
   (when-let* ((process (gemini-companion-server--process)))
-    (null (gemini-companion-process-unanswered process))))
+    (null (gemini-companion-process-posts process))))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, ready or not."
