@@ -141,9 +141,15 @@ of the CLI whatever the review holds;
 
 (defun gemini-companion-clients-all (key)
   "Return the values of KEY of all CLIs, lists, as one list."
-  (apply #'append
-         (mapcar (lambda (client) (plist-get (cdr client) key))
-                 gemini-companion-clients)))
+  (seq-mapcat (lambda (client) (plist-get (cdr client) key))
+              gemini-companion-clients))
+
+(defun gemini-companion-clients-read (prompt choices)
+  "Read one of CHOICES, an alist of (NAME . VALUE), with PROMPT.
+Return its VALUE; the default is the first."
+  (cdr (assoc (completing-read (format-prompt prompt (caar choices))
+                               choices nil t nil nil (caar choices))
+              choices)))
 
 (defun gemini-companion-clients-file (client key &optional variable)
   "Return the name for KEY of CLIENT of a file or directory.

@@ -199,29 +199,35 @@ VALUE is nil for a variable that is unset.")
       (setq result (setenv-internal result name value nil)))
     result))
 
-(defun gemini-companion-run--led-p (environment)
-  "Return non-nil if ENVIRONMENT leads to the server."
-  (let ((port (car gemini-companion-run--exported)))
-    (equal (cdr port) (getenv-internal (car port) environment))))
+(defun gemini-companion-run--environments ()
+  "Return the buffers with a `process-environment' of their own, and nil.
+Packages such as envrc and mise make one for each project; nil
+stands for the default environment."
+  (cons nil (seq-filter (lambda (buffer)
+                          (local-variable-p 'process-environment buffer))
+                        (buffer-list))))
 
-(defun gemini-companion-run--local-buffers ()
-  "Return the buffers with a `process-environment' of their own.
-Packages such as envrc and mise make one for each project."
-  (seq-filter (lambda (buffer)
-                (local-variable-p 'process-environment buffer))
-              (buffer-list)))
+(defun gemini-companion-run--environment (buffer)
+  "Return the environment of BUFFER, or the default one if it is nil."
+  (if buffer
+      (buffer-local-value 'process-environment buffer)
+    (default-value 'process-environment)))
+
+(defun gemini-companion-run--led-p (buffer)
+  "Return non-nil if the environment of BUFFER leads to the server."
+  (let ((port (car gemini-companion-run--exported)))
+    (equal (cdr port) (getenv-internal (car port)
+                                       (gemini-companion-run--environment
+                                        buffer)))))
 
 (defun gemini-companion-run--put (variables buffer)
   "Put VARIABLES into the environment of BUFFER."
-  (with-current-buffer buffer
-    (setq process-environment
-          (gemini-companion-run--with variables process-environment))))
-
-(defun gemini-companion-run--put-default (variables)
-  "Put VARIABLES into the default environment."
-  (setq-default process-environment
-                (gemini-companion-run--with
-                 variables (default-value 'process-environment))))
+  (let ((environment (gemini-companion-run--with
+                      variables (gemini-companion-run--environment buffer))))
+    (if buffer
+        (with-current-buffer buffer
+          (setq process-environment environment))
+      (setq-default process-environment environment))))
 
 (defun gemini-companion-run--export (port pid)
   "Lead each CLI in this Emacs to PORT of Emacs PID."
@@ -230,40 +236,29 @@ Packages such as envrc and mise make one for each project."
         (gemini-companion-run--variables port pid)
         gemini-companion-run--inherited
         (mapcar (pcase-lambda (`(,name . ,_))
-                  (cons name (gemini-companion-run--inherited-value name)))
+                  (cons name (gemini-companion-run-getenv name)))
                 gemini-companion-run--exported))
-  (gemini-companion-run--put-default gemini-companion-run--exported)
-  (dolist (buffer (gemini-companion-run--local-buffers))
+  (dolist (buffer (gemini-companion-run--environments))
     (gemini-companion-run--put gemini-companion-run--exported buffer)))
 
-(defun gemini-companion-run--inherited-value (name)
+(defun gemini-companion-run-getenv (name)
   "Return the value of the variable NAME in the default environment, or nil."
-  (let ((value (getenv-internal name (default-value 'process-environment))))
-    ;; It is t for a variable that was unset by `setenv'.
-    (and (stringp value) value)))
+  (let ((process-environment (default-value 'process-environment)))
+    (getenv name)))
 
 (defun gemini-companion-run--lead (frame)
   "Update the environment of the selected buffer of FRAME.
 A package may have made it before the mode was turned on."
   (let ((buffer (window-buffer (frame-selected-window frame))))
     (when (and (local-variable-p 'process-environment buffer)
-               (not (gemini-companion-run--led-p
-                     (buffer-local-value 'process-environment buffer))))
+               (not (gemini-companion-run--led-p buffer)))
       (gemini-companion-run--put gemini-companion-run--exported buffer))))
-
-(defun gemini-companion-run--environment ()
-  "Return the environment of the current buffer with our variables."
-  (gemini-companion-run--with gemini-companion-run--exported
-                              process-environment))
 
 (defun gemini-companion-run--restore ()
   "Restore the exported variables, unless they have changed."
   (when gemini-companion-run--exported
-    (when (gemini-companion-run--led-p (default-value 'process-environment))
-      (gemini-companion-run--put-default gemini-companion-run--inherited))
-    (dolist (buffer (gemini-companion-run--local-buffers))
-      (when (gemini-companion-run--led-p
-             (buffer-local-value 'process-environment buffer))
+    (dolist (buffer (gemini-companion-run--environments))
+      (when (gemini-companion-run--led-p buffer)
         (gemini-companion-run--put gemini-companion-run--inherited buffer))))
   (setq gemini-companion-run--exported nil
         gemini-companion-run--inherited nil))
@@ -287,12 +282,10 @@ A package may have made it before the mode was turned on."
 
 (defun gemini-companion-run--read-client (clients)
   "Ask for one of CLIENTS and return it."
-  (let ((titles (mapcar (lambda (client)
-                          (cons (gemini-companion-clients-title client) client))
-                        clients)))
-    (cdr (assoc (completing-read (format-prompt "Start" (caar titles))
-                                 titles nil t nil nil (caar titles))
-                titles))))
+  (gemini-companion-clients-read
+   "Start" (mapcar (lambda (client)
+                     (cons (gemini-companion-clients-title client) client))
+                   clients)))
 
 (defun gemini-companion-run--choose-client (another)
   "Return the CLI to start, and ask if there are several.
@@ -446,10 +439,9 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 
 (defun gemini-companion-run--argv (place)
   "Return the command of PLACE with the full name of its program."
-  (let ((exec-path (plist-get place :path)))
-    (pcase-let ((`(,program . ,args)
-                 (gemini-companion-run-command (plist-get place :client))))
-      (cons (or (executable-find program) program) args))))
+  (pcase-let ((`(,program . ,args)
+               (gemini-companion-run-command (plist-get place :client))))
+    (cons (or (executable-find program) program) args)))
 
 ;;;; Windows
 
@@ -530,8 +522,8 @@ If it is in a selected side window, hide that."
         (select-window window 'norecord))
       (with-current-buffer buffer
         (let ((process-environment
-               (let ((process-environment (plist-get place :environment)))
-                 (gemini-companion-run--environment)))
+               (gemini-companion-run--with gemini-companion-run--exported
+                                           (plist-get place :environment)))
               (exec-path (plist-get place :path)))
           (funcall (gemini-companion-run--terminal)
                    (gemini-companion-run--argv place)))))
@@ -682,12 +674,6 @@ program if they are typed twice."
               '("-p" "--prompt" "--acp" "--experimental-acp")))
        (gemini-companion-clients-of-command command)))
 
-(defun gemini-companion-run--connected-p (buffer)
-  "Return non-nil if a CLI in BUFFER is connected."
-  (seq-some (lambda (session)
-              (eq buffer (gemini-companion-session-terminal session)))
-            (gemini-companion-sessions)))
-
 (defun gemini-companion-run--unconnected (buffer)
   "Return a CLI in BUFFER that is not connected, or nil.
 That is a list of its process id, its age in seconds, and its name."
@@ -697,7 +683,8 @@ That is a list of its process id, its age in seconds, and its name."
                                (process-attributes pid)))
               (client (gemini-companion-run--interactive
                        (alist-get 'args attributes))))
-    (unless (gemini-companion-run--connected-p buffer)
+    (unless (memq buffer (mapcar #'gemini-companion-session-terminal
+                                 (gemini-companion-sessions)))
       (list pid (float-time (alist-get 'etime attributes 0)) client))))
 
 (defun gemini-companion-run--notice (frame)
@@ -760,16 +747,13 @@ That is a list of its process id, its age in seconds, and its name."
        (gemini-companion-run--check-in
         gemini-companion-run--connect-seconds)))))
 
-(defun gemini-companion-run--inside-p (directory)
-  "Return non-nil if a CLI in DIRECTORY may connect."
-  (seq-some (lambda (root)
-              (gemini-companion-text-in-directory-p directory root))
-            (gemini-companion-share-roots)))
-
 (defun gemini-companion-run--hint-text (directory age)
   "Return the hint for a CLI of AGE seconds in DIRECTORY.
 It is a format for the title of the CLI and the name of its buffer."
-  (cond ((not (gemini-companion-run--inside-p directory))
+  (cond ((seq-every-p (lambda (root)
+                        (not (gemini-companion-text-in-directory-p
+                              directory root)))
+                      (gemini-companion-share-roots))
          "%s in %s cannot connect, as it runs outside the open \
 projects; M-x gemini-companion-status shows more")
         ((< (- (float-time) (or (plist-get (gemini-companion-server-info) :since)
@@ -838,7 +822,7 @@ nil if its environment is unknown."
     (gemini-companion-run--check-in gemini-companion-run--connect-seconds)))
 
 (defun gemini-companion-run-stop ()
-  "Start and follow no CLI any more, and restore the environment."
+  "Stop starting and following CLIs, and restore the environment."
   (gemini-companion-run--give-up)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-run--check-settings)
@@ -859,9 +843,10 @@ nil if its environment is unknown."
 (defun gemini-companion-run (&optional number)
   "Switch to the CLI of this project, or start it in a terminal.
 It starts in the root of the project, when the server is ready; the
-mode is turned on for that.  See `gemini-companion-run-client' for which
-CLI is started.  NUMBER, the prefix argument, switches to another one of the
-same project; \\[universal-argument] alone starts one more, of either kind."
+mode is turned on for that.  `gemini-companion-run-client' is the
+CLI to start.  NUMBER, the prefix argument, switches to another one
+of the same project; \\[universal-argument] alone starts one more, of
+either kind."
   (interactive "P")
   (let ((place (gemini-companion-run--wanted-place number)))
     (unless (gemini-companion-run--switch place)

@@ -145,12 +145,10 @@ If the process is unknown, use the beginning of its `:id'."
 
 (defun gemini-companion-session-read (prompt sessions)
   "Read one of SESSIONS with PROMPT, by default the first; return it."
-  (let ((names (mapcar (lambda (session)
-                         (cons (gemini-companion-session-name session) session))
-                       sessions)))
-    (cdr (assoc (completing-read (format-prompt prompt (caar names))
-                                 names nil t nil nil (caar names))
-                names))))
+  (gemini-companion-clients-read
+   prompt (mapcar (lambda (session)
+                    (cons (gemini-companion-session-name session) session))
+                  sessions)))
 
 ;;;; Terminals
 

@@ -125,7 +125,7 @@ of a function is a list, or `asked'.")
   (visual-line-mode)
   (gemini-companion-status--watch #'add-hook)
   (add-hook 'window-buffer-change-functions
-            #'gemini-companion-status--displayed nil t)
+            #'gemini-companion-status--changed nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-status--forget nil t))
 
 ;;;###autoload
@@ -220,7 +220,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
 ;;;; Changes
 
 (defun gemini-companion-status--watch (change)
-  "Add or remove, as CHANGE does, what notices that something changed."
+  "Call CHANGE, `add-hook' or `remove-hook', for each hook."
   (dolist (hook '(gemini-companion-mode-hook
                   gemini-companion-ready-hook
                   gemini-companion-session-changed-functions))
@@ -237,12 +237,8 @@ Type \\[gemini-companion-status-menu] there for its keys."
   "Write the buffer again soon if it is visible."
   (gemini-companion-status--later nil))
 
-(defun gemini-companion-status--displayed (_window)
-  "Check again soon, as the buffer appears in a window."
-  (gemini-companion-status--later 'check))
-
 (defun gemini-companion-status--later (check)
-  "Write the buffer again soon, if it is visible; before, CHECK if non-nil."
+  "Write the buffer again soon if it is visible, after a check if CHECK."
   (when-let* ((status (get-buffer gemini-companion-status--name))
               ((get-buffer-window status t)))
     (with-current-buffer status
@@ -405,7 +401,7 @@ KNOWN is an element of `gemini-companion-status--answers'."
      (sessions
       (insert (gemini-companion-status--counts sessions)))
      ((gemini-companion-install-running-p)
-      (insert "Its Python packages are being installed"))
+      (insert "The Python packages of the server are being installed"))
      ((and gemini-companion-mode (not (gemini-companion-server-ready-p)))
       (insert "The server is starting"))
      (problem
@@ -442,10 +438,6 @@ KNOWN is an element of `gemini-companion-status--answers'."
        ("Events" . gemini-companion-events-buffer)))
     (insert "\n")))
 
-(defun gemini-companion-status--turn-on ()
-  "Turn on the mode."
-  (gemini-companion-mode 1))
-
 (defun gemini-companion-status--insert-sessions ()
   "Insert the connected CLIs."
   (when-let* ((sessions (gemini-companion-sessions)))
@@ -458,14 +450,13 @@ KNOWN is an element of `gemini-companion-status--answers'."
         (version (plist-get session :version))
         (since (plist-get session :since))
         (terminal (gemini-companion-session-terminal session)))
-    (insert "    " (gemini-companion-session-name session)
-            (if directory
-                (concat " in " (gemini-companion-status--file directory))
-              "")
-            (if version (concat ", version " version) "")
-            (if since
-                (format-time-string ", since %H:%M" (/ since 1000))
-              ""))
+    (insert "    " (gemini-companion-session-name session))
+    (when directory
+      (insert " in " (gemini-companion-status--file directory)))
+    (when version
+      (insert ", version " version))
+    (when since
+      (insert (format-time-string ", since %H:%M" (/ since 1000))))
     (when terminal
       (gemini-companion-status--button
        "Terminal" (lambda () (pop-to-buffer terminal))))
@@ -477,11 +468,10 @@ KNOWN is an element of `gemini-companion-status--answers'."
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the proposals that await an answer."
-  (let ((diffs (gemini-companion-diffs)))
-    (when diffs
-      (insert "Reviews:")
-      (gemini-companion-status--button "Review" #'gemini-companion-review)
-      (insert "\n"))
+  (when-let* ((diffs (gemini-companion-diffs)))
+    (insert "Reviews:")
+    (gemini-companion-status--button "Review" #'gemini-companion-review)
+    (insert "\n")
     (dolist (diff diffs)
       (insert (format "    %s, from %s, %s\n"
                       (gemini-companion-diff-name diff)
@@ -585,7 +575,7 @@ RET and start Emacs again."))))
   "Check the server."
   (let* ((info (gemini-companion-server-info))
          (version (plist-get info :version))
-         (turn-on '("Turn on" . gemini-companion-status--turn-on)))
+         (turn-on '("Turn on" . gemini-companion-mode)))
     (cond
      ((and info (not (equal version gemini-companion-server-version)))
       `((bad ,(format "The server is %s, and gemini-companion %s"
@@ -730,28 +720,27 @@ Emacs" file)
 (defun gemini-companion-status--settings (directory ask)
   "Check the settings of the CLIs in DIRECTORY.
 ASK is called with the question for the environments of connected ones."
-  (let ((processes (when-let* ((pids (delq nil
-                                           (mapcar (lambda (session)
-                                                     (plist-get session :pid))
-                                                   (gemini-companion-sessions)))))
-                     (funcall ask #'gemini-companion-server-ask-processes
-                              pids))))
+  (let* ((connected (gemini-companion-status--connected))
+         (processes (when connected
+                      (funcall ask #'gemini-companion-server-ask-processes
+                               (mapcar #'car connected)))))
     (seq-mapcat (lambda (client)
                   (gemini-companion-status--settings-of
                    client directory
                    (gemini-companion-run-variable
                     (seq-find (lambda (process)
-                                (gemini-companion-status--process-p
-                                 process client))
+                                (equal client
+                                       (alist-get (plist-get process :pid)
+                                                  connected)))
                               processes))))
                 (gemini-companion-status--clients))))
 
-(defun gemini-companion-status--process-p (process client)
-  "Return non-nil if PROCESS, a plist, is that of a session of CLIENT."
-  (seq-some (lambda (session)
-              (and (eql (plist-get process :pid) (plist-get session :pid))
-                   (equal client (plist-get session :client))))
-            (gemini-companion-sessions)))
+(defun gemini-companion-status--connected ()
+  "Return an alist of (PID . CLIENT), the connected CLIs."
+  (seq-filter #'car (mapcar (lambda (session)
+                              (cons (plist-get session :pid)
+                                    (plist-get session :client)))
+                            (gemini-companion-sessions))))
 
 (defun gemini-companion-status--settings-of (client directory variable)
   "Return the findings about the settings of CLIENT in DIRECTORY.
@@ -767,7 +756,7 @@ VARIABLE is as in `gemini-companion-clients-file'."
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
                        (error-message-string problem))
-              ,(format "%s does not start with it; correct it."
+              ,(format "%s does not start with this file; correct it."
                        (gemini-companion-clients-title client))
               ,(gemini-companion-status--open file)))))))
 
@@ -804,7 +793,7 @@ VARIABLE is as in `gemini-companion-clients-file'."
                                (gemini-companion-clients-title client)))))))
      (t
       `(,mark ,problem
-              ,(format "Remove %s, which overrides the user's." place)
+              ,(format "Remove %s, which overrides your own settings." place)
               ,(gemini-companion-status--open file))))))
 
 (defun gemini-companion-status--account (_directory _ask)
@@ -825,24 +814,24 @@ VARIABLE is as in `gemini-companion-clients-file'."
 
 ;;;; Discovery files
 
-(defun gemini-companion-status--getenv (name)
-  "Return the value of the variable NAME in a child of Emacs."
-  (let ((process-environment (default-value 'process-environment)))
-    (getenv name)))
+(defun gemini-companion-status--directory (client)
+  "Return the directory of discovery files for a CLIENT that Emacs starts."
+  (gemini-companion-clients-file client :discovery
+                                 #'gemini-companion-run-getenv))
 
-(defun gemini-companion-status--directory (client variable)
-  "Return the directory of the discovery files of CLIENT.
-VARIABLE is as in `gemini-companion-clients-file'."
-  (gemini-companion-clients-file client :discovery variable))
+(defun gemini-companion-status--own-directory (client)
+  "Return the directory of the discovery file of this Emacs for CLIENT."
+  (if-let* ((file (gemini-companion-status--own-file client)))
+      (file-name-directory file)
+    (gemini-companion-status--directory client)))
 
 (defun gemini-companion-status--own-file (client)
   "Return the discovery file of this Emacs for CLIENT, or nil."
   (when-let* ((info (gemini-companion-server-info)))
     (let* ((name (format (gemini-companion-clients-get client :discovery-file)
                          (emacs-pid) (plist-get info :port)))
-           (file (expand-file-name name
-                                   (gemini-companion-status--directory
-                                    client #'gemini-companion-status--getenv))))
+           (file (expand-file-name
+                  name (gemini-companion-status--directory client))))
       (if (file-exists-p file)
           file
         ;; TMPDIR may have changed since the server started.
@@ -878,13 +867,12 @@ VARIABLE is as in `gemini-companion-clients-file'."
   (if (gemini-companion-server-info)
       (mapcar #'gemini-companion-status--discovery-of
               (gemini-companion-status--clients))
-    '((note "None without the server"))))
+    '((note "None, as the server is not running"))))
 
 (defun gemini-companion-status--discovery-of (client)
   "Return the finding about the discovery file for CLIENT."
   (let* ((file (gemini-companion-status--own-file client))
-         (directory (gemini-companion-status--directory
-                     client #'gemini-companion-status--getenv))
+         (directory (gemini-companion-status--directory client))
          (restart '("Restart the server" . gemini-companion-restart))
          (problem (gemini-companion-status--file-problem file)))
     (cond
@@ -908,7 +896,7 @@ searches %s" file (gemini-companion-clients-title client) directory)
   (let ((info (gemini-companion-server-info))
         (content (and file (gemini-companion-status--json file))))
     (cond
-     ((null file) "It could not be written; see the warnings")
+     ((null file) "The file could not be written; see the warnings")
      ((not (file-regular-p file)) (format "%s does not exist" file))
      ((/= (file-attribute-user-id (file-attributes file 'integer)) (user-uid))
       (format "%s belongs to another user, so it is ignored" file))
@@ -951,10 +939,10 @@ from there" name)
                "See `gemini-companion-excluded', `gemini-companion-share' in \
 its .dir-locals.el, and `gemini-companion-share-function'.")))
        (t
-        `((bad ,(format "No CLI can connect from %s, which is below none of \
+        `((bad ,(format "No CLI can connect from %s, which is in none of \
 the workspace roots" name)
                "Open a file of that project, then type /ide enable.  The home \
-directory and / never count; see `gemini-companion-roots-function'.")))))))
+directory and / are never roots; see `gemini-companion-roots-function'.")))))))
 
 ;;;; Other editors
 
@@ -972,15 +960,12 @@ directory and / never count; see `gemini-companion-roots-function'.")))))))
 
 (defun gemini-companion-status--other-files (client)
   "Return the discovery files for CLIENT but that of this Emacs."
-  (let* ((own (gemini-companion-status--own-file client))
-         (directory (if own
-                        (file-name-directory own)
-                      (gemini-companion-status--directory
-                       client #'gemini-companion-status--getenv))))
+  (let ((directory (gemini-companion-status--own-directory client)))
     (when (file-directory-p directory)
-      (delete own (directory-files
-                   directory t
-                   (gemini-companion-clients-get client :discovery-regexp))))))
+      (delete (gemini-companion-status--own-file client)
+              (directory-files
+               directory t
+               (gemini-companion-clients-get client :discovery-regexp))))))
 
 (defun gemini-companion-status--pid (client file)
   "Return the process id of the editor that wrote FILE for CLIENT, or nil."
@@ -1027,8 +1012,8 @@ It is for CLIENT."
       `(bad ,(format "%s is from %s, which has ended" file editor)
             "Delete it." ,delete))
      (t
-      `(note ,(format "%s has this project open too; %s in a terminal outside \
-may connect to that one" editor title)
+      `(note ,(format "%s has this project open too; %s in a terminal \
+outside Emacs may connect to it" editor title)
              "Start it in a terminal of the editor that you want.")))))
 
 (defun gemini-companion-status--rival (client directory port)
@@ -1090,8 +1075,7 @@ Emacs have it.")))
   "Find the user's CLIs that are not connected, and why.
 ASK is called with the question where they run."
   (let* ((all (gemini-companion-status--processes))
-         (connected (mapcar (lambda (session) (plist-get session :pid))
-                            (gemini-companion-sessions)))
+         (connected (mapcar #'car (gemini-companion-status--connected)))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
                            all)))
     (cond ((null rest)
@@ -1149,8 +1133,8 @@ not supported, it was started before the mode was on: start it again."))))
   "Return why CLIENT in DIRECTORY does not connect, or nil.
 That is a finding.  VARIABLE is called with the name of a variable
 of its environment and returns the value."
-  (let* ((file (gemini-companion-status--own-file client))
-         (searched (gemini-companion-status--directory client variable))
+  (let* ((own (gemini-companion-status--own-directory client))
+         (searched (gemini-companion-clients-file client :discovery variable))
          (port (funcall variable
                         (gemini-companion-clients-get client :port-variable)))
          (inside (and directory
@@ -1160,11 +1144,7 @@ of its environment and returns the value."
                      (gemini-companion-status--rival client directory port)))
          (required (car (gemini-companion-clients-get client :required))))
     (cond
-     ((let ((own (if file
-                     (file-name-directory file)
-                   (gemini-companion-status--directory
-                    client #'gemini-companion-status--getenv))))
-        (not (or (equal own searched) (file-equal-p own searched))))
+     ((not (or (equal own searched) (file-equal-p own searched)))
       (list 'note (format "it searches %s for editors" searched)
             "To connect it here, start it with the environment of Emacs \
 \(TMPDIR)."))
