@@ -174,22 +174,15 @@ Count from the last one, because counting a million takes 20 ms."
 
 (defun gemini-companion-context--units (start end)
   "Return the number of UTF-16 units from START to END."
-  (+ (- end start)
-     ;; What UTF-16 takes two units for takes four bytes in Emacs.
-     (if (< (- (position-bytes end) (position-bytes start))
-            (+ (- end start) 3))
-         0
-       (gemini-companion-context--astral start end))))
-
-(defun gemini-companion-context--astral (start end)
-  "Count the characters from START to END that are two UTF-16 units."
-  (save-excursion
-    (goto-char start)
-    (let ((count 0))
-      (while (progn (skip-chars-forward "^\U00010000-\U0010FFFF" end)
-                    (< (point) end))
-        (setq count (+ count (skip-chars-forward "\U00010000-\U0010FFFF" end))))
-      count)))
+  (let ((units (- end start)))
+    ;; What UTF-16 takes two units for takes four bytes in Emacs.
+    (when (<= (+ units 3) (- (position-bytes end) (position-bytes start)))
+      (save-excursion
+        (goto-char start)
+        (while (progn (skip-chars-forward "^\U00010000-\U0010FFFF" end)
+                      (< (point) end))
+          (cl-incf units (skip-chars-forward "\U00010000-\U0010FFFF" end)))))
+    units))
 
 ;;;; Selection
 
@@ -515,8 +508,7 @@ The next snapshot would be too late: some modes end the selection."
                         gemini-companion-context--large)
                      gemini-companion-context--max-waits
                    gemini-companion-context--max-waits-large)))
-         (setq gemini-companion-context--waits
-               (1+ gemini-companion-context--waits))
+         (cl-incf gemini-companion-context--waits)
          (gemini-companion-context--arm
           gemini-companion-context--again-seconds))
         (t (gemini-companion-events-guarded 'context

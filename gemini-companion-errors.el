@@ -66,10 +66,10 @@
   "Seconds without another report that make the last one final.")
 
 (defconst gemini-companion-errors--early 0.8
-  "Such seconds for a report that came before the answer behind it.")
+  "Quiet seconds after a report that came before the answer behind it.")
 
 (defconst gemini-companion-errors--old 1.5
-  "Such seconds for a report on a text that was not asked about.")
+  "Quiet seconds after a report on a text that was not asked about.")
 
 (defconst gemini-companion-errors--steady 3
   "Seconds after which the errors of a written file are known.")
@@ -273,12 +273,11 @@ be missing in BEFORE, only those in new lines are new."
 (defun gemini-companion-errors--find (server path)
   "Return the document that SERVER has by the name PATH, or nil."
   (let ((is-it (lambda (document)
-                 (and document
-                      (eq server
-                          (gemini-companion-errors--document-server document))
-                      (equal path (gemini-companion-errors--document-path
-                                   document))
-                      document))))
+                 (pcase document
+                   ((cl-struct gemini-companion-errors--document
+                               (server (pred (eq server)))
+                               (path (pred (equal path))))
+                    document)))))
     (or (seq-some (lambda (check)
                     (funcall is-it
                              (gemini-companion-errors--check-document check)))
@@ -360,37 +359,32 @@ The server of this buffer is asked for them, if it can be."
 
 (defun gemini-companion-errors--final (document quiet)
   "Return (ERRORS . EXACT) of DOCUMENT if the errors are final, or nil.
-They are after QUIET seconds without others."
-  (let ((seen (gemini-companion-errors--document-seen document))
-        (time (gemini-companion-errors--document-time document))
-        (exact (gemini-companion-errors--document-exact document)))
+They are final after QUIET seconds without another report."
+  (pcase-let (((cl-struct gemini-companion-errors--document
+                          server version requests seen time exact errors)
+               document))
     (and time
-         (null (gethash (gemini-companion-errors--document-server document)
-                        gemini-companion-errors--busy))
-         (or (and exact
-                  (or (gemini-companion-errors--document-version document)
-                      (gemini-companion-errors--document-requests document)))
+         (null (gethash server gemini-companion-errors--busy))
+         (or (and exact (or version requests))
              (and seen
                   (< (if (< time seen)
                          (+ seen (max quiet gemini-companion-errors--early))
                        (+ time quiet))
                      (float-time))))
-         (cons (gemini-companion-errors--document-errors document)
-               (and exact t)))))
+         (cons errors (and exact t)))))
 
 ;;;; Files that are not visited
 
 (defun gemini-companion-errors--show (check text then)
   "Send TEXT to the server of CHECK, and call THEN with its errors."
-  (let* ((last (gemini-companion-errors--check-document check))
-         (server (gemini-companion-errors--document-server last))
-         (path (gemini-companion-errors--document-path last))
-         (uri (gemini-companion-code-uri path))
-         (version (1+ (gemini-companion-errors--document-version last)))
-         (document (gemini-companion-errors--document-make
-                    :server server :path path :version version
-                    :requests (gemini-companion-errors--document-requests
-                               last))))
+  (pcase-let* (((cl-struct gemini-companion-errors--document
+                           server path version requests)
+                (gemini-companion-errors--check-document check))
+               (uri (gemini-companion-code-uri path))
+               (version (1+ version))
+               (document (gemini-companion-errors--document-make
+                          :server server :path path :version version
+                          :requests requests)))
     (setf (gemini-companion-errors--check-document check) document
           (gemini-companion-errors--check-settled check)
           (lambda ()
@@ -413,8 +407,7 @@ They are after QUIET seconds without others."
 (defun gemini-companion-errors--compare (check)
   "Send the texts of CHECK to its server.
 The first one is sent again, as errors may come from elsewhere."
-  (let ((before (gemini-companion-errors--check-before check))
-        (after (gemini-companion-errors--check-after check)))
+  (pcase-let (((cl-struct gemini-companion-errors--check before after) check))
     (gemini-companion-errors--show
      check after
      (lambda (errors _exact)
@@ -436,27 +429,24 @@ The first one is sent again, as errors may come from elsewhere."
 (defun gemini-companion-errors--begin (check neighbor)
   "Begin CHECK of a file that is not visited, by the server of NEIGHBOR."
   (with-current-buffer neighbor
-    (setf (gemini-companion-errors--check-language check)
-          (gemini-companion-code-language)
-          (gemini-companion-errors--check-document check)
-          (gemini-companion-errors--document-make
-           :server (gemini-companion-code-server neighbor)
-           :path (gemini-companion-errors--check-file check)
-           :requests (gemini-companion-errors--requests
-                      (gemini-companion-errors--check-file check))
-           :version 0)))
+    (let ((file (gemini-companion-errors--check-file check)))
+      (setf (gemini-companion-errors--check-language check)
+            (gemini-companion-code-language)
+            (gemini-companion-errors--check-document check)
+            (gemini-companion-errors--document-make
+             :server (gemini-companion-code-server neighbor)
+             :path file :version 0
+             :requests (gemini-companion-errors--requests file)))))
   (gemini-companion-errors--compare check))
 
 (defun gemini-companion-errors--close (document)
   "Close DOCUMENT, which a check has opened."
-  (let ((server (gemini-companion-errors--document-server document)))
+  (pcase-let (((cl-struct gemini-companion-errors--document server path)
+               document))
     (when (jsonrpc-running-p server)
-      (jsonrpc-notify
-       server :textDocument/didClose
-       (list :textDocument
-             (list :uri (gemini-companion-code-uri
-                         (gemini-companion-errors--document-path
-                          document))))))))
+      (jsonrpc-notify server :textDocument/didClose
+                      `(:textDocument
+                        (:uri ,(gemini-companion-code-uri path)))))))
 
 (defun gemini-companion-errors--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
@@ -474,8 +464,7 @@ The first one is sent again, as errors may come from elsewhere."
 (defun gemini-companion-errors--hash (text)
   "Return the hash of a buffer with TEXT as it is in a file."
   (with-temp-buffer
-    (insert (string-remove-prefix "\uFEFF"
-                                  (string-replace "\r\n" "\n" text)))
+    (insert (gemini-companion-text-plain text))
     (buffer-hash)))
 
 (defun gemini-companion-errors--current (quiet)
@@ -581,10 +570,9 @@ Return the document that will have them, or nil."
 (defun gemini-companion-errors--watch (check buffer)
   "Begin CHECK of a file that BUFFER visits."
   (with-current-buffer buffer
-    (let* ((before (gemini-companion-errors--check-before check))
-           (after (gemini-companion-errors--check-after check))
-           (known gemini-companion-errors--known)
-           (tick (buffer-chars-modified-tick)))
+    (pcase-let (((cl-struct gemini-companion-errors--check before after) check)
+                (known gemini-companion-errors--known)
+                (tick (buffer-chars-modified-tick)))
       (if (not (and (equal (buffer-hash) (gemini-companion-errors--hash after))
                     (or (null before)
                         (equal (car known)
@@ -655,27 +643,22 @@ new errors, or if they are not known within three seconds."
 
 (defun gemini-companion-errors--dispatch (check)
   "Begin CHECK, according to its file."
-  (let* ((file (gemini-companion-errors--check-file check))
-         (buffer (and (file-name-absolute-p file)
-                      (not (gemini-companion-text-problem file))
-                      (find-buffer-visiting file)))
-         (neighbor (and (null buffer)
-                        (gemini-companion-code-neighbor file))))
+  (pcase-let* (((cl-struct gemini-companion-errors--check file before after)
+                check)
+               (buffer (and (file-name-absolute-p file)
+                            (not (gemini-companion-text-problem file))
+                            (find-buffer-visiting file)))
+               (neighbor (and (null buffer)
+                              (gemini-companion-code-neighbor file))))
     (cond ((not (and (or buffer neighbor)
                      (file-exists-p file)
-                     (gemini-companion-errors--small-p check)
+                     (<= (max (length before) (length after))
+                         gemini-companion-errors--largest)
                      (gemini-companion-errors--shared-p
                       file (or buffer neighbor))))
            (gemini-companion-errors--end check nil))
           (buffer (gemini-companion-errors--watch check buffer))
           (t (gemini-companion-errors--begin check neighbor)))))
-
-(defun gemini-companion-errors--small-p (check)
-  "Return non-nil if the texts of CHECK are not too large."
-  (seq-every-p (lambda (text)
-                 (<= (length text) gemini-companion-errors--largest))
-               (list (gemini-companion-errors--check-before check)
-                     (gemini-companion-errors--check-after check))))
 
 (defun gemini-companion-errors--shared-p (file buffer)
   "Return non-nil if errors of FILE may be shared.
@@ -734,7 +717,7 @@ BUFFER visits it, or another file in the same mode."
   "Functions that are on hooks while errors are kept.")
 
 (defun gemini-companion-errors-start ()
-  "Keep the errors of visited files from now on."
+  "Start keeping the errors of visited files."
   (gemini-companion-errors--attach)
   (pcase-dolist (`(,hook . ,function) gemini-companion-errors--hooks)
     (add-hook hook function)))

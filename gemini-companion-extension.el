@@ -1,4 +1,4 @@
-;;; gemini-companion-extension.el --- The extension of CLIs by which they ask Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-extension.el --- Extension that links CLIs to Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -20,8 +20,8 @@
 
 ;;; Commentary:
 
-;; A directory with an extension of the CLIs, below that of the installation:
-;; a manifest for each kind of CLI, a hook, and the program that they start, the
+;; The directory of an extension of the CLIs, below that of the installation: a
+;; manifest for each kind of CLI, a hook, and the program that both start, the
 ;; bridge.  A CLI finds it by a pointer among its own extensions, as its command
 ;; "extensions link" writes it.  That command would also mark the directory in
 ;; which it runs as trusted, and leave files behind.
@@ -32,6 +32,7 @@
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
 (require 'gemini-companion-settings)
+(require 'gemini-companion-text)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
@@ -128,10 +129,7 @@ M-x gemini-companion-install-server installs what is needed")))))
 (defun gemini-companion-extension--read (file)
   "Return the text of FILE, or nil if there is none."
   (when (file-exists-p file)
-    (with-temp-buffer
-      (let ((coding-system-for-read 'utf-8-unix))
-        (insert-file-contents file))
-      (buffer-string))))
+    (gemini-companion-text-read file)))
 
 (defun gemini-companion-extension-write ()
   "Write those files of the extension that are missing or differ.
@@ -145,9 +143,8 @@ After an update of this package, the CLIs find the new ones."
 (defun gemini-companion-extension--write (file text)
   "Write TEXT to FILE atomically."
   (make-directory (file-name-directory file) t)
-  (let ((draft (concat file ".new"))
-        (coding-system-for-write 'utf-8-unix))
-    (write-region text nil draft nil 'silent)
+  (let ((draft (concat file ".new")))
+    (gemini-companion-text-write draft text)
     (rename-file draft file t)))
 
 ;;;; Links

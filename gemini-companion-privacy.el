@@ -71,8 +71,8 @@ Each element is one of
   the file is saved or renamed, or a CLI connects.
 
 While such a file is selected, no file is reported as active.  Edits
-that a CLI proposes for such a file are shown like others: it
-has read the file by itself.  Takes effect at once."
+that a CLI proposes for such a file are shown like others, as the
+CLI has read it by itself.  Takes effect at once."
   :type '(repeat (choice (regexp :tag "Regexp for file names")
                          (function-item gemini-companion-auth-source-p)
                          (function-item gemini-companion-password-store-p)
@@ -210,11 +210,6 @@ the same."
                   (getenv "PASSWORD_STORE_DIR")
                   "~/.password-store")))
 
-(defun gemini-companion-privacy--mode-p (element)
-  "Return non-nil if ELEMENT of the exclusions is a major mode."
-  (and (symbolp element)
-       (string-suffix-p "-mode" (symbol-name element))))
-
 (defun gemini-companion-privacy--excluded-p (names buffer)
   "Return non-nil if a file with NAMES, visited by BUFFER, is excluded.
 BUFFER is nil for a directory."
@@ -223,7 +218,8 @@ BUFFER is nil for a directory."
      (lambda (element)
        (cond ((stringp element)
               (seq-some (lambda (name) (string-match-p element name)) names))
-             ((gemini-companion-privacy--mode-p element)
+             ((and (symbolp element)
+                   (string-suffix-p "-mode" (symbol-name element)))
               (and buffer
                    (provided-mode-derived-p
                     (buffer-local-value 'major-mode buffer) element)))
@@ -577,19 +573,17 @@ BUFFER visits it, or another file in the same mode."
   (or (and (file-remote-p file) t)
       (gemini-companion-privacy--hidden-if
        (lambda ()
-         (gemini-companion-privacy--file-hidden-p file buffer)))))
-
-(defun gemini-companion-privacy--file-hidden-p (file buffer)
-  "Return non-nil if the local FILE, visited by BUFFER, may not be shared."
-  (let ((names (gemini-companion-privacy--names file))
-        (gemini-companion-privacy--steps gemini-companion-privacy--most-steps))
-    (or (gemini-companion-privacy--excluded-p names buffer)
-        (seq-some (lambda (name)
-                    (or (gemini-companion-privacy-directory-hidden-p
-                         (file-name-directory name))
-                        (and gemini-companion-respect-geminiignore
-                             (gemini-companion-privacy--ignored-p name))))
-                  names))))
+         (let ((names (gemini-companion-privacy--names file))
+               (gemini-companion-privacy--steps
+                gemini-companion-privacy--most-steps))
+           (or (gemini-companion-privacy--excluded-p names buffer)
+               (seq-some (lambda (name)
+                           (or (gemini-companion-privacy-directory-hidden-p
+                                (file-name-directory name))
+                               (and gemini-companion-respect-geminiignore
+                                    (gemini-companion-privacy--ignored-p
+                                     name))))
+                         names)))))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here

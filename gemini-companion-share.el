@@ -93,10 +93,9 @@ Nil while no CLI is connected or sharing is paused."
 
 (defun gemini-companion-share--post (method value)
   "Send VALUE to the server by METHOD unless it was the last value sent."
-  (let ((last (assq method gemini-companion-share--sent)))
-    (unless (and last (equal (cdr last) value))
-      (setf (alist-get method gemini-companion-share--sent) value)
-      (gemini-companion-server-post method value))))
+  (unless (equal value (alist-get method gemini-companion-share--sent 'none))
+    (setf (alist-get method gemini-companion-share--sent) value)
+    (gemini-companion-server-post method value)))
 
 (defun gemini-companion-share--forget-context ()
   "Send the context again when a CLI connects.
@@ -197,7 +196,7 @@ It was opened, saved or reverted."
                     (t (format ", %d open files" others)))))))
 
 (defun gemini-companion-share-start ()
-  "Send each change from now on."
+  "Start sending each change."
   (gemini-companion-privacy-refresh)
   (gemini-companion-context-start)
   (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
@@ -206,7 +205,7 @@ It was opened, saved or reverted."
     (add-variable-watcher option #'gemini-companion-share--option-changed)))
 
 (defun gemini-companion-share-stop ()
-  "Send nothing any more, and drop the recorded state."
+  "Stop sending, and drop the recorded state."
   (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
     (remove-hook hook function))
   (dolist (option gemini-companion-share--options)

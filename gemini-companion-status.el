@@ -815,7 +815,7 @@ VARIABLE is as in `gemini-companion-clients-file'."
 ;;;; Discovery files
 
 (defun gemini-companion-status--directory (client)
-  "Return the directory of discovery files for a CLIENT that Emacs starts."
+  "Return the directory of discovery files for CLIENT as a child of Emacs."
   (gemini-companion-clients-file client :discovery
                                  #'gemini-companion-run-getenv))
 
