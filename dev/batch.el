@@ -36,7 +36,9 @@
          'native-comp-deferred-compilation
        'native-comp-jit-compilation)
      nil)
-(setq native-comp-enable-subr-trampolines nil
+;; Half of the time would be garbage collection.
+(setq gc-cons-threshold (* 64 1024 1024)
+      native-comp-enable-subr-trampolines nil
       load-prefer-newer t
       text-quoting-style 'grave
       package-user-dir (expand-file-name (getenv "GC_ELPA"))
@@ -61,7 +63,8 @@ That is done in an Emacs of its own with nothing else loaded, as
 the native compiler does it."
   (let* ((output (make-temp-file "compile" nil ".elc"))
          (code `(progn
-                  (setq load-path ',load-path
+                  (setq gc-cons-threshold ,gc-cons-threshold
+                        load-path ',load-path
                         load-prefer-newer t
                         byte-compile-error-on-warn t
                         byte-compile-dest-file-function (lambda (_) ,output))

@@ -345,9 +345,10 @@ Return what it holds then."
       (should (equal 4 users))
       (should-not shown)
       (should (equal hooks (gemini-companion-test-hooks)))
-      (gemini-companion-events-buffer)
-      (should (string-search " !! context" (gemini-companion-test-text
-                                            "*gemini-companion events*"))))))
+      (let ((events (gemini-companion-events-buffer)))
+        (should (string-search " !! context"
+                               (gemini-companion-test-text events)))
+        (kill-buffer events)))))
 
 (ert-deftest gemini-companion-context-allocates-nothing-per-command ()
   (gemini-companion-context-test-with '(("a" "one two"))
