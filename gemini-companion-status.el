@@ -418,12 +418,14 @@ KNOWN is an element of `gemini-companion-status--answers'."
     (string-join
      (append
       (mapcar (pcase-lambda (`(,title . ,same))
-                (format "%d %s" (length same) title))
+                ;; No plural of a name.
+                (format (ngettext "%d %s" "%d sessions of %s" (length same))
+                        (length same) title))
               (seq-group-by #'gemini-companion-session-title sessions))
-      (pcase reviews
-        (0 nil)
-        (1 '("1 review waiting"))
-        (_ (list (format "%d reviews waiting" reviews)))))
+      (unless (zerop reviews)
+        (list (format (ngettext "%d review waiting" "%d reviews waiting"
+                                reviews)
+                      reviews))))
      ", ")))
 
 (defun gemini-companion-status--insert-server ()

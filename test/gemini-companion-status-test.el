@@ -181,7 +181,7 @@
          '((:id "1" :client "gemini" :pid 1) (:id "2" :client "qwen" :pid 2)
            (:id "3" :client "qwen" :pid 3)))
         (gemini-companion-test-eventually
-          (equal "Connected: 1 Gemini CLI, 2 Qwen Code"
+          (equal "Connected: 1 Gemini CLI, 2 sessions of Qwen Code"
                  (gemini-companion-status-test--verdict)))
         (should (looking-at "ne$"))
         (should (= 2 checked))
