@@ -756,8 +756,12 @@ Then go to the next edit that awaits an answer."
   (with-current-buffer (get-buffer-create gemini-companion-list--buffer)
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
-  (pop-to-buffer gemini-companion-list--buffer)
-  (gemini-companion-list--enlarge)
+  (let ((free (null (gemini-companion-review-place))))
+    (pop-to-buffer gemini-companion-list--buffer
+                   '((display-buffer-reuse-window
+                      gemini-companion-review-cover)))
+    (when free
+      (gemini-companion-list--enlarge)))
   (gemini-companion-list--refresh)
   (when (and (bobp) (not (gemini-companion-list--open-here-p)))
     (gemini-companion-list--go-to-open)))

@@ -524,6 +524,7 @@ Otherwise, and if the user has changed its windows, lay it out again."
                 (eq (frame-terminal frame) (frame-terminal)))
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
+    (gemini-companion-review--uncover frame (plist-get open :buffers))
     (unless (funcall (plist-get open :select))
       (gemini-companion-review--leave (gemini-companion-review--view-layout view)
                                       (plist-get open :buffers)
@@ -1387,6 +1388,59 @@ their sizes."
     (unless (zerop delta)
       (ignore-errors (window-resize window delta horizontal t)))))
 
+;;;;; Other buffers
+
+(defun gemini-companion-review-place ()
+  "Return the window of this frame for a buffer that hides no CLI.
+It is one of a review, which is back when that buffer is left, else
+the least recently used one without the terminal of a CLI.  Return
+nil if there is neither a review nor a terminal, or no such window."
+  (let* ((windows (seq-remove (lambda (window)
+                                (or (window-dedicated-p window)
+                                    (window-parameter window 'window-side)))
+                              (window-list nil 'no-minibuffer)))
+         (terminals (mapcar #'gemini-companion-session-terminal
+                            (gemini-companion-sessions)))
+         (others (seq-remove (lambda (window)
+                               (memq (window-buffer window) terminals))
+                             windows))
+         (reviews (seq-filter #'gemini-companion-review--of-window others)))
+    (cond (reviews
+           (or (seq-find (lambda (window)
+                           (eq (window-buffer window)
+                               (gemini-companion-diff-main
+                                (gemini-companion-review--of-window window))))
+                         reviews)
+               (car reviews)))
+          ((< (length others) (length windows))
+           (car (seq-sort-by #'window-use-time #'< others))))))
+
+(defun gemini-companion-review--of-window (window)
+  "Return the diff whose review has the buffer of WINDOW, or nil."
+  (buffer-local-value 'gemini-companion-diff-here (window-buffer window)))
+
+(defun gemini-companion-review-cover (buffer _alist)
+  "Display BUFFER in `gemini-companion-review-place', if there is one.
+This is an action function of `display-buffer'."
+  (when-let* ((window (gemini-companion-review-place)))
+    (display-buffer-record-window 'reuse window buffer)
+    (set-window-buffer window buffer)
+    window))
+
+(defun gemini-companion-review--covered (frame buffers)
+  "Return the windows of FRAME that show one of BUFFERS again when left."
+  (seq-filter (lambda (window)
+                (pcase (window-parameter window 'quit-restore)
+                  (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
+                   (and (memq buffer buffers)
+                        (eq shown (window-buffer window))))))
+              (window-list frame 'no-minibuffer)))
+
+(defun gemini-companion-review--uncover (frame buffers)
+  "Show those of BUFFERS on FRAME again that other buffers cover there."
+  (mapc #'quit-restore-window
+        (gemini-companion-review--covered frame buffers)))
+
 ;;;;; Layout
 
 (defun gemini-companion-review-layout (frame)
@@ -1486,8 +1540,9 @@ WINDOWS, or with those of LAYOUT; other tabs have other windows."
          (or (not (gemini-companion-review--tabs-p frame))
              (seq-some #'window-live-p
                        (append windows (mapcar #'car (nth 2 layout)))))
-         (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                   buffers))))
+         (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                       buffers)
+             (gemini-companion-review--covered frame buffers)))))
 
 (defun gemini-companion-review--tabs-p (frame)
   "Return non-nil if FRAME has several tabs."
@@ -1519,7 +1574,9 @@ stays selected, too."
     (gemini-companion-review-restore layout buffers)
     (unless (or (window-live-p window) (memq buffer buffers))
       (with-selected-frame frame
-        (setq window (display-buffer buffer '(nil (inhibit-switch-frame . t)))))
+        (setq window (display-buffer buffer
+                                     '(gemini-companion-review-cover
+                                       (inhibit-switch-frame . t)))))
       (when window
         (set-window-point window point)
         (set-frame-selected-window frame window)))))

@@ -146,6 +146,40 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
 
 @pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_list_from_a_review_leaves_the_terminal_and_the_review(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    extra = f"{OWN}(setq gemini-companion-review-view '{view})"
+    emacs = world.emacs(file, extra=extra)
+    reviews = Reviews(emacs)
+    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
+    before = emacs.value("(e2e-windows)")
+
+    for back in ("q", "Enter"):
+        emacs.keys("l")
+        emacs.holds(in_list)
+        windows = emacs.value("(e2e-windows)")
+        assert windows.startswith("*terminal* ")
+        emacs.keys(back)
+        emacs.holds(f"(not {in_list})")
+        assert emacs.value("(e2e-windows)") == before
+    emacs.keys("l")
+    emacs.holds(in_list)
+    emacs.keys("a")
+
+    cli.wait_for("all done")
+    assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
+    emacs.keys("q")
+    emacs.holds('(equal "*terminal*" (e2e-windows))')
+    cli.is_free()
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_ediff_session_of_the_user_continues(
     world: World, scratch: Scratch, view: str
 ) -> None:
