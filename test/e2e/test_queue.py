@@ -7,7 +7,7 @@ import pytest
 from harness.emacs import Reviews
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
-from harness.wait import eventually
+from harness.wait import eventually, wait_until_saved
 from harness.world import World
 from test_prompt import START_TERM, prompts
 from test_review import IN_FILE, WINDOWS
@@ -82,7 +82,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
     assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
     assert file.read_bytes() == b"one\r\nzwei\r\n"
     emacs.keys("C-x", "C-s")
-    eventually(lambda: file.read_bytes() == b"one\r\ntwo\r\n", "the former text")
+    wait_until_saved(file, "one\r\ntwo\r\n")
 
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-auto-accept")
@@ -119,7 +119,7 @@ def test_files_of_a_turn_are_answered_in_the_list(
     emacs.terminal.wait_for("+1 -1  a.txt  1 excluded")
     emacs.keys("a")
     emacs.terminal.wait_for_match(r"accepted +\+1 -1 +a\.txt")
-    eventually(lambda: first.read_text() == part, "the hunk that is left is written")
+    wait_until_saved(first, part)
 
     emacs.terminal.wait_for_match(r"waiting +\+1 -1 +b\.txt")
     emacs.keys("n", "Tab")
@@ -141,7 +141,7 @@ def test_files_of_a_turn_are_answered_in_the_list(
     emacs.keys("M-<", "n", "u", "y")
     emacs.terminal.wait_for("Reverted a.txt")
     emacs.keys("C-x", "C-s")
-    eventually(lambda: first.read_text() == text, "the previous text")
+    wait_until_saved(first, text)
 
 
 @pytest.mark.fresh

@@ -16,7 +16,7 @@ from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import Part, call, say, write_file
 from harness.scratch import Scratch
-from harness.wait import BOUND, eventually
+from harness.wait import BOUND, eventually, wait_until_saved
 from harness.world import World
 
 pytestmark = pytest.mark.once
@@ -129,7 +129,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     emacs.keys("M->", "p", "u", "y")
     emacs.terminal.wait_for("Reverted a.py")
     emacs.keys("C-x", "C-s")
-    eventually(lambda: file.read_text() == GOOD, "the former text")
+    wait_until_saved(file, GOOD)
     emacs.keys("C-x", "1")
     result_of(cli, write_file(file, BAD))
 
