@@ -70,6 +70,7 @@ class AcpClient:
         self._send(id=question["id"], result={"outcome": outcome})
 
 
+@pytest.mark.once
 @pytest.mark.system
 def test_turn_of_an_acp_client_ends(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")

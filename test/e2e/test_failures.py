@@ -18,6 +18,8 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
+pytestmark = pytest.mark.once
+
 STOPPED = float(os.environ.get("GC_STOPPED") or 3)
 
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Several CLIs work with one Emacs."""
 
+import pytest
 from harness.emacs import Reviews
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
+
+pytestmark = pytest.mark.once
 
 
 def test_each_cli_gets_its_own_answer(world: World, scratch: Scratch) -> None:

@@ -8,6 +8,8 @@ from harness import gemini
 from harness.scratch import Scratch
 from harness.world import World
 
+pytestmark = pytest.mark.once
+
 RESTART = "Press 'r' to restart"
 
 
