@@ -27,7 +27,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
@@ -49,15 +48,9 @@
   "Regexps for names, below a root, of files that may run by themselves.
 Any hidden file or directory counts, as so many of them do.")
 
-(cl-defstruct (gemini-companion-auto--grant
-               (:constructor gemini-companion-auto--grant-make)
-               (:copier nil))
-  "Auto-accept for the CLI of SESSION.
-TIMER ends it if the CLI is disconnected, or is nil."
-  session timer)
-
 (defvar gemini-companion-auto--grants nil
-  "The current grants.")
+  "Alist of (SESSION . TIMER): auto-accept for the CLI of SESSION.
+TIMER ends it if the CLI is disconnected, or is nil.")
 
 ;;;; Grants
 
@@ -74,10 +67,8 @@ TIMER ends it if the CLI is disconnected, or is nil."
 
 (defun gemini-companion-auto--grant (session)
   "Return the grant for SESSION, or nil."
-  (seq-find (lambda (grant)
-              (gemini-companion-session-same-p
-               session (gemini-companion-auto--grant-session grant)))
-            gemini-companion-auto--grants))
+  (assoc session gemini-companion-auto--grants
+         #'gemini-companion-session-same-p))
 
 ;;;; Acceptance
 
@@ -125,8 +116,7 @@ If it has to be reviewed nevertheless, record why."
 (defun gemini-companion-auto--start (session)
   "Accept the edits of SESSION without review from now on.
 Those that wait are accepted too; one that is shown is not."
-  (push (gemini-companion-auto--grant-make :session session)
-        gemini-companion-auto--grants)
+  (push (list session) gemini-companion-auto--grants)
   (gemini-companion-diff-offer-again)
   (force-mode-line-update t)
   (message (substitute-command-keys
@@ -141,9 +131,9 @@ Those that wait are accepted too; one that is shown is not."
 
 (defun gemini-companion-auto--cancel (grant)
   "Cancel the timer of GRANT, if any."
-  (when-let* ((timer (gemini-companion-auto--grant-timer grant)))
-    (cancel-timer timer)
-    (setf (gemini-companion-auto--grant-timer grant) nil)))
+  (when (cdr grant)
+    (cancel-timer (cdr grant))
+    (setcdr grant nil)))
 
 (defun gemini-companion-auto--end (grant)
   "End GRANT and report it."
@@ -153,21 +143,19 @@ Those that wait are accepted too; one that is shown is not."
   (force-mode-line-update t)
   (unless (active-minibuffer-window)
     (message "Auto-accept ended for %s"
-             (gemini-companion-session-name
-              (gemini-companion-auto--grant-session grant)))))
+             (gemini-companion-session-name (car grant)))))
 
 (defun gemini-companion-auto--sessions-changed (&rest _)
   "End the grants of disconnected CLIs that do not reconnect soon."
   (dolist (grant gemini-companion-auto--grants)
-    (cond ((seq-some (lambda (session)
-                       (gemini-companion-session-same-p
-                        session (gemini-companion-auto--grant-session grant)))
+    (cond ((seq-some (apply-partially #'gemini-companion-session-same-p
+                                      (car grant))
                      (gemini-companion-sessions))
            (gemini-companion-auto--cancel grant))
-          ((not (gemini-companion-auto--grant-timer grant))
-           (setf (gemini-companion-auto--grant-timer grant)
-                 (run-at-time gemini-companion-auto--disconnected-seconds nil
-                              #'gemini-companion-auto--end grant))))))
+          ((not (cdr grant))
+           (setcdr grant
+                   (run-at-time gemini-companion-auto--disconnected-seconds nil
+                                #'gemini-companion-auto--end grant))))))
 
 (defun gemini-companion-auto-start ()
   "Handle new proposals, and follow which CLIs are connected."
