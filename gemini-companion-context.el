@@ -128,16 +128,15 @@ This is in BUFFER, when its modification tick was TICK."
 
 (defun gemini-companion-context--displayed ()
   "Return the order of the file buffers by when they were last displayed."
-  (sort (delq nil (mapcar
-                   (lambda (buffer)
-                     (when-let* ((time (and (gemini-companion-context--visited
-                                             buffer)
-                                            (buffer-local-value
-                                             'buffer-display-time buffer))))
-                       (cons buffer
-                             (gemini-companion-context--milliseconds time))))
-                   (buffer-list)))
-        (lambda (a b) (> (cdr a) (cdr b)))))
+  (seq-sort-by
+   #'cdr #'>
+   (delq nil (mapcar
+              (lambda (buffer)
+                (when-let* (((gemini-companion-context--visited buffer))
+                            (time (buffer-local-value 'buffer-display-time
+                                                      buffer)))
+                  (cons buffer (gemini-companion-context--milliseconds time))))
+              (buffer-list)))))
 
 ;;;; Positions
 

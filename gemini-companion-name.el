@@ -59,18 +59,6 @@ ones, and blanks other than a space."
       (string-match-p gemini-companion-name--invisible (string char))
       (<= #xE0100 char #xE01EF)))
 
-(defun gemini-companion-name--shortened (name &optional columns)
-  "Return NAME, without its middle if it is wider than COLUMNS."
-  (let* ((width (string-width name))
-         (most (or columns gemini-companion-name--columns))
-         (head (/ most 3)))
-    (if (<= width most)
-        name
-      (concat (truncate-string-to-width name head)
-              "..."
-              (truncate-string-to-width name width
-                                        (- width (- most head 3)))))))
-
 ;;;; Places
 
 (defun gemini-companion-name-place (file &optional session)
@@ -144,9 +132,17 @@ wider than COLUMNS, by default 60, is shortened in its middle."
       (abbreviate-file-name file))))
 
 (defun gemini-companion-name-shown (name &optional columns)
-  "Return NAME for the user, escaped and shortened to COLUMNS."
-  (gemini-companion-name--shortened (gemini-companion-name-escaped name)
-                                    columns))
+  "Return NAME, escaped and shortened in the middle to COLUMNS."
+  (let* ((name (gemini-companion-name-escaped name))
+         (width (string-width name))
+         (most (or columns gemini-companion-name--columns))
+         (head (/ most 3)))
+    (if (<= width most)
+        name
+      (concat (truncate-string-to-width name head)
+              "..."
+              (truncate-string-to-width name width
+                                        (- width (- most head 3)))))))
 
 (provide 'gemini-companion-name)
 ;;; gemini-companion-name.el ends here

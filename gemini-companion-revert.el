@@ -78,7 +78,7 @@ or nil.")
   "Watches of the files that are expected to be written.")
 
 (defvar gemini-companion-revert--pulses nil
-  "Alist of a timer and the overlays that it deletes.")
+  "Alist of (TIMER . OVERLAYS) that are displayed for a moment.")
 
 (defconst gemini-companion-revert--largest (* 1024 1024)
   "Size of a file above which it is neither compared nor merged.")
@@ -122,10 +122,10 @@ is non-nil, go to the first change."
 
 (defun gemini-companion-revert-stop ()
   "Stop watching all files."
-  (mapc #'gemini-companion-revert--cancel
-        gemini-companion-revert--watches)
-  (mapc #'gemini-companion-revert--end-pulse
-        (mapcar #'car gemini-companion-revert--pulses)))
+  (mapc #'gemini-companion-revert--cancel gemini-companion-revert--watches)
+  (pcase-dolist (`(,timer . ,overlays) gemini-companion-revert--pulses)
+    (cancel-timer timer)
+    (gemini-companion-revert--end-pulse overlays)))
 
 (defun gemini-companion-revert--cancel (watch)
   "End WATCH."
@@ -408,23 +408,20 @@ The value is a list of (BEG . END)."
 (defun gemini-companion-revert--highlight (lines)
   "Highlight LINES, a list of (BEG . END), for a moment."
   (let ((overlays (mapcar (pcase-lambda (`(,beg . ,end))
-                            (let ((overlay (make-overlay beg end)))
-                              (overlay-put overlay 'face
-                                           'gemini-companion-changed)
-                              overlay))
-                          lines))
-        (timer (timer-create)))
-    (timer-set-time timer (time-add nil 1.5))
-    (timer-set-function timer #'gemini-companion-revert--end-pulse (list timer))
-    (timer-activate timer)
-    (push (cons timer overlays) gemini-companion-revert--pulses)))
+                            (make-overlay beg end))
+                          lines)))
+    (dolist (overlay overlays)
+      (overlay-put overlay 'face 'gemini-companion-changed))
+    (push (cons (run-at-time 1.5 nil #'gemini-companion-revert--end-pulse
+                             overlays)
+                overlays)
+          gemini-companion-revert--pulses)))
 
-(defun gemini-companion-revert--end-pulse (timer)
-  "Delete the overlays of TIMER."
-  (cancel-timer timer)
-  (mapc #'delete-overlay
-        (alist-get timer gemini-companion-revert--pulses))
-  (setf (alist-get timer gemini-companion-revert--pulses nil 'remove) nil))
+(defun gemini-companion-revert--end-pulse (overlays)
+  "Delete OVERLAYS."
+  (mapc #'delete-overlay overlays)
+  (setq gemini-companion-revert--pulses
+        (rassq-delete-all overlays gemini-companion-revert--pulses)))
 
 ;;;; Merging
 

@@ -112,7 +112,7 @@ counts once."
 
 (defun gemini-companion-session-same-p (a b)
   "Return non-nil if A and B are sessions of the same CLI."
-  (or (equal (plist-get a :id) (plist-get b :id))
+  (or (gemini-companion-session--same-id-p a b)
       (and (plist-get a :pid)
            (eql (plist-get a :pid) (plist-get b :pid)))))
 

@@ -207,14 +207,10 @@ Type \\[gemini-companion-status-menu] there for its keys."
   (pcase-let ((`(,text ,line ,column) place))
     (save-excursion
       (goto-char (point-min))
-      (forward-line (1- line))
-      (unless (looking-at-p (concat (regexp-quote text) "$"))
-        (let ((there (point)))
-          (goto-char (point-min))
-          (unless (and (not (string-empty-p text))
-                       (re-search-forward
-                        (concat "^" (regexp-quote text) "$") nil t))
-            (goto-char there))))
+      (unless (and (not (string-empty-p text))
+                   (re-search-forward (concat "^" (regexp-quote text) "$")
+                                      nil t))
+        (forward-line (1- line)))
       (min (+ (line-beginning-position) column) (line-end-position)))))
 
 ;;;; Changes
