@@ -144,8 +144,8 @@ newlines and tabs are omitted.  TEXT may have 65,536 characters."
        process (concat "\e[200~" (gemini-companion-send--clean text)
                        "\e[201~"))
       (when submit
-        (gemini-companion-send--expect process text shown
-                                         gemini-companion-send--most-checks))
+        (gemini-companion-send--check process text shown
+                                      gemini-companion-send--most-checks))
       t)))
 
 (defun gemini-companion-send--shown (process text)
@@ -169,22 +169,18 @@ A CLI shows a placeholder for a long paste; that counts too."
                   start (match-end 0)))
           count)))))
 
-(defun gemini-companion-send--expect (process text shown left)
-  "Press Enter in PROCESS once it has TEXT more than SHOWN times.
-LEFT is the number of checks before that is given up."
-  (run-at-time gemini-companion-send--check-seconds nil
-               #'gemini-companion-send--check process text shown left))
-
 (defun gemini-companion-send--check (process text shown left)
-  "Check whether TEXT has arrived in PROCESS.
-For SHOWN and LEFT see `gemini-companion-send--expect'."
+  "Press Enter in PROCESS once it has TEXT more than SHOWN times.
+LEFT is the number of further checks before that is given up."
   (cond ((not (and (process-live-p process)
                    (buffer-live-p (process-buffer process)))))
         ((< shown (gemini-companion-send--shown process text))
          (run-at-time gemini-companion-send--enter-seconds nil
                       #'gemini-companion-send--enter process))
         ((< 0 left)
-         (gemini-companion-send--expect process text shown (1- left)))
+         (run-at-time gemini-companion-send--check-seconds nil
+                      #'gemini-companion-send--check
+                      process text shown (1- left)))
         (t (message "The CLI did not take the text; see %s"
                     (buffer-name (process-buffer process))))))
 
@@ -349,12 +345,12 @@ Text typed until then is in the kill ring."
                                (setq typed
                                      (minibuffer-contents-no-properties)))
                              nil t))
-               (read-string (format "Reject %s and tell %s%s: "
+               (read-string (format "Reject %s; reason for %s%s: "
                                     (gemini-companion-diff-name diff)
                                     (gemini-companion-session-title
                                      (gemini-companion-diff-session diff))
                                     (if (gemini-companion-diff-comments diff)
-                                        " (beside your comments)"
+                                        " (in addition to your comments)"
                                       ""))
                             nil 'gemini-companion-send--reason-history nil t))))))
     (if (and reason (memq diff (gemini-companion-diffs)))
@@ -407,18 +403,17 @@ Text typed until then is in the kill ring."
 
 (defun gemini-companion-send--check-reason (reason)
   "Type REASON if its terminal is ready; give up if that takes too long."
-  (let ((terminal (gemini-companion-session-terminal
-                   (plist-get reason :session)))
-        (now (float-time)))
-    (cond ((or (not terminal) (< (plist-get reason :until) now))
-           (gemini-companion-send--drop reason)
-           (gemini-companion-send--keep
-            (plist-get reason :text)
-            "Rejected; %s is not ready for a prompt"
-            (gemini-companion-session-name (plist-get reason :session))))
-          ((gemini-companion-send--still-p reason terminal now)
-           (gemini-companion-send--drop reason)
-           (gemini-companion-send--type-reason reason)))))
+  (let* ((session (plist-get reason :session))
+         (text (plist-get reason :text))
+         (terminal (gemini-companion-session-terminal session))
+         (now (float-time))
+         (late (or (not terminal) (< (plist-get reason :until) now))))
+    (when (or late (gemini-companion-send--still-p reason terminal now))
+      (gemini-companion-send--drop reason)
+      (when (or late (not (gemini-companion-send-type session text t)))
+        (gemini-companion-send--keep
+         text "Rejected; %s is not ready for a prompt"
+         (gemini-companion-session-name session))))))
 
 (defun gemini-companion-send--still-p (reason terminal now)
   "Return non-nil if at the time NOW TERMINAL is ready for REASON.
@@ -432,15 +427,6 @@ The rejection was written, and nothing changed there for a while."
          (<= gemini-companion-send--still-seconds
              (- now (plist-get reason :since))))))
 
-(defun gemini-companion-send--type-reason (reason)
-  "Type REASON and press Enter, or keep it if that is impossible."
-  (let ((text (plist-get reason :text))
-        (session (plist-get reason :session)))
-    (unless (gemini-companion-send-type session text t)
-      (gemini-companion-send--keep
-       text "Rejected; the terminal of %s takes no text now"
-       (gemini-companion-session-name session)))))
-
 (defun gemini-companion-send--drop (reason)
   "Remove REASON from those that are to be typed."
   (cancel-timer (plist-get reason :timer))
@@ -450,7 +436,7 @@ The rejection was written, and nothing changed there for a while."
 ;;;; Life
 
 (defun gemini-companion-send-idle-p ()
-  "Return non-nil if no reason waits to be typed."
+  "Return non-nil if no reason is waiting to be typed."
   (null gemini-companion-send--reasons))
 
 (defun gemini-companion-send-start ()
@@ -459,13 +445,12 @@ The rejection was written, and nothing changed there for a while."
             #'gemini-companion-send--written))
 
 (defun gemini-companion-send-stop ()
-  "Type nothing any more; put reasons that wait into the kill ring."
+  "Stop typing, and put pending reasons into the kill ring."
   (remove-hook 'gemini-companion-outcome-written-functions
                #'gemini-companion-send--written)
   (dolist (reason (copy-sequence gemini-companion-send--reasons))
     (gemini-companion-send--drop reason)
-    (gemini-companion-send--keep (plist-get reason :text)
-                                   "Reason not sent")))
+    (gemini-companion-send--keep (plist-get reason :text) "Reason not sent")))
 
 ;;;; Commands
 

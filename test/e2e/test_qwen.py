@@ -88,7 +88,7 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
     reviews.shown("a.txt")
     reviews.select()
     emacs.keys("C-c", "C-r")
-    emacs.terminal.wait_for("Reject a.txt and tell Qwen Code:")
+    emacs.terminal.wait_for("Reject a.txt; reason for Qwen Code:")
     reason = "prompt 9 please use the number 1 " + "and no other number " * 60
     emacs.eval(f"(kill-new {lisp(reason)})")
     emacs.keys("C-y", "Enter")

@@ -15,7 +15,7 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
     """Type ``text`` as the reason for rejecting the review, without RET."""
     reviews.select()
     emacs.keys("C-c", "C-r")
-    question = "Reject a.txt and tell Gemini CLI:"
+    question = "Reject a.txt; reason for Gemini CLI:"
     emacs.terminal.wait_for(question)
     emacs.terminal.text(text)
     emacs.terminal.wait_for(f"{question} {text}")
