@@ -52,13 +52,13 @@
     (gemini-companion-tools--start)))
 
 (defun gemini-companion-tools--start ()
-  "Answer questions from now on."
+  "Start answering questions."
   (gemini-companion-extension-write)
   (gemini-companion-errors-start)
   (gemini-companion-server-call 'tools-update t))
 
 (defun gemini-companion-tools-stop ()
-  "Answer no more questions."
+  "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
   (gemini-companion-errors-stop)
   (setq gemini-companion-tools--counts (list 0 0)))
@@ -142,7 +142,7 @@ AFTER are its texts."
   "Return findings about the links of CLIs, for CLIs in DIRECTORY.
 They are as in `gemini-companion-status-checks'."
   (if (not (gemini-companion-extension-p))
-      '((note "No CLI is linked, so none is sent errors or asks about code" nil
+      '((note "No CLI is linked, so none receives errors or asks about code" nil
               ("Link" . gemini-companion-tools)))
     (append
      (mapcar (lambda (client)
@@ -200,7 +200,7 @@ edits are not reported"
 
 ;;;###autoload
 (defun gemini-companion-tools ()
-  "Link the CLIs to this Emacs, so that they ask it about code, or end that.
+  "Link the CLIs to this Emacs, or unlink them.
 After each edit, the new errors that Eglot, Flymake or Flycheck finds
 are reported to a linked CLI.  Its model may ask for the references and
 the definition of a symbol, and for the diagnostics of a file.
@@ -217,9 +217,8 @@ it starts next.  The same command deletes both."
   "Ask, and link the CLIs that are installed."
   (let* ((clients (or (gemini-companion-extension-clients)
                       (user-error "No CLI is installed")))
-         (titles (mapconcat (lambda (client)
-                              (gemini-companion-clients-get client :title))
-                            clients " and ")))
+         (titles (mapconcat #'gemini-companion-clients-title clients
+                            " and ")))
     (unless (y-or-n-p
              (format "%s will be sent the new errors after each edit, and may \
 ask Emacs for references, definitions and diagnostics of shared files.  \
@@ -229,11 +228,11 @@ An extension for that is linked; the same command deletes it.  Link it? "
     (gemini-companion-extension-write)
     (mapc #'gemini-companion-extension-link clients)
     (when (and (member "gemini" clients)
-               (y-or-n-p "Let these read-only questions of Gemini CLI run \
-without a confirmation? "))
+               (y-or-n-p "Allow these read-only questions of Gemini CLI \
+without confirmation? "))
       (gemini-companion-extension-allow))
     (gemini-companion-tools--start)
-    (message "Linked %s; restart it to use the link" titles)))
+    (message "Linked %s; restart those that are running" titles)))
 
 (defun gemini-companion-tools--unlink ()
   "Ask, and delete the extension and all links to it."
