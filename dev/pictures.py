@@ -162,6 +162,15 @@ LOOKS = {
     "vivendi": Look("(tool-bar-mode -1) (load-theme 'modus-vivendi t)"),
 }
 
+# What those see who cannot tell red from green: Machado, Oliveira and Fernandes
+# 2009, severity 1, in linear RGB.
+BLINDNESS = {
+    "deuteranopia": "0.367322 0.860646 -0.227968 0.280085 0.672501 0.047413"
+    " -0.011820 0.042940 0.968881",
+    "protanopia": "0.152286 1.052583 -0.204868 0.114503 0.786281 0.099216"
+    " -0.003882 -0.048116 1.051998",
+}
+
 # Of a graphical frame.
 SHOWN = """(prin1-to-string
   (list (input-pending-p) (current-message)
@@ -361,6 +370,16 @@ def take_turn(
             settle(emacs)
             window = emacs.value("(frame-parameter nil 'outer-window-id)")
             take(display, str(window), picture)
+        simulate(picture)
+
+
+def simulate(picture: Path) -> None:
+    """Write ``picture`` as it is seen without red or green, in own directories."""
+    for name, matrix in BLINDNESS.items():
+        seen = picture.parent / name / picture.name
+        seen.parent.mkdir(exist_ok=True)
+        change = ["-colorspace", "RGB", "-color-matrix", matrix, "-colorspace", "sRGB"]
+        subprocess.run(["convert", str(picture), *change, str(seen)], check=True)
 
 
 #### Screens
@@ -386,13 +405,15 @@ def colors(world: World) -> None:
 @contextmanager
 def screen() -> Iterator[str]:
     """Start a virtual display, and yield its name."""
-    display = f":{90 + os.getpid() % 10}"
     size = ("-screen", "0", "2200x1400x24")
-    xvfb = subprocess.Popen(["Xvfb", display, "-noreset", *size])
+    xvfb = subprocess.Popen(
+        ["Xvfb", "-displayfd", "1", "-noreset", *size],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     try:
-        socket = Path(f"/tmp/.X11-unix/X{display[1:]}")
-        eventually(socket.exists, "the display")
-        yield display
+        assert xvfb.stdout
+        yield f":{xvfb.stdout.readline().strip()}"
     finally:
         xvfb.terminate()
         xvfb.wait()
