@@ -473,12 +473,12 @@ A side without lines names the line before it."
 It is struck through if EXCLUDED is non-nil."
   (gemini-companion-list--insert
    item
-   (propertize (concat line "\n")
-               ;; Many terminals strike nothing through.
-               'line-prefix (and excluded (propertize "x " 'face 'warning))
-               'face (if excluded
-                         'gemini-companion-excluded
-                       (pcase (aref (concat line " ") 0)
+   (if excluded
+       (propertize (concat (gemini-companion-review-struck line 1) "\n")
+                   ;; Many terminals strike nothing through.
+                   'line-prefix (propertize "x " 'face 'warning))
+     (propertize (concat line "\n")
+                 'face (pcase (aref (concat line " ") 0)
                          (?+ 'diff-added)
                          (?- 'diff-removed)
                          (?@ 'diff-hunk-header)

@@ -964,6 +964,23 @@ Return nil if that mode may do more."
           (car mode))
       mode)))
 
+;;;; Excluded lines
+
+(defface gemini-companion-excluded-text
+  '((t :strike-through t))
+  "Face of the text of a hunk that is excluded from a proposal.
+The lines are dimmed, too."
+  :group 'gemini-companion-reviews)
+
+(defun gemini-companion-review-struck (line beg)
+  "Return LINE of an excluded hunk, struck through from BEG on.
+Indentation and what is before BEG, a sign, stay readable."
+  (let ((text (propertize line 'face 'shadow)))
+    (add-face-text-property (string-match "[^[:blank:]]\\|\\'" text beg)
+                            (length text)
+                            'gemini-companion-excluded-text nil text)
+    text))
+
 ;;;; Header line
 
 (defun gemini-companion-review--header ()
@@ -1020,9 +1037,9 @@ important.  The first part may be truncated at its left."
                 (gemini-companion-diff-edited-p diff))
        (list (list 1 (propertize ", answer here: a yes in the terminal writes \
 the CLI's own text"
-                                 'face 'warning))))
+                                 'face 'bold))))
      (mapcar (lambda (remark)
-               (list 2 (concat ", " (propertize remark 'face 'warning))))
+               (list 2 (concat ", " (propertize remark 'face 'bold))))
              (append
               (ensure-list (gemini-companion-diff-note diff))
               (when (gemini-companion-diff-changed diff)
@@ -1083,9 +1100,9 @@ CLIs in several projects may propose files of one name."
          (list 3 (if (zerop excluded)
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
-                                            'face 'warning)))))))
+                                            'face 'bold)))))))
      (when (gemini-companion-diff-edited diff)
-       (list (list 5 (concat dot (propertize "edited" 'face 'warning)))))
+       (list (list 5 (concat dot (propertize "edited" 'face 'bold)))))
      (when (cdr diffs)
        (list (list 5 (format "%s%d of %d" dot
                              (1+ (or (seq-position diffs diff #'eq) 0))

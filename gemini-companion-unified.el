@@ -37,18 +37,13 @@
 
 ;;;; Faces
 
-(defface gemini-companion-excluded
-  '((t :inherit shadow :strike-through t))
-  "Face of a hunk that is excluded from a proposal."
-  :group 'gemini-companion-reviews)
-
 (defface gemini-companion-own
-  '((t :inherit warning :weight bold))
+  '((t :inherit warning))
   "Face of the sign of lines that you have changed in a proposal."
   :group 'gemini-companion-reviews)
 
 (defface gemini-companion-fold
-  '((t :inherit shadow :slant italic))
+  '((t :inherit (shadow italic)))
   "Face of the line in place of lines that are not displayed."
   :group 'gemini-companion-reviews)
 
@@ -337,7 +332,7 @@ unchanged ones that are folded.  Fold what is beyond the limit."
       (gemini-companion-unified--insert-line
        view text (and removed line) (and (not removed) line)
        (cond ((and plain (not excluded)) " ") (removed "-") (t "+"))
-       (cond (excluded 'gemini-companion-excluded)
+       (cond (excluded 'shadow)
              (plain nil)
              (removed 'diff-removed)
              (t 'diff-added))
@@ -368,9 +363,9 @@ OLD and NEW are its numbers, or nil, SIGN comes before it.  If
 EXCLUDED is non-nil, its own colors are not used."
   (let ((beg (point))
         (own (gemini-companion-unified--own-p view text sign)))
-    (insert text "\n")
-    (cond (excluded (put-text-property beg (point) 'face face))
-          (face (add-face-text-property beg (point) face 'append)))
+    (insert (if excluded (gemini-companion-review-struck text 0) text) "\n")
+    (when face
+      (add-face-text-property beg (point) face 'append))
     (add-text-properties
      beg (point)
      (append (list 'line-prefix (gemini-companion-unified--prefix

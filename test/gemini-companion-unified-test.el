@@ -112,6 +112,19 @@
             (goto-char end)))
         (should (equal '("title" "name") words))))))
 
+(ert-deftest gemini-companion-unified-strikes-the-text-of-an-excluded-hunk-through ()
+  (gemini-companion-unified-test-with '(("a" "if x:\n    one\nrest\n"))
+    (gemini-companion-test-show "a" "if x:\n    two\nrest\n")
+    (with-current-buffer (window-buffer)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (gemini-companion-review-toggle-hunk))
+      (let (struck)
+        (dotimes (n (buffer-size))
+          (when (memq 'gemini-companion-excluded-text
+                      (ensure-list (get-text-property (1+ n) 'face)))
+            (push (char-after (1+ n)) struck)))
+        (should (equal "onetwo" (concat (nreverse struck))))))))
+
 (ert-deftest gemini-companion-unified-marks-what-the-user-has-edited ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
     (let ((diff (gemini-companion-test-show "a" "1\n2\n3\n4\n5\n6\nseven\n")))
