@@ -108,7 +108,37 @@ Ediff's own faces for them are unreadable in some themes."
                                 (list face 'gemini-companion-other-hunk))
                               '(ediff-even-diff-A ediff-even-diff-B
                                 ediff-odd-diff-A ediff-odd-diff-B))
-                      face-remapping-alist)))
+                      face-remapping-alist)
+              ;; Place for the signs of the current hunk.
+              line-prefix " "
+              wrap-prefix " "))
+
+(defun gemini-companion-ediff--mark-current ()
+  "Put signs before the lines of the current hunk, as in a unified diff.
+Some users cannot tell its colors from those of the other hunks.  On
+a side without lines, display an empty one instead of Ediff's color
+on the line that follows.  The control panel is current."
+  (when (ediff-valid-difference-p)
+    (pcase-dolist (`(,side ,overlay ,sign ,face)
+                   `((A ,ediff-current-diff-overlay-A "-" ediff-current-diff-A)
+                     (B ,ediff-current-diff-overlay-B "+" ediff-current-diff-B)))
+      (when (and overlay (overlay-buffer overlay))
+        (let* ((beg (ediff-get-diff-posn side 'beg))
+               (empty (= beg (ediff-get-diff-posn side 'end))))
+          (when empty
+            (move-overlay overlay beg beg))
+          (overlay-put overlay 'before-string
+                       (and empty (propertize "\n" 'face face)))
+          (overlay-put overlay 'line-prefix
+                       (propertize sign 'face (list 'bold face)))
+          (overlay-put overlay 'wrap-prefix (propertize " " 'face face)))))))
+
+(defun gemini-companion-ediff--unmark-current ()
+  "Display no empty side of the current hunk.  The control panel is current."
+  (dolist (overlay (list ediff-current-diff-overlay-A
+                         ediff-current-diff-overlay-B))
+    (when overlay
+      (overlay-put overlay 'before-string nil))))
 
 ;;;; View
 
@@ -208,10 +238,12 @@ A hook of the user may fail at any time."
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
-  (add-hook 'ediff-select-hook #'gemini-companion-ediff--write-panel nil t)
+  (add-hook 'ediff-select-hook #'gemini-companion-ediff--selected nil t)
+  (add-hook 'ediff-unselect-hook #'gemini-companion-ediff--unmark-current nil t)
   (add-hook 'window-selection-change-functions
             #'gemini-companion-ediff--panel-selected nil t)
   (use-local-map gemini-companion-ediff--panel-map)
+  (setq vertical-scroll-bar nil)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
 
@@ -352,6 +384,11 @@ Return non-nil if it is."
   "Write the control panel, which is current, as it was selected or left."
   (gemini-companion-ediff--write-panel))
 
+(defun gemini-companion-ediff--selected ()
+  "Display which hunk is current.  The control panel is current."
+  (gemini-companion-ediff--mark-current)
+  (gemini-companion-ediff--write-panel))
+
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
 It is current.  Where its keys do not work, they are dimmed."
@@ -361,11 +398,20 @@ It is current.  Where its keys do not work, they are dimmed."
       (erase-buffer)
       (insert (gemini-companion-review-panel
                (1+ ediff-current-difference) ediff-number-of-differences
-               (window-width window)))
+               (gemini-companion-ediff--excluded-p) (window-width window)))
       (unless (eq window (selected-window))
         (add-face-text-property (point-min) (point-max) 'shadow))
       (set-buffer-modified-p nil)
       (goto-char (point-min)))))
+
+(defun gemini-companion-ediff--excluded-p ()
+  "Return non-nil if the current hunk is excluded.
+The control panel is current."
+  (when (ediff-valid-difference-p)
+    (let ((beg (ediff-get-diff-posn 'B 'beg))
+          (end (ediff-get-diff-posn 'B 'end)))
+      (with-current-buffer ediff-buffer-B
+        (gemini-companion-hunk-excluded-between-p beg end)))))
 
 ;;;; Header lines
 
@@ -554,7 +600,9 @@ which a review that continues still needs."
                              (list ediff-buffer-A ediff-buffer-B))))
     (dolist (buffer buffers)
       (with-current-buffer buffer
-        (add-hook 'kill-buffer-query-functions #'ignore nil t)))
+        (add-hook 'kill-buffer-query-functions #'ignore nil t)
+        (kill-local-variable 'line-prefix)
+        (kill-local-variable 'wrap-prefix)))
     (with-demoted-errors "Ending the review: %S"
       (ediff-really-quit nil))
     (dolist (buffer buffers)

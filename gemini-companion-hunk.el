@@ -250,6 +250,11 @@ Return non-nil if it is excluded now."
              (gemini-companion-hunk--text (overlay-start overlay)
                                           (overlay-end overlay)))))
 
+(defun gemini-companion-hunk-excluded-between-p (beg end)
+  "Return non-nil if an excluded hunk is between BEG and END."
+  (seq-some #'gemini-companion-hunk--excluded-p
+            (gemini-companion-hunk--overlays beg end)))
+
 (defun gemini-companion-hunk-excluded ()
   "Return the overlays of the excluded hunks of the current buffer.
 Delete those of hunks that are not excluded any more."

@@ -1144,11 +1144,14 @@ CLIs in several projects may propose files of one name."
       (and (eq 'diff (gemini-companion-review--view-kind view))
            '((2 gemini-companion-review-edit "back to the diff"))))))
 
-(defun gemini-companion-review-panel (number count width)
+(defun gemini-companion-review-panel (number count excluded width)
   "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
-It fits into WIDTH."
+EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
   (gemini-companion-review--fitting
-   (cons (list 0 (format " Change %d of %d" number count))
+   (cons (list 0 (concat (format " Change %d of %d" number count)
+                         (and excluded
+                              (concat ", " (propertize "excluded"
+                                                       'face 'bold)))))
          (mapcar (pcase-lambda (`(,rank ,command ,name))
                    (list rank
                          (format "  %s %s"
@@ -1157,10 +1160,11 @@ It fits into WIDTH."
                                               gemini-companion-review-letters))
                                   'face 'bold)
                                  name)))
-                 '((1 gemini-companion-diff-accept "accept")
+                 `((1 gemini-companion-diff-accept "accept")
                    (1 gemini-companion-diff-reject "reject")
                    (6 gemini-companion-diff-reject-with-reason "with reason")
-                   (2 gemini-companion-review-toggle-hunk "exclude")
+                   (2 gemini-companion-review-toggle-hunk
+                      ,(if excluded "restore" "exclude"))
                    (3 gemini-companion-review-next-hunk "next")
                    (5 gemini-companion-review-edit "edit")
                    (7 gemini-companion-review-switch-view "unified diff")

@@ -81,6 +81,28 @@ def test_hunk_excluded_by_key_in_ediff_is_not_written(
     assert written == OLD.replace("\n20\n", "\ntwenty\n")
 
 
+def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair(file, extra=OWN + EDIFF)
+    text = NEW.replace("\n5\n", "\n5\nadded\n")
+    reviews.proposed(cli, file, write_file(file, text), say("all done"))
+    reviews.select()
+
+    emacs.terminal.wait_for("+added")
+    assert "-6" not in emacs.screen()
+    emacs.keys("n")
+    emacs.terminal.wait_for("-10")
+    emacs.terminal.wait_for("+ten")
+    assert "+added" not in emacs.screen()
+    emacs.keys("x")
+    emacs.terminal.wait_for("Change 2 of 3, excluded")
+    emacs.terminal.wait_for("x restore")
+    emacs.keys("n")
+    emacs.terminal.wait_for("Change 3 of 3  ")
+    emacs.keys("r")
+    reviews.wait_until(0)
+
+
 def test_accepting_with_all_hunks_excluded_leaves_the_file(
     world: World, scratch: Scratch
 ) -> None:
