@@ -44,7 +44,7 @@ With less, a unified diff shows more.")
 (defconst gemini-companion-ediff--narrow-columns 120
   "Width below which a session that comes by itself needs more height.")
 
-(defconst gemini-companion-ediff--narrow-lines 34
+(defconst gemini-companion-ediff--narrow-lines 30
   "Least height of a narrow session that comes by itself.
 With less, a unified diff shows more.")
 
@@ -243,7 +243,6 @@ A hook of the user may fail at any time."
   (add-hook 'window-selection-change-functions
             #'gemini-companion-ediff--panel-selected nil t)
   (use-local-map gemini-companion-ediff--panel-map)
-  (setq vertical-scroll-bar nil)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
 
@@ -300,6 +299,8 @@ itself always does.  If all windows exist, do nothing."
       (setq ediff-window-A there
             ediff-window-B here)
       (select-window bottom)
+      (with-current-buffer panel
+        (setq vertical-scroll-bar nil))
       (ediff-setup-control-buffer panel)
       (set-window-parameter bottom 'mode-line-format 'none)
       (window-resize bottom (- 1 (window-total-height bottom)) nil t)

@@ -31,6 +31,8 @@ WINDOWS = """
           (window-list nil 'no-minibuffer)))
 """
 
+EDIFF = "(setq gemini-companion-review-view 'ediff)"
+
 PRESS, RELEASE = "\x1b[<0;3;3M", "\x1b[<0;3;3m"
 
 # An activity of the user, its state in Emacs, its end
@@ -281,6 +283,28 @@ def test_review_in_a_narrow_frame_is_unified_at_first(
     emacs.keys("a")
     emacs.holds("(equal '(accepted) e2e-ends)")
     emacs.holds("(one-window-p)")
+
+
+@pytest.mark.fresh
+def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    extra = OWN + WINDOWS + IN_TERMINAL + EDIFF
+    emacs = world.emacs(file, extra=extra, size=(200, 50))
+    reviews = Reviews(emacs)
+    emacs.eval('(e2e-beside "a.txt")')
+    before = emacs.value("(e2e-windows)")
+    emacs.eval(f"(e2e-propose-there {lisp(file)})")
+    reviews.shown("a.txt")
+    emacs.terminal.wait_for("Change 1 of 1")
+    arrived = emacs.value("(e2e-windows)")
+    assert arrived["*cli*"] == before["*cli*"]
+    sides = ("*gemini original: a.txt*", "*gemini proposal: a.txt*")
+    (left, top, right, bottom), (_, below, _, _) = (arrived[s][1] for s in sides)
+    assert (right - left, below) == (100, bottom)
+    assert bottom - top >= 15
+    reviews.reject()
 
 
 @pytest.mark.fresh
