@@ -381,9 +381,11 @@ Return non-nil if it is."
 
 ;;;; Control panel
 
-(defun gemini-companion-ediff--panel-selected (_window)
-  "Write the control panel, which is current, as it was selected or left."
-  (gemini-companion-ediff--write-panel))
+(defun gemini-companion-ediff--panel-selected (window)
+  "Write the control panel in WINDOW, as it was selected or left."
+  ;; Any buffer may be current.
+  (with-current-buffer (window-buffer window)
+    (gemini-companion-ediff--write-panel)))
 
 (defun gemini-companion-ediff--selected ()
   "Display which hunk is current.  The control panel is current."

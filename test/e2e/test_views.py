@@ -81,6 +81,26 @@ def test_hunk_excluded_by_key_in_ediff_is_not_written(
     assert written == OLD.replace("\n20\n", "\ntwenty\n")
 
 
+def test_windows_of_ediff_keep_their_text_when_they_are_selected(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, _, cli = proposed(world, scratch, EDIFF)
+    emacs.keys("e")
+    emacs.holds('(string-search "proposal" (buffer-name (window-buffer)))')
+    emacs.keys("C-x", "o", "C-x", "o", "C-x", "o")
+    emacs.holds('(string-search "original" (buffer-name (window-buffer)))')
+    assert emacs.eval("(buffer-size (window-buffer))") == str(len(OLD))
+
+    emacs.keys("C-x", "o")
+    emacs.keys("M->")
+    emacs.terminal.text("mine")
+    emacs.terminal.wait_for("mine")
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert (scratch.project / "a.txt").read_text() == f"{NEW}mine"
+
+
 def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file, extra=OWN + EDIFF)
