@@ -89,7 +89,8 @@
     (automatic "accepted automatically" success)
     (rejected "rejected" error)
     (dismissed "closed" shadow)
-    (written "written without review" warning))
+    (written "written without review" warning)
+    (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
 (defvar gemini-companion-list--diffs (make-hash-table :test #'eq

@@ -58,7 +58,8 @@
   "An edit of FILE by SESSION, which may be nil, or else by CLIENT.
 DIFF is its diff while that is open.  STATE is then nil, and later
 `accepted', `automatic' if that was done without review,
-`rejected', `dismissed', or `written' if there was no review.
+`rejected', `dismissed', `written' if there was no review, or
+`deleted' if the user then deleted the new file.
 BEFORE is the text that the file had, undecoded, `new' if there was
 no file, `unknown', or nil if it was not read yet; AFTER is the text
 that was proposed or written, or nil while DIFF is open."
@@ -298,7 +299,9 @@ the file has changed since."
         (before (gemini-companion-turn-edit-before edit))
         (name (gemini-companion-turn-name edit)))
     (if (eq before 'new)
-        (gemini-companion-turn--delete file name)
+        (progn
+          (gemini-companion-turn--delete file name)
+          (setf (gemini-companion-turn-edit-state edit) 'deleted))
       (gemini-companion-turn--put file before)
       (message (substitute-command-keys
                 "Reverted %s, not saved yet; \\[save-buffer] saves it")
@@ -331,7 +334,8 @@ the file has changed since."
   "Return why EDIT has not changed its file, a predicate, or nil."
   (pcase (gemini-companion-turn-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
-    ('rejected "was not written; its proposal was rejected")))
+    ('rejected "was not written; its proposal was rejected")
+    ('deleted "was deleted already")))
 
 (defun gemini-companion-turn--as-written-p (edit)
   "Return non-nil if the file of EDIT has the text after EDIT."

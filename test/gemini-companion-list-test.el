@@ -371,6 +371,7 @@ a file outside your projects: /gemini-companion-test")
       (gemini-companion-list-test-key "u"))
     (should-not (file-exists-p "new"))
     (should-not (get-file-buffer "new"))
+    (gemini-companion-list-test-go-to "  deleted ")
     (should-error (gemini-companion-list-test-key "u") :type 'user-error)))
 
 (ert-deftest gemini-companion-list-folds-earlier-turns ()
