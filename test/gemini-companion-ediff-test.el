@@ -264,6 +264,23 @@
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
 
+(ert-deftest gemini-companion-ediff-selecting-another-window-changes-no-text ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (gemini-companion-test-show "a" "one\n2\nthree\n")
+    (let ((panel (gemini-companion-ediff-test-panel)))
+      (dolist (buffer '("*gemini proposal: a*" "*gemini original: a*"))
+        (let ((text (gemini-companion-test-text buffer)))
+          (select-window (get-buffer-window buffer))
+          ;; As redisplay does, in the buffer that is selected now.
+          (with-current-buffer buffer
+            (dolist (function (buffer-local-value
+                               'window-selection-change-functions panel))
+              (unless (eq function t)
+                (funcall function (get-buffer-window panel)))))
+          (should (equal text (gemini-companion-test-text buffer)))))
+      (should (string-match-p "Change 1 of 2"
+                              (gemini-companion-test-text panel))))))
+
 (ert-deftest gemini-companion-ediff-moves-without-a-message ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
     (gemini-companion-test-show "a" "one\n2\n3\n3a\n4\n5\n7\n")
