@@ -232,6 +232,12 @@
        proposal
        (lambda ()
          (should (gemini-companion-test-header proposal))))
+      ;; The selected window may have been deleted since the last redisplay.
+      (let ((window (split-window)))
+        (delete-window window)
+        (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
+          (should (with-current-buffer proposal
+                    (gemini-companion-review-header-text)))))
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-diff-proposal-text diff))))))
 
