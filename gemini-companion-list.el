@@ -61,6 +61,8 @@
     (define-key map "r" #'gemini-companion-list-reject)
     (define-key map "R" #'gemini-companion-list-reject-with-reason)
     (define-key map "x" #'gemini-companion-list-toggle-hunk)
+    (define-key map "e" #'gemini-companion-list-edit)
+    (define-key map "v" #'gemini-companion-list-switch-view)
     (define-key map "c" #'gemini-companion-list-comment)
     (define-key map "u" #'gemini-companion-list-revert)
     (define-key map "!" #'gemini-companion-list-auto-accept)
@@ -141,8 +143,10 @@ what names a CLI.")
     'ended))
 
 (defun gemini-companion-list--changed (&rest _)
-  "Record that the current buffer, a proposal, has changed."
-  (setq gemini-companion-list--changes (1+ gemini-companion-list--changes))
+  "Record that the current buffer, a proposal, has changed.
+Its diff has the excluded hunks, too."
+  (unless gemini-companion-hunk-toggling
+    (setq gemini-companion-list--changes (1+ gemini-companion-list--changes)))
   (gemini-companion-list--soon))
 (put 'gemini-companion-list--changed 'permanent-local-hook t)
 
@@ -752,20 +756,35 @@ Then go to the next edit that awaits an answer."
 ;;;; Commands
 
 (defun gemini-companion-list ()
-  "Show the edits of each CLI: those that await an answer, and others."
+  "Show the edits of each CLI: those that await an answer, and others.
+From a review, go to its line."
   (interactive)
   (with-current-buffer (get-buffer-create gemini-companion-list--buffer)
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
-  (let ((free (null (gemini-companion-review-place))))
+  (let ((diff gemini-companion-diff-here)
+        (free (null (gemini-companion-review-place))))
     (pop-to-buffer gemini-companion-list--buffer
                    '((display-buffer-reuse-window
                       gemini-companion-review-cover)))
     (when free
-      (gemini-companion-list--enlarge)))
-  (gemini-companion-list--refresh)
+      (gemini-companion-list--enlarge))
+    (gemini-companion-list--refresh)
+    (when diff
+      (gemini-companion-list--go-to diff)))
   (when (and (bobp) (not (gemini-companion-list--open-here-p)))
     (gemini-companion-list--go-to-open)))
+
+(defun gemini-companion-list--go-to (diff)
+  "Go to the line of the edit of DIFF, unless point is in its section."
+  (let ((edit (gemini-companion-list--get :edit)))
+    (unless (and edit (eq diff (gemini-companion-turn-edit-diff edit)))
+      (when-let* ((edit (seq-find (lambda (edit)
+                                    (eq diff (gemini-companion-turn-edit-diff
+                                              edit)))
+                                  gemini-companion-list--edits)))
+        (goto-char (cdr (assoc (gemini-companion-turn-edit-id edit)
+                               gemini-companion-list--starts)))))))
 
 (defun gemini-companion-list--enlarge ()
   "Give the selected window up to two thirds of the height of its frame.
@@ -827,12 +846,31 @@ argument LIST, or if several wait and none is shown, list them."
   "Show the review at point, at that hunk, or else visit the file there."
   (interactive nil gemini-companion-list-mode)
   (let* ((edit (gemini-companion-list--get :edit))
-         (diff (and edit (gemini-companion-turn-edit-diff edit)))
          (line (gemini-companion-list--get :line)))
     (cond ((null edit) (gemini-companion-list-toggle))
-          ((null diff) (gemini-companion-list--visit edit line))
-          (line (gemini-companion-review-go-to diff (cdr line)))
-          (t (gemini-companion-diff-view diff)))))
+          ((gemini-companion-turn-edit-diff edit)
+           (gemini-companion-list--review))
+          (t (gemini-companion-list--visit edit line)))))
+
+(defun gemini-companion-list--review ()
+  "Show the review at point and select it, at that hunk."
+  (let ((diff (gemini-companion-list--diff))
+        (line (gemini-companion-list--get :line)))
+    (if line
+        (gemini-companion-review-go-to diff (cdr line))
+      (gemini-companion-diff-view diff))))
+
+(defun gemini-companion-list-edit ()
+  "Go to the proposal at point to edit it, at that hunk."
+  (interactive nil gemini-companion-list-mode)
+  (gemini-companion-list--review)
+  (gemini-companion-review-edit))
+
+(defun gemini-companion-list-switch-view ()
+  "Show the review at point in the other view, at that hunk."
+  (interactive nil gemini-companion-list-mode)
+  (gemini-companion-list--review)
+  (gemini-companion-review-switch-view))
 
 (defun gemini-companion-list--visit (edit numbers)
   "Visit the file of EDIT at a line of its diff, which has NUMBERS, or nil."

@@ -103,11 +103,15 @@ the command does before."
      ("x" gemini-companion-list-toggle-hunk "Exclude this change"
       :enable gemini-companion-list-hunk-p
       :on gemini-companion-list-excluded-p)
+     ("e" gemini-companion-list-edit "Edit the proposal"
+      :enable gemini-companion-list-edit-p)
      ("u" gemini-companion-list-revert "Revert this edit"
       :enable gemini-companion-list-revertible-p))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold")
      ("RET" gemini-companion-list-view "Go to the review or file")
+     ("v" gemini-companion-list-switch-view "Review in the other view"
+      :enable gemini-companion-list-edit-p)
      ("g" revert-buffer "Refresh")
      ("!" gemini-companion-list-auto-accept "Auto-accept"
       :on gemini-companion-list-auto-p))))

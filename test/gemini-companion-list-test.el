@@ -239,12 +239,10 @@ a file outside your projects: /gemini-companion-test")
       (gemini-companion-list-test-go-to "+three")
       (should (get-text-property (point) 'line-prefix))
       (should (facep (get-text-property (point) 'face)))
-      (gemini-companion-test-eventually
-        (ignore-error user-error (gemini-companion-list-test-key "x") t))
+      (gemini-companion-list-test-key "x")
       (should (equal "one\n2\nthree\n" (funcall proposal)))
       (gemini-companion-list-test-go-to "+one")
-      (gemini-companion-test-eventually
-        (ignore-error user-error (gemini-companion-list-test-key "x") t))
+      (gemini-companion-list-test-key "x")
       (gemini-companion-diff-accept diff)
       (gemini-companion-list-test-shows
        "  accepted  +1 -1  a"

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each letter does the same in both views, of a new file, and in the list."""
+
+import pytest
+from harness.emacs import Emacs, Reviews
+from harness.proposals import PROPOSE, propose
+from harness.scratch import Scratch
+from harness.world import World
+
+pytestmark = pytest.mark.shared
+
+OLD = "\n".join(map(str, range(1, 31))) + "\n"
+NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
+
+OWN = f"""{PROPOSE}
+(setq gemini-companion-review-arrival 'now)
+(defvar e2e-evil (require 'evil nil t))
+(defun e2e-here () "Return the selected buffer." (buffer-name (window-buffer)))
+"""
+
+BUFFERS = {
+    "ediff": "Ediff Control Panel",
+    "diff": "gemini diff",
+    "list": "gemini reviews",
+    "proposal": "gemini proposal",
+}
+
+
+class User:
+    """Somebody who reviews a.txt by letters."""
+
+    def __init__(self, world: World, scratch: Scratch, evil: bool, view: str) -> None:
+        self.file = scratch.file("a.txt", OLD)
+        self.emacs: Emacs = world.emacs(scratch.file("b.txt", "b\n"), extra=OWN)
+        self.reviews = Reviews(self.emacs)
+        if self.emacs.eval("e2e-evil") == "nil" and evil:
+            pytest.skip("evil is not installed")
+        if self.emacs.eval("e2e-evil") != "nil":
+            self.emacs.eval(f"(progn (evil-mode {1 if evil else -1}) nil)")
+        self.emacs.eval(f"(setq gemini-companion-review-view '{view})")
+
+    def opens(self, new: str = NEW) -> None:
+        """Propose ``new``, and select the review."""
+        propose(self.emacs, self.file, new)
+        self.reviews.shown(self.file.name)
+        self.reviews.select()
+
+    def types(self, *keys: str, sees: str = "", is_in: str = "") -> None:
+        """Type ``keys``; wait for a text, and for a kind of buffer."""
+        self.emacs.keys(*keys)
+        if sees:
+            self.emacs.terminal.wait_for(sees)
+        if is_in:
+            self.emacs.holds(f'(string-search "{BUFFERS[is_in]}" (e2e-here))')
+
+    def ended(self, state: str) -> None:
+        """Wait until the review has ended in ``state``, and nothing is left."""
+        self.reviews.wait_until(0)
+        assert self.emacs.eval("(pop e2e-ends)") == state
+        self.emacs.holds('(equal "b.txt" (e2e-here))')
+
+
+@pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_letters_of_a_review(
+    world: World, scratch: Scratch, view: str, evil: bool
+) -> None:
+    user = User(world, scratch, evil, view)
+    other = {"ediff": "diff", "diff": "ediff"}[view]
+    user.opens()
+    user.types("n", "x", sees="Hunk excluded; x restores it")
+    user.types("v", is_in=other)
+    user.types("x", sees="Hunk restored")
+    user.types("v", is_in=view)
+    user.types("p", "x", sees="1 excluded")
+    user.types("x", "e", is_in="proposal")
+    user.types("C-c", "C-e", is_in=view)
+    assert user.reviews.proposal() == NEW
+    user.types("?", sees="Reject with a reason")
+    user.types("C-g", "q", sees="Answer for a.txt")
+    user.types("k", is_in=view)
+    user.types("l", is_in="list")
+    user.types("q", is_in=view)
+    user.types("R", sees="and tell")
+    user.types("C-g", is_in=view)
+    user.types("a")
+    user.ended("accepted")
+
+    user.opens()
+    user.types("r", sees="Rejected a.txt")
+    user.ended("rejected")
+    user.opens()
+    user.types("R", sees="and tell")
+    user.emacs.terminal.text("not so")
+    user.types("Enter")
+    user.ended("rejected")
+    user.opens()
+    user.types("q", "r")
+    user.ended("rejected")
+
+
+@pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
+def test_letters_of_a_new_file(world: World, scratch: Scratch, evil: bool) -> None:
+    user = User(world, scratch, evil, "ediff")
+    user.file = scratch.project / "new.txt"
+    user.opens()
+    user.types("n", sees="No next change")
+    user.types("p", sees="No previous change")
+    user.types("x", sees="exclude its last change?")
+    user.types("n", sees="Hunk not excluded")
+    user.types("e", is_in="proposal")
+    user.types("C-c", "C-e", is_in="diff")
+    user.types("v", is_in="ediff")
+    user.types("v", is_in="diff")
+    user.types("?", sees="Reject with a reason")
+    user.types("C-g", "q", sees="Answer for new.txt")
+    user.types("k", "a")
+    user.ended("accepted")
+    user.opens()
+    user.types("r", sees="Rejected new.txt")
+    user.ended("rejected")
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
+def test_letters_of_the_list(world: World, scratch: Scratch, evil: bool) -> None:
+    user = User(world, scratch, evil, "diff")
+    user.opens()
+    user.types("l", is_in="list")
+    user.types("Tab", sees="twenty")
+    user.types("n", "n", "x", sees="1 excluded")
+    user.types("x", sees="Hunk restored")
+    user.types("p", "x", sees="1 excluded")
+    user.types("n", "e", is_in="proposal")
+    user.emacs.holds('(with-current-buffer (window-buffer) (looking-at-p "twenty"))')
+    user.types("C-c", "C-e", is_in="diff")
+    user.types("l", is_in="list")
+    user.types("v", is_in="ediff")
+    user.types("l", is_in="list")
+    user.types("?", sees="Comment on this line")
+    user.types("C-g", "q", is_in="ediff")
+    user.types("l", is_in="list")
+    user.types("R", sees="and tell")
+    user.types("C-g", "a", sees="Accepted a.txt")
+    user.types("q")
+    user.ended("accepted")
+
+    user.opens()
+    user.types("l", is_in="list")
+    user.types("r", sees="Rejected a.txt")
+    user.types("q")
+    user.ended("rejected")
