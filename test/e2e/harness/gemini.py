@@ -85,22 +85,30 @@ class Gemini:
 
     def type(self, text: str) -> None:
         """Type ``text`` and press Enter."""
+        self._enter(text)
+        if text.startswith(("/ide", "/clear")):
+            eventually(lambda: self._is_sent(text), f"{text!r} sent")
+
+    def _enter(self, text: str) -> None:
         self.terminal.text(text)
         self.terminal.wait_for(text)
         pause_before_enter()
         self.terminal.keys("Enter")
-        if text.startswith(("/ide", "/clear")):
-            eventually(self._is_sent, f"{text!r} sent")
 
-    def _is_sent(self) -> bool:
-        """Return whether the prompt is empty; else press Enter again.
+    def _is_sent(self, command: str) -> bool:
+        """Return whether ``command`` is above the prompt, or all is cleared.
 
-        While it shows completions, the CLI takes Enter for a choice.
+        While it shows completions, the CLI takes Enter for a choice; while it
+        starts, it may drop the command.
         """
         Event().wait(0.5)
-        if PLACEHOLDER in self.screen():
+        screen = self.screen()
+        if PLACEHOLDER not in screen:
+            self.terminal.keys("Enter")
+            return False
+        if command == "/clear" or command in screen:
             return True
-        self.terminal.keys("Enter")
+        self._enter(command)
         return False
 
     def reset(self) -> None:
