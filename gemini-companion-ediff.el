@@ -102,9 +102,12 @@ With less, a unified diff shows more.")
 
 (defun gemini-companion-ediff--set-faces ()
   "Use one face for the hunks that are not current in this buffer.
-Ediff's own faces for them are unreadable in some themes."
+Ediff's own faces for them are unreadable in some themes.  Changed
+words are bold, as in a unified diff."
   (setq-local face-remapping-alist
-              (append (mapcar (lambda (face)
+              (append '((ediff-fine-diff-A bold ediff-fine-diff-A)
+                        (ediff-fine-diff-B bold ediff-fine-diff-B))
+                      (mapcar (lambda (face)
                                 (list face 'gemini-companion-other-hunk))
                               '(ediff-even-diff-A ediff-even-diff-B
                                 ediff-odd-diff-A ediff-odd-diff-B))

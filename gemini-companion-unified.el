@@ -325,6 +325,8 @@ unchanged ones that are folded.  Fold what is beyond the limit."
       (unless excluded
         (pcase-dolist (`(,beg . ,end) (alist-get (cons kind line) words nil nil
                                                  #'equal))
+          ;; Red words on a red line are all but invisible to some users.
+          (add-face-text-property beg end 'bold nil text)
           (add-face-text-property beg end (if removed
                                               'diff-refine-removed
                                             'diff-refine-added)

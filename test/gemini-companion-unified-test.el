@@ -108,6 +108,7 @@
             (when (seq-intersection (ensure-list (get-text-property
                                                   (point) 'face))
                                     '(diff-refine-added diff-refine-removed))
+              (should (memq 'bold (get-text-property (point) 'face)))
               (push (buffer-substring-no-properties (point) end) words))
             (goto-char end)))
         (should (equal '("title" "name") words))))))
