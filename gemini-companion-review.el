@@ -1007,19 +1007,29 @@ WIDTH is that of the window, the default."
   "Return TEXT with percent signs doubled, for a header line."
   (replace-regexp-in-string "%" "%%" text t t))
 
+(defconst gemini-companion-review--least-name 20
+  "Columns of a name in a header line that are more important than keys.")
+
 (defun gemini-companion-review--fitting (parts width)
   "Return as many of PARTS as fit into WIDTH, in their order.
 PARTS are lists of a rank and a text; the lowest rank is the most
-important.  The first part may be truncated at its left."
-  (let ((size (lambda ()
-                (apply #'+ (mapcar (lambda (part) (string-width (cadr part)))
-                                   parts)))))
-    (while (and (cdr parts) (< width (funcall size)))
-      (setq parts (remq (car (last (seq-sort-by #'car #'< parts))) parts)))
-    (let ((text (mapconcat #'cadr parts "")))
-      (if (<= (string-width text) width)
-          text
-        (concat "..." (substring text (max 0 (- (length text) width -3))))))))
+important.  The first part may be truncated at its left, also for
+others of rank 1."
+  (pcase-let* ((`((,_ ,name) . ,others) parts)
+               (columns (string-width name))
+               (room (lambda ()
+                       (- width (string-width (mapconcat #'cadr others "")))))
+               (least (lambda ()
+                        (if (seq-every-p (lambda (part) (= 1 (car part))) others)
+                            (min columns gemini-companion-review--least-name)
+                          columns))))
+    (while (and others (< (funcall room) (funcall least)))
+      (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
+    (concat (if (<= columns (funcall room))
+                name
+              (concat "..." (substring name (max 0 (- (length name)
+                                                      (funcall room) -3)))))
+            (mapconcat #'cadr others ""))))
 
 (defun gemini-companion-review--sign (char ascii)
   "Return CHAR as a string, or ASCII where it cannot be displayed."

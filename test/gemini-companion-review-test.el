@@ -241,6 +241,19 @@
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-diff-proposal-text diff))))))
 
+(ert-deftest gemini-companion-review-names-the-keys-of-a-file-with-a-long-name ()
+  (let ((file (concat (make-string 50 ?a) ".el")))
+    (gemini-companion-test-with-reviews `((,file "1\n"))
+      (gemini-companion-test-show file "2\n")
+      (with-current-buffer (window-buffer)
+        (pcase-dolist (`(,width ,regexp)
+                       '((80 "\\` \\.\\.\\.a+\\.el  .* to answer\\'")
+                         (60 "\\` \\.\\.\\.a+\\.el  .* to answer\\'")
+                         (30 "\\` \\.\\.\\.a+\\.el\\'")))
+          (let ((text (gemini-companion-review-header-text width)))
+            (should (string-match-p regexp text))
+            (should (<= (string-width text) width))))))))
+
 (ert-deftest gemini-companion-review-tells-files-of-one-name-apart ()
   (gemini-companion-test-with-reviews '()
     (let ((propose
