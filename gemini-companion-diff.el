@@ -493,7 +493,8 @@ Try again soon if that has to wait until the user is idle."
   "Show the next diff if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
   (when-let* ((diff (gemini-companion-diff--waiting)))
-    (cond ((not (gemini-companion-diff--room-p))
+    (cond ((gemini-companion-diff--shown) nil) ; Its header line counts them.
+          ((not (gemini-companion-diff--room-p))
            (ignore (gemini-companion-diff--announce diff "shows")))
           ((or (eq gemini-companion-review-arrival 'now)
                (gemini-companion-diff--free-p))

@@ -118,7 +118,9 @@ Reading its output from a pipe would trigger garbage collections."
   "Kill PROCESS if it is live, and delete its files."
   (let ((files (process-get process :files)))
     (process-put process :files nil)
-    (delete-process process)
+    ;; That redisplays: windows appear for a moment.
+    (when (process-live-p process)
+      (delete-process process))
     (mapc #'delete-file files)))
 
 (defun gemini-companion-hunk--read (file)

@@ -157,6 +157,9 @@ A frame of less than twice that has no Ediff.")
 (defvar gemini-companion-review--new nil
   "Time until which keys that answer are ignored in a new review.")
 
+(defvar gemini-companion-review--by-itself nil
+  "Non-nil if the last review, or the first of a row, came by itself.")
+
 (defun gemini-companion-review--unless-new (command)
   "Return COMMAND, or the one for a review that has just appeared."
   (if (and gemini-companion-review--new
@@ -394,7 +397,8 @@ That leaves the proposal buffer alive if its argument is non-nil.
 SELECT is `select' if the user asked for it, `next' if it follows the
 one that the user has answered, or nil if it came by itself.  Then the
 selected window stays visible, and selected unless
-`gemini-companion-review-focus' says otherwise.
+`gemini-companion-review-focus' says otherwise.  The one that follows
+takes the same place.
 Signal an error if DIFF has no changes or is too large."
   (let* ((frame (gemini-companion-review--frame diff))
          (kind (gemini-companion-review--kind diff frame))
@@ -402,10 +406,13 @@ Signal an error if DIFF has no changes or is too large."
          (view (gemini-companion-review--make
                 :diff diff :original original
                 :layout (gemini-companion-review-layout frame))))
+    (unless (eq select 'next)
+      (setq gemini-companion-review--by-itself (not select)))
     (condition-case problem
         (progn
           (gemini-companion-review--check-change diff original)
-          (gemini-companion-review--open-first view kind (not select)))
+          (gemini-companion-review--open-first
+           view kind gemini-companion-review--by-itself))
       ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
@@ -432,7 +439,12 @@ Letters, and the keys that accept, do nothing there for a second."
                                (gemini-companion-review--view-diff view)))))
               (wanted wanted)))
     (setq gemini-companion-review--new (1+ (float-time)))
-    (unless selected
+    (when (or (not selected)
+              ;; What is beside it was selected.
+              (and gemini-companion-review--by-itself
+                   (eq (selected-frame)
+                       (gemini-companion-diff-frame
+                        (gemini-companion-review--view-diff view)))))
       (gemini-companion-review--select view))))
 
 (defun gemini-companion-review--check-change (diff original)

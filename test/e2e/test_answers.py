@@ -96,3 +96,70 @@ def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) 
     Reviews(emacs).select()
     emacs.keys("C-c", "C-c")
     emacs.holds("(equal '(accepted) e2e-ends)")
+
+
+PLACES = """
+(setq gemini-companion-review-arrival 'now)
+(defvar e2e-flashes 0 "How often a.txt was drawn alone while a key was handled.")
+(defun e2e-watch (_)
+  (and real-this-command (one-window-p)
+       (setq e2e-flashes (1+ e2e-flashes))))
+(defun e2e-write (diff)
+  "Write what was accepted in DIFF, as a CLI does."
+  (when (eq 'accepted (gemini-companion-diff-state diff))
+    (write-region (gemini-companion-diff-accepted-text diff) nil
+                  (gemini-companion-diff-file-path diff) nil 'silent)))
+(add-hook 'gemini-companion-diff-closed-functions #'e2e-write)
+(defun e2e-places ()
+  "Return where the windows of this frame are."
+  (format "%s" (mapcar #'window-edges (window-list nil 'no-minibuffer
+                                                   (frame-first-window)))))
+(defun e2e-changed ()
+  "Return the lines of a.txt at its window's point, and highlighted."
+  (with-current-buffer "a.txt"
+    (cons (line-number-at-pos (window-point (get-buffer-window)))
+          (sort (mapcar (lambda (overlay)
+                          (line-number-at-pos (overlay-start overlay)))
+                        (seq-filter (lambda (overlay)
+                                      (eq 'gemini-companion-changed
+                                          (overlay-get overlay 'face)))
+                                    (overlays-in (point-min) (point-max))))
+                #'<))))
+"""
+
+
+R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_next_review_takes_the_place_of_the_previous_one(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    old = "".join(f"{n}\n" for n in range(1, 41))
+    new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
+    files = [scratch.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
+    extra = f"{PROPOSE}{PLACES}(setq gemini-companion-review-view '{view})"
+    emacs = world.emacs(*files, extra=extra)
+    reviews = Reviews(emacs)
+    for file in reversed(files):
+        propose(emacs, file, new)
+    reviews.shown("a.txt")
+    reviews.select()
+    places = emacs.value("(e2e-places)")
+    emacs.eval("(add-hook 'pre-redisplay-functions #'e2e-watch)")
+
+    emacs.keys("n", "x", "a")
+    emacs.terminal.wait_for("Accepted a.txt: 1 of 2 changes (+1 -1); 2 more waiting")
+    reviews.shown("b.txt")
+    emacs.holds("(equal '(5 5) (e2e-changed))", "point is at the change")
+    emacs.holds(f"(eq 'gemini-companion-diff-reject {R_HERE})", "keys work")
+    assert emacs.value("(e2e-places)") == places
+    emacs.keys("r")
+    emacs.terminal.wait_for("Rejected b.txt; 1 more waiting")
+    reviews.shown("c.txt")
+    assert emacs.value("(e2e-places)") == places
+    assert emacs.value("e2e-flashes") == 0
+    emacs.keys("C-x", "k", "Enter")
+    emacs.terminal.wait_for("Rejected c.txt")
+    emacs.holds("(one-window-p)")
