@@ -449,7 +449,10 @@ Excluded hunks stay among the differences."
    (buffer-local-value 'gemini-companion-diff-here panel)
    (with-current-buffer (buffer-local-value 'ediff-diff-buffer panel)
      (gemini-companion-ediff--read-hunks)))
-  (gemini-companion-ediff--set-headers panel))
+  (gemini-companion-ediff--set-headers panel)
+  ;; No hunk was excluded meanwhile.
+  (with-current-buffer panel
+    (gemini-companion-ediff--write-panel)))
 
 (defun gemini-companion-ediff--read-hunks ()
   "Return the hunks in the current buffer, the output of `diff'."
