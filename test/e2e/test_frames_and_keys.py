@@ -2,7 +2,7 @@
 """A review takes no keys, and restores frames and tabs."""
 
 import pytest
-from harness.emacs import Emacs, Reviews
+from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
@@ -69,6 +69,33 @@ def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
     emacs.keys("q")
     emacs.holds('(equal "a.txt" (e2e-windows))')
     assert (scratch.project / "a.txt").read_text() == "uno uno uno\n"
+
+
+ALL = "*Ediff Control Panel* *gemini original: a.txt* *gemini proposal: a.txt*"
+
+
+def test_deleted_windows_of_a_review_are_back_by_the_command(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, _ = proposed(world, scratch)
+    reviews.select()
+    for digit in "01":
+        for buffer in ("original: a.txt", "proposal: a.txt", "Control Panel"):
+            emacs.eval(
+                "(select-window (seq-find (lambda (window) (string-search"
+                f" {lisp(buffer)} (buffer-name (window-buffer window))))"
+                " (window-list)))"
+            )
+            count = int(emacs.eval("(length (window-list))"))
+            left = 1 if digit == "1" else count - 1
+            emacs.keys("C-x", digit)
+            emacs.holds(f"(= {left} (length (window-list)))")
+            emacs.keys("M-x")
+            emacs.terminal.text("gemini-companion-review")
+            emacs.keys("Enter")
+            emacs.holds(f"(string-prefix-p {lisp(ALL)} (e2e-windows))")
+    assert reviews.states() == ["shown"]
+    reviews.reject()
 
 
 def test_deleting_the_frame_of_a_review_rejects_it(
