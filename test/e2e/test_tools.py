@@ -52,7 +52,7 @@ def link(emacs: Emacs) -> None:
     emacs.keys("Enter")
     emacs.terminal.wait_for("Link it?")
     emacs.keys("y")
-    emacs.terminal.wait_for("without a confirmation")
+    emacs.terminal.wait_for("without confirmation")
     emacs.keys("y")
     emacs.terminal.wait_for("Linked")
 
