@@ -164,14 +164,6 @@ buffer if the text is too large."
       (gemini-companion-text-insert file)))
   (goto-char (point-min)))
 
-(defun gemini-companion-code--line (number)
-  "Return line NUMBER of the current buffer."
-  (goto-char (point-min))
-  (forward-line (1- number))
-  (buffer-substring-no-properties
-   (point) (min (line-end-position)
-                (+ (point) gemini-companion-code--columns))))
-
 ;;;; Symbols
 
 (defun gemini-companion-code--find (file symbol line)
@@ -470,10 +462,16 @@ It has those that may be shared."
   (gemini-companion-code--each
    (lambda (group)
      (gemini-companion-code--with-text (car group)
-       (mapcar (lambda (place)
-                 (list (car place) (cdr place)
-                       (gemini-companion-code--line (cdr place))))
-               (cdr group))))
+       (let ((at 1))
+         (mapcar (pcase-lambda (`(,file . ,line))
+                   (forward-line (- line at))
+                   (setq at line)
+                   (list file line
+                         (buffer-substring-no-properties
+                          (point)
+                          (min (line-end-position)
+                               (+ (point) gemini-companion-code--columns)))))
+                 (cdr group)))))
    (seq-group-by #'car places)
    (lambda (groups) (funcall then (apply #'append groups)))))
 

@@ -73,7 +73,10 @@
   "Answer question ID, of KIND, about FACTS, a plist, and TEXTS, later."
   (let ((answer (apply-partially #'gemini-companion-server-call 'answered id))
         (texts (mapcar #'gemini-companion-tools--text texts)))
-    (cl-incf (nth (if (eq kind 'edited) 1 0) gemini-companion-tools--counts))
+    ;; The server asks the last one by itself.
+    (unless (eq kind 'visible)
+      (cl-incf (nth (if (eq kind 'edited) 1 0)
+                    gemini-companion-tools--counts)))
     (condition-case problem
         (save-match-data
           (gemini-companion-tools--dispatch kind facts texts answer))

@@ -251,6 +251,9 @@ print(response.status, response.read().decode())
               (should (string-search "paused" (funcall ask)))
               (gemini-companion-pause)
               (should (equal '(3 0) (gemini-companion-tools-counts)))
+              ;; The server asks this by itself.
+              (gemini-companion-tools-ask 0 'visible (list :files nil))
+              (should (equal '(3 0) (gemini-companion-tools-counts)))
               ;; The events have no texts.
               (save-window-excursion
                 (gemini-companion-events-buffer))
@@ -426,6 +429,12 @@ print(os.getcwd())
                           ("b.py" "helper" 3) ("b.py" "helper" 2)))
         (should (equal expected (gemini-companion-tools-test-lines
                                  (apply ask question)))))
+      (should (equal '("def helper(x: int) -> int:" "    return helper(helper_)"
+                       "from a import helper")
+                     (seq-take (mapcar #'caddr
+                                       (plist-get (funcall ask "a.py" "helper")
+                                                  :places))
+                               3)))
       (let ((rest (funcall ask "a.py" "helper" nil 3)))
         (should (equal '(("b.py" . 3)) (gemini-companion-tools-test-lines rest)))
         (should (= 4 (plist-get rest :total))))
