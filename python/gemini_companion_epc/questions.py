@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -25,6 +26,7 @@ Facts: TypeAlias = dict[str, Sexp]
 Fail: TypeAlias = Callable[[EmacsError], None]
 
 LONGEST_LINE = 120
+LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
 MOST_PLACES = 100
 MOST_AT_ONCE = 4
@@ -57,7 +59,8 @@ TOOLS = [
     _tool(
         "references",
         "Find all uses of a symbol by the language server that runs in Emacs: exact, "
-        "unlike a text search. Name a file in which the symbol occurs.",
+        "unlike a text search. Name a file in which the symbol occurs. Line numbers "
+        "without a text are lines with nothing else.",
         ["file", "symbol"],
         file=_FILE,
         symbol=_SYMBOL,
@@ -212,11 +215,7 @@ class Questions:
         return _diagnostics_text(facts, directory, "path" in checked)
 
     async def _references(self, checked: Facts, directory: str) -> str:
-        counting = asyncio.ensure_future(
-            asyncio.to_thread(
-                count_lines, checked["symbol"], directory, self._config.count_limit
-            )
-        )
+        counting = asyncio.ensure_future(self._counts(checked["symbol"], directory))
         try:
             facts = await self._ask("references", checked)
             if "problem" in facts:
@@ -224,9 +223,17 @@ class Questions:
             counts, is_whole = await counting
         finally:
             counting.cancel()
-        visible = await self._ask("visible", {"files": list(counts)})
-        counts = {name: counts[name] for name in visible.get("files") or []}
         return _references_text(checked, facts, directory, counts, is_whole)
+
+    async def _counts(
+        self, symbol: str, directory: str
+    ) -> tuple[Mapping[str, int], bool]:
+        """Return what count_lines does, without the files that are not shared."""
+        counts, is_whole = await asyncio.to_thread(
+            count_lines, symbol, directory, self._config.count_limit
+        )
+        visible = await self._ask("visible", {"files": list(counts)})
+        return {name: counts[name] for name in visible.get("files") or []}, is_whole
 
     async def _ask(
         self,
@@ -313,35 +320,66 @@ def _references_text(
     counts: Mapping[str, int],
     is_whole: bool,
 ) -> str:
-    total, after = facts.get("total") or 0, checked.get("after", 0)
-    lines = [_count_line(checked["symbol"], total, counts, is_whole)]
+    total, shown = facts.get("total") or 0, checked.get("after", 0)
+    symbol, found = checked["symbol"], facts.get("places") or []
+    lines = [_count_line(symbol, total, found, counts, is_whole)]
     lines += _remarks(facts, total, sum(counts.values()))
-    size, last, shown = sum(map(len, lines)) + 200, None, 0
-    for path, line, text in facts.get("places") or []:
-        more = [] if path == last else [_relative(path, directory)]
-        more.append(_cut(f"{line}: {text.strip()}"))
-        size += sum(len(one) + 1 for one in more)
+    size = sum(map(len, lines)) + 200
+    files: dict[str, dict[str, list[str]]] = {}
+    for path, line, text in found:
+        path, text, number = (
+            _relative(path, directory),
+            _around(symbol, text),
+            str(line),
+        )
+        size += len(number) + 1
+        if text not in files.get(path, {}):
+            size += len(text) + 1 + (0 if path in files else len(path) + 1)
         if size > LONGEST_ANSWER:
             break
-        lines += more
-        last = path
+        files.setdefault(path, {}).setdefault(text, []).append(number)
         shown += 1
-    if after + shown < total:
-        rest = total - after - shown
-        lines.append(f"… {rest} more; ask with after: {after + shown}")
+    for path, rows in files.items():
+        lines.append(path)
+        for text, numbers in rows.items():
+            lines.append(",".join(numbers) + (f":{text}" if text else ""))
+    if shown < total:
+        lines.append(f"… {total - shown} more; ask with after: {shown}")
     return "\n".join(lines)
 
 
 def _count_line(
-    symbol: str, total: int, counts: Mapping[str, int], is_whole: bool
+    symbol: str,
+    total: int,
+    found: Sequence[Any],
+    counts: Mapping[str, int],
+    is_whole: bool,
 ) -> str:
+    references = _plural(total, "reference")
+    if (
+        is_whole
+        and found
+        and counts == Counter(path for path, _, text in found if symbol in text)
+    ):
+        return f"{references}: all lines with the word."
     lines = _plural(sum(counts.values()), "line")
     files = _plural(len(counts), "file")
     more = "" if is_whole else ", and maybe more; not all files were searched"
-    return (
-        f"{_plural(total, 'reference')} to {symbol}; "
-        f"the word is on {lines} of {files}{more}."
-    )
+    return f"{references}; the word is on {lines} of {files}{more}."
+
+
+def _around(symbol: str, text: str) -> str:
+    """Return ``text``, a line, or the part of it around ``symbol`` if it is long.
+
+    Return an empty string if it has nothing but ``symbol``, as in a list.
+    """
+    text = text.strip()
+    if text.rstrip(",") == symbol:
+        return ""
+    start = max(0, text.find(symbol) + len(symbol) + 1 - LONGEST_TEXT)
+    cut = text[start : start + LONGEST_TEXT]
+    before = "…" + cut[1:] if start else cut
+    return before if start + LONGEST_TEXT >= len(text) else before[:-1] + "…"
 
 
 def _remarks(facts: Facts, total: int, lines: int) -> list[str]:

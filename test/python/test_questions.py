@@ -170,10 +170,63 @@ def test_references_are_grouped_by_file_beside_the_lines_with_the_word(
     answer_with(alone, references(places))
     result = call(alone, root, "references", file="a.py", symbol="word")
     assert text_of(result) == (
-        "2 references to word; the word is on 3 lines of 2 files.\n"
-        "a.py\n1: word\n3: word = word"
+        "2 references; the word is on 3 lines of 2 files.\na.py\n1\n3:word = word"
     )
     assert alone.emacs.asked[0][1]["path"] == str(root / "a.py")
+
+
+def test_equal_lines_are_one_and_the_word_stays_in_a_long_one(
+    alone: Alone, tmp_path: Path
+) -> None:
+    root = project(tmp_path / "p")
+    long = "y = " + "before." * 20 + "word" + ".after" * 20
+    texts = ["def word():", long, "    word,", "  def word():"]
+    places = [[str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)]
+    answer_with(alone, references([*places, [str(root / "b.py"), 3, "def word():"]]))
+    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    a, one, two, three, b, four = text.split("\n")[1:]
+    assert [a, one, three, b, four] == [
+        "a.py", "1,4:def word():", "3", "b.py", "3:def word():"
+    ]  # fmt: skip
+    assert two.startswith("2:…")
+    assert two.endswith(".word…")
+    assert len(two) <= 80
+
+
+def test_references_on_each_line_with_the_word_are_said_to_be_all(
+    alone: Alone, tmp_path: Path
+) -> None:
+    root = project(tmp_path / "p")
+    places = [
+        [str(root / "a.py"), 1, "word"],
+        [str(root / "a.py"), 3, "word = word"],
+        [str(root / "b.py"), 3, "(word)"],
+    ]
+    answer_with(alone, references(places))
+    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    assert text.startswith("3 references: all lines with the word.\n")
+    places[2] = [str(root / "b.py"), 1, "alias"]
+    answer_with(alone, references(places))
+    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    assert text.startswith("3 references; the word is on 3 lines of 2 files.\n")
+
+
+def test_files_with_the_word_are_checked_while_the_language_server_works(
+    alone: Alone, tmp_path: Path
+) -> None:
+    root = project(tmp_path / "p")
+    asked: list[int] = []
+
+    def on_question(question_id: int, kind: str, facts: Facts) -> None:
+        asked.append(question_id)
+        if kind == "visible":
+            alone.questions.answered(question_id, {"files": []})
+            alone.questions.answered(asked[0], {"total": 0, "places": []})
+
+    alone.questions.is_on = True
+    alone.emacs.on_question = on_question
+    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    assert text.startswith("0 references;")
 
 
 def test_few_references_and_indexing_are_remarked_on(
@@ -200,13 +253,13 @@ def test_a_long_answer_is_cut_and_says_how_to_go_on(
     alone: Alone, tmp_path: Path
 ) -> None:
     root = project(tmp_path / "p")
-    places = [[str(root / "a.py"), line, "x" * 200] for line in range(1, 101)]
+    places = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
     answer_with(alone, references(places, total=1234))
     text = text_of(call(alone, root, "references", file="a.py", symbol="x", after=200))
     assert len(text) <= LONGEST_ANSWER
     *_, last_place, rest = text.split("\n")
     assert all(len(line) <= LONGEST_LINE for line in text.split("\n"))
-    shown = int(last_place.split(":")[0])
+    shown = int(last_place.split(":")[0]) + 1
     assert rest == f"… {1234 - 200 - shown} more; ask with after: {200 + shown}"
 
 
@@ -339,3 +392,5 @@ def test_lines_are_counted_without_git_and_within_a_limit(tmp_path: Path) -> Non
     assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 2}, True)
     assert count_lines("x", str(tmp_path), 0) == ({}, False)
     assert count_lines(".*", str(tmp_path), 60) == ({}, True)
+    tmp_path.joinpath("b").write_text("my_y _y\n_y\nmy_y\n(_y _y)")
+    assert count_lines("_y", str(tmp_path), 60) == ({str(tmp_path / "b"): 3}, True)
