@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,7 @@ SEED = 1
 AT_ONCE = 10
 WARM = 300
 TOOL = "mcp_emacs_references"
+COUNT = re.compile(r"^\d+ references?[:;]", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def warm(bridge: Bridge, names: list[Name]) -> None:
     deadline = time.monotonic() + WARM
     for name in names:
         text = ""
-        while f"to {name.text};" not in text or "indexing" in text:
+        while not COUNT.search(text) or "indexing" in text:
             text = bridge.call("references", **name.arguments())
             if time.monotonic() > deadline:
                 raise Broken(f"the language server is slow: {text}")
@@ -174,7 +176,7 @@ def in_cli(
     if len(results) != 2 * len(names):
         raise Broken(f"{len(results)} results")
     for one, name in zip(results[::2], names, strict=True):
-        if f"to {name.text};" not in one:
+        if not COUNT.search(one):
             raise Broken(f"{name}: {one}")
     sizes = [len(result.encode()) for result in results]
     return sum(sizes[::2]), sum(sizes[1::2])
