@@ -48,6 +48,8 @@
 (declare-function flymake-diagnostic-text "flymake")
 (declare-function flymake-diagnostic-type "flymake")
 (declare-function flymake-diagnostics "flymake")
+(declare-function flymake-reporting-backends "flymake")
+(declare-function flymake-running-backends "flymake")
 (declare-function jsonrpc-async-request "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
 (declare-function jsonrpc-running-p "jsonrpc")
@@ -57,7 +59,9 @@
 (declare-function xref-item-location "xref" t t)
 (defvar eglot-server-programs)
 (defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
 (defvar flymake-list-only-diagnostics)
+(defvar flymake-timer)
 
 (define-error 'gemini-companion-code-problem "Cannot answer")
 
@@ -610,24 +614,57 @@ its first one, and the line that closes it."
 
 ;;;; Diagnostics
 
+(defconst gemini-companion-code--check-limit 3
+  "Seconds to wait until the present text of a file has been checked.")
+
 (defun gemini-companion-code-diagnostics (file answer)
   "Call ANSWER with the diagnostics of FILE, or if nil, their numbers.
 It is a plist: `:rows', lists of LINE and TEXT, or of FILE and
 TEXT; or `:problem', why there is no answer."
   (gemini-companion-code--guarded answer
     (if file
-        (let ((file (gemini-companion-code--true-name file)))
-          (funcall
-           answer
-           (list :rows (mapcar (pcase-lambda (`(,line ,severity ,text))
-                                 (list line (concat severity ": " text)))
-                               (gemini-companion-code--sorted
-                                (gemini-companion-code--diagnostics file))))))
+        (gemini-companion-code--await-check
+         (gemini-companion-code--true-name file) answer
+         (+ (float-time) gemini-companion-code--check-limit))
       (gemini-companion-code--shared
        (gemini-companion-code--checked-files)
        (lambda (names)
          (funcall answer
                   (list :rows (gemini-companion-code--counts names))))))))
+
+(defun gemini-companion-code--await-check (file answer end)
+  "Call ANSWER with the diagnostics of FILE when its text has been checked.
+Wait until END at most, which is a `float-time'."
+  (gemini-companion-code--guarded answer
+    (let ((buffer (gemini-companion-code-buffer file)))
+      (cond ((or (null buffer) (gemini-companion-code--checked-p buffer))
+             (funcall
+              answer
+              (list :rows (mapcar (pcase-lambda (`(,line ,severity ,text))
+                                    (list line (concat severity ": " text)))
+                                  (gemini-companion-code--sorted
+                                   (gemini-companion-code--diagnostics file))))))
+            ((< (float-time) end)
+             (run-at-time 0.05 nil #'gemini-companion-code--await-check
+                          file answer end))
+            (t
+             (gemini-companion-code--fail
+              "Emacs has not checked the present text of this file yet; \
+ask again"))))))
+
+(defun gemini-companion-code--checked-p (buffer)
+  "Return non-nil unless Flymake or Flycheck is yet to check BUFFER."
+  (with-current-buffer buffer
+    (pcase (gemini-companion-code-checker buffer)
+      ('flymake-mode
+       (and (verify-visited-file-modtime)
+            (not flymake-timer)
+            (null (seq-difference (flymake-running-backends)
+                                  (flymake-reporting-backends)))))
+      ('flycheck-mode
+       (and (verify-visited-file-modtime)
+            (not (eq 'running flycheck-last-status-change))))
+      (_ t))))
 
 (defun gemini-companion-code--checked-files ()
   "Return the names of files that may have diagnostics."

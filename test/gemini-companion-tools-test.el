@@ -303,6 +303,38 @@ print(response.status, response.read().decode())
                         (flymake-make-diagnostic (current-buffer) 5 6
                                                  :error "bad"))))
 
+(defvar gemini-companion-tools-test-report nil
+  "Function that ends the check of `gemini-companion-tools-test-slow'.")
+
+(defun gemini-companion-tools-test-slow (report &rest _)
+  "Check this buffer until `gemini-companion-tools-test-report' is called.
+REPORT is called with an error then."
+  (setq gemini-companion-tools-test-report
+        (lambda ()
+          (funcall report (list (flymake-make-diagnostic (current-buffer) 1 2
+                                                         :error "bad"))))))
+
+(ert-deftest gemini-companion-code-waits-for-the-check-of-the-present-text ()
+  (gemini-companion-tools-test-in-project '(("a.txt" "one\n"))
+    (with-current-buffer (find-file-noselect "a.txt")
+      (add-hook 'flymake-diagnostic-functions
+                #'gemini-companion-tools-test-slow nil t)
+      (flymake-mode)
+      (flymake-start)
+      (let (answer)
+        (gemini-companion-code-diagnostics
+         buffer-file-name (lambda (value) (setq answer value)))
+        (should-not answer)
+        (funcall gemini-companion-tools-test-report)
+        (gemini-companion-test-eventually answer)
+        (should (equal '(:rows ((1 "error: bad"))) answer)))
+      (flymake-start)
+      (should (string-search "ask again"
+                             (plist-get (gemini-companion-tools-test-answer
+                                         #'gemini-companion-code-diagnostics
+                                         buffer-file-name)
+                                        :problem))))))
+
 (ert-deftest gemini-companion-code-has-the-diagnostics-of-flymake ()
   (gemini-companion-tools-test-in-project '(("a.txt" "one\ntwo\n"))
     (find-file-noselect "a.txt")
