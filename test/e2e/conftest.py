@@ -87,8 +87,12 @@ def world(
     yield shared.world
     if request.node.stash.get(FAILED, True):
         shared.close()
-    else:
+        return
+    try:
         shared.world.reset()
+    except AssertionError:
+        shared.close()
+        raise
 
 
 @pytest.fixture
