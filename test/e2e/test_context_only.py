@@ -87,5 +87,6 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     wait_until_back(emacs, scratch)
     offer_anew(emacs, cli)
     cli.model.script(write_file(file, "due\n"), say("done again"))
-    assert "Modify with external editor" in cli.ask()
+    cli.ask()
+    cli.wait_for("Modify with external editor")
     assert reviews.paths() == []
