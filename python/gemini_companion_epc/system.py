@@ -104,14 +104,22 @@ def _find_in_own(port: int, server_port: int) -> int | None:
         if time.monotonic() > end:
             break
         with suppress(psutil.Error, OSError):
-            for connection in process.net_connections(kind="tcp4"):
-                if (
-                    connection.raddr
-                    and connection.laddr.port == port
-                    and connection.raddr.port == server_port
-                ):
-                    return int(process.pid)
+            if _is_connected(process, port, server_port):
+                # What it starts has its sockets, too, until it runs another program.
+                parent = process.parent()
+                while parent and _is_connected(parent, port, server_port):
+                    process, parent = parent, parent.parent()
+                return int(process.pid)
     return None
+
+
+def _is_connected(process: psutil.Process, port: int, server_port: int) -> bool:
+    return any(
+        connection.raddr
+        and connection.laddr.port == port
+        and connection.raddr.port == server_port
+        for connection in process.net_connections(kind="tcp4")
+    )
 
 
 def _is_own_process(process: psutil.Process) -> bool:
@@ -130,12 +138,24 @@ def _find_by_inode(port: int, server_port: int) -> int | None:
     _, inode = entry
     pids: list[int] = psutil.pids()
     for pid in reversed(pids):
-        with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
-            for descriptor in descriptors:
-                with suppress(OSError):  # it was closed in the meantime
-                    if os.readlink(descriptor.path) == f"socket:[{inode}]":
-                        return pid
+        if _holds(pid, inode):
+            # What a process starts has its sockets, too, until it runs another
+            # program, or ends.
+            with suppress(psutil.NoSuchProcess):
+                while _holds(parent := psutil.Process(pid).ppid(), inode):
+                    pid = parent
+                return pid
     return None
+
+
+def _holds(pid: int, inode: str) -> bool:
+    """Return whether process ``pid`` has the socket ``inode`` open."""
+    with suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+        for descriptor in descriptors:
+            with suppress(OSError):  # it was closed in the meantime
+                if os.readlink(descriptor.path) == f"socket:[{inode}]":
+                    return True
+    return False
 
 
 def _entry(port: int, server_port: int) -> tuple[int, str] | None:

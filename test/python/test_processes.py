@@ -60,6 +60,19 @@ def test_the_process_of_a_connection_is_found() -> None:
         assert not is_own_peer(own, port)
 
 
+def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()
+        with socket.create_connection(address, BOUND) as client:
+            # As between fork and exec.
+            client.set_inheritable(True)
+            command = [sys.executable, "-c", "input()"]
+            with subprocess.Popen(command, stdin=PIPE, close_fds=False) as started:
+                found = process_of(client.getsockname()[1], address[1])
+                started.communicate(b"\n")
+    assert found == Process(os.getpid(), os.getcwd())
+
+
 @pytest.mark.skipif(IS_PORTABLE, reason="needs the table of Linux")
 def test_a_machine_full_of_closed_connections_costs_no_memory() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
