@@ -659,12 +659,16 @@ ask again"))))))
       ('flymake-mode
        (and (verify-visited-file-modtime)
             (not flymake-timer)
-            (null (seq-difference (flymake-running-backends)
-                                  (flymake-reporting-backends)))))
+            (gemini-companion-code-reported-p)))
       ('flycheck-mode
        (and (verify-visited-file-modtime)
             (not (eq 'running flycheck-last-status-change))))
       (_ t))))
+
+(defun gemini-companion-code-reported-p ()
+  "Return non-nil if all running backends of Flymake have reported."
+  (null (seq-difference (flymake-running-backends)
+                        (flymake-reporting-backends))))
 
 (defun gemini-companion-code--checked-files ()
   "Return the names of files that may have diagnostics."

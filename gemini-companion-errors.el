@@ -46,7 +46,6 @@
 
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-stop "ext:flycheck")
-(declare-function flymake-reporting-backends "flymake")
 (declare-function flymake-running-backends "flymake")
 (declare-function flymake-start "flymake")
 (declare-function jsonrpc-async-request "jsonrpc")
@@ -482,10 +481,9 @@ They are known after QUIET seconds without others."
          (and (eq 'finished flycheck-last-status-change)
               (cons (gemini-companion-errors--checked) t)))
         ((bound-and-true-p flymake-mode)
-         (let ((running (flymake-running-backends)))
-           (and running
-                (null (seq-difference running (flymake-reporting-backends)))
-                (cons (gemini-companion-errors--checked) t))))))
+         (and (flymake-running-backends)
+              (gemini-companion-code-reported-p)
+              (cons (gemini-companion-errors--checked) t)))))
 
 (defun gemini-companion-errors--checked ()
   "Return the errors of this buffer that Flymake or Flycheck has."
