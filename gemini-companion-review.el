@@ -201,8 +201,9 @@ Its error is shown.")
   "What shows a diff.
 ORIGINAL is the buffer of that name, LAYOUT the windows before the
 review, KIND the key in `gemini-companion-review--kinds', OPEN the
-plist that its function returned, WINDOWS those of its buffers."
-  diff original layout kind open windows)
+plist that its function returned, WINDOWS those of its buffers, and
+TERMINAL that of its CLI beside them, or nil."
+  diff original layout kind open windows terminal)
 
 (defvar gemini-companion-review--all nil
   "The views that are open.")
@@ -520,10 +521,31 @@ If KEEP is non-nil, the selected window stays visible and selected."
     (gemini-companion-review--record-windows view)))
 
 (defun gemini-companion-review--record-windows (view)
-  "Record the windows of VIEW."
-  (setf (gemini-companion-review--view-windows view)
-        (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
-                    (plist-get (gemini-companion-review--view-open view) :buffers))))
+  "Record the windows of VIEW, and that of its CLI beside them."
+  (let ((diff (gemini-companion-review--view-diff view)))
+    (setf (gemini-companion-review--view-windows view)
+          (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
+                      (plist-get (gemini-companion-review--view-open view)
+                                 :buffers))
+          (gemini-companion-review--view-terminal view)
+          (gemini-companion-review-terminal-window
+           diff (gemini-companion-diff-frame diff)))))
+
+(defun gemini-companion-review--complete-p (view frame)
+  "Return non-nil unless the terminal beside VIEW on FRAME was removed.
+A terminal whose window was used for another buffer was not."
+  (let ((terminal (gemini-companion-review--view-terminal view))
+        (diff (gemini-companion-review--view-diff view)))
+    (not (and terminal
+              (not (window-live-p terminal))
+              (gemini-companion-session-terminal
+               (gemini-companion-diff-session diff))
+              (not (gemini-companion-review-terminal-window diff frame))
+              (eq frame (gemini-companion-review--layout-frame
+                         (gemini-companion-review--view-layout view)))
+              ;; Other tabs have other windows.
+              (seq-some #'window-live-p
+                        (gemini-companion-review--view-windows view))))))
 
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame, if that is visible on this terminal.
@@ -537,7 +559,8 @@ Otherwise, and if the user has changed its windows, lay it out again."
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
     (gemini-companion-review--uncover frame (plist-get open :buffers))
-    (unless (funcall (plist-get open :select))
+    (unless (and (gemini-companion-review--complete-p view frame)
+                 (funcall (plist-get open :select)))
       (gemini-companion-review--leave (gemini-companion-review--view-layout view)
                                       (plist-get open :buffers)
                                       (gemini-companion-review--view-windows view))
@@ -1299,13 +1322,14 @@ COLUMNS the width that is wanted."
         (delete-other-windows))
       window)))
 
-(defun gemini-companion-review-terminal-window (diff)
-  "Return the window of the terminal of DIFF's CLI on this frame, or nil.
-DIFF may be nil, as Ediff lays out a session that ends."
+(defun gemini-companion-review-terminal-window (diff &optional frame)
+  "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
+DIFF may be nil, as Ediff lays out a session that ends.  FRAME is
+the selected one by default."
   (when-let* ((buffer (and diff
                            (gemini-companion-session-terminal
                             (gemini-companion-diff-session diff)))))
-    (get-buffer-window buffer)))
+    (get-buffer-window buffer frame)))
 
 (defun gemini-companion-review-in-use ()
   "Return the selected window, or the one selected before the minibuffer."

@@ -191,6 +191,40 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
 
 @pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_terminal_is_back_when_the_review_is_laid_out_again(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs = world.emacs(file, extra=OWN)
+    reviews = Reviews(emacs)
+    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
+    if view == "ediff":
+        emacs.keys("v")
+        emacs.terminal.wait_for("Change 1 of 2")
+    terminal = '(get-buffer-window "*terminal*")'
+    before = emacs.value(f"(window-edges {terminal})")
+    windows = emacs.eval("(e2e-windows)")
+
+    for removal in (
+        "(delete-other-windows)",
+        f"(delete-window {terminal})",
+        f"(delete-other-windows {terminal})",
+    ):
+        emacs.act(removal)
+        reviews.select()
+        emacs.holds(f"(equal {windows} (e2e-windows))", removal)
+        assert emacs.value(f"(window-edges {terminal})") == before
+        assert emacs.value("(buffer-name (window-buffer))") != "*terminal*"
+
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
+
+
+@pytest.mark.fresh
+@pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_list_from_a_review_leaves_the_terminal_and_the_review(
     world: World, scratch: Scratch, view: str
 ) -> None:
