@@ -212,7 +212,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
   "Menu of gemini-companion, which begins with the review if one is open."
   (let* ((open '(gemini-companion-menu-state 'gemini-companion-diffs))
          (review (seq-mapcat #'cdr gemini-companion-menu-review))
-         (commands (mapcar #'cadr review)))
+         (commands (cons 'gemini-companion-review (mapcar #'cadr review))))
     `("Gemini"
       ["Review" nil :active nil :visible ,open
        :label (or (gemini-companion-menu-state

@@ -79,6 +79,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
                        (mapcar #'car (seq-subseq items 1 4))))
         (should (assoc "Reviews waiting (2)" items))
         (should-not (assoc "List of reviews" items))
+        (should-not (assoc "Go to the review" (seq-drop items 2)))
         (dolist (label '("Accept" "Next change" "Exclude this change"))
           (should-not (member label
                               (gemini-companion-menu-test--greyed items)))))
