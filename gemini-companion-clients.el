@@ -63,6 +63,7 @@
                "since June 2026 Gemini CLI refuses personal Google accounts"
                "An API key, Vertex AI and enterprise accounts work; /auth \
 changes it.")
+     :trust "/permissions trust"
      :leaves-container t
      :ignore-files (".geminiignore")
      :pasted "PastedText")
@@ -93,6 +94,7 @@ changes it.")
                 (("tools" "approvalMode") "default"
                  "Qwen Code writes without asking, so no review appears"
                  "/approval-mode default"))
+     :trust "/trust"
      ;; It writes before it fetches the text of the review.
      :discards-edits t
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
@@ -118,6 +120,7 @@ group, if any, is the process id;
 are needed, what goes wrong without, and what is typed to set it;
 `:account', a list (KEYS VALUE PROBLEM REMEDY): the setting for how
 it signs in, and the value, also the default, that does not work;
+`:trust', what is typed to trust the directory in which it runs;
 `:leaves-container', non-nil if in a container it searches the host
 for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text

@@ -165,18 +165,20 @@ They are as in `gemini-companion-status-checks'."
                     "M-x gemini-companion-tools, twice, links it."))
             (obstacles
              `(note ,(format "%s is linked, but: %s" title
-                             (string-join obstacles "; "))))
+                             (string-join obstacles "; "))
+                    ,(when (gemini-companion-tools--untrusted-p
+                            client directory)
+                       (format "To trust it, type %s in %s there."
+                               (gemini-companion-clients-get client :trust)
+                               title))))
             (t
              `(good ,(format "%s is linked; %d questions and %d edits so far"
                              title questions edits)))))))
 
 (defun gemini-companion-tools--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
-  (let* ((files (gemini-companion-settings-files client directory))
-         (setting (lambda (&rest keys)
-                    (when-let* ((file (gemini-companion-settings-find
-                                       files keys)))
-                      (gemini-companion-settings-get file keys))))
+  (let* ((setting (apply-partially #'gemini-companion-tools--setting
+                                   client directory))
          (name gemini-companion-extension-server)
          (allowed (funcall setting "mcp" "allowed")))
     (delq nil
@@ -191,13 +193,25 @@ They are as in `gemini-companion-status-checks'."
                 (format "mcp.excluded has %s" name))
            (and (gemini-companion-extension-disabled-p client)
                 "the extension is disabled there")
-           (and (eq t (or (funcall setting "security" "folderTrust" "enabled")
-                          ;; The default.
-                          (equal client "gemini")))
-                (not (gemini-companion-extension-trusted-p client directory))
+           (and (gemini-companion-tools--untrusted-p client directory)
                 (format "%s is not trusted, so questions are not offered and \
 edits are not reported"
                         (abbreviate-file-name directory)))))))
+
+(defun gemini-companion-tools--setting (client directory &rest keys)
+  "Return the setting of CLIENT in DIRECTORY for KEYS, strings, or nil."
+  (when-let* ((file (gemini-companion-settings-find
+                     (gemini-companion-settings-files client directory)
+                     keys)))
+    (gemini-companion-settings-get file keys)))
+
+(defun gemini-companion-tools--untrusted-p (client directory)
+  "Return non-nil if CLIENT does not trust DIRECTORY."
+  (and (eq t (or (gemini-companion-tools--setting
+                  client directory "security" "folderTrust" "enabled")
+                 ;; The default.
+                 (equal client "gemini")))
+       (not (gemini-companion-extension-trusted-p client directory))))
 
 ;;;; Command
 

@@ -187,6 +187,27 @@ edits are not reported"
     (gemini-companion-tools-test-answering '(t)
       (gemini-companion-tools))))
 
+(ert-deftest gemini-companion-tools-status-names-the-command-of-trust ()
+  (gemini-companion-tools-test-with-home
+    (write-region "{\"security\": {\"folderTrust\": {\"enabled\": true}}}" nil
+                  ".qwen/settings.json" nil 'silent)
+    (gemini-companion-tools-test-answering '(t nil)
+      (gemini-companion-tools))
+    (let ((remedies (lambda ()
+                      (delq nil (mapcar #'caddr (gemini-companion-tools-findings
+                                                 directory #'ignore))))))
+      (should (equal
+               '("To trust it, type /permissions trust in Gemini CLI there."
+                 "To trust it, type /trust in Qwen Code there.")
+               (seq-take (funcall remedies) 2)))
+      (dolist (home '(".gemini" ".qwen"))
+        (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
+                      (expand-file-name "trustedFolders.json" home)
+                      nil 'silent))
+      (should-not (string-search "To trust" (format "%s" (funcall remedies)))))
+    (gemini-companion-tools-test-answering '(t)
+      (gemini-companion-tools))))
+
 ;;;; Server
 
 (defconst gemini-companion-tools-test-program "

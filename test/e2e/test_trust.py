@@ -4,7 +4,8 @@
 import json
 
 import pytest
-from harness import gemini
+from harness import gemini, qwen
+from harness.emacs import lisp
 from harness.scratch import Scratch
 from harness.world import World
 
@@ -36,3 +37,26 @@ def test_trust_is_overridden_on_request_only(
     else:
         cli = world.gemini(connects=False)
         cli.wait_for(RESTART)
+
+
+@pytest.mark.parametrize("client", ["gemini", "qwen"])
+def test_cli_has_the_command_that_the_status_names(
+    world: World, scratch: Scratch, client: str
+) -> None:
+    directory = scratch.home / f".{client}"
+    directory.mkdir(exist_ok=True)
+    settings = gemini.SETTINGS if client == "gemini" else qwen.SETTINGS
+    trust = {**settings["security"], "folderTrust": {"enabled": True}}
+    directory.joinpath("trustedFolders.json").write_text(
+        json.dumps({str(scratch.project): "DO_NOT_TRUST"})
+    )
+    emacs = world.emacs(scratch.file("a.txt", "1\n"))
+    if client == "gemini":
+        directory.joinpath("settings.json").write_text(
+            json.dumps({**settings, "security": trust})
+        )
+        cli = world.gemini()
+    else:
+        cli = world.qwen(security=trust)
+    cli.type(str(emacs.value(f"(gemini-companion-clients-get {lisp(client)} :trust)")))
+    cli.wait_for("Modify Trust Level")
