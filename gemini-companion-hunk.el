@@ -181,15 +181,16 @@ A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
       (forward-line (1- line))
       (point))))
 
-(defun gemini-companion-hunk-counts (hunks proposal)
+(defun gemini-companion-hunk-counts (hunks &optional proposal)
   "Return how many HUNKS there are, excluded from PROPOSAL, and lines.
 A list (HUNKS EXCLUDED ADDED REMOVED); the lines are those of the
 hunks that are not excluded."
   ;; A header line may be displayed while no hunk is excluded for a moment, so
   ;; nothing is deleted here.
-  (let ((excluded (with-current-buffer proposal
-                    (seq-filter #'gemini-companion-hunk--excluded-p
-                                (gemini-companion-hunk--overlays))))
+  (let ((excluded (and proposal
+                       (with-current-buffer proposal
+                         (seq-filter #'gemini-companion-hunk--excluded-p
+                                     (gemini-companion-hunk--overlays)))))
         (lines (lambda (property overlays)
                  (apply #'+ (mapcar (lambda (overlay)
                                       (gemini-companion-hunk--count-lines

@@ -40,6 +40,9 @@
 (require 'seq)
 (require 'subr-x)
 
+(declare-function gemini-companion-unified-insert "gemini-companion-unified"
+                  (file original proposal hunks excluded model unfolded-p))
+
 ;;;; Faces
 
 (defface gemini-companion-comment
@@ -81,9 +84,6 @@
 (defconst gemini-companion-list--most-bytes (* 5 1024 1024)
   "Size of a text above which it is not compared.")
 
-(defconst gemini-companion-list--most-diff (* 128 1024)
-  "Size of a diff above which it is not shown here.")
-
 (defconst gemini-companion-list--labels
   '((pending "waiting" bold)
     (shown "shown" bold)
@@ -97,9 +97,9 @@
 
 (defvar gemini-companion-list--diffs (make-hash-table :test #'eq
                                                       :weakness 'key)
-  "Diff of each edit, a list (TICK TEXT ADDED REMOVED).
-TICK is what `gemini-companion-list--tick' returned.  TEXT is nil
-if it is too large, and ADDED too if nothing could be compared.")
+  "Diff of each edit, a cons (TICK . HUNKS).
+TICK is what `gemini-companion-list--tick' returned.  HUNKS is
+`failed' if nothing could be compared.")
 
 (defvar gemini-companion-list--texts (make-hash-table :test #'eq
                                                       :weakness 'key)
@@ -123,8 +123,8 @@ The buffer's own tick also counts what is undone at once, as by
 
 (defvar-local gemini-companion-list--toggled nil
   "Keys of the sections whose fold is not as at first.
-A key is the `id' of an edit, or a list of `cli' or `earlier' and
-what names a CLI.")
+A key is the `id' of an edit, a list of `cli' or `earlier' and what
+names a CLI, or for a fold in the diff of an edit, its id and the fold.")
 
 (defvar-local gemini-companion-list--starts nil
   "Alist of the key of each section and where it begins.")
@@ -185,49 +185,34 @@ Its diff has the excluded hunks, too."
     (if (and (not (eq before 'unknown))
              (<= (length after) gemini-companion-list--most-bytes)
              (executable-find diff-command))
-        (gemini-companion-list--start-diff edit tick before after)
-      (puthash edit (list tick nil nil nil) gemini-companion-list--diffs))))
+        (setq gemini-companion-list--process
+              (gemini-companion-list--call-with-texts
+               edit
+               (lambda (old new)
+                 (gemini-companion-hunk-compare
+                  old new
+                  (lambda (hunks)
+                    (puthash edit (cons tick hunks)
+                             gemini-companion-list--diffs)
+                    (gemini-companion-list--compare-next)
+                    (gemini-companion-list--soon))))))
+      (puthash edit (cons tick 'failed) gemini-companion-list--diffs))))
 
-(defun gemini-companion-list--start-diff (edit tick before after)
-  "Compare BEFORE and AFTER, the texts of EDIT at TICK."
-  (let* ((old (and (stringp before)
-                   (gemini-companion-text-temporary-file before)))
-         (new (gemini-companion-text-temporary-file after))
-         (default-directory "/"))
-    (setq gemini-companion-list--process
-          (make-process
-           :name "gemini-companion-list" :noquery t
-           :buffer (generate-new-buffer " *gemini list diff*" t)
-           :command (list diff-command "--text" "--strip-trailing-cr" "-u"
-                          (or old null-device) new)
-           :connection-type 'pipe
-           :coding 'utf-8-unix
-           :sentinel
-           (lambda (process _event)
-             (unless (process-live-p process)
-               (mapc #'delete-file (delq nil (list old new)))
-               (puthash edit (cons tick (gemini-companion-list--output process))
-                        gemini-companion-list--diffs)
-               (gemini-companion-list--compare-next)
-               (gemini-companion-list--soon)))))))
-
-(defun gemini-companion-list--output (process)
-  "Return (TEXT ADDED REMOVED) of what PROCESS wrote, and kill its buffer."
-  (with-current-buffer (process-buffer process)
-    (unwind-protect
-        (when (< (process-exit-status process) 2)
-          (goto-char (point-min))
-          (delete-region (point-min)
-                         (if (re-search-forward "^@@" nil t)
-                             (match-beginning 0)
-                           (point-max)))
-          (list (and (<= (buffer-size) gemini-companion-list--most-diff)
-                     ;; As the CLI reads what is not UTF-8.
-                     (replace-regexp-in-string "[\x3fff80-\x3fffff]" "\uFFFD"
-                                               (buffer-string)))
-                (how-many "^\\+" (point-min) (point-max))
-                (how-many "^-" (point-min) (point-max))))
-      (kill-buffer))))
+(defun gemini-companion-list--call-with-texts (edit function)
+  "Call FUNCTION with buffers of the texts before and after EDIT.
+They are as a CLI reads them."
+  (let ((before (gemini-companion-turn-edit-before edit))
+        (after (gemini-companion-list--after edit)))
+    (with-temp-buffer
+      (when (stringp before)
+        (insert (gemini-companion-text-plain
+                 (replace-regexp-in-string
+                  "[\x3fff80-\x3fffff]" "\uFFFD"
+                  (decode-coding-string before 'utf-8-unix)))))
+      (let ((old (current-buffer)))
+        (with-temp-buffer
+          (insert (gemini-companion-text-plain after))
+          (funcall function old (current-buffer)))))))
 
 ;;;; Sections
 
@@ -261,7 +246,8 @@ At first only those of CLIs are."
 It has the `:key' of its section, `:stop' non-nil if
 `gemini-companion-list-next' stops there, the `:session', the
 `:edit', and in a diff the `:line', a cons of its numbers before
-and after, and the `:block' of changed lines."
+and after, its `:place' for a comment, the `:block' of changed
+lines, and the key of its `:fold'."
   (let ((beg (point))
         (key (plist-get item :key)))
     (apply #'insert texts)
@@ -377,13 +363,15 @@ Return those that have a line."
 (defun gemini-companion-list--lines (edit)
   "Return the numbers of lines added and removed by EDIT, a text."
   (let ((diff (gemini-companion-turn-edit-diff edit)))
-    (pcase (nthcdr 2 (or (and diff
-                              (gemini-companion-list--excluded diff)
-                              (gemini-companion-diff-counts diff))
-                         (gethash edit gemini-companion-list--diffs)))
+    (pcase (gethash edit gemini-companion-list--diffs)
       ('nil "...")
-      (`(nil . ,_) "?")
-      (`(,added ,removed) (format "+%d -%d" added removed)))))
+      (`(,_ . failed) "?")
+      (`(,_ . ,hunks)
+       (apply #'format "+%d -%d"
+              (nthcdr 2 (gemini-companion-hunk-counts
+                         hunks
+                         (and diff (gemini-companion-diff-proposal-buffer
+                                    diff)))))))))
 
 (defun gemini-companion-list--remarks (edit)
   "Return what else the user has to know of EDIT, a text."
@@ -412,96 +400,86 @@ Those are lines of the proposal with no hunk excluded."
 
 (defun gemini-companion-list--insert-diff (item edit)
   "Insert the diff of EDIT; each line is ITEM with what it has more."
-  (pcase (gethash edit gemini-companion-list--diffs)
-    ('nil (gemini-companion-list--insert item "    comparing..."))
-    (`(,_ ,_ nil . ,_)
-     (gemini-companion-list--insert item "    cannot be compared"))
-    (`(,_ nil . ,_)
-     (gemini-companion-list--insert item "    too large to be shown here"))
-    (`(,_ "" . ,_)
-     (gemini-companion-list--insert item "    no difference"))
-    (`(,tick ,text . ,_)
-     (let* ((diff (gemini-companion-turn-edit-diff edit))
-            (excluded (and diff (gemini-companion-list--excluded diff)))
-            (comments (and diff (gemini-companion-diff-comments diff)))
-            (key (list tick excluded (copy-tree comments)))
-            (known (gethash edit gemini-companion-list--texts))
-            (beg (point)))
-       (if (equal key (car known))
-           (insert (cdr known))
-         (gemini-companion-list--insert-hunks item text excluded comments)
-         (puthash edit (cons key (buffer-substring beg (point)))
-                  gemini-companion-list--texts))))))
+  (let ((hunks (cdr (gethash edit gemini-companion-list--diffs)))
+        (last (cdr (gethash edit gemini-companion-list--texts))))
+    (cond ((eq hunks 'failed)
+           (gemini-companion-list--insert item "    cannot be compared"))
+          ((gemini-companion-list--known-p edit)
+           (if hunks
+               (gemini-companion-list--insert-hunks item edit hunks)
+             (gemini-companion-list--insert item "    no difference")))
+          (last (insert last))
+          (t (gemini-companion-list--insert item "    comparing...")))))
 
-(defun gemini-companion-list--insert-hunks (item text excluded comments)
-  "Insert the unified diff TEXT; each line is ITEM with what it has more.
-Blocks of changed lines that begin at lines EXCLUDED are struck
-through, and COMMENTS follow their lines."
-  (let ((numbers (cons 0 0))
-        block)
-    (dolist (line (split-string (string-remove-suffix "\n" text) "\n"))
-      (let* ((sign (aref (concat line " ") 0))
-             (first (and (memq sign '(?- ?+)) (null block))))
-        (pcase sign
-          (?@ (setq numbers (gemini-companion-list--header-numbers line)))
-          ((guard first)
-           (setq block (list (car numbers) 0 (cdr numbers) 0))))
-        (when (memq sign '(?@ ?\s))
-          (setq block nil))
-        (gemini-companion-list--insert-line
-         (append (and first '(:stop t))
-                 (and (memq sign '(?\s ?- ?+))
-                      (list :line (cons (car numbers) (cdr numbers))))
-                 (and (memq sign '(?- ?+)) (list :block block))
-                 item)
-         line
-         (and block (memql (nth 2 block) excluded))
-         comments)
-        (when (memq sign '(?\s ?-))
-          (setcar numbers (1+ (car numbers)))
-          (when block (setf (nth 1 block) (1+ (nth 1 block)))))
-        (when (memq sign '(?\s ?+))
-          (setcdr numbers (1+ (cdr numbers)))
-          (when block (setf (nth 3 block) (1+ (nth 3 block)))))))))
+(defun gemini-companion-list--insert-hunks (item edit hunks)
+  "Insert HUNKS of EDIT; each line is ITEM with what it has more."
+  (let* ((diff (gemini-companion-turn-edit-diff edit))
+         (id (gemini-companion-turn-edit-id edit))
+         (excluded (and diff (gemini-companion-list--excluded diff)))
+         (comments (and diff (gemini-companion-diff-comments diff)))
+         (key (list (gemini-companion-list--tick edit)
+                    excluded
+                    (copy-tree comments)
+                    (seq-filter (lambda (key) (eq id (car-safe key)))
+                                gemini-companion-list--toggled)))
+         (known (gethash edit gemini-companion-list--texts))
+         (beg (point)))
+    (if (equal key (car known))
+        (insert (cdr known))
+      (let ((buffer (current-buffer)))
+        (gemini-companion-list--call-with-texts
+         edit
+         (lambda (old new)
+           (with-current-buffer buffer
+             (gemini-companion-unified-insert
+              (gemini-companion-turn-edit-file edit) old new hunks excluded
+              (and diff (gemini-companion-diff-unedited diff))
+              (lambda (fold)
+                (gemini-companion-list--unfolded-p (cons id fold))))))))
+      (gemini-companion-list--complete item beg comments)
+      (puthash edit (cons key (buffer-substring beg (point)))
+               gemini-companion-list--texts))))
 
-(defun gemini-companion-list--header-numbers (line)
-  "Return a cons of the first lines that LINE, the header of a hunk, names.
-A side without lines names the line before it."
-  (when (string-match "-\\([0-9]+\\)\\(,0 \\)?.*?\\+\\([0-9]+\\)\\(,0 \\)?" line)
-    (cons (+ (string-to-number (match-string 1 line))
-             (if (match-string 2 line) 1 0))
-          (+ (string-to-number (match-string 3 line))
-             (if (match-string 4 line) 1 0)))))
+(defun gemini-companion-list--complete (item beg comments)
+  "Make the lines of a diff from BEG to point ITEM with what they have more.
+Insert COMMENTS after their lines."
+  (save-restriction
+    (narrow-to-region beg (point))
+    (goto-char beg)
+    (let (last)
+      (while (not (eobp))
+        (let* ((line (gemini-companion-list--line-item item))
+               (block (plist-get line :block))
+               (place (plist-get line :place))
+               (comment (and place (cdr (assoc place comments)))))
+          (put-text-property
+           (point) (line-beginning-position 2) 'gemini-companion-list-item
+           (append (and block (not (eq block last)) '(:stop t)) line))
+          (forward-line)
+          (when comment
+            (gemini-companion-list--insert
+             line (propertize (concat "  >> " comment)
+                              'face 'gemini-companion-comment)))
+          (setq last block))))))
 
-(defun gemini-companion-list--insert-line (item line excluded comments)
-  "Insert LINE of a diff, which is ITEM, and those of COMMENTS on it.
-It is struck through if EXCLUDED is non-nil."
-  (gemini-companion-list--insert
-   item
-   (if excluded
-       (propertize (concat (gemini-companion-review-struck line 1) "\n")
-                   ;; Many terminals strike nothing through.
-                   'line-prefix (propertize "x " 'face 'warning))
-     (propertize (concat line "\n")
-                 'face (pcase (aref (concat line " ") 0)
-                         (?+ 'diff-added)
-                         (?- 'diff-removed)
-                         (?@ 'diff-hunk-header)
-                         (_ 'diff-context)))))
-  (when-let* ((comment (cdr (assoc (gemini-companion-list--place-of item line)
-                                   comments))))
-    (gemini-companion-list--insert
-     item (propertize (concat "  >> " comment)
-                      'face 'gemini-companion-comment))))
-
-(defun gemini-companion-list--place-of (item line)
-  "Return the place of LINE of a diff, which is ITEM.
-That is a cons of `before' and its number in the file if it is
-removed there, else of `after' and its number in the proposal."
-  (when-let* ((numbers (plist-get item :line)))
-    (if (eq ?- (aref line 0))
-        (cons 'before (car numbers))
-      (cons 'after (cdr numbers)))))
+(defun gemini-companion-list--line-item (item)
+  "Return ITEM with what the line of a diff at point has more.
+The place of a line is a cons of `before' and its number in the file
+if it is removed there, else of `after' and its number in the proposal."
+  (let* ((get (lambda (property) (get-text-property (point) property)))
+         (hunk (funcall get 'gemini-companion-hunk))
+         (new (funcall get 'gemini-companion-line))
+         (old (funcall get 'gemini-companion-old))
+         (fold (or (funcall get 'gemini-companion-fold)
+                   (funcall get 'gemini-companion-unfolded))))
+    (append (and new
+                 (list :line (cons (or old (car hunk)) new)
+                       :place (if (and hunk old)
+                                  (cons 'before old)
+                                (cons 'after new))))
+            (and hunk (list :block hunk))
+            (and fold (list :fold (cons (plist-get item :key) fold)))
+            item)))
 
 ;;;; Refresh
 
@@ -590,7 +568,6 @@ turn begins with the first edit that arrives after a minute with
 nothing open.  Those of earlier turns are in a section of their own.
 
 \\{gemini-companion-list-mode-map}"
-  ;; For its faces and those of Diff mode.
   (require 'gemini-companion-unified)
   (buffer-disable-undo)
   (setq truncate-lines t
@@ -632,8 +609,8 @@ nothing open.  Those of earlier turns are in a section of their own.
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-list--soon)
   (setq gemini-companion-list--edits nil)
-  (when (process-live-p gemini-companion-list--process)
-    (delete-process gemini-companion-list--process))
+  (when gemini-companion-list--process
+    (gemini-companion-hunk-cancel gemini-companion-list--process))
   (when gemini-companion-list--timer
     (cancel-timer gemini-companion-list--timer))
   (setq gemini-companion-list--timer nil))
@@ -811,15 +788,22 @@ argument LIST, or if several wait and none is shown, list them."
           (t (user-error "No proposal waits for an answer")))))
 
 (defun gemini-companion-list-toggle ()
-  "Unfold the section at point, or fold it again."
+  "Unfold the section at point, or fold it again.
+On unchanged lines that are folded in a diff, show those."
   (interactive nil gemini-companion-list-mode)
-  (let ((key (or (gemini-companion-list--get :key)
-                 (user-error "No section here"))))
+  (let* ((fold (gemini-companion-list--get :fold))
+         (key (or fold
+                  (gemini-companion-list--get :key)
+                  (user-error "No section here"))))
     (setq gemini-companion-list--toggled
           (if (member key gemini-companion-list--toggled)
               (delete key gemini-companion-list--toggled)
             (cons key gemini-companion-list--toggled)))
-    (goto-char (cdr (assoc key gemini-companion-list--starts)))
+    (if (not fold)
+        (goto-char (cdr (assoc key gemini-companion-list--starts)))
+      (while (equal fold (gemini-companion-list--get :fold))
+        (forward-line -1))
+      (forward-line))
     (gemini-companion-list--refresh)))
 
 (defun gemini-companion-list-next (&optional count)
@@ -931,10 +915,7 @@ Comments on its lines are sent as the reason."
 It becomes a part of the reason if the proposal is rejected."
   (interactive nil gemini-companion-list-mode)
   (let* ((diff (gemini-companion-list--diff))
-         (place (or (gemini-companion-list--place-of
-                     (gemini-companion-list--item)
-                     (buffer-substring (line-beginning-position)
-                                       (1+ (line-beginning-position))))
+         (place (or (gemini-companion-list--get :place)
                     (user-error "No line of the file here")))
          (comment (gemini-companion-diff-ask
                    diff

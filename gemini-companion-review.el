@@ -888,12 +888,15 @@ of Evil work there, too."
           (mode (gemini-companion-review--mode file)))
       (unless (and mode (gemini-companion-review--use mode))
         (gemini-companion-review--use #'text-mode))
-      (with-demoted-errors "Mode for the review: %S"
-        (delay-mode-hooks
-          ;; Globalized minor modes use the delayed hook.
-          (font-lock-mode 1)
-          (when (bound-and-true-p evil-mode)
-            (evil-initialize)))))))
+      ;; In an internal buffer, Font Lock mode does not turn on, but its hook
+      ;; would run.
+      (unless (string-prefix-p " " (buffer-name))
+        (with-demoted-errors "Mode for the review: %S"
+          (delay-mode-hooks
+            ;; Globalized minor modes use the delayed hook.
+            (font-lock-mode 1)
+            (when (bound-and-true-p evil-mode)
+              (evil-initialize))))))))
 
 (defun gemini-companion-review--use (mode)
   "Turn on MODE; return nil if it did more than highlighting.

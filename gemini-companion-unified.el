@@ -33,6 +33,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
+(require 'gemini-companion-text)
 (require 'seq)
 
 ;;;; Faces
@@ -64,6 +65,12 @@ If they take longer, they appear later.")
 
 (defconst gemini-companion-unified--colored (* 1024 1024)
   "Size of a text above which it is displayed without colors.")
+
+(defconst gemini-companion-unified--seconds 0.5
+  "Maximum seconds to spend on the colors of an edit in a list.")
+
+(defvar gemini-companion-unified--until nil
+  "Time after which lines are displayed without colors, or nil.")
 
 (defconst gemini-companion-unified--longest 400
   "Length above which changed words of a line are not marked.")
@@ -105,8 +112,14 @@ LAST is its last line, COLORED non-nil to use its colors."
                (count-lines (point-min) (point-max))))
      :colored (< (buffer-size) gemini-companion-unified--colored))))
 
-(defun gemini-companion-unified--texts (side line count)
-  "Return COUNT lines of SIDE from LINE on, strings with colors."
+(defun gemini-companion-unified--late-p ()
+  "Return non-nil if the time for colors is over."
+  (and gemini-companion-unified--until
+       (< gemini-companion-unified--until (float-time))))
+
+(defun gemini-companion-unified--texts (side line count &optional plain)
+  "Return COUNT lines of SIDE from LINE on, strings with colors.
+If PLAIN is non-nil, they are without colors."
   (when (< 0 count)
     (with-current-buffer (gemini-companion-unified--side-buffer side)
       (save-excursion
@@ -121,7 +134,9 @@ LAST is its last line, COLORED non-nil to use its colors."
                   (gemini-companion-unified--side-position side) beg)
             (forward-line count)
             (gemini-companion-unified--split
-             (if (gemini-companion-unified--side-colored side)
+             (if (and (gemini-companion-unified--side-colored side)
+                      (not plain)
+                      (not (gemini-companion-unified--late-p)))
                  (gemini-companion-unified--colored beg (point))
                (buffer-substring-no-properties beg (point))))))))))
 
@@ -162,7 +177,9 @@ that differ."
 ORIGINAL is the buffer with its original.  The property
 `gemini-companion-hunk' of a changed line is its hunk,
 `gemini-companion-line' of all lines but folds the number of the
-line in the proposal, and `gemini-companion-fold' of a fold what
+line in the proposal, `gemini-companion-old' that in the original,
+and `gemini-companion-fold' of a fold, or
+`gemini-companion-unfolded' of lines that were in it, what
 `gemini-companion-unified--open-fold' needs."
   (let ((buffer (current-buffer)))
     (gemini-companion-unified--call
@@ -171,6 +188,38 @@ line in the proposal, and `gemini-companion-fold' of a fold what
        (with-current-buffer buffer
          (gemini-companion-unified--insert-hunks
           view (cons nil hunks)))))))
+
+(defun gemini-companion-unified-insert
+    (file original proposal hunks excluded model unfolded-p)
+  "Insert before point the lines of HUNKS of FILE.
+They are those of the buffers ORIGINAL and PROPOSAL, which is
+without excluded hunks; EXCLUDED are the lines of those.  MODEL is
+what the CLI proposed, or nil if the user has not edited it.
+UNFOLDED-P is called with each fold; if it returns non-nil, show its
+lines.  For the properties, see `gemini-companion-unified--insert'.
+If it takes long, the rest is without colors."
+  (let ((buffer (current-buffer))
+        (beg (point))
+        gemini-companion-unified--until view fold)
+    (dolist (text (list original proposal))
+      (with-current-buffer text
+        (gemini-companion-review-highlight file)))
+    (setq gemini-companion-unified--until
+          (+ (float-time) gemini-companion-unified--seconds)
+          view (gemini-companion-unified--view
+                original proposal excluded model))
+    (with-current-buffer buffer
+      (gemini-companion-unified--insert-hunks view (cons nil hunks))
+      (save-restriction
+        (narrow-to-region beg (point))
+        (goto-char beg)
+        (while (not (eobp))
+          (setq fold (get-text-property (point) 'gemini-companion-fold))
+          (if (not (and fold (funcall unfolded-p fold)))
+              (forward-line)
+            (delete-region (point) (line-beginning-position 2))
+            (save-excursion
+              (gemini-companion-unified--unfold view fold))))))))
 
 (defun gemini-companion-unified--call (diff original function)
   "Call FUNCTION with the view of DIFF and ORIGINAL.
@@ -184,29 +233,29 @@ No hunk is excluded from the proposal meanwhile."
     (gemini-companion-hunk-call-with-all
      proposal
      (lambda ()
-       (let ((old (gemini-companion-unified--read-side original))
-             (new (gemini-companion-unified--read-side proposal)))
-         (pcase-let ((`(,model . ,current)
-                      (gemini-companion-unified--edits diff)))
-           (funcall
-            function
-            (gemini-companion-unified--view-make
-             :old old :new new :excluded excluded
-             :width (length (number-to-string
-                             (max 10
-                                  (gemini-companion-unified--side-last old)
-                                  (gemini-companion-unified--side-last new))))
-             :model model :current current))))))))
+       (funcall function
+                (gemini-companion-unified--view
+                 original proposal excluded
+                 (gemini-companion-diff-unedited diff)))))))
 
-(defun gemini-companion-unified--edits (diff)
-  "Return tables of the proposed and the current lines of DIFF, or nil.
-The current buffer is its proposal."
-  (when-let* ((model (gemini-companion-diff-unedited diff))
-              (current (gemini-companion-diff-proposal-text diff)))
-    (when (and (not (string= model current))
-               (< (length current) gemini-companion-unified--colored))
-      (cons (gemini-companion-unified--table model)
-            (gemini-companion-unified--table current)))))
+(defun gemini-companion-unified--view (original proposal excluded model)
+  "Return the view of the texts in the buffers ORIGINAL and PROPOSAL.
+EXCLUDED are the lines of excluded hunks, MODEL is what the CLI
+proposed, or nil if the user has not edited it."
+  (let* ((old (gemini-companion-unified--read-side original))
+         (new (gemini-companion-unified--read-side proposal))
+         (current (and model (gemini-companion-text-of-buffer proposal)))
+         (edited (and model
+                      (not (string= model current))
+                      (< (length current) gemini-companion-unified--colored))))
+    (gemini-companion-unified--view-make
+     :old old :new new :excluded excluded
+     :width (length (number-to-string
+                     (max 10
+                          (gemini-companion-unified--side-last old)
+                          (gemini-companion-unified--side-last new))))
+     :model (and edited (gemini-companion-unified--table model))
+     :current (and edited (gemini-companion-unified--table current)))))
 
 (defun gemini-companion-unified--table (text)
   "Return a table of the lines of TEXT."
@@ -374,7 +423,8 @@ EXCLUDED is non-nil, its own colors are not used."
                                  view old new sign face
                                  (cond (excluded "x") (own "*")))
                    'wrap-prefix (gemini-companion-unified--prefix
-                                 view nil nil " " face nil))
+                                 view nil nil " " face nil)
+                   'gemini-companion-old old)
              properties))))
 
 (defun gemini-companion-unified--own-p (view text sign)
@@ -420,9 +470,11 @@ compared that share more than half."
               (words nil))
     (when (and (< 0 old-count 40) (< 0 new-count 40))
       (let ((removed (gemini-companion-unified--texts
-                      (gemini-companion-unified--view-old view) old old-count))
+                      (gemini-companion-unified--view-old view) old old-count
+                      'plain))
             (added (gemini-companion-unified--texts
-                    (gemini-companion-unified--view-new view) new new-count)))
+                    (gemini-companion-unified--view-new view) new new-count
+                    'plain)))
         (while removed
           (let ((rest added)
                 (line new)
@@ -445,7 +497,8 @@ compared that share more than half."
   "Return where the words of ONE and OTHER differ, if they share most.
 A cons of two lists of (BEG . END), or nil."
   (when (and (< (length one) gemini-companion-unified--longest)
-             (< (length other) gemini-companion-unified--longest))
+             (< (length other) gemini-companion-unified--longest)
+             (not (gemini-companion-unified--late-p)))
     (let* ((one (gemini-companion-unified--tokens one))
            (other (gemini-companion-unified--tokens other))
            (common (gemini-companion-unified--common one other))

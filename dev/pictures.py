@@ -70,7 +70,7 @@ def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
     )
     emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
     press(emacs, "TAB")
-    emacs.terminal.wait_for("+def test_greeting")
+    emacs.terminal.wait_for("def test_greeting")
     press(emacs, "n C-n C-n C-n C-n c", "test the default, too", "RET")
     emacs.terminal.wait_for(">> test the default")
     press(emacs, "M-< n TAB")
@@ -313,7 +313,7 @@ def turn(emacs: Emacs, cli: Gemini, file: Path) -> Iterator[str]:
     yield "6-new-file"
     emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
     press(emacs, "TAB")
-    in_window(emacs, '(search-forward "+def test_total" nil t)')
+    in_window(emacs, '(search-forward "def test_total" nil t)')
     press(emacs, "c", "name the function first", "RET")
     in_window(emacs, '(search-forward ">> name" nil t)')
     yield "7-list"

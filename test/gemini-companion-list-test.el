@@ -12,6 +12,7 @@
 (require 'gemini-companion-list)
 (require 'gemini-companion-menu)
 (require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-unified)
 
 (defmacro gemini-companion-list-test-with (files &rest body)
   "Show the list while BODY is run in a directory with FILES.
@@ -49,12 +50,30 @@ accepted is written at once.  No review is shown by itself."
                               (gemini-companion-test-session
                                (format "s%d" session) session)))
 
+(defun gemini-companion-list-test-line (&optional numbers)
+  "Return the line at point, with its sign, and two blanks between columns.
+With NUMBERS also with what else is displayed before it."
+  (let ((prefix (or (get-text-property (point) 'line-prefix) "")))
+    (replace-regexp-in-string
+     "  +" "  "
+     (string-trim-right
+      (concat (if (or numbers (string-empty-p prefix))
+                  prefix
+                (substring prefix -1))
+              (buffer-substring (line-beginning-position)
+                                (line-end-position)))))))
+
 (defun gemini-companion-list-test-lines ()
-  "Return the lines of the list, with two blanks between columns."
-  (mapcar (lambda (line)
-            (string-trim-right (replace-regexp-in-string "  +" "  " line)))
-          (split-string (gemini-companion-test-text "*gemini reviews*")
-                        "\n" t)))
+  "Return the lines of the list."
+  (with-current-buffer "*gemini reviews*"
+    (save-excursion
+      (goto-char (point-min))
+      (let (lines)
+        (while (not (eobp))
+          (push (substring-no-properties (gemini-companion-list-test-line))
+                lines)
+          (forward-line))
+        (nreverse lines)))))
 
 (defun gemini-companion-list-test-shows (&rest lines)
   "Assert that the list comes to show LINES after the first one."
@@ -63,18 +82,22 @@ accepted is written at once.  No review is shown by itself."
   (should (equal lines (cdr (gemini-companion-list-test-lines)))))
 
 (defun gemini-companion-list-test-go-to (text)
-  "Wait for a line with TEXT in the list, and go to it."
+  "Wait for a line with TEXT in the list, and go to it.
+A newline in TEXT is one before the line."
   (gemini-companion-test-eventually
-    (progn (goto-char (point-min))
-           (search-forward text nil t)))
-  (beginning-of-line))
+    (when-let* ((line (seq-position (gemini-companion-list-test-lines) text
+                                    (lambda (line text)
+                                      (string-search text (concat "\n" line))))))
+      (goto-char (point-min))
+      (forward-line line)
+      t)))
 
 (defun gemini-companion-list-test-here ()
-  "Return the line at point."
-  (replace-regexp-in-string
-   "  +" "  "
-   (string-trim (buffer-substring-no-properties (line-beginning-position)
-                                                (line-end-position)))))
+  "Return the line at point without indentation."
+  (save-excursion
+    (beginning-of-line)
+    (string-trim-left
+     (substring-no-properties (gemini-companion-list-test-line)))))
 
 (defun gemini-companion-list-test-key (key)
   "Do what KEY does in the list."
@@ -139,16 +162,81 @@ a file outside your projects: /gemini-companion-test")
     (gemini-companion-list-test-go-to "+1 -1  a")
     (gemini-companion-list-test-key "TAB")
     (gemini-companion-list-test-shows "  waiting  +1 -1  a"
-                                      "@@ -1,2 +1,2 @@" " one" "-two" "+2")
+                                      " one" "-two" "+2")
     (should (equal "waiting  +1 -1  a" (gemini-companion-list-test-here)))
     (gemini-companion-list-test-go-to "-two")
-    (should (eq 'diff-removed (get-text-property (point) 'face)))
+    (should (memq 'diff-removed
+                  (ensure-list (get-text-property (point) 'face))))
     (gemini-companion-list-test-key "TAB")
     (gemini-companion-list-test-shows "  waiting  +1 -1  a")
     (should (equal "waiting  +1 -1  a" (gemini-companion-list-test-here)))
     (gemini-companion-list-test-key "p")
     (gemini-companion-list-test-key "TAB")
     (gemini-companion-list-test-shows)))
+
+(ert-deftest gemini-companion-list-shows-colors-and-line-numbers ()
+  (let* ((gemini-companion-unified--seconds 60)
+         (hooks 0)
+         (prog-mode-hook (list (lambda () (setq hooks (1+ hooks)))))
+         (font-lock-mode-hook prog-mode-hook)
+         (old "(setq a 1)\n(setq b 2)\n")
+         (new "(setq a 1)\n(defun b ())\n")
+         (is (lambda (line face)
+               (gemini-companion-list-test-go-to (substring line -4))
+               (should (equal line (substring-no-properties
+                                    (gemini-companion-list-test-line 'all))))
+               (dolist (face (list 'font-lock-keyword-face face))
+                 (should (memq face (ensure-list
+                                     (get-text-property (1+ (point))
+                                                        'face))))))))
+    (gemini-companion-list-test-with `(("a.el" ,old) ("b.el" ,old)
+                                       ("c.el" ,old) ("d.el" ,old))
+      (gemini-companion-list-test-open 1 1 "a.el" new)
+      (gemini-companion-diff-reject
+       (gemini-companion-list-test-open 2 1 "b.el" new))
+      (let ((diff (gemini-companion-list-test-open 3 1 "c.el" new)))
+        (setf (gemini-companion-diff-automatic diff) t)
+        (gemini-companion-diff-take diff))
+      (gemini-companion-turn-written
+       (gemini-companion-test-session "s1" 1) nil (concat directory "d.el")
+       (string-replace "\n" "\r\n" old) (string-replace "\n" "\r\n" new))
+      (dolist (name '("a.el" "b.el" "c.el" "d.el"))
+        (gemini-companion-list-test-go-to (concat "+1 -1  " name))
+        (gemini-companion-list-test-key "TAB")
+        (funcall is " 1  1  (setq a 1)" 'font-lock-keyword-face)
+        (funcall is " 2  -(setq b 2)" 'diff-removed)
+        (funcall is "  2  +(defun b ())" 'diff-added)
+        (gemini-companion-list-test-key "TAB"))
+      (should (= 0 hooks))
+      (gemini-companion-diff-view (car (gemini-companion-diffs)))
+      (setq hooks 0)
+      (gemini-companion-list)
+      (gemini-companion-list-test-go-to "shown  +1 -1  a.el")
+      (gemini-companion-list-test-key "TAB")
+      (funcall is "  2  +(defun b ())" 'diff-added)
+      (should (= 0 hooks)))))
+
+(ert-deftest gemini-companion-list-unfolds-unchanged-lines ()
+  (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n"))
+    (gemini-companion-list-test-open 1 1 "a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+    (gemini-companion-list-test-go-to "+1 -0  a")
+    (gemini-companion-list-test-key "TAB")
+    (gemini-companion-list-test-go-to "... 5 unchanged lines")
+    (gemini-companion-list-test-key "TAB")
+    (should (equal "1" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-go-to "\n 3")
+    (gemini-companion-list-test-answering "why?"
+      (gemini-companion-list-test-key "c"))
+    (gemini-companion-list-test-go-to "+9")
+    (gemini-companion-list-test-answering t
+      (gemini-companion-list-test-key "x"))
+    (should (string-search " x+9" (gemini-companion-list-test-line 'all)))
+    (gemini-companion-list-test-go-to "\n 4")
+    (gemini-companion-list-test-key "TAB")
+    (should (equal "... 5 unchanged lines" (gemini-companion-list-test-here)))
+    (gemini-companion-list-test-shows
+     "  waiting  +0 -0  a  1 excluded  1 comment"
+     " ... 5 unchanged lines" " 6" " 7" " 8" "+9")))
 
 (ert-deftest gemini-companion-list-keeps-point-and-folds ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\nthree\n") ("b" "B\n"))
@@ -163,7 +251,7 @@ a file outside your projects: /gemini-companion-test")
       (gemini-companion-list-test-shows
        "  rejected  +1 -1  b"
        "  waiting  +1 -1  a"
-       "@@ -1,3 +1,3 @@" " one" "-two" "+2" " three"
+       " one" "-two" "+2" " three"
        (format "%s (2)  disconnected, 1 waiting"
                (file-name-nondirectory (directory-file-name directory)))
        "  waiting  +1 -0  c")
@@ -237,8 +325,7 @@ a file outside your projects: /gemini-companion-test")
       (should (equal "one\n2\n3\n" (funcall proposal)))
       (gemini-companion-list-test-go-to "+1 -1  a  1 excluded")
       (gemini-companion-list-test-go-to "+three")
-      (should (get-text-property (point) 'line-prefix))
-      (should (facep (get-text-property (point) 'face)))
+      (should (string-search " x+" (gemini-companion-list-test-line 'all)))
       (gemini-companion-list-test-key "x")
       (should (equal "one\n2\nthree\n" (funcall proposal)))
       (gemini-companion-list-test-go-to "+one")
@@ -246,7 +333,7 @@ a file outside your projects: /gemini-companion-test")
       (gemini-companion-diff-accept diff)
       (gemini-companion-list-test-shows
        "  accepted  +1 -1  a"
-       "@@ -1,3 +1,3 @@" " 1" " 2" "-3" "+three")
+       " 1" " 2" "-3" "+three")
       (should (equal "1\n2\nthree\n"
                      (gemini-companion-test-file-text "a"))))))
 
@@ -293,7 +380,7 @@ a file outside your projects: /gemini-companion-test")
     (gemini-companion-list-test-shows
      "  waiting  +1 -0  sub/b"
      "  waiting  +2 -2  a  3 comments"
-     "@@ -1,3 +1,3 @@" "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
+     "+zero" "  >> why?" " 1" "-2" "-3" "  >> keep it"
      "+three" "  >> as a digit")
     (gemini-companion-list-test-answering "all wrong"
       (gemini-companion-list-test-key "R"))
@@ -301,7 +388,7 @@ a file outside your projects: /gemini-companion-test")
                    (current-kill 0)))
     (gemini-companion-list-test-go-to "+1 -0  sub/b")
     (gemini-companion-list-test-key "TAB")
-    (gemini-companion-list-test-go-to "+x")
+    (gemini-companion-list-test-go-to "\n x")
     (gemini-companion-list-test-answering "y"
       (gemini-companion-list-test-key "c"))
     (gemini-companion-list-test-key "r")
@@ -340,7 +427,7 @@ a file outside your projects: /gemini-companion-test")
       (gemini-companion-list-test-key "x"))
     (gemini-companion-list-test-go-to "1 excluded")
     (gemini-companion-list-test-go-to "\n-1")
-    (should (get-text-property (point) 'line-prefix))))
+    (should (string-search " x-" (gemini-companion-list-test-line 'all)))))
 
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
