@@ -794,7 +794,8 @@ On unchanged lines that are folded in a diff, show those."
   (let* ((fold (gemini-companion-list--get :fold))
          (key (or fold
                   (gemini-companion-list--get :key)
-                  (user-error "No section here"))))
+                  (user-error "No section here")))
+         (lines (count-lines (point-min) (point-max))))
     (setq gemini-companion-list--toggled
           (if (member key gemini-companion-list--toggled)
               (delete key gemini-companion-list--toggled)
@@ -804,7 +805,19 @@ On unchanged lines that are folded in a diff, show those."
       (while (equal fold (gemini-companion-list--get :fold))
         (forward-line -1))
       (forward-line))
-    (gemini-companion-list--refresh)))
+    (gemini-companion-list--refresh)
+    (gemini-companion-list--reveal
+     (- (count-lines (point-min) (point-max)) lines))))
+
+(defun gemini-companion-list--reveal (count)
+  "Scroll so that COUNT lines after that at point are visible, or what fits."
+  (let* ((above (count-lines (window-start) (line-beginning-position)))
+         (hidden (- (+ above 1 count) (window-body-height))))
+    (when (and (< 0 count) (< 0 hidden))
+      (set-window-start nil (save-excursion
+                              (goto-char (window-start))
+                              (forward-line (min above hidden))
+                              (point))))))
 
 (defun gemini-companion-list-next (&optional count)
   "Go to the next line of an edit or hunk, or COUNT such lines on."

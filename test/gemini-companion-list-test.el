@@ -238,6 +238,28 @@ a file outside your projects: /gemini-companion-test")
      "  waiting  +0 -0  a  1 excluded  1 comment"
      " ... 5 unchanged lines" " 6" " 7" " 8" "+9")))
 
+(ert-deftest gemini-companion-list-scrolls-to-what-is-unfolded ()
+  (gemini-companion-list-test-with nil
+    (delete-other-windows)
+    (dotimes (i (- (window-body-height) 2))
+      (gemini-companion-list-test-open
+       i 1 (format "%03d" i) (if (= i 0)
+                                 (apply #'concat (make-list 99 "x\n"))
+                               "one\ntwo\n")))
+    (let* ((count (length (gemini-companion-diffs)))
+           (top (lambda ()
+                  (1- (line-number-at-pos (window-start))))))
+      (gemini-companion-test-eventually
+        (= count (how-many "\\+[0-9]+ -0" (point-min) (point-max))))
+      (gemini-companion-list-test-go-to (format "+2 -0  %03d" (1- count)))
+      (should (= 0 (funcall top)))
+      (gemini-companion-list-test-key "TAB")
+      (should (= (- (+ 1 count 2) (window-body-height)) (funcall top)))
+      (set-window-start nil (point-min))
+      (gemini-companion-list-test-go-to "+99 -0")
+      (gemini-companion-list-test-key "TAB")
+      (should (= 1 (funcall top))))))
+
 (ert-deftest gemini-companion-list-keeps-point-and-folds ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\nthree\n") ("b" "B\n"))
     (let ((first (gemini-companion-list-test-open 1 1 "b" "x\n")))
