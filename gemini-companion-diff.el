@@ -541,24 +541,54 @@ A command that reads keys, such as `query-replace', is in progress."
 
 (defun gemini-companion-diff--announce (diff does)
   "Announce DIFF once, unless the echo area is in use.
-DOES is the verb for the command that shows or selects it."
-  (let ((text (format
-               (substitute-command-keys
-                (concat "%s proposes an edit of %s; \
-\\[gemini-companion-review] %s it"
-                        (when (gemini-companion-diff-replaces-edited diff)
-                          "; \
-\\[gemini-companion-last-proposal] shows your edits of the previous one")))
-               (upcase-initials
-                (gemini-companion-session-title
-                 (gemini-companion-diff-session diff)))
-               (concat (gemini-companion-diff-name diff)
-                       (when (gemini-companion-diff-note diff)
-                         (format " (%s)" (gemini-companion-diff-note diff))))
-               does)))
+DOES is the verb for the command that shows or selects it.  The
+buffer of messages has the whole text."
+  (let ((text (gemini-companion-diff--announcement diff does (frame-width))))
     (unless (or (active-minibuffer-window)
                 (equal text gemini-companion-diff--announced))
-      (setq gemini-companion-diff--announced (message "%s" text)))))
+      (let ((inhibit-message t))
+        (message "%s" (gemini-companion-diff--announcement
+                       diff does most-positive-fixnum)))
+      (setq gemini-companion-diff--announced
+            (let ((message-log-max nil))
+              (message "%s" text))))))
+
+(defun gemini-companion-diff--announcement (diff does width)
+  "Return a text that announces DIFF in one line of less than WIDTH columns.
+DOES is the verb for the command that shows or selects it, which is
+never omitted."
+  (let* ((session (gemini-companion-diff-session diff))
+         (note (gemini-companion-diff-note diff))
+         (plain (gemini-companion-diff-name diff 'plain))
+         (names (list (concat (gemini-companion-diff-name diff)
+                              (when note (format " (%s)" note)))
+                      plain
+                      (file-name-nondirectory plain)))
+         (long (format "%s proposes an edit of "
+                       (upcase-initials
+                        (gemini-companion-session-title session))))
+         (short "Edit of ")
+         (command (format (substitute-command-keys
+                           "\\[gemini-companion-review] %s it")
+                          does))
+         (key (concat "; " command))
+         (both (when (gemini-companion-diff-replaces-edited diff)
+                 (concat key (substitute-command-keys
+                              "; \\[gemini-companion-last-proposal] shows \
+your edits"))))
+         (room (- width 1 (string-width short) (string-width key))))
+    ;; The more important a part, the later it is omitted.
+    (or (seq-some
+         (pcase-lambda (`(,before . ,after))
+           (seq-find (lambda (text) (< (string-width text) width))
+                     (mapcar (lambda (name) (concat before name after))
+                             names)))
+         (append (when both (list (cons long both) (cons short both)))
+                 (list (cons long key) (cons short key))))
+        (when (< 10 room)
+          (concat short (gemini-companion-name-shown (car (last names)) room)
+                  key))
+        command)))
 
 (defun gemini-companion-diff--unannounce ()
   "Clear the echo area if a diff is still announced."

@@ -203,6 +203,43 @@ diffs that have a view now."
       (should-not outcomes)
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
+(ert-deftest gemini-companion-diff-announcement-is-one-line ()
+  (let ((gemini-companion-review-arrival 'notify)
+        (inhibit-message t)
+        (key "M-x gemini-companion-review selects it")
+        (edits "; M-x gemini-companion-last-proposal shows your edits")
+        (gemini "Gemini CLI proposes an edit of "))
+    (gemini-companion-diff-test-with nil
+      (pcase-dolist
+          (`(,file ,edited ,width ,expected)
+           `(("src/app/hello.py" nil 89
+              ,(concat gemini "src/app/hello.py; " key))
+             ("src/app/hello.py" nil 80 ,(concat gemini "hello.py; " key))
+             ("src/app/hello.py" nil 79
+              ,(concat "Edit of src/app/hello.py; " key))
+             ("src/app/hello.py" nil 64 ,(concat "Edit of hello.py; " key))
+             (,(concat "src/" (make-string 20 ?a) (make-string 20 ?b)) nil 80
+              ,(concat "Edit of " (make-string 10 ?a) "..."
+                       (make-string 18 ?b) "; " key))
+             ("a" nil 40 ,key)
+             ("a" t 180 ,(concat gemini "a; " key edits))
+             ("a" t 120 ,(concat "Edit of a; " key edits))
+             ("a" t 80 ,(concat gemini "a; " key))
+             ("/etc/passwd" nil 180
+              ,(concat gemini "a file outside your projects: /etc/passwd; "
+                       key))
+             ("/etc/passwd" nil 80 ,(concat gemini "passwd; " key))))
+        (let ((diff (gemini-companion-test-open
+                     file "new\n" 1
+                     (append '(:client "gemini")
+                             (gemini-companion-test-session "one")))))
+          (setf (gemini-companion-diff-replaces-edited diff) edited)
+          (ert-info ((format "%s in %d" file width))
+            (should (equal expected (gemini-companion-diff--announcement
+                                     diff "selects" width)))
+            (should (< (string-width expected) width)))
+          (gemini-companion-diff-reject diff))))))
+
 (ert-deftest gemini-companion-diff-shows-one-and-lets-others-wait ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n" "one"))

@@ -373,6 +373,22 @@ def test_announcement_ends_when_the_review_appears(
     emacs.terminal.wait_until_gone("selects it")
 
 
+@pytest.mark.fresh
+def test_announcement_takes_one_line_of_a_small_frame(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("application/hello.py", "one\n")
+    emacs = world.emacs(file, extra=OWN, size=(80, 24))
+    emacs.eval(f"""(gemini-companion-diff-open 1 '(:id "one" :client "gemini"
+        :directory {lisp(scratch.project)}) {lisp(file)} "uno\n")""")
+    Reviews(emacs).shown("hello.py")
+    key = "M-x gemini-companion-review selects it"
+    screen = emacs.terminal.wait_for(key).splitlines()
+    assert screen[23] == f"Gemini CLI proposes an edit of hello.py; {key}"
+    whole = f"Gemini CLI proposes an edit of application/hello.py; {key}"
+    assert emacs.eval(f"(and (string-search {lisp(whole)} {MESSAGES}) t)") == "t"
+
+
 def test_review_on_request_only(world: World, scratch: Scratch) -> None:
     emacs = started(world, scratch, "notify")
     reviews = Reviews(emacs)
