@@ -833,11 +833,11 @@ instead? "))))
   (concat "Accepted " (gemini-companion-diff-name diff 'plain)
           (pcase (gemini-companion-diff-counts diff)
             (`(,hunks ,excluded ,added ,removed)
-             (format ": %s (+%d -%d)"
+             (format ": %s (%s)"
                      (if (zerop excluded)
                          (format "%d change%s" hunks (if (= 1 hunks) "" "s"))
                        (format "%d of %d changes" (- hunks excluded) hunks))
-                     added removed)))))
+                     (gemini-companion-hunk-lines added removed))))))
 
 (defun gemini-companion-diff--answer (diff text end)
   "Call END, which ends DIFF as the user wants it, and report TEXT.

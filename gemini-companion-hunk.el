@@ -203,6 +203,10 @@ hunks that are not excluded."
           (- (apply #'+ (mapcar #'cl-second hunks))
              (funcall lines 'gemini-companion-original excluded)))))
 
+(defun gemini-companion-hunk-lines (added removed)
+  "Return a text for ADDED and REMOVED numbers of lines."
+  (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
+
 (defun gemini-companion-hunk--count-lines (text)
   "Return how many lines TEXT has."
   (length (and (not (string-empty-p text))

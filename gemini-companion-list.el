@@ -367,7 +367,7 @@ Return those that have a line."
       ('nil "...")
       (`(,_ . failed) "?")
       (`(,_ . ,hunks)
-       (apply #'format "+%d -%d"
+       (apply #'gemini-companion-hunk-lines
               (nthcdr 2 (gemini-companion-hunk-counts
                          hunks
                          (and diff (gemini-companion-diff-proposal-buffer

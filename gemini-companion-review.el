@@ -347,7 +347,7 @@ It is one of the proposal with no hunk excluded."
             (pcase (gemini-companion-diff-counts diff)
               (`(,hunks ,excluded ,added ,removed)
                (format "  %s, %s, %d excluded"
-                       (gemini-companion-review--lines added removed)
+                       (gemini-companion-hunk-lines added removed)
                        (gemini-companion-review--plural hunks "change")
                        excluded))))))
 
@@ -1069,10 +1069,6 @@ others of rank 1."
                                                       (funcall room) -3)))))
             (mapconcat #'cadr others ""))))
 
-(defun gemini-companion-review--sign (char ascii)
-  "Return CHAR as a string, or ASCII where it cannot be displayed."
-  (if (char-displayable-p char) (string char) ascii))
-
 (defun gemini-companion-review--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line."
   (let ((name (copy-sequence (gemini-companion-review--name diff)))
@@ -1133,7 +1129,7 @@ CLIs in several projects may propose files of one name."
 
 (defun gemini-companion-review--amount (diff)
   "Return the amount of change in DIFF, parts of a header line."
-  (let ((dot (concat " " (gemini-companion-review--sign ?\u00b7 "-") " "))
+  (let ((dot (concat " " (gemini-companion-text-sign ?\u00b7 "-") " "))
         (diffs (gemini-companion-diffs)))
     (append
      (pcase (gemini-companion-diff-counts diff)
@@ -1143,7 +1139,7 @@ CLIs in several projects may propose files of one name."
                                     added "line")))))
        (`(,hunks ,excluded ,added ,removed)
         (list
-         (list 4 (concat "  " (gemini-companion-review--lines added removed)))
+         (list 4 (concat "  " (gemini-companion-hunk-lines added removed)))
          (list 6 (concat dot (gemini-companion-review--plural hunks "change")))
          (list 3 (if (zerop excluded)
                      ""
@@ -1161,11 +1157,6 @@ CLIs in several projects may propose files of one name."
 (defun gemini-companion-review--plural (count noun)
   "Return COUNT and NOUN, in the plural unless COUNT is one."
   (format "%d %s%s" count noun (if (= 1 count) "" "s")))
-
-(defun gemini-companion-review--lines (added removed)
-  "Return a text for ADDED and REMOVED numbers of lines."
-  (format "+%d %s%d" added
-          (gemini-companion-review--sign ?\u2212 "-") removed))
 
 (defun gemini-companion-review--keys ()
   "Return the keys in the current buffer, parts of a header line."

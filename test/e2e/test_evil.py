@@ -76,7 +76,7 @@ def test_letters_of_the_list_are_its_keys_under_evil(
     for name in ("a.txt", "b.txt"):
         propose(emacs, scratch.project / name, "uno\n")
     emacs.eval("(progn (gemini-companion-list) nil)")
-    emacs.terminal.wait_for_match(r"waiting +\+1 -1 +a\.txt")
+    emacs.terminal.wait_for_match(r"waiting +\+1 \u22121 +a\.txt")
 
     emacs.keys("n", "r")
     reviews.wait_until(1)

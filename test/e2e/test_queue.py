@@ -33,8 +33,8 @@ def test_list_displays_one_and_the_other_waits_again(
     emacs.keys("C-u", "M-x")
     emacs.terminal.text("gemini-companion-review")
     emacs.keys("Enter")
-    emacs.terminal.wait_for_match(r"shown +\+1 -1 +a\.txt")
-    emacs.terminal.wait_for_match(r"waiting +\+1 -1 +b\.txt")
+    emacs.terminal.wait_for_match(r"shown +\+1 \u22121 +a\.txt")
+    emacs.terminal.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
     emacs.keys("n", "n", "Enter")
     reviews.shown("b.txt")
     assert reviews.states() == ["pending", "shown"]
@@ -76,7 +76,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-list")
     emacs.keys("Enter")
-    emacs.terminal.wait_for_match(r"accepted automatically +\+1 -1 +b\.txt")
+    emacs.terminal.wait_for_match(r"accepted automatically +\+1 \u22121 +b\.txt")
     emacs.keys("C-n", "u", "y")
     emacs.terminal.wait_for("Reverted a.txt")
     assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
@@ -112,16 +112,16 @@ def test_files_of_a_turn_are_answered_in_the_list(
 
     emacs.holds("(gemini-companion-diffs)")
     emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
-    emacs.terminal.wait_for_match(r"waiting +\+2 -2 +a\.txt")
+    emacs.terminal.wait_for_match(r"waiting +\+2 \u22122 +a\.txt")
     emacs.keys("Tab")
     emacs.terminal.wait_for("+eighteen")
     emacs.keys("n", "n", "x")
-    emacs.terminal.wait_for("+1 -1  a.txt  1 excluded")
+    emacs.terminal.wait_for("+1 \u22121  a.txt  1 excluded")
     emacs.keys("a")
-    emacs.terminal.wait_for_match(r"accepted +\+1 -1 +a\.txt")
+    emacs.terminal.wait_for_match(r"accepted +\+1 \u22121 +a\.txt")
     wait_until_saved(first, part)
 
-    emacs.terminal.wait_for_match(r"waiting +\+1 -1 +b\.txt")
+    emacs.terminal.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
     emacs.keys("n", "Tab")
     emacs.terminal.wait_for("+B")
     emacs.keys("n", "C-n", "c")
@@ -136,7 +136,7 @@ def test_files_of_a_turn_are_answered_in_the_list(
     cli.wait_for("I see")
     assert prompts(cli)[-1] == "No capitals\nb.txt:1: keep it small"
     assert second.read_text() == "b\n"
-    emacs.terminal.wait_for_match(r"rejected +\+1 -1 +b\.txt")
+    emacs.terminal.wait_for_match(r"rejected +\+1 \u22121 +b\.txt")
 
     emacs.keys("M-<", "n", "u", "y")
     emacs.terminal.wait_for("Reverted a.txt")
