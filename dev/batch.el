@@ -5,9 +5,11 @@
 ;;; Commentary:
 
 ;; To be loaded with -Q --batch in the repository, GC_ELPA naming the
-;; directory of installed packages.  The commands, for -f:
+;; directory of installed packages and GC_LISP, if set, that of the compiled
+;; package.  The commands, for -f:
 ;;
-;;   batch-compile FILE    compile FILE, warnings are errors
+;;   batch-install DIRECTORY    compile the package in DIRECTORY
+;;   batch-compile FILE...    compile FILEs, warnings are errors
 ;;   batch-lint FILE...    package-lint, checkdoc and relint
 ;;   batch-test FILE... [NAME]...    run the tests in FILEs, or those NAMEs
 
@@ -47,6 +49,8 @@
       package-archives '(("gnu" . "/") ("melpa" . "/")))
 (package-initialize)
 (push default-directory load-path)
+(when (getenv "GC_LISP")
+  (push (getenv "GC_LISP") load-path))
 (push (expand-file-name "test") load-path)
 (push (expand-file-name "bench") load-path)
 
@@ -57,8 +61,16 @@
 
 ;;;; Compile
 
-(defun batch-compile ()
-  "Compile a file to nowhere; exit with 1 if there is a warning.
+(defun batch-install ()
+  "Compile a directory as it is done on installation; exit with 1 if that fails."
+  (let ((directory (car (batch--files))))
+    (push directory load-path)
+    (kill-emacs (if (seq-every-p #'byte-compile-file
+                                 (directory-files directory t "\\.el\\'"))
+                    0 1))))
+
+(defun batch--compile (file)
+  "Compile FILE to nowhere, print the warnings, and return t if there is none.
 That is done in an Emacs of its own with nothing else loaded, as
 the native compiler does it."
   (let* ((output (make-temp-file "compile" nil ".elc"))
@@ -70,15 +82,25 @@ the native compiler does it."
                         byte-compile-dest-file-function (lambda (_) ,output))
                   ;; .dir-locals.el keeps users from compiling the files for development.
                   (push 'no-byte-compile ignored-local-variables)
-                  (kill-emacs (if (byte-compile-file ,(car (batch--files)))
-                                  0 1)))))
+                  (kill-emacs (if (byte-compile-file ,file) 0 1)))))
     (with-temp-buffer
       ;; By its name, because it may be a script.
       (let ((status (call-process "emacs" nil t nil
                                   "-Q" "--batch" "--eval" (format "%S" code))))
         (delete-file output)
         (princ (buffer-string))
-        (kill-emacs status)))))
+        (eql status 0)))))
+
+(defun batch-compile ()
+  "Compile files to nowhere; exit with 1 if there is a warning."
+  (let* ((files (batch--files))
+         (done 0)
+         (status 0))
+    (dolist (file files)
+      (unless (batch--compile file)
+        (setq status 1))
+      (message "compiled %d/%d" (setq done (1+ done)) (length files)))
+    (kill-emacs status)))
 
 ;;;; Lint
 

@@ -31,11 +31,6 @@
 
 ;;;; What the tests do
 
-(defconst gemini-companion-errors-test-root
-  (expand-file-name ".." (file-name-directory
-                          (or load-file-name buffer-file-name)))
-  "The repository.")
-
 (defun gemini-companion-errors-test-write (file text)
   "Write TEXT to FILE, as another program does."
   (let ((coding-system-for-write 'utf-8-unix))
@@ -115,7 +110,7 @@ which is visited.  If COMMAND is nil there is none."
   (unless (require 'eglot nil t)
     (ert-skip "No Eglot"))
   `("python3" ,(expand-file-name "test/language_server.py"
-                                 gemini-companion-errors-test-root)
+                                 gemini-companion-test-root)
     ,@flags))
 
 ;;;; Files that are not visited
@@ -420,7 +415,7 @@ which is visited.  If COMMAND is nil there is none."
 
 (ert-deftest gemini-companion-errors-is-right-with-pylsp ()
   (let ((pylsp (expand-file-name ".venv/bin/pylsp"
-                                 gemini-companion-errors-test-root))
+                                 gemini-companion-test-root))
         (before "import os\n\nold\n\ndef f():\n    return os.name\n")
         (after "\n\nimport os\n\nold\n\ndef f():\n    return os.name + missing\n"))
     (skip-unless (file-executable-p pylsp))

@@ -16,11 +16,6 @@
 (defconst gemini-companion-install-test-log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
 
-(defun gemini-companion-install-test-python ()
-  "Return a real Python that has the packages."
-  (expand-file-name (or (getenv "GC_PYTHON") ".venv/bin/python")
-                    gemini-companion-server-directory))
-
 (defconst gemini-companion-install-test-good "\
 case \"$*\" in
   *version_info*) echo 'python3 is Python 3.11' ;;
@@ -45,7 +40,7 @@ The answer to each question is `answer'; `asked' has the questions,
 `warnings' the warnings."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory '()
-     (let* ((real (gemini-companion-install-test-python))
+     (let* ((real (gemini-companion-test-python))
             (package gemini-companion-server-directory)
             (gemini-companion-server-directory directory)
             (gemini-companion-server-command nil)

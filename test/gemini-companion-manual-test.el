@@ -13,15 +13,12 @@
 (require 'cus-edit)
 (require 'ert)
 (require 'gemini-companion)
+(require 'gemini-companion-test-helper)
 (require 'seq)
 (require 'wid-edit)
 
-(defconst gemini-companion-manual-test-root
-  (file-name-directory (locate-library "gemini-companion.el"))
-  "The directory of the repository.")
-
 ;; The mode loads most of them later.
-(dolist (file (directory-files gemini-companion-manual-test-root nil
+(dolist (file (directory-files gemini-companion-test-root nil
                                "\\`gemini-companion.*\\.el\\'"))
   (unless (string-suffix-p "-autoloads.el" file)
     (require (intern (file-name-sans-extension file)))))
@@ -32,7 +29,7 @@
   `(with-temp-buffer
      (insert-file-contents
       (expand-file-name "doc/gemini-companion.org"
-                        gemini-companion-manual-test-root))
+                        gemini-companion-test-root))
      ,@body))
 
 (defun gemini-companion-manual-test-missing (symbols)

@@ -46,9 +46,7 @@
             (process-environment (cons (concat "TMPDIR=" temporary "/")
                                        process-environment))
             (gemini-companion-server-command
-             (list (expand-file-name (or (getenv "GC_PYTHON")
-                                         ".venv/bin/python")
-                                     gemini-companion-server-directory)
+             (list (gemini-companion-test-python)
                    "-m" "gemini_companion_epc"))
             (gemini-companion-run-commands '(("gemini" . "cat")))
             (gemini-companion-run-client "gemini")
@@ -167,9 +165,7 @@
                                     (string-join header-line-format))))
           (should-not gemini-companion-run-test-started)))
       (setq gemini-companion-server-command
-            (list (expand-file-name (or (getenv "GC_PYTHON")
-                                        ".venv/bin/python")
-                                    gemini-companion-server-directory)
+            (list (gemini-companion-test-python)
                   "-m" "gemini_companion_epc"))
       (gemini-companion-run)
       (gemini-companion-test-eventually gemini-companion-run-test-started))))

@@ -17,11 +17,6 @@
 
 ;;;; Server
 
-(defun gemini-companion-test-python ()
-  "Return a Python that has the packages of the server."
-  (expand-file-name (or (getenv "GC_PYTHON") ".venv/bin/python")
-                    gemini-companion-server-directory))
-
 (defmacro gemini-companion-test-with-mode (files &rest body)
   "Run BODY with the mode on and ready, in a directory with FILES.
 Temporary files are in a directory of their own, `temporary'."
@@ -85,7 +80,7 @@ for line in sys.stdin:
          (process-environment
           (cons (concat "PYTHONPATH="
                         (expand-file-name "test/python"
-                                          gemini-companion-server-directory))
+                                          gemini-companion-test-root))
                 process-environment))
          (client (make-process
                   :name "client" :noquery t :connection-type 'pipe

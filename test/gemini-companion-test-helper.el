@@ -15,6 +15,17 @@
 (require 'subr-x)
 (require 'timer)
 
+(defconst gemini-companion-test-root
+  (expand-file-name ".." (file-name-directory
+                          (or load-file-name buffer-file-name)))
+  "The directory of the repository.
+The package itself may be loaded from elsewhere.")
+
+(defun gemini-companion-test-python ()
+  "Return a Python that has the packages of the server."
+  (expand-file-name (or (getenv "GC_PYTHON") ".venv/bin/python")
+                    gemini-companion-test-root))
+
 (defun gemini-companion-test-wait (predicate &optional seconds)
   "Wait until PREDICATE is non-nil, SECONDS (default 120) at most.
 Return what it returned last."

@@ -16,7 +16,7 @@ from .gemini import Gemini
 from .model import Part
 from .scratch import Scratch
 from .terminal import Screen, Terminal, Tmux
-from .tools import ROOT, Tools
+from .tools import Tools
 from .wait import BOUND, eventually
 
 # The least width at which a review is in Ediff.
@@ -150,11 +150,12 @@ class Emacs:
         name: str = "emacs",
         mode: bool = True,
         extra: str = "",
-        root: Path = ROOT,
+        root: Path | None = None,
         size: tuple[int, int] = SIZE,
         display: str = "",
     ) -> None:
         self.name = name
+        root = root or tools.lisp
         self._socket = scratch.run / f"{name}.lisp"
         self._socket.unlink(missing_ok=True)
         init = scratch.root / f"{name}.el"

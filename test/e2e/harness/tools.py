@@ -64,6 +64,11 @@ class Tools:
         return os.environ.get("GC_QWEN") or str(ROOT / ".deps" / "qwen" / "qwen")
 
     @cached_property
+    def lisp(self) -> Path:
+        """The directory of the Lisp and the Python of the package."""
+        return Path(os.environ.get("GC_LISP") or ROOT)
+
+    @cached_property
     def package(self) -> str:
         """The tar that a user installs; `make package` builds it."""
         named = os.environ.get("GC_PACKAGE")
