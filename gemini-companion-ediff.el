@@ -605,6 +605,8 @@ SIDE is `A' or `B'.  The control panel is current."
 Hooks of the user run meanwhile, and many kill the compared buffers,
 which a review that continues still needs."
   (let ((ediff-keep-variants t)
+        (overlays (list ediff-current-diff-overlay-A
+                        ediff-current-diff-overlay-B))
         (buffers (seq-filter #'buffer-live-p
                              (list ediff-buffer-A ediff-buffer-B))))
     (dolist (buffer buffers)
@@ -614,6 +616,8 @@ which a review that continues still needs."
         (kill-local-variable 'wrap-prefix)))
     (with-demoted-errors "Ending the review: %S"
       (ediff-really-quit nil))
+    ;; Ediff leaves them where it does not use faces.
+    (mapc #'delete-overlay (delq nil overlays))
     (dolist (buffer buffers)
       (with-current-buffer buffer
         (remove-hook 'kill-buffer-query-functions #'ignore t)))))

@@ -126,6 +126,29 @@ def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None
     reviews.wait_until(0)
 
 
+def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, _ = proposed(world, scratch, EDIFF)
+    for presses in range(4):
+        emacs.keys(*presses * "h", "v")
+        emacs.terminal.wait_for("+twenty")
+        overlays = """
+        (seq-mapcat (lambda (buffer)
+                      (with-current-buffer buffer
+                        (mapcar #'overlay-properties
+                                (overlays-in (point-min) (point-max)))))
+                    (list gemini-companion-unified--original
+                          (gemini-companion-diff-proposal-buffer
+                           gemini-companion-diff-here)))
+        """
+        there = f"(with-current-buffer (window-buffer) {overlays})"
+        assert emacs.eval(there) == "nil", presses
+        emacs.keys("v")
+        emacs.terminal.wait_for("Change 1 of 2")
+    reviews.reject()
+
+
 def test_accepting_with_all_hunks_excluded_leaves_the_file(
     world: World, scratch: Scratch
 ) -> None:
