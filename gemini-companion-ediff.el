@@ -100,6 +100,15 @@ With less, a unified diff shows more.")
   "Face of the hunks in Ediff that are not current."
   :group 'gemini-companion-reviews)
 
+(defface gemini-companion-excluded-hunk
+  '((t :inherit shadow))
+  "Face of the excluded hunks in Ediff that are not current.
+Their text is that of the file, on both sides."
+  :group 'gemini-companion-reviews)
+
+(defvar-local gemini-companion-ediff--dimmed nil
+  "Non-nil if hunks in the session of this control panel are dimmed.")
+
 (defun gemini-companion-ediff--set-faces ()
   "Use one face for the hunks that are not current in this buffer.
 Ediff's own faces for them are unreadable in some themes.  Changed
@@ -142,6 +151,25 @@ on the line that follows.  The control panel is current."
                          ediff-current-diff-overlay-B))
     (when overlay
       (overlay-put overlay 'before-string nil))))
+
+(defun gemini-companion-ediff--dim-excluded ()
+  "Dim the excluded hunks that are not current, and no others.
+The control panel is current.  This may be called while no hunk is
+excluded for a moment."
+  (when (and ediff-use-faces ediff-highlight-all-diffs)
+    (let ((some (with-current-buffer ediff-buffer-B
+                  (gemini-companion-hunk-excluded-between-p nil nil))))
+      (when (or some gemini-companion-ediff--dimmed)
+        (setq gemini-companion-ediff--dimmed some)
+        (dolist (n (remq ediff-current-difference
+                         (number-sequence 0 (1- ediff-number-of-differences))))
+          (let ((excluded (gemini-companion-ediff--excluded-p n)))
+            (dolist (side '(A B))
+              (ediff-set-overlay-face
+               (ediff-get-diff-overlay n side)
+               (if excluded
+                   'gemini-companion-excluded-hunk
+                 (ediff-background-face side n))))))))))
 
 ;;;; View
 
@@ -393,6 +421,7 @@ Return non-nil if it is."
 (defun gemini-companion-ediff--selected ()
   "Display which hunk is current.  The control panel is current."
   (gemini-companion-ediff--mark-current)
+  (gemini-companion-ediff--dim-excluded)
   (gemini-companion-ediff--write-panel))
 
 (defun gemini-companion-ediff--write-panel ()
@@ -410,12 +439,12 @@ It is current.  Where its keys do not work, they are dimmed."
       (set-buffer-modified-p nil)
       (goto-char (point-min)))))
 
-(defun gemini-companion-ediff--excluded-p ()
-  "Return non-nil if the current hunk is excluded.
+(defun gemini-companion-ediff--excluded-p (&optional n)
+  "Return non-nil if hunk N, by default the current one, is excluded.
 The control panel is current."
-  (when (ediff-valid-difference-p)
-    (let ((beg (ediff-get-diff-posn 'B 'beg))
-          (end (ediff-get-diff-posn 'B 'end)))
+  (when (ediff-valid-difference-p n)
+    (let ((beg (ediff-get-diff-posn 'B 'beg n))
+          (end (ediff-get-diff-posn 'B 'end n)))
       (with-current-buffer ediff-buffer-B
         (gemini-companion-hunk-excluded-between-p beg end)))))
 
@@ -452,6 +481,7 @@ Excluded hunks stay among the differences."
   (gemini-companion-ediff--set-headers panel)
   ;; No hunk was excluded meanwhile.
   (with-current-buffer panel
+    (gemini-companion-ediff--dim-excluded)
     (gemini-companion-ediff--write-panel)))
 
 (defun gemini-companion-ediff--read-hunks ()

@@ -258,7 +258,8 @@ Return non-nil if it is excluded now."
                                           (overlay-end overlay)))))
 
 (defun gemini-companion-hunk-excluded-between-p (beg end)
-  "Return non-nil if an excluded hunk is between BEG and END."
+  "Return non-nil if an excluded hunk is between BEG and END.
+These are the ends of the buffer by default."
   (seq-some #'gemini-companion-hunk--excluded-p
             (gemini-companion-hunk--overlays beg end)))
 

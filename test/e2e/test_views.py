@@ -126,6 +126,43 @@ def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None
     reviews.wait_until(0)
 
 
+FACES = """
+(mapcar (lambda (side)
+          (with-current-buffer
+              (buffer-local-value side (car ediff-session-registry))
+            (save-excursion
+              (goto-char (point-min))
+              (re-search-forward "^\\\\(10\\\\|ten\\\\)$")
+              (symbol-name (get-char-property (1- (point)) 'face)))))
+        '(ediff-buffer-A ediff-buffer-B))
+"""
+
+
+def test_excluded_hunk_in_ediff_is_dimmed_until_it_is_restored(
+    world: World, scratch: Scratch
+) -> None:
+    emacs, reviews, _ = proposed(world, scratch, EDIFF)
+    dimmed = 2 * ["gemini-companion-excluded-hunk"]
+    emacs.keys("x", "n")
+    emacs.terminal.wait_for("Change 2 of 2")
+    assert emacs.value(FACES) == dimmed
+    emacs.act("(gemini-companion-ediff-compare-again)")
+    assert emacs.value(FACES) == dimmed
+    emacs.keys("v")
+    emacs.terminal.wait_for("+twenty")
+    emacs.keys("v")
+    emacs.terminal.wait_for("Change 2 of 2")
+    assert emacs.value(FACES) == dimmed
+
+    emacs.keys("p")
+    emacs.terminal.wait_for("Change 1 of 2, excluded")
+    assert not set(dimmed) & set(emacs.value(FACES))
+    emacs.keys("x", "n")
+    emacs.terminal.wait_for("Change 2 of 2")
+    assert emacs.value(FACES) == ["ediff-odd-diff-A", "ediff-odd-diff-B"]
+    reviews.reject()
+
+
 def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(
     world: World, scratch: Scratch
 ) -> None:
