@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from itertools import chain
 from typing import Any, TypeAlias
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from .clients import CLIENTS, Client
 from .config import Config
@@ -178,7 +178,7 @@ class Asgi:
         """Answer a request of the bridge, which needs no session."""
         body = await self._body(scope, receive)
         try:
-            request = from_json(body)
+            request, _ = _parsed(body)
             if not isinstance(request, dict):
                 raise MalformedArgument("the request must be an object")
             client = scope["state"]["client"].name
@@ -188,8 +188,7 @@ class Asgi:
         await _respond(200, json.dumps(answer), [], send, media=b"application/json")
 
     async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = await self._body(scope, receive)
-        message = _message(body)
+        message, body = _message(await self._body(scope, receive))
         if message.get("method") == "initialize":
             session = self._ide.new_session(scope["state"]["client"])
             session.version = _version(message)
@@ -200,6 +199,10 @@ class Asgi:
             session = self._session(scope, False)
         scope["state"]["session"] = session
         logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
+        scope["state"]["arguments"] = arguments = _taken_arguments(message)
+        if arguments is not None:
+            # The SDK parses the body again.
+            body = to_json(message)
         with self._ide.request(session):
             await self._answer(scope, _replayed(body, receive), send)
 
@@ -212,12 +215,11 @@ class Asgi:
         if size > self._config.body_limit:
             raise Refusal(413, "Content Too Large")
         try:
-            body = await asyncio.wait_for(
+            return await asyncio.wait_for(
                 _read(receive, self._config.body_limit), self._config.body_time
             )
         except asyncio.TimeoutError:
             raise Refusal(408, "Request Timeout") from None
-        return without_lone_surrogates(body)
 
     # GET
 
@@ -320,21 +322,48 @@ def without_lone_surrogates(body: bytes) -> bytes:
     )
 
 
-def _message(body: bytes) -> dict[str, Any]:
-    """Return the message in ``body``, or an empty one if it is malformed."""
+def _parsed(body: bytes) -> tuple[Any, bytes]:
+    """Return the value of ``body``, and a JSON text for it without lone surrogates.
+
+    Raise ValueError if it is not a JSON text.
+    """
     try:
-        message = from_json(body)
+        return from_json(body), body
     except ValueError:
-        return {}
+        body = without_lone_surrogates(body)
+        return from_json(body), body
+
+
+def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the message in ``body``, empty if it is malformed, and its JSON text."""
+    try:
+        message, body = _parsed(body)
+    except ValueError:
+        return {}, body
     if not isinstance(message, dict):
-        return {}
+        return {}, body
     reply_id = message.get("id", 0)
     if "method" in message and (
         not isinstance(reply_id, str | int) or isinstance(reply_id, bool)
     ):
         # The SDK takes it for a notification, so the client would wait for ever.
         raise Refusal(400, "id must be a string or an integer")
-    return message
+    return message, body
+
+
+def _taken_arguments(message: dict[str, Any]) -> dict[str, Any] | None:
+    """Remove the arguments of a tool from ``message``, and return them.
+
+    Return None if there are none, or if they are malformed.
+    """
+    params = message.get("params")
+    if message.get("method") != "tools/call" or not isinstance(params, dict):
+        return None
+    arguments = params.get("arguments")
+    if not isinstance(arguments, dict):
+        return None
+    del params["arguments"]
+    return arguments
 
 
 def _version(initialize: dict[str, Any]) -> str | None:

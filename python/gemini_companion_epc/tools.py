@@ -92,7 +92,7 @@ class Tools:
         if params.name not in (OPEN_DIFF.name, CLOSE_DIFF.name):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
         session = _session(context)
-        arguments = params.arguments or {}
+        arguments = _arguments(context)
         try:
             path = _path(arguments)
             if params.name == "openDiff":
@@ -158,6 +158,12 @@ def _session(context: Context) -> Session:
     session = context.request.state.session
     assert isinstance(session, Session)
     return session
+
+
+def _arguments(context: Context) -> dict[str, Any]:
+    assert context.request is not None
+    arguments: dict[str, Any] | None = context.request.state.arguments
+    return arguments or {}
 
 
 def _path(arguments: dict[str, Any]) -> str:
