@@ -38,9 +38,9 @@
 (require 'seq)
 (require 'subr-x)
 
-(defvar-local gemini-companion-hunk-file nil
-  "The file with exactly the text of this buffer, or nil.")
-(put 'gemini-companion-hunk-file 'permanent-local t)
+(defvar-local gemini-companion-hunk--file nil
+  "Cons of a file and the tick at which this buffer has its text, or nil.")
+(put 'gemini-companion-hunk--file 'permanent-local t)
 
 ;;;; Comparison
 
@@ -48,6 +48,21 @@
   (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
           " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n")
   "Regexp for the header lines of a unified diff.")
+
+(defun gemini-companion-hunk-set-file (file)
+  "Record that FILE has exactly the text of the current buffer.
+Or that none has, if FILE is nil."
+  (setq gemini-companion-hunk--file
+        (and file (cons file (buffer-chars-modified-tick)))))
+
+(defun gemini-companion-hunk-file (buffer)
+  "Return the file that has exactly the text of BUFFER, or nil."
+  (pcase (buffer-local-value 'gemini-companion-hunk--file buffer)
+    (`(,file . ,tick)
+     (let ((file-name-handler-alist nil))
+       (and (= tick (buffer-chars-modified-tick buffer))
+            (file-exists-p file)
+            file)))))
 
 (defun gemini-companion-hunk-compare (original proposal on-end)
   "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
@@ -57,18 +72,21 @@ is cancelled; see `gemini-companion-hunk-wait'."
     (user-error "Cannot find the program %s; install it or customize \
 `diff-command'"
                 diff-command))
-  (let* ((verbatim (buffer-local-value 'gemini-companion-hunk-file original))
-         (old (or verbatim (gemini-companion-hunk--write original)))
-         (new (gemini-companion-hunk--write proposal))
+  (let* ((verbatim (mapcar #'gemini-companion-hunk-file
+                           (list original proposal)))
+         (files (cl-mapcar (lambda (file buffer)
+                             (or file (gemini-companion-hunk--write buffer)))
+                           verbatim (list original proposal)))
          (out (make-temp-file "gemini-companion-"))
          (default-directory "/")
          (process (make-process
                    :name "gemini-companion-diff" :noquery t
                    :connection-type 'pipe
-                   :command (gemini-companion-hunk--command old new out)
+                   :command (apply #'gemini-companion-hunk--command out files)
                    :sentinel (lambda (process _event)
                                (gemini-companion-hunk--collect process)))))
-    (process-put process :files (cons out (remq verbatim (list old new))))
+    (process-put process :files
+                 (cons out (cl-set-difference files verbatim)))
     (process-put process :on-end on-end)
     process))
 
@@ -79,7 +97,7 @@ For a proposal, write the text with no hunk excluded."
     (gemini-companion-hunk-call-with-all
      buffer #'gemini-companion-text-temporary-file)))
 
-(defun gemini-companion-hunk--command (old new out)
+(defun gemini-companion-hunk--command (out old new)
   "Return the command that compares the files OLD and NEW, and writes OUT.
 Reading its output from a pipe would trigger garbage collections."
   ;; The user's own shell may have another syntax.

@@ -167,10 +167,12 @@ Return the argument that names the file in a call, or nil on failure."
 (defun gemini-companion-process--unpack (process value)
   "Return VALUE, which PROCESS sent, as a method takes it.
 A text in a private file becomes a function that fills an empty
-buffer with it, because a string of this size would trigger a garbage
-collection."
+buffer with it and returns the file, because a string of this size
+would trigger a garbage collection."
   (if-let* ((file (gemini-companion-process--text-file process value)))
-      (apply-partially #'gemini-companion-text-fill file)
+      (lambda ()
+        (gemini-companion-text-fill file)
+        file)
     value))
 
 ;;;; Start

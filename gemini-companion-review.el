@@ -799,8 +799,7 @@ Points and markers keep their places in the text."
               (widen)
               (replace-buffer-contents new 0.2)))
           (set-buffer-modified-p nil)
-          (setq gemini-companion-hunk-file
-                (buffer-local-value 'gemini-companion-hunk-file new)))
+          (gemini-companion-hunk-set-file (gemini-companion-hunk-file new)))
       (gemini-companion-diff-discard new))))
 
 (defun gemini-companion-review--read (file)
@@ -818,7 +817,7 @@ Points and markers keep their places in the text."
     (when bom
       (delete-region (point-min) (1+ (point-min))))
     (unless (or bom returns raw)
-      (setq gemini-companion-hunk-file file))
+      (gemini-companion-hunk-set-file file))
     (and raw (list (if latin "latin-1 file" "not UTF-8")))))
 
 (defun gemini-companion-review--odd-bytes-p ()

@@ -305,6 +305,42 @@
         (should (equal "mine\nnew\n"
                        (gemini-companion-diff-proposal-text diff)))))))
 
+(ert-deftest gemini-companion-unified-compares-what-the-proposal-is-now ()
+  "A proposal that came in a file, as a large one does."
+  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n"))
+    (let* ((large (file-name-as-directory (make-temp-file "large-" t)))
+           (file (expand-file-name "server-1" large))
+           (open (lambda ()
+                   (write-region "one\n2\nthree\n" nil file nil 'silent)
+                   (gemini-companion-test-show
+                    "a" (lambda ()
+                          (gemini-companion-text-fill file)
+                          file))))
+           (shown (lambda (lines)
+                    (with-current-buffer (window-buffer)
+                      (gemini-companion-unified-refresh)
+                      (should (equal lines (gemini-companion-test-diff)))))))
+      (unwind-protect
+          (progn
+            (let ((diff (funcall open)))
+              (funcall shown '("-1" "+one" " 2" "-3" "+three"))
+              (with-current-buffer (window-buffer)
+                (gemini-companion-review-toggle-hunk))
+              (funcall shown '("x-1" "x+one" " 2" "-3" "+three"))
+              (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+                (goto-char (point-max))
+                (insert "4\n"))
+              (funcall shown '("x-1" "x+one" " 2" "-3" "+three" "*+4"))
+              (gemini-companion-diff-accept diff)
+              (should (equal '((1 accepted "1\n2\nthree\n4\n")) outcomes))
+              (should-not (directory-files large nil "server")))
+            ;; The directory ends with the server.
+            (let ((diff (funcall open)))
+              (delete-directory large t)
+              (funcall shown '("-1" "+one" " 2" "-3" "+three"))
+              (gemini-companion-diff-reject diff)))
+        (delete-directory large t)))))
+
 (ert-deftest gemini-companion-unified-reports-a-missing-diff-program ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (let ((diff-command "no-such-diff")
