@@ -114,7 +114,6 @@ SIZES = [(80, 24), (100, 30), (160, 45)]
 PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
 
 
-@pytest.mark.fresh
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_arrival_leaves_the_keys_to_the_window_in_use(
@@ -206,7 +205,6 @@ IN_TERMINAL = """
 """
 
 
-@pytest.mark.fresh
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 def test_terminal_of_the_cli_stays_visible_beside_a_review(
     world: World, scratch: Scratch, size: tuple[int, int]
@@ -267,7 +265,6 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
     assert emacs.value("(buffer-name (window-buffer))") == selected
 
 
-@pytest.mark.fresh
 def test_review_in_a_narrow_frame_is_unified_at_first(
     world: World, scratch: Scratch
 ) -> None:
@@ -285,7 +282,6 @@ def test_review_in_a_narrow_frame_is_unified_at_first(
     emacs.holds("(one-window-p)")
 
 
-@pytest.mark.fresh
 def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
     world: World, scratch: Scratch
 ) -> None:

@@ -3,12 +3,15 @@
 
 from pathlib import Path
 
+import pytest
 from harness.emacs import Emacs
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+
+pytestmark = pytest.mark.once
 
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 

@@ -68,6 +68,7 @@ def test_typed_text_is_what_the_model_is_asked(
     ]
 
 
+@pytest.mark.once
 def test_unresponsive_terminal_is_not_typed_into(
     world: World, scratch: Scratch
 ) -> None:
@@ -81,6 +82,7 @@ def test_unresponsive_terminal_is_not_typed_into(
     assert "some words" not in cli.wait_for("other words")
 
 
+@pytest.mark.once
 def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs = world.emacs(file)
@@ -99,6 +101,7 @@ def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) ->
     assert "all done" not in cli.screen()
 
 
+@pytest.mark.once
 def test_a_cli_outside_is_not_typed_into(world: World, scratch: Scratch) -> None:
     emacs, _, cli = world.pair(scratch.file("a.txt", "one\n"))
     emacs.eval("(require 'gemini-companion-send)")

@@ -50,7 +50,7 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
 
 
 @pytest.mark.once
-def test_restart_while_the_cli_is_busy_loses_no_review(
+def test_restarts_while_a_long_line_keeps_the_cli_busy_lose_no_review(
     world: World, scratch: Scratch
 ) -> None:
     # Gemini CLI formats it for more than 10 s before it sends openDiff.
@@ -67,10 +67,11 @@ def test_restart_while_the_cli_is_busy_loses_no_review(
     (server,) = scratch.servers()
     emacs.eval("(gemini-companion-restart)")
     has_followed(server, scratch)
+    reviews.edit("bbb", "ccc")
     reviews.accept()
 
     cli.wait_for("first done")
-    assert file.read_text() == "b" * 1_500_000 + "\n"
+    assert file.read_text() == "ccc" + "b" * 1_499_997 + "\n"
     small = scratch.file("small.txt", "one\n")
     reviews.proposed(cli, small, write_file(small, "uno\n"), say("second done"))
     reviews.accept()
@@ -110,6 +111,7 @@ def test_killed_server_that_is_back_in_time_goes_unnoticed(
     assert "Connected to Emacs" in cli.ide_status()
 
 
+@pytest.mark.once
 def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     world: World, scratch: Scratch
 ) -> None:
@@ -135,6 +137,7 @@ def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     assert file.read_text() == "uno\n"
 
 
+@pytest.mark.once
 def test_signal_to_the_server_ends_its_reviews_in_emacs_too(
     world: World, scratch: Scratch
 ) -> None:

@@ -155,6 +155,7 @@ class Emacs:
         display: str = "",
     ) -> None:
         self.name = name
+        self._size = size
         root = root or tools.lisp
         self._socket = scratch.run / f"{name}.lisp"
         self._socket.unlink(missing_ok=True)
@@ -231,6 +232,13 @@ class Emacs:
     def screen(self) -> str:
         """Return what the screen shows."""
         return self.terminal.screen()
+
+    def resize(self, size: tuple[int, int]) -> None:
+        """Change the size of the frame to ``size`` (columns, rows)."""
+        if size != self._size:
+            self.terminal.resize(size)
+            self.holds(f"(= {size[0]} (frame-width))", "the frame has its size")
+            self._size = size
 
     def wait_until_ready(self) -> None:
         """Wait until the server is ready."""

@@ -110,6 +110,11 @@ class Terminal(Screen):
         """Return what the screen shows."""
         return self._tmux.call("capture-pane", "-p", "-t", self._target, check=False)
 
+    def resize(self, size: tuple[int, int]) -> None:
+        """Change the size to ``size`` (columns, rows)."""
+        columns, rows = map(str, size)
+        self._tmux.call("resize-window", "-t", self._target, "-x", columns, "-y", rows)
+
     def is_open(self) -> bool:
         """Return whether the program is running."""
         sessions = self._tmux.call("list-sessions", "-F", "#S", check=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import gemini, qwen
-from .emacs import Emacs, Reviews, TerminalBuffer, lisp
+from .emacs import SIZE, Emacs, Reviews, TerminalBuffer, lisp
 from .gemini import Gemini
 from .model import Model
 from .qwen import Qwen
@@ -41,6 +41,7 @@ class World:
         former = self._emacs
         if former and name == "emacs" and former.terminal.is_open():
             visits = " ".join(f"(find-file {lisp(file)})" for file in files)
+            former.resize(options.get("size", SIZE))
             former.eval(f"(progn {extra} {visits} nil)")
             return former
         emacs = Emacs(
