@@ -99,8 +99,12 @@ That is a value of `gemini-companion-review-arrival'."
 
 (defun bench-review-compare (old new)
   "Display the file OLD and its proposal NEW; report when that was done.
-By Ediff or, if they are large, by diff, and with nothing else."
-  (bench-review--compare old new)
+By diff, and with both texts in buffers, where the proposal could be
+edited and a change excluded from it."
+  (let ((buffers (mapcar #'bench-review--buffer (list old new))))
+    (bench-review--compare old new)
+    (add-function :after bench-review--hide
+                  (lambda () (mapc #'kill-buffer buffers))))
   (bench-report (bench-review--displayed)))
 
 (defun bench-review-alone (old new)
