@@ -67,10 +67,7 @@ If they take longer, they appear later.")
   "Size of a text above which it is displayed without colors.")
 
 (defconst gemini-companion-unified--seconds 0.5
-  "Maximum seconds to spend on the colors of an edit in a list.")
-
-(defvar gemini-companion-unified--until nil
-  "Time after which lines are displayed without colors, or nil.")
+  "Maximum processor seconds to spend on the colors of a diff.")
 
 (defconst gemini-companion-unified--longest 400
   "Length above which changed words of a line are not marked.")
@@ -98,11 +95,13 @@ The value is the timer that updates it, or t.")
                (:constructor gemini-companion-unified--side-make)
                (:copier nil))
   "A text that is read line by line: BUFFER, with LINE at POSITION.
-LAST is its last line, COLORED non-nil to use its colors."
-  buffer (line 1) (position 1) last colored)
+LAST is its last line, UNTIL the time until which its colors are
+used."
+  buffer (line 1) (position 1) last until)
 
-(defun gemini-companion-unified--read-side (buffer)
-  "Return the side of a diff that is in BUFFER."
+(defun gemini-companion-unified--read-side (buffer until)
+  "Return the side of a diff that is in BUFFER.
+Its colors are used until the time UNTIL, unless it is large."
   (with-current-buffer buffer
     (gemini-companion-unified--side-make
      :buffer buffer
@@ -110,12 +109,15 @@ LAST is its last line, COLORED non-nil to use its colors."
              (widen)
              (let ((cache-long-scans nil))
                (count-lines (point-min) (point-max))))
-     :colored (< (buffer-size) gemini-companion-unified--colored))))
+     :until (if (< (buffer-size) gemini-companion-unified--colored) until 0))))
 
-(defun gemini-companion-unified--late-p ()
-  "Return non-nil if the time for colors is over."
-  (and gemini-companion-unified--until
-       (< gemini-companion-unified--until (float-time))))
+(defun gemini-companion-unified--time ()
+  "Return the processor seconds that Emacs has used."
+  (float-time (get-internal-run-time)))
+
+(defun gemini-companion-unified--early-p (until)
+  "Return non-nil if colors may be used, as they may UNTIL a time."
+  (< (gemini-companion-unified--time) until))
 
 (defun gemini-companion-unified--texts (side line count &optional plain)
   "Return COUNT lines of SIDE from LINE on, strings with colors.
@@ -134,9 +136,9 @@ If PLAIN is non-nil, they are without colors."
                   (gemini-companion-unified--side-position side) beg)
             (forward-line count)
             (gemini-companion-unified--split
-             (if (and (gemini-companion-unified--side-colored side)
-                      (not plain)
-                      (not (gemini-companion-unified--late-p)))
+             (if (and (not plain)
+                      (gemini-companion-unified--early-p
+                       (gemini-companion-unified--side-until side)))
                  (gemini-companion-unified--colored beg (point))
                (buffer-substring-no-properties beg (point))))))))))
 
@@ -169,8 +171,8 @@ OLD and NEW are its sides, WIDTH is that of a line number, EXCLUDED
 has the lines of excluded hunks, MODEL and CURRENT are tables of
 the lines that the CLI proposed and those of the proposal now, or
 nil if the user has not edited it.  WORDS is a hunk and its words
-that differ."
-  old new width excluded model current words)
+that differ; they are marked until the time UNTIL."
+  old new width excluded model current words until)
 
 (defun gemini-companion-unified--insert (diff hunks original)
   "Insert before point the lines of HUNKS, those of DIFF.
@@ -200,13 +202,11 @@ lines.  For the properties, see `gemini-companion-unified--insert'.
 If it takes long, the rest is without colors."
   (let ((buffer (current-buffer))
         (beg (point))
-        gemini-companion-unified--until view fold)
+        view fold)
     (dolist (text (list original proposal))
       (with-current-buffer text
         (gemini-companion-review-highlight file)))
-    (setq gemini-companion-unified--until
-          (+ (float-time) gemini-companion-unified--seconds)
-          view (gemini-companion-unified--view
+    (setq view (gemini-companion-unified--view
                 original proposal excluded model))
     (with-current-buffer buffer
       (gemini-companion-unified--insert-hunks view (cons nil hunks))
@@ -242,14 +242,16 @@ No hunk is excluded from the proposal meanwhile."
   "Return the view of the texts in the buffers ORIGINAL and PROPOSAL.
 EXCLUDED are the lines of excluded hunks, MODEL is what the CLI
 proposed, or nil if the user has not edited it."
-  (let* ((old (gemini-companion-unified--read-side original))
-         (new (gemini-companion-unified--read-side proposal))
+  (let* ((until (+ (gemini-companion-unified--time)
+                   gemini-companion-unified--seconds))
+         (old (gemini-companion-unified--read-side original until))
+         (new (gemini-companion-unified--read-side proposal until))
          (current (and model (gemini-companion-text-of-buffer proposal)))
          (edited (and model
                       (not (string= model current))
                       (< (length current) gemini-companion-unified--colored))))
     (gemini-companion-unified--view-make
-     :old old :new new :excluded excluded
+     :old old :new new :excluded excluded :until until
      :width (length (number-to-string
                      (max 10
                           (gemini-companion-unified--side-last old)
@@ -475,7 +477,9 @@ compared that share more than half."
             (added (gemini-companion-unified--texts
                     (gemini-companion-unified--view-new view) new new-count
                     'plain)))
-        (while removed
+        (while (and removed
+                    (gemini-companion-unified--early-p
+                     (gemini-companion-unified--view-until view)))
           (let ((rest added)
                 (line new)
                 ranges)
@@ -497,8 +501,7 @@ compared that share more than half."
   "Return where the words of ONE and OTHER differ, if they share most.
 A cons of two lists of (BEG . END), or nil."
   (when (and (< (length one) gemini-companion-unified--longest)
-             (< (length other) gemini-companion-unified--longest)
-             (not (gemini-companion-unified--late-p)))
+             (< (length other) gemini-companion-unified--longest))
     (let* ((one (gemini-companion-unified--tokens one))
            (other (gemini-companion-unified--tokens other))
            (common (gemini-companion-unified--common one other))
