@@ -574,10 +574,12 @@ never omitted."
   (let* ((session (gemini-companion-diff-session diff))
          (note (gemini-companion-diff-note diff))
          (plain (gemini-companion-diff-name diff 'plain))
-         (names (list (concat (gemini-companion-diff-name diff)
-                              (when note (format " (%s)" note)))
+         (names (list (gemini-companion-diff-name diff)
                       plain
                       (file-name-nondirectory plain)))
+         (noted (when note
+                  (mapcar (lambda (name) (format "%s (%s)" name note))
+                          names)))
          (long (format "%s proposes an edit of "
                        (upcase-initials
                         (gemini-companion-session-title session))))
@@ -593,12 +595,15 @@ your edits"))))
          (room (- width 1 (string-width short) (string-width key))))
     ;; The more important a part, the later it is omitted.
     (or (seq-some
-         (pcase-lambda (`(,before . ,after))
+         (pcase-lambda (`(,before ,names ,after))
            (seq-find (lambda (text) (< (string-width text) width))
                      (mapcar (lambda (name) (concat before name after))
                              names)))
-         (append (when both (list (cons long both) (cons short both)))
-                 (list (cons long key) (cons short key))))
+         (append (when both
+                   (let ((names (append noted names)))
+                     (list (list long names both) (list short names both))))
+                 (list (list long noted key) (list short noted key)
+                       (list long names key) (list short names key))))
         (when (< 10 room)
           (concat short (gemini-companion-name-shown (car (last names)) room)
                   key))

@@ -211,7 +211,7 @@ diffs that have a view now."
         (gemini "Gemini CLI proposes an edit of "))
     (gemini-companion-diff-test-with nil
       (pcase-dolist
-          (`(,file ,edited ,width ,expected)
+          (`(,file ,state ,width ,expected)
            `(("src/app/hello.py" nil 89
               ,(concat gemini "src/app/hello.py; " key))
              ("src/app/hello.py" nil 80 ,(concat gemini "hello.py; " key))
@@ -228,12 +228,18 @@ diffs that have a view now."
              ("/etc/passwd" nil 180
               ,(concat gemini "a file outside your projects: /etc/passwd; "
                        key))
-             ("/etc/passwd" nil 80 ,(concat gemini "passwd; " key))))
+             ("/etc/passwd" nil 80 ,(concat gemini "passwd; " key))
+             ("/etc/passwd" "why" 110
+              ,(concat gemini "/etc/passwd (why); " key))
+             ("/etc/passwd" "why" 80 ,(concat "Edit of /etc/passwd (why); "
+                                              key))))
         (let ((diff (gemini-companion-test-open
                      file "new\n" 1
                      (append '(:client "gemini")
                              (gemini-companion-test-session "one")))))
-          (setf (gemini-companion-diff-replaces-edited diff) edited)
+          (if (stringp state)
+              (setf (gemini-companion-diff-note diff) state)
+            (setf (gemini-companion-diff-replaces-edited diff) state))
           (ert-info ((format "%s in %d" file width))
             (should (equal expected (gemini-companion-diff--announcement
                                      diff "selects" width)))
