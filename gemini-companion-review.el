@@ -1516,8 +1516,9 @@ This is an action function of `display-buffer'."
                   (list window (window-prev-buffers window)
                         (window-next-buffers window)))
                 (window-list frame 'no-minibuffer))
-        (seq-filter #'gemini-companion-review--following-p
-                    (window-list frame 'no-minibuffer))))
+        (mapcar (lambda (window) (cons window (window-buffer window)))
+                (seq-filter #'gemini-companion-review--following-p
+                            (window-list frame 'no-minibuffer)))))
 
 (defun gemini-companion-review--layout-frame (layout)
   "Return the frame of LAYOUT, which may be deleted."
@@ -1541,7 +1542,13 @@ point and the selection: the user may have worked there meanwhile."
     (when (frame-live-p frame)
       (let ((kept (and buffers
                        (gemini-companion-review--kept frame buffers)))
-            (last (frame-selected-window frame)))
+            (last (frame-selected-window frame))
+            ;; The configuration moves point of its selected buffer.
+            (ends (mapcar (pcase-lambda (`(,window . ,buffer))
+                            (list window buffer
+                                  (and (buffer-live-p buffer)
+                                       (with-current-buffer buffer (point)))))
+                          following)))
         (set-window-configuration configuration
                                   (not (eq frame (selected-frame))))
         (when (and (window-live-p selected)
@@ -1551,10 +1558,10 @@ point and the selection: the user may have worked there meanwhile."
           (when (and (window-live-p window) (not (assq window kept)))
             (set-window-prev-buffers window previous)
             (set-window-next-buffers window next)))
-        (dolist (window (seq-filter #'window-live-p following))
-          (set-window-point window
-                            (with-current-buffer (window-buffer window)
-                              (point))))
+        (pcase-dolist (`(,window ,buffer ,end) ends)
+          (when (and (window-live-p window)
+                     (eq buffer (window-buffer window)))
+            (set-window-point window end)))
         (pcase-dolist (`(,window ,buffer . ,place) kept)
           (when (window-live-p window)
             (let ((there (gemini-companion-review--there window buffer)))

@@ -789,6 +789,26 @@
           (should (= 3 (window-point)))
           (should (equal layout (gemini-companion-test-layout))))))))
 
+(ert-deftest gemini-companion-review-layout-has-the-end-of-a-terminal ()
+  (save-window-excursion
+    (delete-other-windows)
+    (with-temp-buffer
+      (make-pipe-process :name "terminal" :buffer (current-buffer)
+                         :noquery t)
+      (insert "output\n")
+      (let ((terminal (current-buffer))
+            (window (split-window)))
+        (set-window-buffer window terminal)
+        (let ((layout (with-selected-window window
+                        (gemini-companion-review-layout (selected-frame)))))
+          (delete-window window)
+          (goto-char (point-max))
+          (insert "more output\n")
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review-restore layout))
+          (should (eq terminal (window-buffer window)))
+          (should (= (point-max) (window-point window))))))))
+
 (ert-deftest gemini-companion-review-changes-beside-a-selected-side-window ()
   (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
     (find-file (expand-file-name "a" directory))
