@@ -1159,18 +1159,20 @@ CLIs in several projects may propose files of one name."
 
 (defun gemini-companion-review--keys ()
   "Return the keys in the current buffer, parts of a header line."
-  (mapcar (pcase-lambda (`(,rank ,command ,name))
-            (list rank (concat "  " (substitute-command-keys
-                                     (format "\\[%s]" command))
-                               " " name)))
-          (append
-           '((1 gemini-companion-diff-accept "accept")
-             (1 gemini-companion-diff-reject "reject")
-             (8 gemini-companion-diff-reject-with-reason "with reason")
-             (7 gemini-companion-review-toggle-hunk "exclude"))
-           (gemini-companion-review--edit-key)
-           (when (eq (key-binding "?") 'gemini-companion-review-menu)
-             '((6 gemini-companion-review-menu "more"))))))
+  ;; Also those that a new review ignores for a moment.
+  (let ((gemini-companion-review--new nil))
+    (mapcar (pcase-lambda (`(,rank ,command ,name))
+              (list rank (concat "  " (substitute-command-keys
+                                       (format "\\[%s]" command))
+                                 " " name)))
+            (append
+             '((1 gemini-companion-diff-accept "accept")
+               (1 gemini-companion-diff-reject "reject")
+               (8 gemini-companion-diff-reject-with-reason "with reason")
+               (7 gemini-companion-review-toggle-hunk "exclude"))
+             (gemini-companion-review--edit-key)
+             (when (eq (key-binding "?") 'gemini-companion-review-menu)
+               '((6 gemini-companion-review-menu "more")))))))
 
 (defun gemini-companion-review--edit-key ()
   "Return the label of the key to edit, see `gemini-companion-review--keys'."

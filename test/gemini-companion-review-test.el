@@ -341,6 +341,17 @@
         (progn (funcall press next "C-x C-s")
                (eq 'accepted (gemini-companion-diff-state next)))))))
 
+(ert-deftest gemini-companion-review-that-follows-names-its-keys-at-once ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (with-current-buffer (gemini-companion-diff-main
+                          (gemini-companion-test-show "a" "2\n"))
+      (let ((gemini-companion-review--new (+ (float-time) 1000)))
+        (should (eq #'gemini-companion-review-too-soon
+                    (key-binding (kbd "C-c C-c"))))
+        (should (string-search
+                 " C-c C-c accept "
+                 (mapconcat #'cadr (gemini-companion-review--keys) "")))))))
+
 (ert-deftest gemini-companion-review-switch-keeps-edits-and-excluded-hunks ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
     (find-file (expand-file-name "a" directory))
