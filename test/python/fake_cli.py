@@ -36,7 +36,10 @@ class Events:
     def next(self, timeout: float = BOUND) -> dict[str, Any]:
         """Return the next notification."""
         event = self._received.get(timeout=timeout)
-        assert event is not None, "the event stream has ended"
+        assert event is not None, (
+            f"the event stream has ended, status {self.response.status}, "
+            f"{'' if self.is_graceful else 'not '}gracefully"
+        )
         return event
 
     def nothing(self, timeout: float = 0.1) -> bool:

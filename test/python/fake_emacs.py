@@ -57,12 +57,12 @@ class EpcClient:
             raise ReturnedError(value)
         return value
 
-    def send(self, form: Any) -> None:
-        self.send_text(sexpdata.dumps(form))
+    def send(self, *forms: Any) -> None:
+        """Send ``forms`` at once."""
+        self.send_bytes(b"".join(_message(sexpdata.dumps(form)) for form in forms))
 
     def send_text(self, text: str) -> None:
-        data = text.encode("utf-8", "surrogateescape") + b"\n"
-        self.send_bytes(b"%06x" % len(data) + data)
+        self.send_bytes(_message(text))
 
     def send_bytes(self, data: bytes) -> None:
         with self._lock:
@@ -116,6 +116,11 @@ class EpcClient:
         self.calls.put((name, args))
 
 
+def _message(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape") + b"\n"
+    return b"%06x" % len(data) + data
+
+
 NO_ANSWER = object()
 
 
@@ -161,9 +166,9 @@ class FakeEmacs:
     def call(self, name: str, *args: Any) -> Any:
         return self.epc.call(name, *args)
 
-    def send_call(self, name: str, *args: Any) -> None:
-        """Call ``name`` without waiting for the answer."""
-        self.epc.send([Symbol("call"), 0, Symbol(name), list(args)])
+    def send_call(self, name: str, *forms: Any) -> None:
+        """Call ``name`` and send ``forms`` without waiting for the answer."""
+        self.epc.send([Symbol("call"), 0, Symbol(name), []], *forms)
 
     def expect(self, name: str) -> list[Any]:
         return self.epc.expect(name)

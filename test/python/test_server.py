@@ -422,10 +422,9 @@ def test_a_stop_answers_a_close_diff_that_waits_for_emacs(
     asking = threading.Thread(target=lambda: answers.append(cli.close_diff("/a")))
     asking.start()
     emacs.expect("close-diff")
-    emacs.call(method)
-    if is_answered:
-        answer = [Symbol("return"), emacs.epc.last_uid, "edited"]
-        emacs.epc.send(answer)
+    # A server that stops waits for an answer for a moment only.
+    answer = [Symbol("return"), emacs.epc.last_uid, "edited"]
+    emacs.send_call(method, *[answer] * is_answered)
     assert events.end()
     asking.join(BOUND)
     assert answers == [{"content": "edited" if is_answered else "proposal"}]
