@@ -100,7 +100,7 @@ If it has to be reviewed nevertheless, record why."
             ((or (gemini-companion-diff-changed diff)
                  (not (equal (gemini-companion-diff-stamp diff)
                              (gemini-companion-revert-stamp file))))
-             "file changed since it was proposed")
+             "file changed since the proposal")
             ((gemini-companion-revert-unsaved-p file)
              "unsaved changes here")))))
 

@@ -762,8 +762,8 @@ The CLI is about to close DIFF and may write another text."
   (when (gemini-companion-diff-edited-p diff)
     (gemini-companion-diff-keep diff (gemini-companion-diff-proposal-text diff))
     (when (gemini-companion-diff--emptied-p diff)
-      (message "You emptied the proposal for %s; if you answered yes, \
-%s writes its own text"
+      (message "You emptied the proposal for %s; if you answered yes \
+in the terminal, %s writes its own text"
                (gemini-companion-diff-name diff)
                (gemini-companion-session-title
                 (gemini-companion-diff-session diff))))))
@@ -832,7 +832,7 @@ the review of the current buffer, else the one that is shown."
   (let ((diff (gemini-companion-diff-unsettled diff)))
     (when (gemini-companion-diff--emptied-p diff)
       (user-error "An empty text cannot be accepted: the CLI would write \
-its own; reject it, or leave at least one character"))
+its own text; reject the proposal, or leave at least one character"))
     (cond ((gemini-companion-diff--objection diff))
           ;; The user may have made the proposal the text of the file.
           ((and (gemini-companion-diff--touched-p diff)
@@ -936,7 +936,7 @@ in its terminal, or that ended with the CLI."
        (erase-buffer)
        (insert text)
        (pop-to-buffer (current-buffer))))
-    (_ (user-error "No text of a review is left"))))
+    (_ (user-error "No unwritten text of a review is kept"))))
 
 ;;;; Changed files
 
@@ -995,7 +995,7 @@ undo a change of the file."
            (format "The edit would now be written to %s; accept? " name))
           ((and (gemini-companion-diff-changed diff)
                 (gemini-companion-diff--undoes-p diff))
-           (format "%s has changed since it was proposed; \
+           (format "%s has changed since the edit was proposed; \
 accept and undo that change? "
                    name)))))
 

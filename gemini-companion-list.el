@@ -917,7 +917,7 @@ Comments on its lines are sent as the reason."
       (user-error "No hunk here"))
     (unless (gemini-companion-list--known-p edit)
       (gemini-companion-list--refresh)
-      (user-error "The proposal has changed; its diff is being made again"))
+      (user-error "The proposal has changed; its diff is being updated"))
     (message (if (gemini-companion-review-toggle diff block)
                  "Hunk excluded"
                "Hunk restored"))

@@ -74,12 +74,12 @@ the command does before."
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define gemini-companion-menu
-  "Give a command of gemini-companion."
+  "Display the commands of gemini-companion in a menu."
   gemini-companion-menu-commands)
 
 ;;;###autoload (autoload 'gemini-companion-review-menu "gemini-companion-menu" nil t)
 (gemini-companion-menu--define gemini-companion-review-menu
-  "Answer a review, or change what is displayed of it."
+  "Display the commands for a review in a menu."
   gemini-companion-menu-review
   gemini-companion-review-subject
   (gemini-companion-diff-unsettled nil))
@@ -87,7 +87,7 @@ the command does before."
 ;;;; List and status
 
 (gemini-companion-menu--define gemini-companion-list-menu
-  "Keys in the list of reviews."
+  "Display the commands of the list of reviews in a menu."
   '(("Answer"
      ("a" gemini-companion-list-accept "Accept"
       :enable gemini-companion-list-open-p)
@@ -117,7 +117,7 @@ the command does before."
       :on gemini-companion-list-auto-p))))
 
 (gemini-companion-menu--define gemini-companion-status-menu
-  "Keys in the status buffer."
+  "Display the commands of the status buffer in a menu."
   '(("Status"
      ("TAB" forward-button "Next button" :stay t)
      ("RET" push-button "Press the button")

@@ -44,8 +44,8 @@ for a moment; `show' also to display the buffer without selecting
 it.  After your answer to a review, a window of the buffer also goes
 to the first change, unless you type there meanwhile."
   :type '(choice (const :tag "Nothing more" nil)
-                 (const :tag "Go to what changed" pulse)
-                 (const :tag "Display the buffer" show))
+                 (const :tag "Highlight the changed lines" pulse)
+                 (const :tag "Also display the buffer" show))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 

@@ -1086,7 +1086,7 @@ the CLI's own text"
              (append
               (ensure-list (gemini-companion-diff-note diff))
               (when (gemini-companion-diff-changed diff)
-                '("file changed since it was proposed"))
+                '("file changed since the proposal"))
               (when (gemini-companion-diff-unsaved diff)
                 '("unsaved changes here"))
               (unless (gemini-companion-session-connected-p session)

@@ -105,10 +105,10 @@ A function is called with the command, a list of strings, in an
 empty buffer that is displayed already, in the directory and environment
 to use.  It makes that buffer the terminal, or starts a terminal
 outside of Emacs."
-  :type '(choice (const :tag "The best that is installed" nil)
+  :type '(choice (const :tag "The first that is installed" nil)
                  (const :tag "vterm" vterm)
                  (const :tag "eat" eat)
-                 (const :tag "term, which Emacs has" term)
+                 (const :tag "term, which is part of Emacs" term)
                  function)
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)

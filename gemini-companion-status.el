@@ -879,7 +879,7 @@ VARIABLE is as in `gemini-companion-clients-file'."
                       (gemini-companion-clients-title client))))
      (problem
       `(bad ,problem
-            "The server writes it again within a minute, a restart at once."
+            "The server writes it again within a minute; a restart does so at once."
             ,restart))
      ((file-equal-p directory (file-name-directory file))
       `(good ,file))
@@ -907,7 +907,7 @@ searches %s" file (gemini-companion-clients-title client) directory)
                 (string-prefix-p (plist-get info :token)
                                  (alist-get 'authToken content))
                 (stringp (alist-get 'workspacePath content))))
-      (format "%s does not hold what the server wrote" file)))))
+      (format "%s does not contain what the server wrote" file)))))
 
 (defun gemini-companion-status--below-p (directory roots)
   "Return non-nil if DIRECTORY is one of ROOTS or below one."
@@ -1000,7 +1000,7 @@ It is for CLIENT."
     (cond
      ((null content) nil)
      ((not (stringp (alist-get 'workspacePath content)))
-      `(bad ,(format "%s has no workspace roots, which makes every %s fail"
+      `(bad ,(format "%s has no workspace roots, which keeps every %s from connecting"
                      file title)
             "Delete it." ,delete))
      ((not (gemini-companion-status--below-p
@@ -1066,7 +1066,7 @@ project; it connects from there."))))
   (when (gemini-companion-clients-get client :leaves-container)
     `(note ,(format "This is a container, where %s searches the host for editors"
                     (gemini-companion-clients-title client))
-           "export REMOTE_CONTAINERS=1 in terminals outside Emacs; those of \
+           "Set REMOTE_CONTAINERS=1 in terminals outside Emacs; those of \
 Emacs have it.")))
 
 (defun gemini-companion-status--unconnected (_directory ask)
@@ -1144,8 +1144,7 @@ of its environment and returns the value."
     (cond
      ((not (or (equal own searched) (file-equal-p own searched)))
       (list 'note (format "it searches %s for editors" searched)
-            "To connect it here, start it with the environment of Emacs \
-\(TMPDIR)."))
+            "To connect it here, start it with the TMPDIR of Emacs."))
      ((and rival (not (equal port (format "%s" (plist-get
                                                 (gemini-companion-server-info)
                                                 :port)))))
@@ -1160,7 +1159,7 @@ open too" rival)
            (gemini-companion-run-container-p)
            (not (seq-some variable gemini-companion-run-container-variables)))
       (list 'bad "it runs in a container and searches the host for editors"
-            "export REMOTE_CONTAINERS=1 in its terminal, and start it again."))
+            "Set REMOTE_CONTAINERS=1 in its terminal, and start it again."))
      ((member required (gemini-companion-settings-missing
                         client (or directory "/") variable))
       (list 'bad (nth 2 required)

@@ -162,7 +162,8 @@ They are as in `gemini-companion-status-checks'."
     (pcase-let ((`(,questions ,edits) gemini-companion-tools--counts))
       (cond ((not (gemini-companion-extension-linked-p client))
              `(note ,(format "%s is not linked" title)
-                    "M-x gemini-companion-tools, twice, links it."))
+                    "M-x gemini-companion-tools unlinks all CLIs; type it again \
+to link them."))
             (obstacles
              `(note ,(format "%s is linked, but: %s" title
                              (string-join obstacles "; "))
@@ -237,9 +238,9 @@ it starts next.  The same command deletes both."
          (titles (mapconcat #'gemini-companion-clients-title clients
                             " and ")))
     (unless (y-or-n-p
-             (format "%s will be sent the new errors after each edit, and may \
+             (format "%s will receive the new errors after each edit, and may \
 ask Emacs for references, definitions and diagnostics of shared files.  \
-An extension for that is linked; the same command deletes it.  Link it? "
+The same command deletes the link.  Link it? "
                      titles))
       (user-error "Nothing was linked"))
     (gemini-companion-extension-write)

@@ -820,7 +820,7 @@ that is the first hunk."
          (inhibit-modification-hooks t))
     (erase-buffer)
     (cond ((eq hunks 'failed)
-           (insert (format "%s failed; see another view by %s.\n"
+           (insert (format "%s failed; %s switches to another view.\n"
                            diff-command
                            (substitute-command-keys
                             "\\[gemini-companion-review-switch-view]"))))
@@ -944,7 +944,7 @@ Elsewhere go to the next fold."
             gemini-companion-diff-here gemini-companion-unified--original)
            (set-buffer-modified-p nil))
           (next (goto-char next))
-          (t (user-error "Nothing is folded after this line")))))
+          (t (user-error "No more folded lines")))))
 
 ;;;; Hunks
 
@@ -1010,10 +1010,10 @@ Show it if it is not yet."
 (defun gemini-companion-unified--hunk ()
   "Return the hunk at point, or nil."
   (cond ((not (derived-mode-p 'gemini-companion-unified-mode))
-         (user-error "Hunks are excluded in the diff"))
+         (user-error "Hunks can be excluded only in the diff"))
         (gemini-companion-unified--stale
          (gemini-companion-unified--make (current-buffer))
-         (user-error "The proposal has changed; the diff is updated"))
+         (user-error "The proposal has changed; the diff is being updated"))
         (gemini-companion-unified--process
          (user-error "The diff is not complete yet"))
         (t (get-text-property (point) 'gemini-companion-hunk))))

@@ -81,7 +81,7 @@
       :enable gemini-companion--sendable-p)
      ("p" gemini-companion-pause "Pause sharing"
       :on gemini-companion--paused-p)
-     ("t" gemini-companion-tools "Link CLIs, to report errors and answer"
+     ("t" gemini-companion-tools "Link CLIs (errors and questions)"
       :on gemini-companion-extension-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
@@ -115,7 +115,7 @@ is displayed.")
       :enable gemini-companion-review-shown-p)
      ("R" gemini-companion-diff-reject-with-reason "Reject with a reason"
       :enable gemini-companion-review-shown-p)
-     ("q" gemini-companion-review-quit "Quit, which asks"
+     ("q" gemini-companion-review-quit "Quit (asks first)"
       :enable gemini-companion-review-shown-p))
     ("Changes"
      ("n" gemini-companion-review-next-hunk "Next change"

@@ -113,7 +113,7 @@ accepted is written at once."
       (rename-file "b" "a" t)
       (gemini-companion-auto-accept gemini-companion-auto-test-one)
       (should-not (eq 'accepted (gemini-companion-diff-state diff)))
-      (should (equal "not auto-accepted: file changed since it was proposed"
+      (should (equal "not auto-accepted: file changed since the proposal"
                      (gemini-companion-diff-note diff))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()

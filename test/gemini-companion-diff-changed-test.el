@@ -142,7 +142,7 @@ if `answer' is non-nil."
             ('diff (with-current-buffer "*gemini diff: a*"
                      (member "-one" (gemini-companion-test-diff))))))
         (should (string-search
-                 "file changed since it was proposed"
+                 "file changed since the proposal"
                  (gemini-companion-test-header
                   (gemini-companion-diff-main diff))))))))
 

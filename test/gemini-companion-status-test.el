@@ -315,7 +315,7 @@ It is HOME and TMPDIR, too."
                                    (funcall content :authToken "u")
                                    (funcall content :workspacePath nil)))
               (ert-info (content)
-                (should (string-search "not hold what the server wrote"
+                (should (string-search "not contain what the server wrote"
                                        (funcall finding content)))))
             (should (equal file (funcall finding (funcall content))))
             (should (equal '("/a" "/b")

@@ -234,7 +234,7 @@ class Emacs:
                 loop,
                 self.warn,
                 f"Cannot show the proposal for {diff.path} ({error}); "
-                "answer in the terminal of Gemini CLI",
+                "answer in the terminal of the CLI",
             )
 
         self._send(

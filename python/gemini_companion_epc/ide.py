@@ -289,7 +289,7 @@ class Ide:
         if not content and diff.proposal:
             # The client takes "" for no content and writes the proposal.
             raise MalformedArgument(
-                "An empty text cannot be accepted: Gemini CLI would write the "
+                "An empty text cannot be accepted: the CLI would write the "
                 "model's text; reject the proposal, or answer in the terminal"
             )
         self._settle(diff, Accepted(diff.path, content))

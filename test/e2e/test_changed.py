@@ -18,7 +18,7 @@ EDIT = """
   (search-forward "one")
   (replace-match "uno"))
 """
-REMARK = "file changed since it was proposed"
+REMARK = "file changed since the proposal"
 QUESTION = "accept and undo that change?"
 
 
