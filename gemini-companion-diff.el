@@ -49,11 +49,12 @@
 (defcustom gemini-companion-review-arrival 'when-idle
   "When the review of a proposed edit appears.
 `when-idle' waits until nothing was typed for a moment and no
-prompt, macro or search is active; `now' shows it at once; `notify'
-only announces it, and \\[gemini-companion-review] shows it.
+prompt, macro or search is active; `now' shows the review at once;
+`notify' only announces it, and \\[gemini-companion-review] shows it.
 
-The selected window stays selected and visible; the same command
-selects the review."
+The selected window stays visible, and `gemini-companion-review-focus'
+decides whether it stays selected.  The same command selects a review
+that is shown."
   :type '(choice (const :tag "When Emacs is idle" when-idle)
                  (const :tag "At once" now)
                  (const :tag "On request" notify))
@@ -61,8 +62,9 @@ selects the review."
 
 (defcustom gemini-companion-review-focus nil
   "Whether a review that appears by itself is selected.
-Nil means never; `terminal' if the terminal of its CLI was
-selected; t always.  Letters are ignored in it for the first second."
+Nil means never, t means always, and `terminal' means if the terminal
+of its CLI is selected.  Letters are ignored in such a review for the
+first second."
   :type '(choice (const :tag "Never" nil)
                  (const :tag "From the CLI's terminal" terminal)
                  (const :tag "Always" t))
@@ -88,7 +90,7 @@ If one of them signals an error, the diff stays open.")
 
 (defvar gemini-companion-diff-accepting-functions nil
   "Functions called with each diff before it is accepted.
-Its file is still as it was.")
+The CLI has not written the file yet.")
 
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.
@@ -135,7 +137,7 @@ buffer of the proposed text, which the user may edit.  STATE is
   (comments nil :documentation "Alist of a line and the comment of the user.")
   (automatic nil :documentation "Non-nil if it was accepted automatically.")
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
-  (true-name nil :documentation "True name of its file then, or nil.")
+  (true-name nil :documentation "True name of its file at that time, or nil.")
   (outdated nil :documentation "Non-nil if its view has to compare again.")
   (changed nil :documentation "Non-nil if its file has changed since STAMP.")
   (hunks nil :documentation "Its hunks, once they are known; see \
@@ -297,11 +299,11 @@ exit; else between two commands."
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
-PROPOSAL is a string, or a function that fills a buffer and returns
-a file with exactly that text, which is taken, or nil.  ID is an
-integer that names the diff; SESSION a plist with the `:id' of the
-CLI.  An open diff of that CLI for that file is replaced; its edited
-text is kept."
+PROPOSAL is a string, or a function that fills the current buffer with
+the text; it returns nil, or a file with exactly that text, which then
+belongs to the diff.  ID is an integer that names the diff; SESSION is
+a plist with the `:id' of the CLI.  An open diff of that CLI for that
+file is replaced; its edited text is kept."
   (let* ((previous (gemini-companion-diff--find session file-path))
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
@@ -324,7 +326,7 @@ text is kept."
     t))
 
 (defun gemini-companion-diff--offer (diff)
-  "Run the hook that may settle DIFF, if it waits, without a review."
+  "Run the hook that may settle DIFF without a review, if DIFF waits."
   (when (eq (gemini-companion-diff-state diff) 'pending)
     (setf (gemini-companion-diff-offered diff) t)
     (with-demoted-errors "Accepting a proposal automatically: %S"
@@ -403,8 +405,8 @@ Kill that if it cannot be read."
      (signal (car problem) (cdr problem)))))
 
 (defun gemini-companion-diff--take-file (diff file)
-  "Keep FILE, if any, until DIFF ends, so that it need not be written again.
-It has exactly the text of the current buffer."
+  "Keep FILE, if non-nil, until DIFF ends, for the program that compares.
+FILE has exactly the text of the current buffer."
   (when file
     (let ((file-name-handler-alist nil)
           (kept (concat file "-kept")))
@@ -465,8 +467,9 @@ Killing the buffer rejects DIFF."
 
 (defun gemini-companion-diff-buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
-One that is put back loses all its buffers but the proposal's.
-Indirect buffers do not count."
+A diff that is put back keeps only the buffer of its proposal, so
+killing its other buffers means nothing.  Neither does killing an
+indirect buffer."
   (let ((diff gemini-companion-diff-here))
     (when (and (not (buffer-base-buffer))
                (or (eq (gemini-companion-diff-state diff) 'shown)
@@ -569,8 +572,8 @@ buffer of messages has the whole text."
 
 (defun gemini-companion-diff--announcement (diff does width)
   "Return a text that announces DIFF in one line of less than WIDTH columns.
-DOES is the verb for the command that shows or selects it, which is
-never omitted."
+DOES is the verb for the command that shows or selects DIFF.  That
+command is never omitted."
   (let* ((session (gemini-companion-diff-session diff))
          (note (gemini-companion-diff-note diff))
          (plain (gemini-companion-diff-name diff 'plain))
@@ -657,8 +660,8 @@ If that fails, show why; the CLI's own prompt can still answer it."
 
 (defun gemini-companion-diff-view (diff)
   "Show DIFF, which awaits an answer, or select it if it is shown.
-Another one that is shown is put back: it waits again, with the edits
-of its proposal."
+If another diff is shown, put it back: it waits again, and keeps the
+edits of its proposal."
   (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
          (funcall (gemini-companion-diff-select diff)))
@@ -687,7 +690,7 @@ Unless NOW is non-nil, do that only between two commands."
         (setf (gemini-companion-diff-changed diff) t)))))
 
 (defun gemini-companion-diff--run (hook diff)
-  "Run HOOK, the user's, with DIFF; only report an error in it."
+  "Run HOOK of the user with DIFF; only report an error in it."
   (with-demoted-errors "A function of the review hooks failed: %S"
     (run-hook-with-args hook diff)))
 
@@ -695,10 +698,11 @@ Unless NOW is non-nil, do that only between two commands."
 
 (defun gemini-companion-diff-close (id reason)
   "Dismiss the diff ID and return the text of its proposal buffer.
-If it was accepted at the same moment, return that text; nil if it was
-settled otherwise.  REASON is `closed' if the CLI closed it, `exited'
-if the process of the CLI has exited, `disconnected' if the CLI has not
-reconnected in time, and `lost' if the server gave it up."
+If it was accepted at the same moment, return the accepted text; if it
+was settled otherwise, return nil.  REASON is `closed' if the CLI closed
+the diff, `exited' if the process of the CLI has exited, `disconnected'
+if the CLI has not reconnected in time, and `lost' if the server gave up
+the diff."
   (if-let* ((diff (seq-find (lambda (diff)
                               (eql (gemini-companion-diff-id diff) id))
                             gemini-companion-diff--open)))
@@ -742,7 +746,7 @@ If the user has edited TEXT, report a file that holds another text."
       (gemini-companion-diff--report-unedited diff text))))
 
 (defun gemini-companion-diff--report-unedited (diff text)
-  "Keep TEXT, that of the review of DIFF, which was not written, and say so."
+  "Keep TEXT of the review of DIFF, which the CLI did not write; report that."
   (gemini-companion-diff-keep diff text)
   (message (substitute-command-keys
             "%s was written without your edits; \
@@ -751,7 +755,7 @@ If the user has edited TEXT, report a file that holds another text."
 
 (defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.
-Its edited text is kept."
+Keep its proposal if it was edited."
   (unless (gemini-companion-diff--emptied-p diff)
     (gemini-companion-diff--keep diff))
   (gemini-companion-diff--settle diff 'dismissed 'later))
@@ -925,10 +929,10 @@ If DIFF is settled meanwhile, quit the question and return nil."
   gemini-companion-diff--last-proposal)
 
 (defun gemini-companion-last-proposal ()
-  "Show the last text of a review that was not written.
-That is one that you accepted and that could not be delivered, or
-a proposal that you edited and that the CLI closed, as you answered
-in its terminal, or that ended with the CLI."
+  "Show the last text that you edited or accepted and that was not written.
+It is that of a review that you answered in the terminal of the CLI,
+that another proposal replaced, or that ended because the CLI exited
+or disconnected."
   (interactive)
   (pcase gemini-companion-diff--last-proposal
     (`(,_ . ,text)

@@ -20,10 +20,11 @@
 
 ;;; Commentary:
 
-;; The edits of the present turn of each CLI, in sections that unfold to their
-;; diffs, to be answered, commented and reverted from there.  The buffer is
-;; made again as a whole when something changes while it is visible; the diffs
-;; are made by the program diff in the background, one after another.
+;; The edits of the current turn of each CLI, in sections that unfold to their
+;; diffs, to be answered, commented and reverted from there.  When something
+;; changes while the buffer is visible, the whole buffer is written again.  The
+;; program diff finds the hunks in the background, for one edit after another;
+;; the code of the unified view inserts them.
 
 ;;; Code:
 
@@ -82,7 +83,7 @@
   "Height that the window of the list gets if the frame is large enough.")
 
 (defconst gemini-companion-list--most-bytes (* 5 1024 1024)
-  "Size of a text above which it is not compared.")
+  "Size in bytes above which a text is not compared.")
 
 (defconst gemini-companion-list--labels
   '((pending "waiting" bold)
@@ -98,12 +99,12 @@
 (defvar gemini-companion-list--diffs (make-hash-table :test #'eq
                                                       :weakness 'key)
   "Diff of each edit, a cons (TICK . HUNKS).
-TICK is what `gemini-companion-list--tick' returned.  HUNKS is
-`failed' if nothing could be compared.")
+TICK is the value of `gemini-companion-list--tick' when the texts were
+compared.  HUNKS is `failed' if they could not be compared.")
 
 (defvar gemini-companion-list--texts (make-hash-table :test #'eq
                                                       :weakness 'key)
-  "What was inserted for the diff of each edit, a cons (KEY . TEXT).
+  "Cache of the displayed diff of each edit, a cons (KEY . TEXT).
 KEY is a list of all that TEXT depends on.")
 
 (defvar gemini-companion-list--edits nil
@@ -117,14 +118,16 @@ KEY is a list of all that TEXT depends on.")
 
 (defvar-local gemini-companion-list--changes 0
   "Number of changes of this proposal since its diff was shown.
-The buffer's own tick also counts what is undone at once, as by
-`gemini-companion-hunk-call-with-all'.")
+The modification tick of the buffer would also count the changes that
+`gemini-companion-hunk-call-with-all' undoes at once.")
 (put 'gemini-companion-list--changes 'permanent-local t)
 
 (defvar-local gemini-companion-list--toggled nil
-  "Keys of the sections whose fold is not as at first.
-A key is the `id' of an edit, a list of `cli' or `earlier' and what
-names a CLI, or for a fold in the diff of an edit, its id and the fold.")
+  "Keys of the sections that the user has folded or unfolded.
+The key of an edit is its `id'.  The key of a CLI is a list of `cli'
+and a name of that CLI; with `earlier' in place of `cli', it is the key
+of the earlier edits.  The key of a fold in the diff of an edit is a
+cons of the `id' and the fold.")
 
 (defvar-local gemini-companion-list--starts nil
   "Alist of the key of each section and where it begins.")
@@ -132,7 +135,7 @@ names a CLI, or for a fold in the diff of an edit, its id and the fold.")
 ;;;; Diffs
 
 (defun gemini-companion-list--tick (edit)
-  "Return a value that is another one after a change of EDIT."
+  "Return a value that differs after each change of EDIT."
   (if-let* ((diff (gemini-companion-turn-edit-diff edit)))
       (progn
         (gemini-companion-turn-read edit)
@@ -144,14 +147,14 @@ names a CLI, or for a fold in the diff of an edit, its id and the fold.")
 
 (defun gemini-companion-list--changed (&rest _)
   "Record that the current buffer, a proposal, has changed.
-Its diff has the excluded hunks, too."
+Excluding a hunk does not change the diff, which has all hunks."
   (unless gemini-companion-hunk-toggling
     (setq gemini-companion-list--changes (1+ gemini-companion-list--changes)))
   (gemini-companion-list--soon))
 (put 'gemini-companion-list--changed 'permanent-local-hook t)
 
 (defun gemini-companion-list--known-p (edit)
-  "Return non-nil if the diff of EDIT is known as it is now."
+  "Return non-nil if the diff of EDIT is known and up to date."
   (equal (gemini-companion-list--tick edit)
          (car (gethash edit gemini-companion-list--diffs))))
 
@@ -200,7 +203,7 @@ Its diff has the excluded hunks, too."
 
 (defun gemini-companion-list--call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
-They are as a CLI reads them."
+The texts are decoded as the CLI reads them."
   (let ((before (gemini-companion-turn-edit-before edit))
         (after (gemini-companion-list--after edit)))
     (with-temp-buffer
@@ -218,7 +221,7 @@ They are as a CLI reads them."
 
 (defun gemini-companion-list--groups ()
   "Return a list (SESSION CLIENT . EDITS) for each CLI.
-First those that are connected, then others with edits."
+The connected CLIs come first, then others with edits."
   (let ((groups (mapcar (lambda (session)
                           (list session (plist-get session :client)))
                         (gemini-companion-sessions))))
@@ -236,18 +239,18 @@ First those that are connected, then others with edits."
 
 (defun gemini-companion-list--unfolded-p (key)
   "Return non-nil if the section of KEY is unfolded.
-At first only those of CLIs are."
+At first only the sections of CLIs are."
   (if (eq 'cli (car-safe key))
       (not (member key gemini-companion-list--toggled))
     (member key gemini-companion-list--toggled)))
 
 (defun gemini-companion-list--insert (item &rest texts)
-  "Insert TEXTS as a line that is ITEM, a plist.
-It has the `:key' of its section, `:stop' non-nil if
-`gemini-companion-list-next' stops there, the `:session', the
-`:edit', and in a diff the `:line', a cons of its numbers before
-and after, its `:place' for a comment, the `:block' of changed
-lines, and the key of its `:fold'."
+  "Insert TEXTS as a line, and record ITEM, its description.
+ITEM is a plist with the `:key' of the section, the `:session', the
+`:edit', and `:stop', non-nil if `gemini-companion-list-next' stops at
+the line.  In a diff it also has the `:line', a cons of the numbers of
+the line before and after the edit; the `:place' of a comment on it; the
+`:block' of changed lines; and the key of the `:fold'."
   (let ((beg (point))
         (key (plist-get item :key)))
     (apply #'insert texts)
@@ -268,7 +271,7 @@ lines, and the key of its `:fold'."
 
 (defun gemini-companion-list--insert-cli (session client &rest edits)
   "Insert the section of SESSION of CLIENT with EDITS.
-Return those that have a line."
+Return the edits that have a line."
   (let* ((name (or (plist-get session :id) client))
          (key (list 'cli name))
          (now (seq-remove #'gemini-companion-turn-edit-earlier edits))
@@ -291,7 +294,7 @@ Return those that have a line."
         (t "A CLI")))
 
 (defun gemini-companion-list--summary (session edits)
-  "Return how many EDITS of SESSION are in which state."
+  "Return a text with the number of EDITS of SESSION in each state."
   (string-join
    (append
     (and session
@@ -315,8 +318,8 @@ Return those that have a line."
    ", "))
 
 (defun gemini-companion-list--insert-earlier (key session edits)
-  "Insert the section of KEY with EDITS, the earlier ones of SESSION.
-Return those that have a line."
+  "Insert the section of KEY with EDITS, the earlier edits of SESSION.
+Return the edits that have a line."
   (gemini-companion-list--insert
    (list :key key :stop t :session session)
    (propertize (format "  %d earlier" (length edits)) 'face 'shadow))
@@ -324,7 +327,7 @@ Return those that have a line."
     (gemini-companion-list--insert-edits edits)))
 
 (defun gemini-companion-list--insert-edits (edits)
-  "Insert EDITS, those that are unfolded with their diffs; return EDITS."
+  "Insert EDITS, with their diffs where these are unfolded; return EDITS."
   (let ((width (apply #'max 0 (mapcar (lambda (edit)
                                         (length (gemini-companion-list--label
                                                  edit)))
@@ -341,7 +344,8 @@ Return those that have a line."
     (propertize label 'face face)))
 
 (defun gemini-companion-list--insert-edit (edit width)
-  "Insert the line of EDIT, with a state of WIDTH, and its diff if unfolded."
+  "Insert the line of EDIT, with its state padded to WIDTH.
+If EDIT is unfolded, insert its diff, too."
   (let* ((key (gemini-companion-turn-edit-id edit))
          (item (list :key key :edit edit
                      :session (gemini-companion-turn-edit-session edit)))
@@ -374,7 +378,7 @@ Return those that have a line."
                                     diff)))))))))
 
 (defun gemini-companion-list--remarks (edit)
-  "Return what else the user has to know of EDIT, a text."
+  "Return a text with further remarks about EDIT."
   (mapconcat
    (lambda (remark) (concat "  " remark))
    (delq nil
@@ -391,15 +395,16 @@ Return those that have a line."
    ""))
 
 (defun gemini-companion-list--excluded (diff)
-  "Return where in the proposal of DIFF the excluded hunks begin.
-Those are lines of the proposal with no hunk excluded."
+  "Return the lines at which the excluded hunks of DIFF begin.
+They are counted in the proposal with no hunk excluded."
   (gemini-companion-hunk-excluded-lines
    (gemini-companion-diff-proposal-buffer diff)))
 
 ;;;; Diff of an edit
 
 (defun gemini-companion-list--insert-diff (item edit)
-  "Insert the diff of EDIT; each line is ITEM with what it has more."
+  "Insert the diff of EDIT.
+The item of each line is ITEM with properties of its own."
   (let ((hunks (cdr (gethash edit gemini-companion-list--diffs)))
         (last (cdr (gethash edit gemini-companion-list--texts))))
     (cond ((eq hunks 'failed)
@@ -412,7 +417,8 @@ Those are lines of the proposal with no hunk excluded."
           (t (gemini-companion-list--insert item "    comparing...")))))
 
 (defun gemini-companion-list--insert-hunks (item edit hunks)
-  "Insert HUNKS of EDIT; each line is ITEM with what it has more."
+  "Insert HUNKS of EDIT.
+The item of each line is ITEM with properties of its own."
   (let* ((diff (gemini-companion-turn-edit-diff edit))
          (id (gemini-companion-turn-edit-id edit))
          (excluded (and diff (gemini-companion-list--excluded diff)))
@@ -441,8 +447,9 @@ Those are lines of the proposal with no hunk excluded."
                gemini-companion-list--texts))))
 
 (defun gemini-companion-list--complete (item beg comments)
-  "Make the lines of a diff from BEG to point ITEM with what they have more.
-Insert COMMENTS after their lines."
+  "Record the items of the lines of a diff from BEG to point.
+Each is ITEM with properties of its own.  Insert COMMENTS after the
+lines that they are about."
   (save-restriction
     (narrow-to-region beg (point))
     (goto-char beg)
@@ -463,9 +470,10 @@ Insert COMMENTS after their lines."
           (setq last block))))))
 
 (defun gemini-companion-list--line-item (item)
-  "Return ITEM with what the line of a diff at point has more.
-The place of a line is a cons of `before' and its number in the file
-if it is removed there, else of `after' and its number in the proposal."
+  "Return ITEM with the properties of the line of a diff at point.
+The place of a removed line is a cons of `before' and its number in the
+file; that of any other line is one of `after' and its number in the
+proposal."
   (let* ((get (lambda (property) (get-text-property (point) property)))
          (hunk (funcall get 'gemini-companion-hunk))
          (new (funcall get 'gemini-companion-line))
@@ -488,7 +496,9 @@ if it is removed there, else of `after' and its number in the proposal."
   (get-text-property (line-beginning-position) 'gemini-companion-list-item))
 
 (defun gemini-companion-list--place (position)
-  "Return where POSITION is: a key, lines from its start, column and line."
+  "Return the place of POSITION, to find it again after a refresh.
+It is a list of the key of the section, the number of lines from the
+start of the section, the column and the line."
   (save-excursion
     (goto-char position)
     (let* ((key (plist-get (gemini-companion-list--item) :key))
@@ -499,7 +509,7 @@ if it is removed there, else of `after' and its number in the proposal."
             (line-number-at-pos)))))
 
 (defun gemini-companion-list--position (place)
-  "Return the position of PLACE, or of its line if its section is deleted."
+  "Return the position of PLACE, or of its line if the section is gone."
   (pcase-let ((`(,key ,lines ,column ,line) place))
     (save-excursion
       (if-let* ((start (cdr (assoc key gemini-companion-list--starts))))
@@ -519,7 +529,7 @@ if it is removed there, else of `after' and its number in the proposal."
       (point))))
 
 (defun gemini-companion-list--refresh ()
-  "Make the list again; each window of it stays at its line."
+  "Write the list again; each of its windows stays at the same line."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
       (let ((inhibit-read-only t)
@@ -563,9 +573,10 @@ if it is removed there, else of `after' and its number in the proposal."
 
 (define-derived-mode gemini-companion-list-mode special-mode "Gemini-Reviews"
   "Major mode for the edits of each CLI.
-A section for each CLI has the edits of its present turn; a new
-turn begins with the first edit that arrives after a minute with
-nothing open.  Those of earlier turns are in a section of their own.
+The section of each CLI has the edits of its current turn, and below
+them a section with its earlier edits.  A new turn begins with the
+first edit that arrives when no edit of that CLI is open, and none has
+arrived or ended for a minute.
 
 \\{gemini-companion-list-mode-map}"
   (require 'gemini-companion-unified)
@@ -659,8 +670,8 @@ nothing open.  Those of earlier turns are in a section of their own.
                       (gemini-companion-session-name session))))))
 
 (defun gemini-companion-list--answer (verb function)
-  "Call FUNCTION with each diff at point; ask, by VERB, if they are several.
-Then go to the next edit that awaits an answer."
+  "Call FUNCTION with each diff at point, and go to the next open edit.
+If there are several diffs, ask for confirmation with VERB."
   (let ((diffs (gemini-companion-list--diffs-here)))
     (when (or (null (cdr diffs))
               (y-or-n-p (format "%s %d edits? " verb (length diffs))))
@@ -671,13 +682,14 @@ Then go to the next edit that awaits an answer."
         (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()
-  "Go to the next edit that awaits an answer, or the first, if there is one."
+  "Go to the next edit that awaits an answer, or else to the first one."
   (when-let* ((next (or (gemini-companion-list--open-after (point))
                         (gemini-companion-list--open-after (point-min)))))
     (goto-char next)))
 
 (defun gemini-companion-list--open-after (position)
-  "Return where after POSITION the next edit is that awaits an answer, or nil."
+  "Return the position of the next open edit after POSITION, or nil.
+An open edit is one that awaits an answer."
   (save-excursion
     (goto-char position)
     (while (and (zerop (forward-line 1))
@@ -733,8 +745,8 @@ Then go to the next edit that awaits an answer."
 ;;;; Commands
 
 (defun gemini-companion-list ()
-  "Show the edits of each CLI: those that await an answer, and others.
-From a review, go to its line."
+  "List the edits of each CLI: those that await an answer, and others.
+In a buffer of a review, go to the line of that review."
   (interactive)
   (with-current-buffer (get-buffer-create gemini-companion-list--buffer)
     (unless (derived-mode-p 'gemini-companion-list-mode)
@@ -774,8 +786,9 @@ Quitting it restores the height."
 
 (defun gemini-companion-review (&optional list)
   "Show the next proposal that waits, or select the one that is shown.
-Its windows are laid out again if that is needed.  With prefix
-argument LIST, or if several wait and none is shown, list them."
+If one of its windows was deleted, or the terminal beside it, lay out
+the windows again.  With prefix argument LIST, or if several proposals
+wait and none is shown, list them."
   (interactive "P")
   (let* ((diffs (gemini-companion-diffs))
          (shown (seq-find (lambda (diff)
@@ -789,7 +802,7 @@ argument LIST, or if several wait and none is shown, list them."
 
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again.
-On unchanged lines that are folded in a diff, show those."
+In a diff, unfold the unchanged lines that are folded at point."
   (interactive nil gemini-companion-list-mode)
   (let* ((fold (gemini-companion-list--get :fold))
          (key (or fold
@@ -810,7 +823,7 @@ On unchanged lines that are folded in a diff, show those."
      (- (count-lines (point-min) (point-max)) lines))))
 
 (defun gemini-companion-list--reveal (count)
-  "Scroll so that COUNT lines after that at point are visible, or what fits."
+  "Scroll to show COUNT lines after the line at point, or as many as fit."
   (let* ((above (count-lines (window-start) (line-beginning-position)))
          (hidden (- (+ above 1 count) (window-body-height))))
     (when (and (< 0 count) (< 0 hidden))
@@ -840,7 +853,8 @@ On unchanged lines that are folded in a diff, show those."
   (gemini-companion-list-next (- count)))
 
 (defun gemini-companion-list-view ()
-  "Show the review at point, at that hunk, or else visit the file there."
+  "Review the proposal at point, at the hunk at point.
+If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
   (let* ((edit (gemini-companion-list--get :edit))
          (line (gemini-companion-list--get :line)))
@@ -850,7 +864,7 @@ On unchanged lines that are folded in a diff, show those."
           (t (gemini-companion-list--visit edit line)))))
 
 (defun gemini-companion-list--review ()
-  "Show the review at point and select it, at that hunk."
+  "Show and select the review at point, at the hunk at point."
   (let ((diff (gemini-companion-list--diff))
         (line (gemini-companion-list--get :line)))
     (if line
@@ -858,19 +872,19 @@ On unchanged lines that are folded in a diff, show those."
       (gemini-companion-diff-view diff))))
 
 (defun gemini-companion-list-edit ()
-  "Go to the proposal at point to edit it, at that hunk."
+  "Go to the proposal at point to edit it, at the hunk at point."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-list--review)
   (gemini-companion-review-edit))
 
 (defun gemini-companion-list-switch-view ()
-  "Show the review at point in the other view, at that hunk."
+  "Show the review at point in the other view, at the hunk at point."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-list--review)
   (gemini-companion-review-switch-view))
 
 (defun gemini-companion-list--visit (edit numbers)
-  "Visit the file of EDIT at a line of its diff, which has NUMBERS, or nil."
+  "Visit the file of EDIT at the line of its diff with NUMBERS, if non-nil."
   (let ((file (gemini-companion-turn-edit-file edit)))
     (unless (file-exists-p file)
       (user-error "%s does not exist" (gemini-companion-turn-name edit)))
@@ -885,13 +899,13 @@ On unchanged lines that are folded in a diff, show those."
                             (cdr numbers))))))))
 
 (defun gemini-companion-list-accept ()
-  "Accept the review at point, or all of the CLI at point."
+  "Accept the proposal at point, or all proposals of the CLI at point."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-list--answer "Accept" #'gemini-companion-diff-accept))
 
 (defun gemini-companion-list-reject ()
-  "Reject the review at point, or all of the CLI at point.
-Comments on its lines are sent as the reason."
+  "Reject the proposal at point, or all proposals of the CLI at point.
+Comments on their lines are sent as the reason."
   (interactive nil gemini-companion-list-mode)
   (gemini-companion-list--answer
    "Reject"
@@ -901,14 +915,14 @@ Comments on its lines are sent as the reason."
        (gemini-companion-diff-reject diff)))))
 
 (defun gemini-companion-list-reject-with-reason ()
-  "Reject the review at point with a reason, and the comments on its lines."
+  "Reject the proposal at point with a reason and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
   (let ((diff (gemini-companion-list--diff)))
     (gemini-companion-diff-reject-with-reason diff)
     (gemini-companion-list--refresh)))
 
 (defun gemini-companion-list-toggle-hunk ()
-  "Exclude the hunk at point from its proposal, or restore it."
+  "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
   (let ((diff (gemini-companion-list--diff))
         (edit (gemini-companion-list--edit))
@@ -924,8 +938,8 @@ Comments on its lines are sent as the reason."
     (gemini-companion-list--refresh)))
 
 (defun gemini-companion-list-comment ()
-  "Comment on the line at point; without a text, delete the comment.
-It becomes a part of the reason if the proposal is rejected."
+  "Comment on the line at point; an empty text deletes the comment.
+If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
   (let* ((diff (gemini-companion-list--diff))
          (place (or (gemini-companion-list--get :place)
@@ -952,8 +966,8 @@ It becomes a part of the reason if the proposal is rejected."
   (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-revert ()
-  "Put the text from before the edit at point into its buffer, unsaved.
-A file that was new is deleted."
+  "Revert the edit at point: restore the previous text in the file's buffer.
+The buffer is not saved.  If the file was new, delete it."
   (interactive nil gemini-companion-list-mode)
   (let* ((edit (gemini-companion-list--edit))
          (name (gemini-companion-turn-name edit)))

@@ -44,18 +44,19 @@
 ;;;; Customization
 
 (defcustom gemini-companion-review-view 'ediff
-  "View of the review of a proposed edit.
-`ediff' is an Ediff session, `diff' a unified diff in one window,
-which a new file always gets, and a frame that is too small for Ediff;
+  "View in which a proposed edit is reviewed.
+`ediff' is an Ediff session, `diff' a unified diff in one window.
+A new file is always reviewed as a unified diff, and so is any file
+in a frame that is too small for Ediff.
 \\<gemini-companion-review-mode-map>\\[gemini-companion-review-switch-view] \
-changes from one to the other.
+switches from one view to the other.
 
-Nil means no reviews: CLIs are not offered them, and ask in the
-terminal as they do without an editor; they still know what you
-work on.  A CLI that is connected asks once what it is
-offered, so a change to or from nil needs \"/ide disable\" in it,
-\\[gemini-companion-restart], and \"/ide enable\"; until then,
-answer in its terminal.  The other changes hold from the next review on."
+Nil means no reviews: CLIs ask in their terminals as they do without
+an editor, and still receive the context.  A CLI asks whether there
+are reviews only when it connects.  So after a change to or from nil
+type \"/ide disable\" in each CLI, \\[gemini-companion-restart], and
+\"/ide enable\" in each; until then, answer in their terminals.
+Any other change takes effect with the next review."
   :type '(choice (const :tag "Ediff" ediff)
                  (const :tag "Unified diff" diff)
                  (const :tag "No reviews, only context" nil))
@@ -103,13 +104,13 @@ or the proposal, whichever is larger."
     ("!" . gemini-companion-auto-accept)
     ("?" . gemini-companion-review-menu)
     ("q" . gemini-companion-review-quit))
-  "Keys of all views where no text is typed.")
+  "Alist of (KEY . COMMAND), the letters in views where no text is typed.")
 
 (autoload 'gemini-companion-review-menu "gemini-companion-menu"
   "Show a menu of the commands for this review." t)
 
 (defun gemini-companion-review--key (command)
-  "Return a binding of COMMAND, unless the review has just appeared."
+  "Return a binding of COMMAND that does nothing just after a review appears."
   (list 'menu-item "" command :filter #'gemini-companion-review--unless-new))
 
 (define-key gemini-companion-review-mode-map
@@ -152,16 +153,17 @@ or the proposal, whichever is larger."
 
 (defconst gemini-companion-review-least-columns 60
   "Least width of a part of a frame that is used for a review.
-A frame of less than twice that has no Ediff.")
+In a frame less than twice as wide, a review is a unified diff.")
 
 (defvar gemini-companion-review--new nil
   "Time until which keys that answer are ignored in a new review.")
 
 (defvar gemini-companion-review--by-itself nil
-  "Non-nil if the last review, or the first of a row, came by itself.")
+  "Non-nil if the last review appeared by itself.
+Of several reviews in a row, this is about the first.")
 
 (defun gemini-companion-review--unless-new (command)
-  "Return COMMAND, or the one for a review that has just appeared."
+  "Return COMMAND, or in a new review a command to ignore the key."
   (if (and gemini-companion-review--new
            (< (float-time) gemini-companion-review--new))
       #'gemini-companion-review-too-soon
@@ -179,30 +181,33 @@ A frame of less than twice that has no Ediff.")
 (defconst gemini-companion-review--kinds
   '((ediff . gemini-companion-ediff-open)
     (diff . gemini-companion-unified-open))
-  "Alist of a kind of view and the function that opens it.
-It is called with a diff, the buffer of the original, a frame, and
-non-nil if the window in use stays visible and selected there.  It
-returns a plist: `:buffers' with those in the windows, `:main' with
-the one to go to, `:hunk' with a function that returns the hunk at
-point, or nil, `:line' with one that returns the line of the proposal
-there, with no hunk excluded, or nil, `:toggled' with one that displays
-that its argument, a hunk, was excluded or restored, `:move' with one
-that goes its argument, a number, of hunks on, `:edit' with one that
-goes to the proposal or back, `:select' with one that selects the
-view if it is on the selected frame as a whole, and returns
-non-nil, `:display' with one that lays it out there and selects
-it, `:compare' with one that compares again, and `:close' with one
-that ends the view but leaves windows, original and proposal alone.
-Its error is shown.")
+  "Alist of (KIND . FUNCTION), the kinds of view and how each is opened.
+FUNCTION is called with a diff, the buffer of the original, a frame,
+and non-nil if the selected window must stay visible and selected.
+If it signals an error, that is shown.  It returns a plist of
+`:buffers', the buffers in the windows of the view;
+`:main', the buffer to go to;
+and these functions:
+`:hunk' returns the hunk at point, or nil;
+`:line' returns the line at point, or nil, counted in the proposal
+with no hunk excluded;
+`:toggled' displays that its argument, a hunk, was excluded or restored;
+`:move' goes forward by its argument, a number of hunks;
+`:edit' goes to the proposal, or back;
+`:select' selects the view and returns non-nil, but only if all of it
+is on the selected frame;
+`:display' lays out the view on the selected frame and selects it;
+`:compare' compares again;
+`:close' ends the view, but leaves windows, original and proposal alone.")
 
 (cl-defstruct (gemini-companion-review--view
                (:constructor gemini-companion-review--make)
                (:copier nil))
-  "What shows a diff.
-ORIGINAL is the buffer of that name, LAYOUT the windows before the
+  "A view of a diff.
+ORIGINAL is the buffer of the original, LAYOUT the windows before the
 review, KIND the key in `gemini-companion-review--kinds', OPEN the
-plist that its function returned, WINDOWS those of its buffers, and
-TERMINAL that of its CLI beside them, or nil."
+plist that its function returned, WINDOWS the windows of its buffers,
+and TERMINAL the window of the CLI beside them, or nil."
   diff original layout kind open windows terminal)
 
 (defvar gemini-companion-review--all nil
@@ -227,7 +232,7 @@ goes to it")))
 
 (defun gemini-companion-review--call-with-original (diff function)
   "Call FUNCTION with the buffer of the original of DIFF.
-It is that of its view, or else a temporary one."
+It is the buffer in the view of DIFF, or without a view a temporary one."
   (if-let* ((view (gemini-companion-review--of diff)))
       (funcall function (gemini-companion-review--view-original view))
     (let ((original (gemini-companion-review--original diff)))
@@ -236,8 +241,8 @@ It is that of its view, or else a temporary one."
 
 (defun gemini-companion-review--compare (diff on-end)
   "Find the hunks of DIFF; return a process.
-ON-END is called with them when they are known, or with `failed'.
-`gemini-companion-hunk-cancel' ends the process before."
+ON-END is called with the hunks when they are known, or with `failed',
+unless `gemini-companion-hunk-cancel' ends the process earlier."
   (gemini-companion-review--call-with-original
    diff
    (lambda (original)
@@ -291,7 +296,7 @@ exclude its last change? "))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
-LINE is one of the proposal with no hunk excluded."
+LINE is counted in the proposal with no hunk excluded."
   (gemini-companion-diff-view diff)
   (when-let* ((view (gemini-companion-review--of diff)))
     (gemini-companion-review--go-to view line)))
@@ -318,7 +323,7 @@ See `gemini-companion-review-go-to'."
 
 (defun gemini-companion-review--line (view)
   "Return the line of VIEW at point, or nil.
-It is one of the proposal with no hunk excluded."
+It is counted in the proposal with no hunk excluded."
   (let* ((diff (gemini-companion-review--view-diff view))
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (with-current-buffer (if (eq diff gemini-companion-diff-here)
@@ -341,7 +346,7 @@ It is one of the proposal with no hunk excluded."
 ;;;; Menu state
 
 (defun gemini-companion-review-subject ()
-  "Return what the review here is about."
+  "Return the file of the review here and its amount of change."
   (let ((diff (gemini-companion-diff-current)))
     (concat (gemini-companion-diff-name diff)
             (pcase (gemini-companion-diff-counts diff)
@@ -394,13 +399,12 @@ It is one of the proposal with no hunk excluded."
 
 (defun gemini-companion-review-show (diff &optional select)
   "Show DIFF; return a function that closes its view.
-That leaves the proposal buffer alive if its argument is non-nil.
-SELECT is `select' if the user asked for it, `next' if it follows the
-one that the user has answered, or nil if it came by itself.  Then the
-selected window stays visible, and selected unless
-`gemini-companion-review-focus' says otherwise.  The one that follows
-takes the same place.
-Signal an error if DIFF has no changes or is too large."
+That function leaves the proposal buffer alive if its argument is
+non-nil.  SELECT is `select' if the user asked for DIFF; `next' if DIFF
+takes the place of a review that the user has just answered; or nil if
+it appears by itself.  In the last case, the selected window stays
+visible, and `gemini-companion-review-focus' decides whether it stays
+selected.  Signal an error if DIFF has no changes or is too large."
   (let* ((frame (gemini-companion-review--frame diff))
          (kind (gemini-companion-review--kind diff frame))
          (original (gemini-companion-review--original diff))
@@ -430,8 +434,10 @@ Signal an error if DIFF has no changes or is too large."
       (gemini-companion-review--hide view keep))))
 
 (defun gemini-companion-review--focus (view selected)
-  "Select VIEW, which came by itself, if it is SELECTED or the user wants it.
-Letters, and the keys that accept, do nothing there for a second."
+  "Select VIEW, which appears by itself, if the user wants that.
+SELECTED is non-nil if it takes the place of a review that was
+selected.  In a VIEW that is selected, letters and the keys that
+accept do nothing for a second."
   (when (or selected
             (pcase gemini-companion-review-focus
               ('terminal (eq (window-buffer)
@@ -488,7 +494,7 @@ nil" (gemini-companion-diff-name diff)))
                     (gemini-companion-diff-file-path diff))))))
 
 (defun gemini-companion-review--open-first (view kind keep)
-  "Open VIEW as one of KIND, or as unified diff if Ediff fails.
+  "Open VIEW as one of KIND, or as a unified diff if Ediff fails.
 If KEEP is non-nil, the selected window stays visible and selected."
   (condition-case problem
       (gemini-companion-review--open view kind keep)
@@ -521,7 +527,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
     (gemini-companion-review--record-windows view)))
 
 (defun gemini-companion-review--record-windows (view)
-  "Record the windows of VIEW, and that of its CLI beside them."
+  "Record the windows of VIEW, and the window of the CLI beside them."
   (let ((diff (gemini-companion-review--view-diff view)))
     (setf (gemini-companion-review--view-windows view)
           (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
@@ -533,7 +539,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
 
 (defun gemini-companion-review--complete-p (view frame)
   "Return non-nil unless the terminal beside VIEW on FRAME was removed.
-A terminal whose window was used for another buffer was not."
+It was not if its window only displays another buffer now."
   (let ((terminal (gemini-companion-review--view-terminal view))
         (diff (gemini-companion-review--view-diff view)))
     (not (and terminal
@@ -1094,8 +1100,8 @@ the CLI's own text"
               (gemini-companion-diff-remarks diff))))))
 
 (defun gemini-companion-review--name (diff)
-  "Return the name of the file of DIFF, with its project if there are others.
-CLIs in several projects may propose files of one name."
+  "Return the name of the file of DIFF, with its project if that is needed.
+CLIs in several projects may propose files with the same name."
   (let ((name (gemini-companion-diff-name diff))
         (directories
          (delq nil (mapcar (lambda (session) (plist-get session :directory))
@@ -1281,8 +1287,8 @@ small for a review."
     (with-selected-frame frame
       (funcall function))))
 
-;; The terminal of the CLI stays visible beside a review, and so does the window
-;; in use if the review comes by itself.
+;; The terminal of the CLI stays visible beside a review, and so does the
+;; selected window if the review appears by itself.
 
 (defconst gemini-companion-review-side-columns 80
   "Least width of each of two windows beside each other.")
@@ -1290,10 +1296,10 @@ small for a review."
 (defun gemini-companion-review-make-window (buffer diff lines columns &optional keep)
   "Show BUFFER of DIFF in a window of the selected frame, and return it.
 The terminal of its CLI stays visible if there is room beside it, else
-the window gets the whole frame.  If KEEP is non-nil, the window in use
+the window gets the whole frame.  If KEEP is non-nil, the selected window
 stays visible and selected in any case; return nil if there is no room.
 LINES is a function that returns the least height for a width, and
-COLUMNS the width that is wanted."
+COLUMNS is the desired width."
   (let* ((ignore-window-parameters t)
          (window-min-height 1)
          (used (and keep (gemini-companion-review-in-use)))
@@ -1319,8 +1325,8 @@ COLUMNS the width that is wanted."
 
 (defun gemini-companion-review-terminal-window (diff &optional frame)
   "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
-DIFF may be nil, as Ediff lays out a session that ends.  FRAME is
-the selected one by default."
+DIFF may be nil, as Ediff also lays out a session that is ending.
+FRAME is the selected frame by default."
   (when-let* ((buffer (and diff
                            (gemini-companion-session-terminal
                             (gemini-companion-diff-session diff)))))
@@ -1334,8 +1340,8 @@ the selected one by default."
 
 (defun gemini-companion-review--beside (kept lines columns)
   "Return a window beside the windows KEPT, or nil if there is no room.
-It takes the largest part of the frame without them, or if that is too
-small, most of the part with only the first of them.  See
+It takes the largest part of the frame without KEPT.  If that is too
+small, it takes most of the part with only the first window of KEPT.  See
 `gemini-companion-review-make-window' for LINES and COLUMNS."
   (let ((free (gemini-companion-review--largest-part kept lines)))
     (if free
@@ -1445,7 +1451,7 @@ their sizes."
     window))
 
 (defun gemini-companion-review--resize (window size horizontal)
-  "Give WINDOW its previous SIZE, a width if HORIZONTAL is non-nil."
+  "Restore SIZE of WINDOW, which is a width if HORIZONTAL is non-nil."
   (let ((delta (- size (window-total-size window horizontal))))
     (unless (zerop delta)
       (ignore-errors (window-resize window delta horizontal t)))))
@@ -1453,10 +1459,11 @@ their sizes."
 ;;;;; Other buffers
 
 (defun gemini-companion-review-place ()
-  "Return the window of this frame for a buffer that hides no CLI.
-It is one of a review, which is back when that buffer is left, else
-the least recently used one without the terminal of a CLI.  Return
-nil if there is neither a review nor a terminal, or no such window."
+  "Return a window of this frame for a buffer that must not hide a CLI.
+Prefer a window of a review, which shows the review again when that
+buffer is left.  Otherwise return the least recently used window that
+is not the terminal of a CLI.  Return nil if there is no such window,
+or neither a review nor a terminal."
   (let* ((windows (seq-remove (lambda (window)
                                 (or (window-dedicated-p window)
                                     (window-parameter window 'window-side)))
@@ -1490,7 +1497,8 @@ This is an action function of `display-buffer'."
     window))
 
 (defun gemini-companion-review--covered (frame buffers)
-  "Return the windows of FRAME that show one of BUFFERS again when left."
+  "Return the windows of FRAME in which another buffer covers one of BUFFERS.
+They show that one again when the other buffer is quit."
   (seq-filter (lambda (window)
                 (pcase (window-parameter window 'quit-restore)
                   (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
@@ -1499,7 +1507,7 @@ This is an action function of `display-buffer'."
               (window-list frame 'no-minibuffer)))
 
 (defun gemini-companion-review--uncover (frame buffers)
-  "Show those of BUFFERS on FRAME again that other buffers cover there."
+  "Show BUFFERS again where other buffers cover them on FRAME."
   (mapc #'quit-restore-window
         (gemini-companion-review--covered frame buffers)))
 
@@ -1573,7 +1581,7 @@ point and the selection: the user may have worked there meanwhile."
 
 (defun gemini-companion-review--there (window buffer)
   "Return the window for BUFFER, which was in WINDOW during a review.
-It is another one on the frame if only that displays BUFFER again."
+It is another window of the frame if only that displays BUFFER now."
   (or (and (not (eq buffer (window-buffer window)))
            (get-buffer-window buffer (window-frame window)))
       window))
@@ -1602,8 +1610,8 @@ If WINDOW shows BUFFER already, leave its start."
 
 (defun gemini-companion-review--shown-p (layout buffers windows)
   "Return non-nil if one of BUFFERS is where LAYOUT was taken.
-That is on its frame, and if that has tabs, on the one with
-WINDOWS, or with those of LAYOUT; other tabs have other windows."
+That is the frame of LAYOUT, and if this has several tabs, the tab with
+WINDOWS or with the windows of LAYOUT; other tabs have other windows."
   (let ((frame (gemini-companion-review--layout-frame layout)))
     (and (frame-live-p frame)
          (or (not (gemini-companion-review--tabs-p frame))
@@ -1619,15 +1627,15 @@ WINDOWS, or with those of LAYOUT; other tabs have other windows."
 
 (defun gemini-companion-review--leave (layout buffers windows)
   "Restore LAYOUT now if one of BUFFERS is where it was taken.
-If none is, the user may have moved to another tab; then do it
-when one of WINDOWS, where they were, is on the frame again.
-Elsewhere only the windows that were made for BUFFERS go."
+If none is, the user may have moved to another tab: restore LAYOUT
+when one of WINDOWS, which displayed BUFFERS, is on the frame again.
+Elsewhere, delete only the windows that were made for BUFFERS."
   (cond ((gemini-companion-review--shown-p layout buffers windows)
          (gemini-companion-review--restore-around layout buffers))
         ((let ((frame (gemini-companion-review--layout-frame layout)))
            (and (frame-live-p frame) (gemini-companion-review--tabs-p frame)))
          (gemini-companion-review--restore-later layout windows)))
-  ;; None of them takes the place of another.
+  ;; Otherwise a window could show the next one of BUFFERS.
   (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
   (dolist (buffer buffers)
     (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))

@@ -22,8 +22,9 @@
 
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
 ;; verdict, the problems with remedies and buttons, the state, and the checks
-;; that passed.  Programs are asked in the background; the buffer is written
-;; again when they answer, and when something changes while it is visible.
+;; that passed.  Programs that a check needs run in the background; the buffer
+;; is written again when they answer, and when something changes while it is
+;; visible.
 
 ;;; Code:
 
@@ -66,15 +67,16 @@
     ("Running CLIs" . gemini-companion-status--unconnected)
     ("Links" . gemini-companion-tools-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
-Each function is called with the user's directory and a function
-that asks programs, see `gemini-companion-status-findings'; it
+Each function is called with the user's directory and the function
+ASK, which runs programs; see `gemini-companion-status-findings'.  It
 returns a list of findings, which may be empty.
 
-A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK
-is `good', `bad' for what keeps a CLI from connecting or from its
-reviews, `note' or `wait'; TEXT a phrase with a capital and without
-a period; REMEDY a sentence or nil; each LABEL that of a button,
-which calls its FUNCTION and checks again.")
+A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
+`good'; `bad' for a problem that keeps a CLI from connecting or from
+opening reviews; `note'; or `wait' until programs have answered.  TEXT
+is a phrase with a capital and without a period.  REMEDY is a sentence
+or nil.  Each LABEL is that of a button, which calls its FUNCTION and
+checks again.")
 
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
@@ -84,8 +86,8 @@ which calls its FUNCTION and checks again.")
 
 (defvar-local gemini-companion-status--answers nil
   "Alist of (COMMAND . ANSWER), the answers of programs and functions.
-ANSWER is a cons of exit status and output, or a live process; that
-of a function is a list, or `asked'.")
+The ANSWER of a program is a cons of exit status and output, or a live
+process; the ANSWER of a function is a list, or `asked'.")
 
 (defvar-local gemini-companion-status--found nil
   "Alist of (TITLE . FINDINGS), the results of the checks.")
@@ -194,7 +196,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
     (goto-char (gemini-companion-status--position place))))
 
 (defun gemini-companion-status--place (position)
-  "Return the text and number of the line of POSITION, and its column."
+  "Return the text and the number of the line at POSITION, and the column."
   (save-excursion
     (goto-char position)
     (list (buffer-substring-no-properties (line-beginning-position)
@@ -203,7 +205,8 @@ Type \\[gemini-companion-status-menu] there for its keys."
           (- position (line-beginning-position)))))
 
 (defun gemini-companion-status--position (place)
-  "Return the position of PLACE, by the text of its line or else its number."
+  "Return the position of PLACE.
+Find its line by the text, or else by the number."
   (pcase-let ((`(,text ,line ,column) place))
     (save-excursion
       (goto-char (point-min))
@@ -234,7 +237,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
   (gemini-companion-status--later nil))
 
 (defun gemini-companion-status--later (check)
-  "Write the buffer again soon if it is visible, after a check if CHECK."
+  "Write the buffer again soon if it is visible; if CHECK, check again first."
   (when-let* ((status (get-buffer gemini-companion-status--name))
               ((get-buffer-window status t)))
     (with-current-buffer status
@@ -296,7 +299,7 @@ KNOWN is an element of `gemini-companion-status--answers'."
                                  known
                                  (cons (process-exit-status process) text)
                                  status)))))))
-          ;; Its sentinel reports one that has ended already.
+          ;; If the process has ended already, its sentinel reports that.
           (ignore-errors (process-send-eof process))
           process)
       (error
@@ -544,11 +547,11 @@ see `gemini-companion-share-outside-projects'"))))
 
 (defun gemini-companion-status-findings (directory ask)
   "Return an alist of (TITLE . FINDINGS), see `gemini-companion-status-checks'.
-DIRECTORY is that of the user's buffer.  ASK is called with a
-program and its arguments; its value is a cons of exit status and
-output, or nil until the program has ended.  In place of a program
-it takes a function that is called with the arguments and a function
-for its answer, a list."
+DIRECTORY is the directory of the user's buffer.  ASK is called with a
+program and its arguments, and returns a cons of exit status and output,
+or nil until the program has ended.  In place of a program, it takes a
+function, which is called with the arguments and with a function to call
+with the answer, a list."
   (mapcar (pcase-lambda (`(,title . ,check))
             (cons title
                   (condition-case problem
@@ -663,7 +666,7 @@ files are not shared" problem)
                      (gemini-companion-settings-user-file client))))
 
 (defun gemini-companion-status--clients ()
-  "Return the names of the CLIs that the user has; without any, the first."
+  "Return the names of the user's CLIs, or of the first CLI if there are none."
   (let ((all (mapcar #'car gemini-companion-clients)))
     (or (seq-filter (lambda (client)
                       (or (gemini-companion-status--program client)
@@ -686,7 +689,7 @@ files are not shared" problem)
          (install (concat "npm install -g "
                           (gemini-companion-clients-get client :package))))
     (if (null file)
-        ;; Where it has run it may be in the PATH of a terminal only.
+        ;; A CLI that has run may be in the PATH of a terminal only.
         (list (if (gemini-companion-status--home-p client) 'note 'bad)
               (format "The program %s is not in the PATH of Emacs"
                       (car (gemini-companion-run-command client)))
@@ -717,7 +720,7 @@ Emacs" file)
 
 (defun gemini-companion-status--settings (directory ask)
   "Check the settings of the CLIs in DIRECTORY.
-ASK is called with the question for the environments of connected ones."
+ASK returns the environments of the connected CLIs."
   (let* ((connected (gemini-companion-status--connected))
          (processes (when connected
                       (funcall ask #'gemini-companion-server-ask-processes
@@ -813,7 +816,8 @@ VARIABLE is as in `gemini-companion-clients-file'."
 ;;;; Discovery files
 
 (defun gemini-companion-status--directory (client)
-  "Return the directory of discovery files for CLIENT as a child of Emacs."
+  "Return the directory of discovery files for a CLIENT below Emacs.
+The environment of Emacs determines it."
   (gemini-companion-clients-file client :discovery
                                  #'gemini-companion-run-getenv))
 
@@ -879,7 +883,7 @@ VARIABLE is as in `gemini-companion-clients-file'."
                       (gemini-companion-clients-title client))))
      (problem
       `(bad ,problem
-            "The server writes it again within a minute; a restart does so at once."
+            "The server writes it again within a minute, or at once if restarted."
             ,restart))
      ((file-equal-p directory (file-name-directory file))
       `(good ,file))
@@ -945,7 +949,7 @@ directory and / are never roots; see `gemini-companion-roots-function'.")))))))
 ;;;; Other editors
 
 (defun gemini-companion-status--others (directory _ask)
-  "Check for discovery files of others that a CLI in DIRECTORY may use."
+  "Check for discovery files of other editors that a CLI in DIRECTORY may use."
   (or (seq-mapcat (lambda (client)
                     (delq nil
                           (mapcar (lambda (file)
@@ -957,7 +961,7 @@ directory and / are never roots; see `gemini-companion-roots-function'.")))))))
       '((good "None for this project"))))
 
 (defun gemini-companion-status--other-files (client)
-  "Return the discovery files for CLIENT but that of this Emacs."
+  "Return the discovery files for CLIENT, except that of this Emacs."
   (let ((directory (gemini-companion-status--own-directory client)))
     (when (file-directory-p directory)
       (delete (gemini-companion-status--own-file client)
@@ -989,8 +993,8 @@ directory and / are never roots; see `gemini-companion-roots-function'.")))))))
     (if pid (format "%s (process %d)" name pid) name)))
 
 (defun gemini-companion-status--other (client file directory)
-  "Return a finding if FILE, of another editor, concerns DIRECTORY.
-It is for CLIENT."
+  "Return a finding about FILE if it affects CLIENT in DIRECTORY, or nil.
+FILE is a discovery file of another editor."
   (let* ((content (gemini-companion-status--json file))
          (editor (gemini-companion-status--editor client file))
          (title (gemini-companion-clients-title client))
@@ -1000,7 +1004,8 @@ It is for CLIENT."
     (cond
      ((null content) nil)
      ((not (stringp (alist-get 'workspacePath content)))
-      `(bad ,(format "%s has no workspace roots, which keeps every %s from connecting"
+      `(bad ,(format "%s has no workspace roots, which keeps every %s from \
+connecting"
                      file title)
             "Delete it." ,delete))
      ((not (gemini-companion-status--below-p
@@ -1015,8 +1020,8 @@ outside Emacs may connect to it" editor title)
              "Start it in a terminal of the editor that you want.")))))
 
 (defun gemini-companion-status--rival (client directory port)
-  "Return the name of another editor that has CLIENT in DIRECTORY, or nil.
-PORT, a string or nil, is that of the editor in whose terminal the
+  "Return the name of another editor that CLIENT in DIRECTORY may use, or nil.
+PORT, a string or nil, is the port of the editor in whose terminal the
 CLI was started."
   (seq-some (lambda (file)
               (and (gemini-companion-status--below-p
@@ -1070,8 +1075,8 @@ project; it connects from there."))))
 Emacs have it.")))
 
 (defun gemini-companion-status--unconnected (_directory ask)
-  "Find the user's CLIs that are not connected, and why.
-ASK is called with the question where they run."
+  "Find the user's CLIs that are not connected, and the reasons.
+ASK returns the directories and environments of their processes."
   (let* ((all (gemini-companion-status--processes))
          (connected (mapcar #'car (gemini-companion-status--connected)))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
@@ -1107,7 +1112,7 @@ ASK is called with the question where they run."
 
 (defun gemini-companion-status--process-finding (process client)
   "Return the finding about PROCESS, a CLIENT that is not connected.
-It is a plist of `gemini-companion-server-ask-processes'."
+PROCESS is a plist of `gemini-companion-server-ask-processes'."
   (let* ((pid (plist-get process :pid))
          (directory (plist-get process :directory))
          (variable (gemini-companion-run-variable process))
@@ -1128,9 +1133,9 @@ It is a plist of `gemini-companion-server-ask-processes'."
 not supported, it was started before the mode was on: start it again."))))
 
 (defun gemini-companion-status--reason (client directory variable)
-  "Return why CLIENT in DIRECTORY does not connect, or nil.
-That is a finding.  VARIABLE is called with the name of a variable
-of its environment and returns the value."
+  "Return a finding with the reason why CLIENT in DIRECTORY is not connected.
+Return nil if it is unknown.  VARIABLE is called with the name of a
+variable in the environment of CLIENT, and returns its value."
   (let* ((own (gemini-companion-status--own-directory client))
          (searched (gemini-companion-clients-file client :discovery variable))
          (port (funcall variable

@@ -162,8 +162,8 @@ They are as in `gemini-companion-status-checks'."
     (pcase-let ((`(,questions ,edits) gemini-companion-tools--counts))
       (cond ((not (gemini-companion-extension-linked-p client))
              `(note ,(format "%s is not linked" title)
-                    "M-x gemini-companion-tools unlinks all CLIs; type it again \
-to link them."))
+                    "M-x gemini-companion-tools unlinks all CLIs; repeat it to link \
+them."))
             (obstacles
              `(note ,(format "%s is linked, but: %s" title
                              (string-join obstacles "; "))

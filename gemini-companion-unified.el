@@ -22,9 +22,9 @@
 
 ;; The unified view of a review: one window with the hunks of a proposal in the
 ;; colors of the file, line numbers and signs before the lines, and unchanged
-;; text folded.  Hunks are excluded and restored there, and the proposal is edited
-;; from there.  The text comes from the buffers of the original and the proposal; the
-;; numbers and signs are not part of it.
+;; text folded.  The text comes from the buffers of the original and the
+;; proposal; numbers and signs are prefixes and not part of the text.  The list
+;; of edits shows its diffs with the same code.
 
 ;;; Code:
 
@@ -45,7 +45,7 @@
 
 (defface gemini-companion-fold
   '((t :inherit (shadow italic)))
-  "Face of the line in place of lines that are not displayed."
+  "Face of a line that stands for folded lines."
   :group 'gemini-companion-reviews)
 
 ;;;; State
@@ -58,10 +58,10 @@ If they take longer, they appear later.")
   "Number of unchanged lines to display around a hunk.")
 
 (defconst gemini-companion-unified--most-lines 400
-  "Maximum number of consecutive lines to display at once.")
+  "Maximum number of consecutive lines to display; the rest are folded.")
 
 (defconst gemini-companion-unified--most-hunks 300
-  "Maximum number of hunks to display at once.")
+  "Maximum number of hunks to display; the rest are folded.")
 
 (defconst gemini-companion-unified--colored (* 1024 1024)
   "Size of a text above which it is displayed without colors.")
@@ -70,7 +70,7 @@ If they take longer, they appear later.")
   "Maximum processor seconds to spend on the colors of a diff.")
 
 (defconst gemini-companion-unified--longest 400
-  "Length above which changed words of a line are not marked.")
+  "Length of a line above which its changed words are not marked.")
 
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
@@ -79,7 +79,7 @@ If they take longer, they appear later.")
   "The buffer with the original of this diff.")
 
 (defvar-local gemini-companion-unified--process nil
-  "The process that compares for this view, or nil.")
+  "The process that finds the hunks of this view, or nil.")
 
 (defvar-local gemini-companion-unified--diff nil
   "The buffer with the unified view of this proposal, or nil.")
@@ -94,14 +94,14 @@ The value is the timer that updates it, or t.")
 (cl-defstruct (gemini-companion-unified--side
                (:constructor gemini-companion-unified--side-make)
                (:copier nil))
-  "A text that is read line by line: BUFFER, with LINE at POSITION.
-LAST is its last line, UNTIL the time until which its colors are
-used."
+  "One side of a diff, read line by line from BUFFER.
+The reader is at LINE, which begins at POSITION.  LAST is the number of
+the last line.  Colors are used until the time UNTIL."
   buffer (line 1) (position 1) last until)
 
 (defun gemini-companion-unified--read-side (buffer until)
-  "Return the side of a diff that is in BUFFER.
-Its colors are used until the time UNTIL, unless it is large."
+  "Return the side of a diff whose text is in BUFFER.
+Use its colors until the time UNTIL, or not at all if it is large."
   (with-current-buffer buffer
     (gemini-companion-unified--side-make
      :buffer buffer
@@ -116,7 +116,7 @@ Its colors are used until the time UNTIL, unless it is large."
   (float-time (get-internal-run-time)))
 
 (defun gemini-companion-unified--early-p (until)
-  "Return non-nil if colors may be used, as they may UNTIL a time."
+  "Return non-nil if the time UNTIL, when colors are given up, is to come."
   (< (gemini-companion-unified--time) until))
 
 (defun gemini-companion-unified--texts (side line count &optional plain)
@@ -167,22 +167,23 @@ If PLAIN is non-nil, they are without colors."
                (:constructor gemini-companion-unified--view-make)
                (:copier nil))
   "Data for the lines of a diff.
-OLD and NEW are its sides, WIDTH is that of a line number, EXCLUDED
-has the lines of excluded hunks, MODEL and CURRENT are tables of
-the lines that the CLI proposed and those of the proposal now, or
-nil if the user has not edited it.  WORDS is a hunk and its words
-that differ; they are marked until the time UNTIL."
+OLD and NEW are its sides, WIDTH is the width of a line number, and
+EXCLUDED has the lines of excluded hunks.  MODEL is a table of the
+lines that the CLI proposed, CURRENT one of the lines of the proposal
+now; both are nil if the user has not edited the proposal.  WORDS is a
+cache for one hunk: the words of it that differ.  Words are marked
+until the time UNTIL."
   old new width excluded model current words until)
 
 (defun gemini-companion-unified--insert (diff hunks original)
-  "Insert before point the lines of HUNKS, those of DIFF.
-ORIGINAL is the buffer with its original.  The property
-`gemini-companion-hunk' of a changed line is its hunk,
-`gemini-companion-line' of all lines but folds the number of the
-line in the proposal, `gemini-companion-old' that in the original,
-and `gemini-companion-fold' of a fold, or
-`gemini-companion-unfolded' of lines that were in it, what
-`gemini-companion-unified--open-fold' needs."
+  "Insert before point the lines of HUNKS, the hunks of DIFF.
+ORIGINAL is the buffer with its original.  The lines have these text
+properties:
+`gemini-companion-hunk' is the hunk of a changed line;
+`gemini-companion-line' is the number of the line in the proposal, and
+`gemini-companion-old' the number in the original, except on folds;
+`gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
+the lines that were in one, are for `gemini-companion-unified--open-fold'."
   (let ((buffer (current-buffer)))
     (gemini-companion-unified--call
      diff original
@@ -194,12 +195,13 @@ and `gemini-companion-fold' of a fold, or
 (defun gemini-companion-unified-insert
     (file original proposal hunks excluded model unfolded-p)
   "Insert before point the lines of HUNKS of FILE.
-They are those of the buffers ORIGINAL and PROPOSAL, which is
-without excluded hunks; EXCLUDED are the lines of those.  MODEL is
-what the CLI proposed, or nil if the user has not edited it.
-UNFOLDED-P is called with each fold; if it returns non-nil, show its
-lines.  For the properties, see `gemini-companion-unified--insert'.
-If it takes long, the rest is without colors."
+HUNKS are the differences between the buffers ORIGINAL and PROPOSAL; no
+hunk may be excluded from PROPOSAL meanwhile.  EXCLUDED are the lines
+of the hunks to show as excluded.  MODEL is the text that the CLI
+proposed, or nil if the user has not edited it.  UNFOLDED-P is called
+with each fold; if it returns non-nil, show the lines of that fold.
+For the text properties, see `gemini-companion-unified--insert'.  If
+this takes long, the remaining lines have no colors."
   (let ((buffer (current-buffer))
         (beg (point))
         view fold)
@@ -240,8 +242,8 @@ No hunk is excluded from the proposal meanwhile."
 
 (defun gemini-companion-unified--view (original proposal excluded model)
   "Return the view of the texts in the buffers ORIGINAL and PROPOSAL.
-EXCLUDED are the lines of excluded hunks, MODEL is what the CLI
-proposed, or nil if the user has not edited it."
+EXCLUDED are the lines of excluded hunks, MODEL is the text that the
+CLI proposed, or nil if the user has not edited it."
   (let* ((until (+ (gemini-companion-unified--time)
                    gemini-companion-unified--seconds))
          (old (gemini-companion-unified--read-side original until))
@@ -305,7 +307,7 @@ proposed, or nil if the user has not edited it."
        view (+ old before hidden) (+ new before hidden) after))))
 
 (defun gemini-companion-unified--insert-same (view old new count &optional fold)
-  "Insert COUNT unchanged lines of VIEW, OLD and NEW the numbers of the first.
+  "Insert COUNT unchanged lines of VIEW, the first with the numbers OLD and NEW.
 FOLD is the fold that they were in, or nil."
   (dolist (text (gemini-companion-unified--texts
                  (gemini-companion-unified--view-new view) new count))
@@ -316,9 +318,10 @@ FOLD is the fold that they were in, or nil."
           new (1+ new))))
 
 (defun gemini-companion-unified--insert-run (view kind old new count &optional hunk)
-  "Insert COUNT lines of VIEW from OLD or NEW on, of KIND.
-That is `removed' or `added', in HUNK, `same', or `fold' for
-unchanged ones that are folded.  Fold what is beyond the limit."
+  "Insert COUNT lines of KIND of VIEW, from the line OLD or NEW on.
+KIND is `removed' or `added' for lines of HUNK, `same' for unchanged
+lines, or `fold' for unchanged lines to fold.  Fold lines beyond
+`gemini-companion-unified--most-lines'."
   (let ((shown (if (eq kind 'fold)
                    0
                  (min count gemini-companion-unified--most-lines))))
@@ -395,12 +398,12 @@ unchanged ones that are folded.  Fold what is beyond the limit."
     (gemini-companion-unified--insert-end view side line)))
 
 (defun gemini-companion-unified--new-file-p (view)
-  "Return non-nil if VIEW is of an empty or a new file."
+  "Return non-nil if the file of VIEW is new or empty."
   (zerop (gemini-companion-unified--side-last
           (gemini-companion-unified--view-old view))))
 
 (defun gemini-companion-unified--insert-end (view side line)
-  "If LINE is after the last one of SIDE, insert a missing newline in VIEW."
+  "Insert a remark in VIEW if SIDE ends before LINE without a newline."
   (when (and (< (gemini-companion-unified--side-last side) line)
              (with-current-buffer (gemini-companion-unified--side-buffer side)
                (save-restriction
@@ -412,8 +415,8 @@ unchanged ones that are folded.  Fold what is beyond the limit."
 (defun gemini-companion-unified--insert-line
     (view text old new sign face properties &optional excluded)
   "Insert TEXT, a line of VIEW, with FACE below its own and PROPERTIES.
-OLD and NEW are its numbers, or nil, SIGN comes before it.  If
-EXCLUDED is non-nil, its own colors are not used."
+OLD and NEW are its numbers, or nil; SIGN is the sign before it.  If
+EXCLUDED is non-nil, do not use its own colors."
   (let ((beg (point))
         (own (gemini-companion-unified--own-p view text sign)))
     (insert (if excluded (gemini-companion-review-struck text 0) text) "\n")
@@ -441,7 +444,7 @@ EXCLUDED is non-nil, its own colors are not used."
 
 (defun gemini-companion-unified--prefix (view old new sign face mark)
   "Return the prefix of a line of VIEW.
-It has its numbers OLD and NEW, MARK and SIGN, with FACE."
+It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
   (let* ((width (gemini-companion-unified--view-width view))
          (number (lambda (line)
                    (if line
@@ -465,9 +468,10 @@ It has its numbers OLD and NEW, MARK and SIGN, with FACE."
   (cdr (gemini-companion-unified--view-words view)))
 
 (defun gemini-companion-unified--words (view hunk)
-  "Return where words of lines of HUNK in VIEW differ from those of another.
-An alist of (KIND . LINE) and a list of (BEG . END).  Lines are
-compared that share more than half."
+  "Return which words differ between the removed and added lines of HUNK.
+The value is an alist of (KIND . LINE) and a list of (BEG . END).  Only
+lines of VIEW that have more than half of their text in common are
+compared."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
               (words nil))
     (when (and (< 0 old-count 40) (< 0 new-count 40))
@@ -498,8 +502,8 @@ compared that share more than half."
     words))
 
 (defun gemini-companion-unified--differing (one other)
-  "Return where the words of ONE and OTHER differ, if they share most.
-A cons of two lists of (BEG . END), or nil."
+  "Return where the words of ONE and OTHER differ, if most are the same.
+The value is a cons of two lists of (BEG . END), or nil."
   (when (and (< (length one) gemini-companion-unified--longest)
              (< (length other) gemini-companion-unified--longest))
     (let* ((one (gemini-companion-unified--tokens one))
@@ -530,7 +534,7 @@ A cons of two lists of (BEG . END), or nil."
 
 (defun gemini-companion-unified--common (one other)
   "Return the longest common subsequence of the tokens ONE and OTHER.
-A list of pairs of tokens."
+The value is a list of pairs of tokens."
   (let* ((one (vconcat one))
          (other (vconcat other))
          (rows (length one))
@@ -561,7 +565,7 @@ A list of pairs of tokens."
     (nreverse common)))
 
 (defun gemini-companion-unified--ranges (tokens common)
-  "Return where the TOKENS are that are not in COMMON, joined."
+  "Return the joined ranges of the TOKENS that are not in COMMON."
   (let (ranges)
     (dolist (token tokens)
       (unless (memq token common)
@@ -575,7 +579,8 @@ A list of pairs of tokens."
 
 (defun gemini-companion-unified--open-fold (diff original)
   "Show the lines of the fold at point in a view of DIFF and ORIGINAL.
-Where they are shown, fold them again.  Return nil if there are none."
+If they are shown already, fold them again.  Return nil if there is no
+fold at point."
   (let ((fold (get-text-property (point) 'gemini-companion-fold))
         (unfolded (get-text-property (point) 'gemini-companion-unfolded))
         (inhibit-read-only t)
@@ -616,7 +621,7 @@ Where they are shown, fold them again.  Return nil if there are none."
        (put-text-property beg (point) 'gemini-companion-hunk hunk)))))
 
 (defun gemini-companion-unified--around (position property)
-  "Return as (BEG . END) where PROPERTY is as at POSITION."
+  "Return the range (BEG . END) with the same PROPERTY as at POSITION."
   (cons (previous-single-property-change (1+ position) property nil (point-min))
         (next-single-property-change position property nil (point-max))))
 
@@ -633,9 +638,9 @@ Where they are shown, fold them again.  Return nil if there are none."
 
 (define-derived-mode gemini-companion-unified-mode special-mode "Proposal"
   "Major mode for a proposal of a CLI as a unified diff.
-Before each line are its numbers in the file and in the proposal,
-and a sign: `-' for a removed line, `+' for an added one, with `x'
-before it if its hunk is excluded, `*' if you edited it.
+Each line begins with its numbers in the file and in the proposal,
+and a sign: `-' for a removed line, `+' for an added one.  Before the
+sign, `x' marks a line of an excluded hunk, `*' a line that you edited.
 
 \\{gemini-companion-unified-mode-map}"
   (setq buffer-undo-list t
@@ -649,7 +654,7 @@ before it if its hunk is excluded, `*' if you edited it.
 
 (defun gemini-companion-unified-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as a unified diff on FRAME.
-If KEEP is non-nil, the window in use there stays visible.  The
+If KEEP is non-nil, the selected window there stays visible.  The
 value is a plist; see `gemini-companion-review--kinds'."
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
          (buffer (gemini-companion-unified--buffer diff original)))
@@ -702,7 +707,7 @@ value is a plist; see `gemini-companion-review--kinds'."
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
   "Show and select BUFFER, the view of DIFF, and return its window.
-If KEEP is non-nil, the window in use stays visible.  A user's
+If KEEP is non-nil, the selected window stays visible.  The user's
 `display-buffer-alist' comes first."
   (select-window
    (or (display-buffer
@@ -725,9 +730,9 @@ If KEEP is non-nil, the window in use stays visible.  A user's
 
 (defun gemini-companion-unified--use-window (buffer diff keep)
   "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
-It is that of the file, the selected one, or the largest; nil if each
-of them is small or dedicated, or if the terminal of the CLI is visible.
-If KEEP is non-nil, the selected one is not used."
+It is the window of the file, the selected one, or the largest.  Return
+nil if each of them is small or dedicated, or if the terminal of the CLI
+is visible.  If KEEP is non-nil, do not use the selected window."
   (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
          (used (and keep (gemini-companion-review-in-use)))
          (windows (list (and file (get-buffer-window file))
@@ -770,7 +775,7 @@ If WIDE is non-nil, it has enough columns, too."
 ;;;; Text
 
 (defun gemini-companion-unified--make (buffer &optional seconds)
-  "Compare for BUFFER again, and wait SECONDS for the hunks.
+  "Compare again for the view in BUFFER, and wait SECONDS for the hunks.
 The default is `gemini-companion-unified--wait'."
   (with-current-buffer buffer
     (when gemini-companion-unified--process
@@ -803,8 +808,8 @@ The default is `gemini-companion-unified--wait'."
 
 (defun gemini-companion-unified--fill (hunks)
   "Replace the text of this buffer by the lines of HUNKS.
-HUNKS is a list or `failed'.  The windows stay at their line; at first,
-that is the first hunk."
+HUNKS is a list or `failed'.  Windows stay at the same line of the
+proposal; the first time, go to the first hunk."
   (let* ((windows (get-buffer-window-list nil nil t))
          (first (not (text-property-not-all (point-min) (point-max)
                                             'gemini-companion-hunk nil)))
@@ -848,7 +853,7 @@ that is the first hunk."
     (set-window-point window (point))))
 
 (defun gemini-companion-unified--line (position)
-  "Return the number in the proposal of the line at POSITION, or of the next."
+  "Return the line of the proposal at POSITION, or the next line that has one."
   (save-excursion
     (goto-char position)
     (while (not (or (eobp)
@@ -858,7 +863,7 @@ that is the first hunk."
         most-positive-fixnum)))
 
 (defun gemini-companion-unified--where (line)
-  "Return where LINE of the proposal, or the next line that is shown, begins."
+  "Return the position of LINE of the proposal, or of the next line shown."
   (save-excursion
     (goto-char (point-min))
     (while (not (or (eobp)
@@ -895,7 +900,7 @@ that is the first hunk."
         (set-buffer-modified-p nil)))))
 
 (defun gemini-companion-unified--find (hunk)
-  "Return where HUNK is shown in the current buffer, or nil."
+  "Return the position of HUNK in the current buffer, or nil."
   (let ((position (point-min)))
     (while (and position
                 (not (eql (nth 2 hunk)
@@ -929,7 +934,7 @@ Its diff is updated soon, or when the user returns to it."
         (gemini-companion-unified--make buffer)))))
 
 (defun gemini-companion-unified-refresh ()
-  "Compare again."
+  "Compare the file and the proposal again."
   (interactive)
   (gemini-companion-unified--make (current-buffer)))
 
@@ -962,7 +967,7 @@ Elsewhere go to the next fold."
 
 (defun gemini-companion-unified--next ()
   "Return where the next hunk begins, or nil.
-Show it if it is not yet."
+If it is folded, show it."
   (let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
          (position (point)))
     (while (and position
@@ -1021,7 +1026,7 @@ Show it if it is not yet."
 ;;;; Editing
 
 (defun gemini-companion-unified--edit (buffer proposal)
-  "Show PROPOSAL in the window of BUFFER, its diff, or the other way round."
+  "Show PROPOSAL in the window of its diff, BUFFER, or the other way round."
   (if (eq (current-buffer) buffer)
       (let ((place (gemini-companion-unified--place proposal)))
         (set-window-buffer (selected-window) proposal)
@@ -1034,7 +1039,7 @@ Show it if it is not yet."
       (gemini-companion-unified--make buffer))))
 
 (defun gemini-companion-unified--place (proposal)
-  "Return where in PROPOSAL the line at point is."
+  "Return the position in PROPOSAL of the line at point."
   (let ((line (gemini-companion-unified--line (line-beginning-position))))
     (with-current-buffer proposal
       (marker-position
