@@ -420,6 +420,9 @@ Return non-nil if it is."
 
 (defun gemini-companion-ediff--selected ()
   "Display which hunk is current.  The control panel is current."
+  ;; Ediff would report an excluded one, in which nothing differs, as
+  ;; white space when it is selected again.
+  (ediff-mark-diff-as-space-only ediff-current-difference nil)
   (gemini-companion-ediff--mark-current)
   (gemini-companion-ediff--dim-excluded)
   (gemini-companion-ediff--write-panel))

@@ -294,10 +294,12 @@
                   ediff-auto-refine 'on)
       (gemini-companion-review-next-hunk)
       (gemini-companion-review-next-hunk)
-      (ediff-jump-to-difference 2)
+      (ediff-jump-to-difference 1)
       (gemini-companion-review-toggle-hunk)
+      (gemini-companion-review-next-hunk)
       (gemini-companion-review-previous-hunk)
-      (should (gemini-companion-review-hunk-p)))
+      (ediff-recenter)
+      (should (gemini-companion-review-excluded-p)))
     (should (equal "Hunk excluded; x restores it\n"
                    (gemini-companion-test-text (messages-buffer))))))
 
