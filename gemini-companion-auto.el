@@ -55,7 +55,7 @@ TIMER ends it if the CLI is disconnected, or is nil.")
 ;;;; Grants
 
 (defun gemini-companion-auto-on-p (&optional session)
-  "Return non-nil if auto-accept is on for SESSION, or for any."
+  "Return non-nil if auto-accept is on for SESSION, by default for any CLI."
   (if session
       (gemini-companion-auto--grant session)
     gemini-companion-auto--grants))
@@ -115,7 +115,7 @@ If it has to be reviewed nevertheless, record why."
 
 (defun gemini-companion-auto--start (session)
   "Accept the edits of SESSION without review from now on.
-Those that wait are accepted too; one that is shown is not."
+Edits that wait are accepted too; the one that is shown is not."
   (push (list session) gemini-companion-auto--grants)
   (gemini-companion-diff-offer-again)
   (force-mode-line-update t)
@@ -185,14 +185,14 @@ Those that wait are accepted too; one that is shown is not."
 It applies to that CLI until this command ends it, or the CLI exits.
 Edits that wait are accepted, too, but not the one that is shown.
 
-Only edits of regular files in the project of that CLI are accepted,
-but not of hidden files, hooks and other files that may run by
-themselves, nor of files with unsaved changes in this Emacs.  These
-are reviewed, and the header line shows the reason.
-\\[gemini-companion-list] shows the accepted edits, and reverts them.
+Only edits of regular files in the project of that CLI are accepted.
+Hidden files, hooks and other files that may run by themselves, and
+files with unsaved changes in this Emacs are still reviewed, and the
+header line shows the reason.  \\[gemini-companion-list] shows the
+accepted edits, and can revert them.
 
 Interactively, SESSION is the CLI of the current review, or the only
-one, or read."
+connected CLI; if there are several, ask for one."
   (interactive
    (list (gemini-companion-auto-confirm (gemini-companion-auto--read-session))))
   (if-let* ((grant (gemini-companion-auto--grant session)))

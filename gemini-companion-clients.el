@@ -20,9 +20,9 @@
 
 ;;; Commentary:
 
-;; The CLIs that speak the companion protocol.  They differ in what this table
-;; holds, and in how they find an editor, which the server knows.  A further one
-;; is a row here and one in python/gemini_companion_epc/clients.py.
+;; The CLIs that speak the companion protocol.  They differ only in what this
+;; table contains, and in how they find an editor, which the server knows.  To
+;; add a CLI, add a row here and one in python/gemini_companion_epc/clients.py.
 
 ;;; Code:
 
@@ -116,17 +116,18 @@ directory of discovery files and of settings files, for
 `:discovery-regexp', a regexp for the names of discovery files, whose
 group, if any, is the process id;
 `:project-settings', the name of a project's settings file;
-`:required', lists (KEYS VALUE PROBLEM COMMAND), the settings that
-are needed, what goes wrong without, and what is typed to set it;
-`:account', a list (KEYS VALUE PROBLEM REMEDY): the setting for how
-it signs in, and the value, also the default, that does not work;
-`:trust', what is typed to trust the directory in which it runs;
-`:leaves-container', non-nil if in a container it searches the host
-for editors;
-`:discards-edits', non-nil if a yes in the terminal writes the text
-of the CLI whatever the review holds;
+`:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
+are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
+typed in the CLI to set it;
+`:account', a list (KEYS VALUE PROBLEM REMEDY) about the setting by
+which the CLI signs in: VALUE, which is also the default, does not work;
+`:trust', the command of the CLI that trusts its directory;
+`:leaves-container', non-nil if a CLI in a container searches the host
+of the container for editors;
+`:discards-edits', non-nil if a yes in the terminal writes the text of
+the CLI, without the user's edits of the proposal;
 `:ignore-files', the names of files that list what is not shared;
-`:pasted', how a long text in the prompt is shown, letters only.")
+`:pasted', the placeholder for a long text in the prompt, letters only.")
 
 (defun gemini-companion-clients-get (client key)
   "Return the value of KEY of CLIENT, a name or nil."
@@ -155,9 +156,9 @@ Return its VALUE; the default is the first."
               choices)))
 
 (defun gemini-companion-clients-file (client key &optional variable)
-  "Return the name for KEY of CLIENT of a file or directory.
-It is the first one that begins with a variable that is set, else
-the first one that exists, else the first.  VARIABLE is called with
+  "Return the file or directory KEY of CLIENT, one of the names in the table.
+It is the first name that begins with a variable that is set, else the
+first that exists, else the first.  VARIABLE is called with
 the name of a variable and returns its value; by default it is
 `getenv'."
   (let* ((variable (or variable #'getenv))
@@ -175,7 +176,7 @@ the name of a variable and returns its value; by default it is
         (car fixed))))
 
 (defun gemini-companion-clients--variable (name)
-  "Return the variable with which NAME, of a file, begins, or nil."
+  "Return the variable with which NAME, a file name, begins, or nil."
   (and (string-match "\\`\\$\\([A-Z_]+\\)" name)
        (match-string 1 name)))
 

@@ -172,10 +172,10 @@ buffer if the text is too large."
 
 (defun gemini-companion-code--find (file symbol line)
   "Return a list of LINE, COLUMN and a remark for SYMBOL in FILE.
-It is the first whole word SYMBOL on LINE, or else the nearest one
-within three lines, or else the first one in FILE.  COLUMN is in
-UTF-16 code units; the remark says where it was taken from if that
-is not LINE.  Signal an error if there is none."
+They are those of the first whole word SYMBOL on LINE, else of the
+nearest one within three lines, else of the first one in FILE.  COLUMN
+is in UTF-16 code units.  The remark names the line if it is not LINE.
+Signal an error if FILE does not have SYMBOL."
   (gemini-companion-code--with-text file
     (let ((found (gemini-companion-code--occurrences file symbol)))
       (pcase-let*
@@ -262,7 +262,7 @@ called with all of them."
   (concat "file://" (url-hexify-string file url-path-allowed-chars)))
 
 (defun gemini-companion-code-path (uri)
-  "Return the name of the file with URI, or nil if it is none."
+  "Return the name of the file with URI, or nil if URI names no file."
   (when (string-prefix-p "file://" uri)
     (decode-coding-string
      (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
@@ -287,8 +287,8 @@ called with all of them."
 
 (defun gemini-companion-code-neighbor (file)
   "Return a buffer whose language server is that of FILE, or nil.
-It visits a file with the same extension below the root of that
-server, the innermost one if there are more."
+It visits a file with the same extension, and FILE is below the root of
+its server; if there are several such roots, take the innermost."
   (let ((extension (file-name-extension file))
         best)
     (dolist (buffer (buffer-list))
@@ -353,8 +353,8 @@ with a plist that has it as `:problem'."
 
 (defun gemini-companion-code--open (file buffer server)
   "Send the text of FILE to SERVER unless BUFFER visits it.
-BUFFER visits a file of the same language.  Return non-nil if that
-was done."
+BUFFER visits FILE or a file of the same language.  Return non-nil if
+the text was sent."
   (unless (eq buffer (gemini-companion-code-buffer file))
     (jsonrpc-notify
      server :textDocument/didOpen
@@ -376,7 +376,7 @@ was done."
 
 (defun gemini-companion-code--request (buffer server method params then)
   "Send SERVER the request METHOD with PARAMS, and call THEN with its result.
-Changes in BUFFER that it was not sent yet go first."
+First send the changes in BUFFER that SERVER does not have yet."
   (with-current-buffer buffer
     (jsonrpc-async-request
      server method params
@@ -390,7 +390,7 @@ Changes in BUFFER that it was not sent yet go first."
 
 (defun gemini-companion-code--places (result)
   "Return RESULT, locations, as a list of (FILE . LINE).
-Signal an error if it is one."
+Signal an error if RESULT is an error."
   (when (eq 'error (car-safe result))
     (gemini-companion-code--fail "The language server failed: %s"
                                  (cadr result)))
@@ -510,9 +510,9 @@ Call ANSWER with a plist: `:places', lists of FILE and LINE;
 
 (defun gemini-companion-code--define (symbol places documentation remark answer)
   "Call ANSWER with the definition of SYMBOL at PLACES.
-DOCUMENTATION and REMARK are strings or nil.  Nothing is answered
-about a definition in a file that may not be shared; of one outside
-the roots, the text is not."
+DOCUMENTATION and REMARK are strings or nil.  The answer has nothing
+about a definition in a file that may not be shared, and only the place,
+not the text, of a definition outside the roots."
   (let* ((places (delq nil
                        (mapcar (pcase-lambda (`(,file . ,line))
                                  (when-let* ((name (gemini-companion-text-true-name
@@ -577,7 +577,7 @@ its first one, and the line that closes it."
       (unless (string-empty-p text) text))))
 
 (defun gemini-companion-code--elisp-definition (symbol answer)
-  "Call ANSWER with the definition of SYMBOL of the Lisp of this Emacs."
+  "Call ANSWER with the definition of the Lisp SYMBOL in this Emacs."
   (require 'elisp-mode)
   (require 'xref)
   (let ((places
@@ -615,12 +615,13 @@ its first one, and the line that closes it."
 ;;;; Diagnostics
 
 (defconst gemini-companion-code--check-limit 3
-  "Seconds to wait until the present text of a file has been checked.")
+  "Seconds to wait until the current text of a file has been checked.")
 
 (defun gemini-companion-code-diagnostics (file answer)
-  "Call ANSWER with the diagnostics of FILE, or if nil, their numbers.
-It is a plist: `:rows', lists of LINE and TEXT, or of FILE and
-TEXT; or `:problem', why there is no answer."
+  "Call ANSWER with the diagnostics of FILE.
+If FILE is nil, call it with the numbers of diagnostics of each file.
+The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
+and TEXT; or `:problem', why there is no answer."
   (gemini-companion-code--guarded answer
     (if file
         (gemini-companion-code--await-check
@@ -649,7 +650,7 @@ Wait until END at most, which is a `float-time'."
                           file answer end))
             (t
              (gemini-companion-code--fail
-              "Emacs has not checked the present text of this file yet; \
+              "Emacs has not checked the current text of this file yet; \
 ask again"))))))
 
 (defun gemini-companion-code--checked-p (buffer)
@@ -745,8 +746,8 @@ They are lists of LINE, SEVERITY and TEXT."
 
 (defun gemini-companion-code--counts (names)
   "Return the numbers of the diagnostics of NAMES, a hash table.
-A list of FILE and TEXT for each file that has any, those with errors
-first."
+The value has a list of FILE and TEXT for each file with diagnostics;
+files with errors come first."
   (let (rows)
     (maphash
      (lambda (_ name)

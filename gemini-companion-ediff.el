@@ -39,13 +39,13 @@
 With less, a unified diff shows more.")
 
 (defconst gemini-companion-ediff--good-lines 24
-  "Height below which a session with sides above each other gets more.")
+  "Least height of a session with sides above each other.")
 
 (defconst gemini-companion-ediff--narrow-columns 120
-  "Width below which a session that comes by itself needs more height.")
+  "Width below which a session that appears by itself needs more height.")
 
 (defconst gemini-companion-ediff--narrow-lines 30
-  "Least height of a narrow session that comes by itself.
+  "Least height of a narrow session that appears by itself.
 With less, a unified diff shows more.")
 
 (defun gemini-companion-ediff--wide-p (columns)
@@ -59,7 +59,7 @@ With less, a unified diff shows more.")
     gemini-companion-ediff--good-lines))
 
 (defun gemini-companion-ediff--own-lines (columns)
-  "Return the least height of a session of COLUMNS that comes by itself."
+  "Return the least height of a session of COLUMNS that appears by itself."
   (if (< columns gemini-companion-ediff--narrow-columns)
       gemini-companion-ediff--narrow-lines
     (gemini-companion-ediff--lines columns)))
@@ -175,7 +175,7 @@ excluded for a moment."
 
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
-If KEEP is non-nil, the window in use there stays visible.  The
+If KEEP is non-nil, the selected window there stays visible.  The
 value is a plist; see `gemini-companion-review--kinds'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
     (setf (gemini-companion-diff-frame diff) frame)
@@ -203,7 +203,7 @@ value is a plist; see `gemini-companion-review--kinds'."
 
 (defun gemini-companion-ediff--start (diff original proposal frame keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
-If KEEP is non-nil, the window in use there stays visible.  Return
+If KEEP is non-nil, the selected window there stays visible.  Return
 the control panel.  If Ediff fails, kill its buffers and signal its
 error."
   (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
@@ -284,7 +284,7 @@ A hook of the user may fail at any time."
 
 (defun gemini-companion-ediff--make-window (buffer diff &optional keep)
   "Show BUFFER of DIFF in a window that fits Ediff, and return the window.
-If KEEP is non-nil, the window in use stays visible."
+If KEEP is non-nil, the selected window stays visible."
   (let* ((terminal (gemini-companion-review-terminal-window diff))
          (before (gemini-companion-ediff--state terminal))
          (window (and (<= gemini-companion-ediff--least-lines
@@ -338,7 +338,7 @@ itself always does.  If all windows exist, do nothing."
       (gemini-companion-ediff--write-panel))))
 
 (defun gemini-companion-ediff--place ()
-  "Merge the windows of the control panel's session, and return the one.
+  "Merge the windows of the control panel's session into one, and return it.
 The control panel is current."
   (save-current-buffer
     (let ((windows (gemini-companion-ediff--windows)))
@@ -464,7 +464,7 @@ The control panel is current."
 ;;;; Hunks
 
 (defun gemini-companion-ediff-compare-again ()
-  "Compare again, as it was done first.
+  "Compare the file and the proposal again.
 Excluded hunks stay among the differences."
   (interactive)
   (let ((panel (current-buffer)))

@@ -95,7 +95,7 @@ Return nil if the call could not be sent."
     t))
 
 (defun gemini-companion-epc--recorded (method args)
-  "Return those of the ARGS of METHOD that are recorded."
+  "Return the ARGS of METHOD that may be recorded."
   (pcase method
     ;; It carries a secret.
     ('hello nil)

@@ -65,10 +65,12 @@
   "Seconds without another report that make the last one final.")
 
 (defconst gemini-companion-errors--early 0.8
-  "Quiet seconds after a report that came before the answer behind it.")
+  "Quiet seconds after the answer to a request, if the report came before.
+The request was sent after the text; see
+`gemini-companion-errors--ask-behind'.")
 
 (defconst gemini-companion-errors--old 1.5
-  "Quiet seconds after a report on a text that was not asked about.")
+  "Quiet seconds after which the errors before a revert are final.")
 
 (defconst gemini-companion-errors--steady 3
   "Seconds after which the errors of a written file are known.")
@@ -85,27 +87,28 @@
 (cl-defstruct (gemini-companion-errors--document
                (:constructor gemini-companion-errors--document-make)
                (:copier nil))
-  "A text that a language server has, and what it reported of that.
-SERVER has it by the true name PATH; VERSION is nil if Eglot opened
-it.  ERRORS were reported at TIME, when the buffer had TICK; EXACT
-is non-nil if that report was whole: it named a version, or answers
-one of the REQUESTS by which SERVER can be asked, an alist of
-methods and parameters.  SEEN is when SERVER had answered a request
-that was sent behind the text, or nil."
+  "A text that a language server has, and the errors that it reported.
+SERVER knows the text by the true name PATH; VERSION is nil if Eglot
+sent it.  ERRORS were reported at TIME, when the buffer had TICK.  EXACT
+is non-nil if that report is known to be complete: it named a version,
+or answered one of REQUESTS, an alist of the methods and parameters by
+which SERVER can be asked for errors.  SEEN is the time when SERVER
+answered a request that was sent after the text, or nil."
   server path version requests seen time tick exact errors)
 
 (cl-defstruct (gemini-companion-errors--check
                (:constructor gemini-companion-errors--check-make)
                (:copier nil))
-  "A file that was written, from BEFORE to AFTER, and is to be checked.
-CALLBACK is called at its end, or by BOUND, a timer.  SETTLED
-returns (ERRORS . EXACT) once they are known, for THEN.  LANGUAGE
-is that of DOCUMENT, which the check opened, or nil."
+  "A check of a file that was written and had the text BEFORE, now AFTER.
+CALLBACK is called at the end of the check, or by BOUND, a timer.
+SETTLED returns (ERRORS . EXACT) once the errors are known, and THEN is
+called with them.  LANGUAGE is the language of DOCUMENT, which the check
+opened, or nil."
   file before after callback bound settled then document language)
 
 (defvar gemini-companion-errors--checks nil
   "The checks, of which only the first one runs.
-The texts of another one would disturb it.")
+The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-errors--timer nil
   "The timer that runs the first check, or nil.")
@@ -134,7 +137,7 @@ A list (HASH ERRORS . EXACT), with the hash of that text.")
 ;; An error is a list of its LINE, TEXT and SOURCE.
 
 (defun gemini-companion-errors--kind (error)
-  "Return the text of ERROR without its numbers, which may be of lines."
+  "Return the text of ERROR without numbers, as they may be line numbers."
   (replace-regexp-in-string "[0-9]+" "0" (nth 1 error)))
 
 (defun gemini-companion-errors--content (error lines)
@@ -155,11 +158,12 @@ LINES is the text, a vector."
   (vconcat (split-string text "\r\n\\|[\n\r]")))
 
 (defun gemini-companion-errors--new (after text before previous exact)
-  "Return those of the errors AFTER, in TEXT, that are not in BEFORE.
-PREVIOUS is the text of those.  An error that has only moved is not
-new, nor is one that may be another one changed.  If others are
-gone, which may have hidden some, or if EXACT is nil, as some may
-be missing in BEFORE, only those in new lines are new."
+  "Return the errors in AFTER that are new.
+AFTER are the errors of TEXT, BEFORE those of PREVIOUS, the earlier
+text.  An error that has only moved is not new, nor is one that may be a
+changed form of an earlier error.  Only errors in new lines are new if
+some errors are gone, as they may have hidden others; or if EXACT is
+nil, as BEFORE may be incomplete."
   (let ((lines (gemini-companion-errors--split text))
         (previous (gemini-companion-errors--split previous))
         (counts (make-hash-table :test #'equal))
@@ -305,8 +309,8 @@ Once it has answered, it has read the text."
      :success-fn seen :error-fn seen :timeout-fn #'ignore)))
 
 (defun gemini-companion-errors--requests (path)
-  "Return the requests for the errors in the file PATH, or nil.
-The server of this buffer is asked for them, if it can be."
+  "Return the requests for the errors in the file PATH.
+Return nil if the server of this buffer does not support any."
   (let ((capable (if (fboundp 'eglot-server-capable)
                      'eglot-server-capable
                    ;; Its name before Emacs 30.
@@ -405,7 +409,8 @@ They are final after QUIET seconds without another report."
 
 (defun gemini-companion-errors--compare (check)
   "Send the texts of CHECK to its server.
-The first one is sent again, as errors may come from elsewhere."
+The text after the edit is sent again at the end, because a change in
+another file may have caused an error in the meantime."
   (pcase-let (((cl-struct gemini-companion-errors--check before after) check))
     (gemini-companion-errors--show
      check after
@@ -468,7 +473,7 @@ The first one is sent again, as errors may come from elsewhere."
 
 (defun gemini-companion-errors--current (quiet)
   "Return (ERRORS . EXACT) of this buffer, or nil if they are unknown.
-They are known after QUIET seconds without others."
+They are known after QUIET seconds without another report."
   (cond ((gemini-companion-errors--managed-p)
          (let ((document gemini-companion-errors--opened))
            (and document
@@ -543,8 +548,8 @@ Eglot has closed and opened it."
 
 (defun gemini-companion-errors--start ()
   "Request the errors of this buffer.
-Return the document that will have them, or nil if that is the one
-that Eglot opened, or the buffer."
+Return the document that will have them.  Return nil if they will be in
+the document that Eglot opened, or in the buffer itself."
   (cond ((gemini-companion-errors--managed-p)
          (gemini-companion-errors--pull))
         ((bound-and-true-p flycheck-mode)

@@ -27,8 +27,8 @@
 ;;
 ;; A hunk is one block of changed lines, a list (OLD OLD-COUNT NEW NEW-COUNT) of
 ;; lines, from 1 on, in the original and in the proposal with no hunk excluded.
-;; An excluded one has the text of the original in the proposal, and an overlay
-;; there that has the proposed text.
+;; In place of an excluded hunk, the proposal has the text of the original, with
+;; an overlay that keeps the proposed text.
 
 ;;; Code:
 
@@ -51,7 +51,7 @@
 
 (defun gemini-companion-hunk-set-file (file)
   "Record that FILE has exactly the text of the current buffer.
-Or that none has, if FILE is nil."
+If FILE is nil, record that no file has it."
   (setq gemini-companion-hunk--file
         (and file (cons file (buffer-chars-modified-tick)))))
 
@@ -155,7 +155,7 @@ Reading its output from a pipe would trigger garbage collections."
 
 (defun gemini-companion-hunk--read-blocks ()
   "Return the hunks after the header that was matched, the last one first.
-Move point to the end of what it is the header of."
+Move point to the end of the text that belongs to the header."
   (pcase-let ((`(,old ,old-left ,new ,new-left)
                (gemini-companion-hunk--header-numbers))
               (hunks nil)
@@ -200,9 +200,10 @@ A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
       (point))))
 
 (defun gemini-companion-hunk-counts (hunks &optional proposal)
-  "Return how many HUNKS there are, excluded from PROPOSAL, and lines.
-A list (HUNKS EXCLUDED ADDED REMOVED); the lines are those of the
-hunks that are not excluded."
+  "Return the numbers of HUNKS and of their lines.
+The value is a list (HUNKS EXCLUDED ADDED REMOVED): the number of hunks,
+of those excluded from PROPOSAL, and of the lines that the other hunks
+add and remove."
   ;; A header line may be displayed while no hunk is excluded for a moment, so
   ;; nothing is deleted here.
   (let ((excluded (and proposal
@@ -231,8 +232,8 @@ hunks that are not excluded."
                (split-string (string-remove-suffix "\n" text) "\n"))))
 
 (defun gemini-companion-hunk-excluded-lines (proposal)
-  "Return at which lines hunks are excluded from the buffer PROPOSAL.
-Those are lines of the proposal with no hunk excluded."
+  "Return the lines at which hunks are excluded from the buffer PROPOSAL.
+They are counted in the proposal with no hunk excluded."
   (gemini-companion-hunk-call-with-all
    proposal
    (lambda ()
@@ -277,7 +278,7 @@ Return non-nil if it is excluded now."
 
 (defun gemini-companion-hunk-excluded-between-p (beg end)
   "Return non-nil if an excluded hunk is between BEG and END.
-These are the ends of the buffer by default."
+By default, these are the ends of the buffer."
   (seq-some #'gemini-companion-hunk--excluded-p
             (gemini-companion-hunk--overlays beg end)))
 

@@ -40,8 +40,9 @@
 (defcustom gemini-companion-install-directory
   (locate-user-emacs-file "gemini-companion/")
   "Directory for the Python packages of the server.
-They are installed after asking, and again without asking when an
-update of this package needs other ones.  Nothing is installed if
+The packages are installed after asking for confirmation.  When an
+update of gemini-companion needs other packages, they are installed
+without asking again.  Nothing is installed if
 `gemini-companion-server-command' is set."
   :type 'directory
   :package-version '(gemini-companion . "0.1.0")
@@ -406,7 +407,7 @@ for name in os.listdir(directory):
         if not any(word.startswith(path) for word in running):
             shutil.rmtree(path, ignore_errors=True)
 "
-  "Program that deletes the environments not in use, except one.")
+  "Program that deletes the environments that no process uses, except one.")
 
 (defun gemini-companion-install--tidy (directory)
   "Delete the unused environments except DIRECTORY."

@@ -60,9 +60,9 @@
 
 (defmacro gemini-companion-menu--define (name documentation groups &rest body)
   "Define NAME with DOCUMENTATION, a transient of GROUPS.
-GROUPS is a form whose value is as `gemini-companion-menu-commands'.
-BODY begins with the description of all groups, or nil, and what else
-the command does before."
+GROUPS is a form whose value is like `gemini-companion-menu-commands'.
+BODY begins with the description of all groups, or nil; the command
+evaluates the rest of BODY before it displays the transient."
   (declare (indent 1))
   `(transient-define-prefix ,name ()
      ,documentation

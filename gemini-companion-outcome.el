@@ -58,8 +58,8 @@ Keep it until it is written to the CLI, as the server may crash."
 
 (defun gemini-companion-outcome-ready (how)
   "Send the open diffs to a new server, which became ready HOW.
-Send the unwritten outcomes, too, if the previous server crashed; one
-that retires writes them itself."
+If the previous server crashed, send the unwritten outcomes, too; a
+server that retires writes them itself."
   (let ((unwritten (and (memq how '(recovered resumed))
                      (reverse gemini-companion-outcome--unwritten))))
     (mapc #'gemini-companion-outcome--adopt
@@ -76,7 +76,7 @@ take an answer.  Then run"
                "Run")))))
 
 (defun gemini-companion-outcome--adopt (diff)
-  "Make the server adopt DIFF, which another one has opened."
+  "Make the server adopt DIFF, which a previous server has opened."
   (gemini-companion-server-call
    'adopt-diff (gemini-companion-diff-id diff)
    (plist-get (gemini-companion-diff-session diff) :id)

@@ -106,7 +106,7 @@ shared either."
   :group 'gemini-companion-sharing)
 
 (defcustom gemini-companion-share t
-  "Nil means that nothing of a file or project is shared.
+  "Nil means not to share this file or project.
 Meant to be set in the .dir-locals.el of a project:
   ((nil . ((gemini-companion-share . nil))))
 No CLI can then connect to this Emacs from there, either.
@@ -133,7 +133,7 @@ asks about it."
 
 (defvar gemini-companion-privacy--generation nil
   "Number of the current generation of cached values, or nil for no caching.
-It grows when something has changed on which they depend.")
+It is increased when something has changed on which the values depend.")
 
 (defvar gemini-companion-privacy--buffers
   (make-hash-table :test #'eq :weakness 'key)
@@ -151,7 +151,8 @@ See `gemini-companion-privacy-cached', also for the next two.")
 
 (defun gemini-companion-privacy-refresh ()
   "Start caching, and drop the values cached before.
-Call this when an option or a file has changed on which they depend."
+Call this when an option or a file has changed on which the values
+depend."
   (setq gemini-companion-privacy--generation
         (1+ (or gemini-companion-privacy--generation 0))
         gemini-companion-privacy--problem nil))
@@ -395,8 +396,8 @@ NAME is for example .geminiignore."
            (gemini-companion-privacy--piece-end (cadr pieces) path end end)))))
 
 (defun gemini-companion-privacy--piece-end (piece path first last)
-  "Return the end of PIECE in PATH, where it begins from FIRST to LAST.
-Return nil if it does not."
+  "Return the end of PIECE in PATH if it begins between FIRST and LAST.
+Otherwise return nil."
   (cl-loop for start from first to (min last (- (length path) (length piece)))
            when (cl-loop for name in piece
                          for index from start

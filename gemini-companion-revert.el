@@ -38,11 +38,11 @@
 ;;;; Customization
 
 (defcustom gemini-companion-after-write 'pulse
-  "Additional display of a file that a CLI has written.
-Nil means only to revert it; `pulse' to highlight the changed lines
-for a moment; `show' also to display the buffer without selecting
-it.  After your answer to a review, a window of the buffer also goes
-to the first change, unless you type there meanwhile."
+  "How to show what has changed in a file that a CLI has written.
+Nil means only to revert the buffer.  `pulse' means to highlight the
+changed lines for a moment, and `show' also to display the buffer
+without selecting it.  After your answer to a review, a window of the
+buffer also goes to the first change, unless you type there meanwhile."
   :type '(choice (const :tag "Nothing more" nil)
                  (const :tag "Highlight the changed lines" pulse)
                  (const :tag "Also display the buffer" show))
@@ -67,8 +67,8 @@ to the first change, unless you type there meanwhile."
                (:constructor gemini-companion-revert--watch-make)
                (:copier nil))
   "A file that is expected to be written.
-BEFORE is its stamp before that, LAST the one at the last check, DONE
-the one when its buffer was reverted."
+BEFORE is its stamp before it is written, LAST the stamp at the last
+check, and DONE the stamp when its buffer was reverted."
   file before last done delays timer
   (keys nil :documentation "Value of `num-input-keys' when the user answered, \
 or nil.")
@@ -471,9 +471,9 @@ Lines that differ in both are kept twice, as a conflict for
       (message "Merged with conflicts; see the menu SMerge"))))
 
 (defun gemini-companion-revert--merged (&rest texts)
-  "Merge the first and the last of TEXTS, which come from the second.
-The value is a cons of 0, or 1 if there are conflicts, and the text.
-Of texts that are in conflict, each line ends with a newline."
+  "Merge the first and the last of TEXTS, whose ancestor is the second.
+The value is a cons of 0, or 1 if there are conflicts, and the merged
+text, in which each line of a conflict ends with a newline."
   (pcase (gemini-companion-text-diff3 texts "--merge" "--label=unsaved"
                                       "--label=before" "--label=CLI")
     ('nil (user-error "Cannot find the program diff3; compare the texts by \

@@ -61,7 +61,7 @@ the home directory, and those below a root that was removed by
 (defconst gemini-companion-roots--output-modes
   '(compilation-mode shell-command-mode)
   "Terminal modes that count only while a process runs.
-Such a buffer may show old output, in a directory not in use.")
+Without a process, such a buffer only shows old output.")
 
 (defvar gemini-companion-roots--known (make-hash-table :test #'equal)
   "Cache of the places of directories, and, for the key t, of the roots.

@@ -90,9 +90,9 @@ asks, and sets this option."
   :group 'gemini-companion-terminal)
 
 (defcustom gemini-companion-run-offer-ide t
-  "Non-nil means to ask before a CLI starts that cannot connect.
-The question is whether to enable its IDE integration; the answer
-no sets this option to nil."
+  "Non-nil means to offer to enable the IDE integration of a CLI.
+The question is asked before a CLI starts whose IDE integration is off,
+as it cannot connect.  The answer no sets this option to nil."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-terminal)
@@ -101,10 +101,10 @@ no sets this option to nil."
   "Terminal in which `gemini-companion-run' starts a CLI.
 Nil means the first of vterm, eat and term that is installed.
 
-A function is called with the command, a list of strings, in an
-empty buffer that is displayed already, in the directory and environment
-to use.  It makes that buffer the terminal, or starts a terminal
-outside of Emacs."
+A function is called with the command, a list of strings.  The current
+buffer is empty, is displayed already, and has the directory and the
+environment to use.  The function makes that buffer a terminal that runs
+the command, or starts a terminal outside of Emacs."
   :type '(choice (const :tag "The first that is installed" nil)
                  (const :tag "vterm" vterm)
                  (const :tag "eat" eat)
@@ -168,7 +168,7 @@ VALUE is nil for a variable that is unset.")
 
 (defconst gemini-companion-run-container-variables
   '("SSH_CONNECTION" "REMOTE_CONTAINERS" "VSCODE_REMOTE_CONTAINERS_SESSION")
-  "Variables for which a CLI in a container searches there for editors.")
+  "Variables that make a CLI search for editors in its own container.")
 
 (defun gemini-companion-run-container-p ()
   "Return non-nil if a CLI detects that Emacs is in a container."
@@ -176,7 +176,7 @@ VALUE is nil for a variable that is unset.")
       (file-exists-p "/run/.containerenv")))
 
 (defun gemini-companion-run--variables (port pid)
-  "Return an alist of variables that lead to the server at PORT of Emacs PID."
+  "Return an alist of the variables that name Emacs PID at PORT to a CLI."
   `(,@(seq-mapcat
        (lambda (client)
          (let ((row (cdr client)))
@@ -214,7 +214,7 @@ stands for the default environment."
     (default-value 'process-environment)))
 
 (defun gemini-companion-run--led-p (buffer)
-  "Return non-nil if the environment of BUFFER leads to the server."
+  "Return non-nil if the environment of BUFFER names the server to a CLI."
   (let ((port (car gemini-companion-run--exported)))
     (equal (cdr port) (getenv-internal (car port)
                                        (gemini-companion-run--environment
@@ -230,7 +230,7 @@ stands for the default environment."
       (setq-default process-environment environment))))
 
 (defun gemini-companion-run--export (port pid)
-  "Lead each CLI in this Emacs to PORT of Emacs PID."
+  "Export the variables that name Emacs PID at PORT to a CLI."
   (gemini-companion-run--restore)
   (setq gemini-companion-run--exported
         (gemini-companion-run--variables port pid)
@@ -844,9 +844,9 @@ nil if its environment is unknown."
   "Switch to the CLI of this project, or start it in a terminal.
 It starts in the root of the project, when the server is ready; the
 mode is turned on for that.  `gemini-companion-run-client' is the
-CLI to start.  NUMBER, the prefix argument, switches to another one
-of the same project; \\[universal-argument] alone starts one more, of
-either kind."
+CLI to start.  NUMBER, the prefix argument, switches to the CLI with
+that number in the same project; \\[universal-argument] alone starts
+one more, of either kind."
   (interactive "P")
   (let ((place (gemini-companion-run--wanted-place number)))
     (unless (gemini-companion-run--switch place)

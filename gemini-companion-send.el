@@ -88,9 +88,9 @@ A CLI takes an Enter that follows at once for a part of the paste.")
 (defvar gemini-companion-send--reasons nil
   "Reasons to type, a list of plists.
 Each has the `:id' of the diff, its `:session', the `:text', the
-`:timer' that checks the terminal, the time `:until' which it does,
-`:written' if the rejection was written to the CLI, and the `:tick' of
-the terminal's text with the time `:since' which it has that.")
+`:timer' that checks the terminal, the time `:until' which it checks,
+`:written' if the rejection was written to the CLI, the `:tick' of the
+terminal's text, and the time `:since' which the text has that tick.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -171,7 +171,7 @@ A CLI shows a placeholder for a long paste; that counts too."
 
 (defun gemini-companion-send--check (process text shown left)
   "Press Enter in PROCESS once it has TEXT more than SHOWN times.
-LEFT is the number of further checks before that is given up."
+Give up after LEFT further checks."
   (cond ((not (and (process-live-p process)
                    (buffer-live-p (process-buffer process)))))
         ((< shown (gemini-companion-send--shown process text))
@@ -279,7 +279,7 @@ Return a message about that."
 (defun gemini-companion-send--refer (describe)
   "Put a reference to the current file into a prompt.
 DESCRIBE is called with the reference and returns the text.  Report
-it if the file on disk is not what the buffer has."
+if the file on disk lacks unsaved changes of the buffer."
   (let* ((file (gemini-companion-send--file))
          (session (gemini-companion-send--session file))
          (reference (gemini-companion-send--reference file session)))
@@ -463,8 +463,8 @@ The rejection was written, and nothing changed there for a while."
 ;;;###autoload
 (defun gemini-companion-send-region (start end)
   "Put a reference to the lines from START to END into the prompt of a CLI.
-Interactively, to those of the region; if none is active, to that of
-point."
+Interactively, they are the lines of the region, or the line of point if
+no region is active."
   (interactive
    (if (or (use-region-p) (and (not transient-mark-mode) (mark t)))
        (list (region-beginning) (region-end))
@@ -476,8 +476,8 @@ point."
 ;;;###autoload
 (defun gemini-companion-send-diagnostic-at-point ()
   "Put the diagnostic at point into the prompt of a CLI.
-It comes from Flymake or Flycheck; without one at point, those of
-the line are taken."
+It comes from Flymake or Flycheck.  If there is none at point, use the
+diagnostics of the line."
   (interactive)
   (let ((diagnostics (gemini-companion-send--diagnostics-here)))
     (gemini-companion-send--refer
@@ -486,9 +486,9 @@ the line are taken."
 
 (defun gemini-companion-diff-reject-with-reason (&optional diff reason)
   "Reject DIFF with REASON, which is by default read in the minibuffer.
-The reason, and the comments on its lines, are sent as the next
-prompt of that CLI if it runs in a terminal of this Emacs, else
-they go to the kill ring.  Without DIFF, take the review of the
+The reason, and the comments on the lines of DIFF, are sent as the next
+prompt of the CLI if it runs in a terminal of this Emacs; otherwise they
+are added to the kill ring.  Without DIFF, take the review of the
 current buffer, else the one that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))

@@ -1,4 +1,4 @@
-;;; gemini-companion-server.el --- The server in use: start, restart, recover  -*- lexical-binding: t; -*-
+;;; gemini-companion-server.el --- Start, restart and recover the server  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -191,10 +191,10 @@ shadows a module."
   "Start the server, without waiting for it.
 COMMAND, ROOTS and OFFER-TOOLS are functions without arguments that
 are called for each process: they return its command (nil if its
-packages are missing), the workspace roots to begin with, and
-whether CLIs that connect are offered reviews.  METHODS is an alist
-of (NAME . FUNCTION), what the server may call; RETIRED-METHODS is
-what a process may call that another one has replaced.
+packages are missing), the initial workspace roots, and whether CLIs
+that connect are offered reviews.  METHODS is an alist of (NAME .
+FUNCTION), the methods that the server may call; RETIRED-METHODS are
+those that a process may call after another one has replaced it.
 
 ON-READY is called when the server can be called: with `started',
 with `restarted' after `gemini-companion-server-restart', with

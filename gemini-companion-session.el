@@ -62,7 +62,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 
 (defun gemini-companion-session-ready (how)
   "Drop all sessions if the server became ready HOW, as `recovered'.
-They do not reconnect by themselves."
+These CLIs do not reconnect by themselves."
   (when (eq how 'recovered)
     (gemini-companion-session-update nil)))
 

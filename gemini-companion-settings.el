@@ -39,9 +39,9 @@ VARIABLE is as in `gemini-companion-clients-file'."
   (gemini-companion-clients-file client :user-settings variable))
 
 (defun gemini-companion-settings-files (client directory &optional variable)
-  "Return the settings files of CLIENT in DIRECTORY, the first one wins.
-They are that of the system, that of the project and that of the
-user; VARIABLE is as in `gemini-companion-clients-file'."
+  "Return the settings files of CLIENT in DIRECTORY; earlier files win.
+They are those of the system, of the project and of the user.
+VARIABLE is as in `gemini-companion-clients-file'."
   (delete-dups
    (delq nil
          (list (gemini-companion-clients-file client :system-settings variable)

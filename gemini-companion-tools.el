@@ -142,8 +142,8 @@ AFTER are its texts."
 ;;;; Status
 
 (defun gemini-companion-tools-findings (directory _ask)
-  "Return findings about the links of CLIs, for CLIs in DIRECTORY.
-They are as in `gemini-companion-status-checks'."
+  "Return the findings about the links of CLIs that run in DIRECTORY.
+For findings, see `gemini-companion-status-checks'."
   (if (not (gemini-companion-extension-p))
       '((note "No CLI is linked, so none receives errors or asks about code" nil
               ("Link" . gemini-companion-tools)))

@@ -308,7 +308,7 @@ the file has changed since."
                name))))
 
 (defun gemini-companion-turn-check-revert (edit)
-  "Signal an error if to revert EDIT would lose text, or is impossible."
+  "Signal an error if reverting EDIT would lose text or is impossible."
   (let ((file (gemini-companion-turn-edit-file edit))
         (name (gemini-companion-turn-name edit)))
     (when-let* ((why (gemini-companion-turn--unwritten edit)))
@@ -324,7 +324,7 @@ the file has changed since."
       (user-error "%s has unsaved changes; save or undo them first" name))))
 
 (defun gemini-companion-turn--delete (file name)
-  "Delete FILE, kill its buffer, and report that of NAME."
+  "Delete FILE, kill its buffer, and report that NAME was deleted."
   (delete-file file 'trash)
   (when-let* ((buffer (find-buffer-visiting file)))
     (kill-buffer buffer))

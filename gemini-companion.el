@@ -235,7 +235,7 @@ ENTRY is one of `gemini-companion-menu-commands'."
 ;;;; State
 
 (defvar gemini-companion-last-problem nil
-  "Reason why the server could not start or ended, a string, or nil.")
+  "Reason why the server did not start or has ended, a string, or nil.")
 
 (defvar gemini-companion--directory nil
   "Directory in which the mode was turned on.")
@@ -525,8 +525,8 @@ Install its packages first if an update of this package needs others."
 
 (defun gemini-companion--offer-installation ()
   "Offer to install the packages of the server, and start it then.
-Do not ask again for packages that were installed before.  While
-Emacs starts, postpone all that."
+If packages were installed before, do not ask again.  While Emacs is
+starting, postpone all that until it has started."
   (cond
    ((and (gemini-companion--invisible-p)
          (or noninteractive

@@ -148,7 +148,7 @@ class Asgi:
         self._listener.authenticate((host, port))
 
     def _client(self, authorization: bytes) -> Client | None:
-        """Return the client whose bearer is sent, in constant time."""
+        """Return the client with the bearer ``authorization``, in constant time."""
         found = None
         for expected, client in self._clients.items():
             if hmac.compare_digest(authorization, expected):

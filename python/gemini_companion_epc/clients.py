@@ -36,7 +36,7 @@ class Client:
     takes_json_roots: bool = False
     """Whether the client reads workspace roots from a JSON array in a string."""
     needs_home: bool = False
-    """Whether the parent of ``directory`` is the client's own, never made here."""
+    """Whether the client creates the parent of ``directory``, and Emacs must not."""
 
     def bearer(self, token: str) -> str:
         """Return the bearer token that names this client to the server."""

@@ -33,7 +33,7 @@ class Config:
     """The private directory of the process whose port this one takes over."""
     token: str = field(default_factory=new_token, repr=False)
     is_exposed: bool = False
-    """Whether another user may know the token, and only own processes may use it."""
+    """Whether another user may know the token: only own processes may use it then."""
     offer_tools: bool = True
     is_trusted: bool | None = None
     log_file: str = ""
@@ -59,7 +59,7 @@ class Config:
     list_limit: float = 1
     """How long tools/list waits for the process of its session to be found."""
     open_limit: float = 0.05
-    """How long openDiff waits for it."""
+    """How long openDiff waits for the process of its session to be found."""
     question_limit: float = 15
     """How long a question of the model may take."""
     edit_limit: float = 4

@@ -19,8 +19,8 @@ Address: TypeAlias = tuple[str, int]
 
 MAX_WAITING = 256
 # Younger connections are shed only when there are three times as many: their
-# requests may have arrived and not been read yet.  In seconds of the processor,
-# as on a busy machine the server may not run for longer.
+# requests may have arrived and not been read yet.  The age is measured in
+# processor seconds, as the server may have to wait for a busy machine.
 MIN_AGE = 1.0
 _BACKLOG = 128
 
@@ -94,8 +94,8 @@ class Listener(socket.socket):
 def listen(port: int, predecessor: str = "") -> tuple[Listener, bool]:
     """Return a listening socket, and whether ``port`` is in use elsewhere.
 
-    It is that of the process whose private directory is ``predecessor``, if that
-    process still runs.  Raise StartError if no port can be bound.
+    It is the socket of the process whose private directory is ``predecessor``, if
+    that process still runs.  Raise StartError if no port can be bound.
     """
     if predecessor:
         with suppress(OSError):

@@ -101,7 +101,7 @@ class Ide:
             self._sessions[session_id] = session
             session.context = self._context
             self._start_session_timer(session)
-        # One that was adopted is known when its first request comes.
+        # An adopted session is known before its first request comes.
         session.client = session.client or client
         return session
 
@@ -182,7 +182,7 @@ class Ide:
     def _watch_process(self, session: Session) -> None:
         """End ``session`` when its process, if known, exits.
 
-        Otherwise the reviews of a CLI that was killed last for the grace time.
+        Otherwise the reviews of a killed CLI would stay open for the grace time.
         """
         if session.process is not None:
             pid = session.process.pid

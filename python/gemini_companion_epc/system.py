@@ -33,7 +33,7 @@ def is_own(found: os.stat_result) -> bool:
 
 
 def on_signals(stop: Callable[[], None]) -> None:
-    """Call ``stop`` on the running event loop when a signal asks for the end."""
+    """Call ``stop`` on the running event loop when a signal asks to terminate."""
     loop = asyncio.get_running_loop()
     for name in _SIGNALS:
         number = getattr(signal, name, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Count the lines of a project that have a word, as a text search would."""
+"""Count the lines of a project that contain a word, as a text search would."""
 
 import os
 import string
