@@ -320,7 +320,7 @@ file is replaced; its edited text is kept."
            (gemini-companion-diff-proposal-buffer diff)))
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
-    ;; The server waits for an answer to this call first.
+    ;; Do the rest later: the server is waiting for the answer to this call.
     (gemini-companion-diff--schedule)
     (gemini-companion-diff-updated)
     t))
@@ -365,7 +365,7 @@ It visits no file, so that nothing locks, saves or formats it."
       (gemini-companion-diff-new-buffer
        (format "*gemini proposal: %s*"
                (gemini-companion-diff-name diff 'plain)))
-    ;; The nearest existing one.
+    ;; The nearest directory that exists.
     (let ((directory (let ((file-name-handler-alist nil))
                        (locate-dominating-file
                         (gemini-companion-diff-file-path diff)
@@ -419,7 +419,7 @@ FILE has exactly the text of the current buffer."
   "Keep the text of the current buffer, a proposal, before it is edited."
   (remove-hook 'before-change-functions
                #'gemini-companion-diff--keep-unedited t)
-  ;; Header lines of other buffers depend on whether it is edited.
+  ;; Header lines of other buffers show whether the proposal was edited.
   (force-mode-line-update t)
   (when-let* ((diff gemini-companion-diff-here))
     (unless (gemini-companion-diff--touched-p diff)
@@ -458,7 +458,7 @@ Killing the buffer rejects DIFF."
       (condition-case nil
           (kill-buffer buffer)
         (error
-         ;; A hook of the user has failed, perhaps after that.
+         ;; A hook of the user has failed, perhaps after the buffer was killed.
          (when (buffer-live-p buffer)
            (with-current-buffer buffer
              (setq-local kill-buffer-hook nil))
@@ -502,7 +502,7 @@ Try again soon if that has to wait until the user is idle."
   (when (or (gemini-companion-diff--arrive)
             gemini-companion-diff--leaving)
     (gemini-companion-diff--schedule 0.2))
-  ;; Quit our own question about a diff that is settled.
+  ;; Quit our own question about a diff that is settled meanwhile.
   (when (memq gemini-companion-diff--asking gemini-companion-diff--leaving)
     (throw 'gemini-companion-diff--asking 'ended)))
 
@@ -627,7 +627,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
         (when-let* ((problem (gemini-companion-text-problem
                               (gemini-companion-diff-file-path diff))))
           (user-error "%s %s" (gemini-companion-diff-name diff) problem))
-        ;; The watch may not have seen that yet.
+        ;; The watch may not have noticed a change of the file yet.
         (unless (equal (gemini-companion-diff-stamp diff)
                        (gemini-companion-diff--stamp diff))
           (setf (gemini-companion-diff-changed diff) t))
@@ -640,7 +640,7 @@ If that fails, show why; the CLI's own prompt can still answer it."
      (setf (gemini-companion-diff-problem diff)
            (if (eq 'user-error (car problem))
                (error-message-string problem)
-             ;; That of a hook of the user, for example.
+             ;; An error in a hook of the user, for example.
              (format "Cannot show the review of %s: %s"
                      (gemini-companion-diff-name diff)
                      (error-message-string problem))))
@@ -788,7 +788,7 @@ LATER is non-nil."
         (condition-case problem
             (run-hook-with-args 'gemini-companion-diff-outcome-functions diff)
           ((error quit)
-           ;; It can be answered again.
+           ;; The diff can be answered again.
            (setf (gemini-companion-diff-state diff) previous)
            (signal (car problem) (cdr problem))))))
     (setq gemini-companion-diff--open
@@ -838,7 +838,7 @@ the review of the current buffer, else the one that is shown."
       (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
     (cond ((gemini-companion-diff--objection diff))
-          ;; The user may have made the proposal the text of the file.
+          ;; The user may have edited the proposal until it equals the file.
           ((and (gemini-companion-diff--touched-p diff)
                 (equal (gemini-companion-diff-proposal-text diff)
                        (gemini-companion-diff--file-text diff))
@@ -848,7 +848,7 @@ its own text; reject the proposal, or leave at least one character"))
                    (y-or-n-p "Nothing is left of this proposal; reject it \
 instead? "))))
            (gemini-companion-diff-reject diff))
-          ;; It may have ended while that was asked.
+          ;; The diff may have ended while a question was asked.
           ((gemini-companion-diff--open-p diff)
            (gemini-companion-diff--answer
             diff (gemini-companion-diff--accepted-text diff)
@@ -1016,7 +1016,7 @@ accept and undo that change? "
 (defun gemini-companion-diff--merged-p (text base now)
   "Return non-nil if TEXT has all that changed from BASE to NOW."
   (pcase (gemini-companion-text-diff3 (list text base now))
-    ;; Parts where NOW differs from the two others, or all do.
+    ;; These mark parts where NOW differs from the other two, or all differ.
     (`(0 . ,output) (not (string-match-p "^====3?$" output)))))
 
 ;;;;; Watch

@@ -675,7 +675,7 @@ If there are several diffs, ask for confirmation with VERB."
   (let ((diffs (gemini-companion-list--diffs-here)))
     (when (or (null (cdr diffs))
               (y-or-n-p (format "%s %d edits? " verb (length diffs))))
-      ;; Some may have ended while that was asked.
+      ;; Some diffs may have ended while the question was asked.
       (mapc function (seq-intersection diffs (gemini-companion-diffs) #'eq))
       (with-current-buffer gemini-companion-list--buffer
         (gemini-companion-list--refresh)

@@ -228,7 +228,7 @@ goes to it")))
 
 ;;;; A review as data
 
-;; For other displays of reviews; the diff need not be shown.
+;; For other displays, such as the list; the diff need not be shown.
 
 (defun gemini-companion-review--call-with-original (diff function)
   "Call FUNCTION with the buffer of the original of DIFF.
@@ -447,7 +447,7 @@ accept do nothing for a second."
               (wanted wanted)))
     (setq gemini-companion-review--new (1+ (float-time)))
     (when (or (not selected)
-              ;; What is beside it was selected.
+              ;; It was opened beside the selected window.
               (and gemini-companion-review--by-itself
                    (eq (selected-frame)
                        (gemini-companion-diff-frame
@@ -734,7 +734,7 @@ Accepting sends the rest."
                        (gemini-companion-diff-current))
                       (mapconcat #'gemini-companion-review--described-key
                                  gemini-companion-review-letters "\n"))))
-    ;; Those of Ediff do not work in its control panel.
+    ;; Ediff's own keys do not work in the control panel of a review.
     (if (derived-mode-p 'ediff-mode)
         (with-help-window (help-buffer))
       (describe-mode))
@@ -1165,7 +1165,7 @@ CLIs in several projects may propose files with the same name."
 
 (defun gemini-companion-review--keys ()
   "Return the keys in the current buffer, parts of a header line."
-  ;; Also those that a new review ignores for a moment.
+  ;; Include the keys that a new review ignores for a moment.
   (let ((gemini-companion-review--new nil))
     (mapcar (pcase-lambda (`(,rank ,command ,name))
               (list rank (concat "  " (substitute-command-keys
@@ -1318,7 +1318,7 @@ COLUMNS is the desired width."
       (set-window-dedicated-p window nil)
       (set-window-buffer window buffer)
       (unless (or used terminal)
-        ;; No other file is selected meanwhile.
+        ;; Otherwise another file could be selected meanwhile.
         (select-window window)
         (delete-other-windows))
       window)))
@@ -1521,7 +1521,7 @@ They show that one again when the other buffer is quit."
         (let ((window (frame-selected-window frame)))
           (list window (set-marker (make-marker) (window-point window)
                                    (window-buffer window))))
-        ;; Nor the histories of the windows.
+        ;; Nor does it keep the histories of the windows.
         (mapcar (lambda (window)
                   (list window (window-prev-buffers window)
                         (window-next-buffers window)))

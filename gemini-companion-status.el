@@ -417,7 +417,7 @@ KNOWN is an element of `gemini-companion-status--answers'."
     (string-join
      (append
       (mapcar (pcase-lambda (`(,title . ,same))
-                ;; No plural of a name.
+                ;; The name of a CLI has no plural.
                 (format (ngettext "%d %s" "%d sessions of %s" (length same))
                         (length same) title))
               (seq-group-by #'gemini-companion-session-title sessions))
@@ -907,7 +907,7 @@ searches %s" file (gemini-companion-clients-title client) directory)
       (format "%s, which holds a secret, can be read by other users" file))
      ((not (and (eql (alist-get 'port content) (plist-get info :port))
                 (stringp (alist-get 'authToken content))
-                ;; Each client has a token of its own that begins with this.
+                ;; The token for each client begins with that of the server.
                 (string-prefix-p (plist-get info :token)
                                  (alist-get 'authToken content))
                 (stringp (alist-get 'workspacePath content))))
@@ -1107,7 +1107,7 @@ ASK returns the directories and environments of their processes."
         (when client
           (push (alist-get 'ppid attributes) parents)
           (push (cons pid client) found))))
-    ;; A CLI may run itself in a child.
+    ;; A CLI may run itself again in a child process.
     (seq-remove (lambda (process) (memq (car process) parents)) found)))
 
 (defun gemini-companion-status--process-finding (process client)

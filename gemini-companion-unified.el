@@ -128,7 +128,7 @@ If PLAIN is non-nil, they are without colors."
         (save-restriction
           (widen)
           (goto-char (gemini-companion-unified--side-position side))
-          ;; To make that cache of a large text takes twenty times as long.
+          ;; Filling the cache for a large text would take twenty times as long.
           (let ((cache-long-scans nil))
             (forward-line (- line (gemini-companion-unified--side-line side))))
           (let ((beg (point)))
@@ -379,7 +379,7 @@ lines, or `fold' for unchanged lines to fold.  Fold lines beyond
       (unless excluded
         (pcase-dolist (`(,beg . ,end) (alist-get (cons kind line) words nil nil
                                                  #'equal))
-          ;; Red words on a red line are all but invisible to some users.
+          ;; Bold: red words on a red line are all but invisible to some users.
           (add-face-text-property beg end 'bold nil text)
           (add-face-text-property beg end (if removed
                                               'diff-refine-removed
@@ -721,7 +721,7 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                        (lambda (_) gemini-companion-unified--least-lines)
                        gemini-companion-review-side-columns
                        keep))
-                    ;; Emacs would display it in a new frame.
+                    ;; Otherwise Emacs would display the buffer in a new frame.
                     (lambda (&rest _) 'fail))
               '(inhibit-switch-frame . t)
               (cons 'inhibit-same-window keep)))
