@@ -238,8 +238,21 @@ EDIT is not written yet."
     ;; Qwen Code writes the file before it closes the diff.
     (unless (or (memq (gemini-companion-turn-edit-state edit)
                       '(accepted automatic))
-                (gemini-companion-turn--as-written-p edit))
+                (gemini-companion-turn--as-written-p edit)
+                (gemini-companion-turn--without-edits-p
+                 edit (gemini-companion-diff-unedited diff)))
       (gemini-companion-turn-read edit))))
+
+(defun gemini-companion-turn--without-edits-p (edit text)
+  "Return non-nil if TEXT, the proposal that the user edited, was written.
+It is then the text after EDIT.  TEXT is nil if it was not edited."
+  (when text
+    (let ((after (gemini-companion-turn-edit-after edit)))
+      (setf (gemini-companion-turn-edit-after edit) text)
+      (or (gemini-companion-turn--as-written-p edit)
+          (progn
+            (setf (gemini-companion-turn-edit-after edit) after)
+            nil)))))
 
 ;;;; Writes
 

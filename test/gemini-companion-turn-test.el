@@ -124,6 +124,21 @@ What is accepted is written at once.  `session' is that of a CLI."
                      ("b" dismissed "saved meanwhile\n" "2\n" nil))
                    (gemini-companion-turn-test-reported)))))
 
+(ert-deftest gemini-companion-turn-has-what-was-written-without-edits ()
+  (gemini-companion-turn-test-with '(("a" "A\n"))
+    (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-eventually
+        (nth 2 (car (gemini-companion-turn-test-reported))))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine"))
+      ;; Qwen Code, after a yes in its terminal.
+      (gemini-companion-turn-test-write "a" "1\n")
+      (gemini-companion-diff-close 1 'closed)
+      (should (equal '(("a" dismissed "A\n" "1\n" nil))
+                     (gemini-companion-turn-test-reported)))
+      (gemini-companion-turn-check-revert
+       (car (gemini-companion-turn-edits))))))
+
 (ert-deftest gemini-companion-turn-drops-a-proposal-that-is-replaced ()
   (gemini-companion-turn-test-with '(("a" "A\n"))
     (gemini-companion-test-open "a" "1\n" 1 session)
