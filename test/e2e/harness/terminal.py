@@ -23,6 +23,8 @@ class Tmux:
         self._command.append(str(scratch.run / "tmux"))
         self._environment = scratch.environment
         self.terminals: list[Terminal] = []
+        # A server that exits when its last program does may take a new one along.
+        self.call("start-server", ";", "set-option", "-s", "exit-empty", "off")
 
     def start(
         self,
@@ -47,11 +49,12 @@ class Tmux:
         done = subprocess.run(
             [*self._command, *arguments],
             env=self._environment,
-            check=check,
+            check=False,
             capture_output=True,
             text=True,
             timeout=BOUND,
         )
+        assert not check or done.returncode == 0, f"{arguments}: {done.stderr}"
         return done.stdout
 
     def close(self) -> None:
