@@ -38,11 +38,9 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
+(require 'gemini-companion-unified)
 (require 'seq)
 (require 'subr-x)
-
-(declare-function gemini-companion-unified-insert "gemini-companion-unified"
-                  (file original proposal hunks excluded model unfolded-p))
 
 ;;;; Faces
 
@@ -579,7 +577,6 @@ first edit that arrives when no edit of that CLI is open, and none has
 arrived or ended for a minute.
 
 \\{gemini-companion-list-mode-map}"
-  (require 'gemini-companion-unified)
   (buffer-disable-undo)
   (setq truncate-lines t
         header-line-format '(:eval (gemini-companion-list--header)))
