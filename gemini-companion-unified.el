@@ -202,21 +202,17 @@ proposed, or nil if the user has not edited it.  UNFOLDED-P is called
 with each fold; if it returns non-nil, show the lines of that fold.
 For the text properties, see `gemini-companion-unified--insert'.  If
 this takes long, the remaining lines have no colors."
-  (let ((buffer (current-buffer))
-        (beg (point))
-        view fold)
-    (dolist (text (list original proposal))
-      (with-current-buffer text
-        (gemini-companion-review-highlight file)))
-    (setq view (gemini-companion-unified--view
-                original proposal excluded model))
-    (with-current-buffer buffer
-      (gemini-companion-unified--insert-hunks view (cons nil hunks))
-      (save-restriction
-        (narrow-to-region beg (point))
-        (goto-char beg)
-        (while (not (eobp))
-          (setq fold (get-text-property (point) 'gemini-companion-fold))
+  (dolist (text (list original proposal))
+    (with-current-buffer text
+      (gemini-companion-review-highlight file)))
+  (let ((view (gemini-companion-unified--view original proposal excluded model))
+        (beg (point)))
+    (gemini-companion-unified--insert-hunks view (cons nil hunks))
+    (save-restriction
+      (narrow-to-region beg (point))
+      (goto-char beg)
+      (while (not (eobp))
+        (let ((fold (get-text-property (point) 'gemini-companion-fold)))
           (if (not (and fold (funcall unfolded-p fold)))
               (forward-line)
             (delete-region (point) (line-beginning-position 2))
