@@ -308,9 +308,7 @@ def test_terminal_of_the_cli_stays_selected_and_visible(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs = world.emacs(file)
-    reviews = Reviews(emacs)
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    emacs, reviews, cli = world.pair_inside(file)
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     reviews.shown("a.txt")

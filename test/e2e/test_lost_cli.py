@@ -6,11 +6,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
-from harness.emacs import Emacs, Reviews
-from harness.gemini import Gemini
+from harness.emacs import Emacs
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
@@ -28,18 +26,12 @@ def pid_of_shown(emacs: Emacs) -> int:
     return int(emacs.eval(f"(plist-get {session} :pid)"))
 
 
-def pair_inside(world: World, file: Path) -> tuple[Emacs, Reviews, Gemini]:
-    """Start an Emacs that visits ``file``, and a CLI in it.
-
-    One that is stopped in tmux is continued by tmux.
-    """
-    emacs = world.emacs(file)
-    return emacs, Reviews(emacs), world.gemini_inside(emacs, "(term %s)", "*terminal*")
-
-
 @contextmanager
 def disconnected(emacs: Emacs) -> Iterator[None]:
-    """Stop the CLI of the displayed review, and close its event stream."""
+    """Stop the CLI of the displayed review, and close its event stream.
+
+    It runs in Emacs, as tmux continues a process that is stopped in it.
+    """
     pid = pid_of_shown(emacs)
     os.kill(pid, signal.SIGSTOP)
     emacs.eval("(gemini-companion-restart)")
@@ -82,7 +74,7 @@ def test_review_of_a_cli_that_reconnects_reports_the_interruption(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = pair_inside(world, file)
+    emacs, reviews, cli = world.pair_inside(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     with disconnected(emacs):
@@ -99,7 +91,7 @@ def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = pair_inside(world, file)
+    emacs, reviews, cli = world.pair_inside(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     with disconnected(emacs):

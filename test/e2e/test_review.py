@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 
 import pytest
-from harness.emacs import Reviews
 from harness.gemini import QUESTION
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
@@ -344,9 +343,7 @@ def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs = world.emacs(file)
-    reviews = Reviews(emacs)
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    emacs, reviews, cli = world.pair_inside(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     reviews.select()

@@ -233,9 +233,7 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", OLD)
-    emacs = world.emacs(file, extra=OWN)
-    reviews = Reviews(emacs)
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     both = '"*terminal* *gemini diff: a.txt*"'
     assert emacs.eval("(e2e-windows)") == both
@@ -255,9 +253,7 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
     world: World, scratch: Scratch, view: str
 ) -> None:
     file = scratch.file("a.txt", OLD)
-    emacs = world.emacs(file, extra=OWN)
-    reviews = Reviews(emacs)
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     if view == "ediff":
@@ -290,9 +286,7 @@ def test_list_from_a_review_leaves_the_terminal_and_the_review(
 ) -> None:
     file = scratch.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
-    emacs = world.emacs(file, extra=extra)
-    reviews = Reviews(emacs)
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    emacs, reviews, cli = world.pair_inside(file, extra=extra)
     in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()

@@ -102,6 +102,14 @@ class World:
         cli.wait_until_connected()
         return cli
 
+    def pair_inside(
+        self, *files: Path, **options: Any
+    ) -> tuple[Emacs, Reviews, Gemini]:
+        """Return an Emacs that visits ``files``, and a CLI that is connected in it."""
+        emacs = self.emacs(*files, **options)
+        cli = self.gemini_inside(emacs, "(term %s)", "*terminal*")
+        return emacs, Reviews(emacs), cli
+
     def pair(self, *files: Path, **options: Any) -> tuple[Emacs, Reviews, Gemini]:
         """Return an Emacs that visits ``files``, and a connected CLI."""
         emacs = self.emacs(*files, **options)
