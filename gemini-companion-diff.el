@@ -124,7 +124,6 @@ FILE-PATH is the path as the CLI sent it, PROPOSAL-BUFFER the live
 buffer of the proposed text, which the user may edit.  STATE is
 `pending', `shown', `accepted', `rejected' or `dismissed'."
   id session file-path proposal-buffer (state 'pending)
-  (file nil :documentation "File with the text before any edit, or nil.")
   (tick nil :documentation "Tick of the proposal buffer before any edit.")
   (unedited nil :documentation "The text before the first edit, or nil.")
   (frame nil :documentation "The frame that shows it, or nil.")
@@ -300,10 +299,9 @@ exit; else between two commands."
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
 PROPOSAL is a string, or a function that fills the current buffer with
-the text; it returns nil, or a file with exactly that text, which then
-belongs to the diff.  ID is an integer that names the diff; SESSION is
-a plist with the `:id' of the CLI.  An open diff of that CLI for that
-file is replaced; its edited text is kept."
+the text.  ID is an integer that names the diff; SESSION is a plist with
+the `:id' of the CLI.  An open diff of that CLI for that file is
+replaced; its edited text is kept."
   (let* ((previous (gemini-companion-diff--find session file-path))
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
@@ -376,7 +374,7 @@ It visits no file, so that nothing locks, saves or formats it."
                 "/"
               directory)))
     (buffer-disable-undo)
-    (gemini-companion-diff--insert diff proposal)
+    (gemini-companion-diff--insert proposal)
     (buffer-enable-undo)
     (set-buffer-modified-p nil)
     (goto-char (point-min))
@@ -392,28 +390,16 @@ It visits no file, so that nothing locks, saves or formats it."
   (let (buffer-list-update-hook)
     (generate-new-buffer name)))
 
-(defun gemini-companion-diff--insert (diff proposal)
-  "Insert PROPOSAL of DIFF in the current buffer.
-Kill that if it cannot be read."
+(defun gemini-companion-diff--insert (proposal)
+  "Insert PROPOSAL in the current buffer; kill that if it cannot be read."
   (condition-case problem
       (let ((inhibit-modification-hooks t))
         (if (stringp proposal)
             (insert proposal)
-          (gemini-companion-diff--take-file diff (funcall proposal))))
+          (funcall proposal)))
     (error
      (kill-buffer)
      (signal (car problem) (cdr problem)))))
-
-(defun gemini-companion-diff--take-file (diff file)
-  "Keep FILE, if non-nil, until DIFF ends, for the program that compares.
-FILE has exactly the text of the current buffer."
-  (when file
-    (let ((file-name-handler-alist nil)
-          (kept (concat file "-kept")))
-      (ignore-error file-error
-        (rename-file file kept)
-        (setf (gemini-companion-diff-file diff) kept)
-        (gemini-companion-hunk-set-file kept)))))
 
 (defun gemini-companion-diff--keep-unedited (&rest _)
   "Keep the text of the current buffer, a proposal, before it is edited."
@@ -818,9 +804,6 @@ another buffer."
     (setf (gemini-companion-diff-hide diff) nil)
     (funcall hide))
   (gemini-companion-diff-discard (gemini-companion-diff-proposal-buffer diff))
-  (when-let* ((file (gemini-companion-diff-file diff)))
-    (let ((file-name-handler-alist nil))
-      (delete-file file)))
   (when gemini-companion-diff--open
     (gemini-companion-diff--schedule))
   (gemini-companion-diff--run 'gemini-companion-diff-closed-functions diff)

@@ -211,10 +211,8 @@ error."
          (cons #'gemini-companion-ediff--lay-out
                ediff-before-setup-windows-hook))
         (ediff-make-buffers-readonly-at-startup nil)
-        ;; A null character would make them binary; and the hunks are those
-        ;; of the unified diff, also where lines occur twice.
-        (ediff-actual-diff-options (concat "--text --horizon-lines=3 "
-                                           ediff-actual-diff-options))
+        ;; A null character would make them binary.
+        (ediff-actual-diff-options (concat "--text " ediff-actual-diff-options))
         (buffers (buffer-list))
         panel)
     (condition-case problem
@@ -480,32 +478,12 @@ Excluded hunks stay among the differences."
   (gemini-companion-review-set-hunks
    (buffer-local-value 'gemini-companion-diff-here panel)
    (with-current-buffer (buffer-local-value 'ediff-diff-buffer panel)
-     (gemini-companion-ediff--read-hunks)))
+     (gemini-companion-hunk-read)))
   (gemini-companion-ediff--set-headers panel)
   ;; No hunk was excluded meanwhile.
   (with-current-buffer panel
     (gemini-companion-ediff--dim-excluded)
     (gemini-companion-ediff--write-panel)))
-
-(defun gemini-companion-ediff--read-hunks ()
-  "Return the hunks in the current buffer, the output of `diff'."
-  (let (hunks)
-    (save-excursion
-      (goto-char (point-min))
-      (while (re-search-forward "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)\
-\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$" nil t)
-        (pcase-let* ((`(,old ,old-last ,_ ,new ,new-last)
-                      (mapcar (lambda (group)
-                                (string-to-number (or (match-string group) "0")))
-                              '(1 2 3 4 5)))
-                     (kind (match-string 3)))
-          ;; A side without lines names the line before it.
-          (push (list (if (equal kind "a") (1+ old) old)
-                      (if (equal kind "a") 0 (1+ (- (max old old-last) old)))
-                      (if (equal kind "d") (1+ new) new)
-                      (if (equal kind "d") 0 (1+ (- (max new new-last) new))))
-                hunks))))
-    (nreverse hunks)))
 
 (defun gemini-companion-ediff--compare (panel frame)
   "Compare again in PANEL's session on FRAME, and leave its windows alone."

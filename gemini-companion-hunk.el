@@ -38,31 +38,12 @@
 (require 'seq)
 (require 'subr-x)
 
-(defvar-local gemini-companion-hunk--file nil
-  "Cons of a file and the tick at which this buffer has its text, or nil.")
-(put 'gemini-companion-hunk--file 'permanent-local t)
-
 ;;;; Comparison
 
-(defconst gemini-companion-hunk--header-re
-  (concat "^@@ -\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?"
-          " \\+\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)? @@.*\n")
-  "Regexp for the header lines of a unified diff.")
-
-(defun gemini-companion-hunk-set-file (file)
-  "Record that FILE has exactly the text of the current buffer.
-If FILE is nil, record that no file has it."
-  (setq gemini-companion-hunk--file
-        (and file (cons file (buffer-chars-modified-tick)))))
-
-(defun gemini-companion-hunk-file (buffer)
-  "Return the file that has exactly the text of BUFFER, or nil."
-  (pcase (buffer-local-value 'gemini-companion-hunk--file buffer)
-    (`(,file . ,tick)
-     (let ((file-name-handler-alist nil))
-       (and (= tick (buffer-chars-modified-tick buffer))
-            (file-exists-p file)
-            file)))))
+(defconst gemini-companion-hunk--re
+  (concat "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)"
+          "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$")
+  "Regexp for the line before each hunk in the output of `diff'.")
 
 (defun gemini-companion-hunk-compare (original proposal on-end)
   "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
@@ -72,11 +53,8 @@ is cancelled; see `gemini-companion-hunk-wait'."
     (user-error "Cannot find the program %s; install it or customize \
 `diff-command'"
                 diff-command))
-  (let* ((verbatim (mapcar #'gemini-companion-hunk-file
-                           (list original proposal)))
-         (files (cl-mapcar (lambda (file buffer)
-                             (or file (gemini-companion-hunk--write buffer)))
-                           verbatim (list original proposal)))
+  (let* ((files (mapcar #'gemini-companion-hunk--write
+                        (list original proposal)))
          (out (make-temp-file "gemini-companion-"))
          (default-directory "/")
          (process (make-process
@@ -85,8 +63,7 @@ is cancelled; see `gemini-companion-hunk-wait'."
                    :command (apply #'gemini-companion-hunk--command out files)
                    :sentinel (lambda (process _event)
                                (gemini-companion-hunk--collect process)))))
-    (process-put process :files
-                 (cons out (cl-set-difference files verbatim)))
+    (process-put process :files (cons out files))
     (process-put process :on-end on-end)
     process))
 
@@ -106,11 +83,7 @@ Reading its output from a pipe would trigger garbage collections."
           (if posix "-c" shell-command-switch)
           (concat (and posix "exec ")
                   (mapconcat #'shell-quote-argument
-                             ;; The name of a file could look like a hunk.
-                             (list diff-command "--text" "-u"
-                                   "--label" "original" "--label" "proposal"
-                                   old new)
-                             " ")
+                             (list diff-command "--text" old new) " ")
                   " >" (shell-quote-argument out)))))
 
 (defun gemini-companion-hunk-wait (process seconds)
@@ -142,51 +115,30 @@ Reading its output from a pipe would trigger garbage collections."
     (mapc #'delete-file files)))
 
 (defun gemini-companion-hunk--read (file)
-  "Return the hunks in the unified diff in FILE, in order."
+  "Return the hunks in FILE, the output of `diff'."
   (with-temp-buffer
-    (let ((inhibit-modification-hooks t)
-          hunks)
-      (gemini-companion-text-insert file 'utf-8-emacs-unix)
+    (let ((inhibit-modification-hooks t))
+      (insert-file-contents-literally file))
+    (gemini-companion-hunk-read)))
+
+(defun gemini-companion-hunk-read ()
+  "Return the hunks in the current buffer, the output of `diff'."
+  (let (hunks)
+    (save-excursion
       (goto-char (point-min))
-      ;; The text of a file may contain such a line.
-      (while (re-search-forward gemini-companion-hunk--header-re nil t)
-        (setq hunks (nconc (gemini-companion-hunk--read-blocks) hunks)))
-      (nreverse hunks))))
-
-(defun gemini-companion-hunk--read-blocks ()
-  "Return the hunks after the header that was matched, the last one first.
-Move point to the end of the text that belongs to the header."
-  (pcase-let ((`(,old ,old-left ,new ,new-left)
-               (gemini-companion-hunk--header-numbers))
-              (hunks nil)
-              (hunk nil))
-    (while (and (or (< 0 old-left) (< 0 new-left)) (not (eobp)))
-      (let ((sign (char-after)))
-        (cond ((memq sign '(?- ?+))
-               (unless hunk
-                 (setq hunk (list old 0 new 0))
-                 (push hunk hunks)))
-              ((not (eq sign ?\\))
-               (setq hunk nil)))
-        (unless (memq sign '(?+ ?\\))
-          (setq old (1+ old) old-left (1- old-left))
-          (when hunk (setf (nth 1 hunk) (1+ (nth 1 hunk)))))
-        (unless (memq sign '(?- ?\\))
-          (setq new (1+ new) new-left (1- new-left))
-          (when hunk (setf (nth 3 hunk) (1+ (nth 3 hunk)))))
-        (forward-line)))
-    hunks))
-
-(defun gemini-companion-hunk--header-numbers ()
-  "Return the numbers in the header that was matched.
-A list (OLD OLD-COUNT NEW NEW-COUNT) of lines, from 1 on."
-  (pcase-let ((`(,old ,old-count ,new ,new-count)
-               (mapcar (lambda (group)
-                         (string-to-number (or (match-string group) "1")))
-                       '(1 2 3 4))))
-    ;; A side without lines names the line before it.
-    (list (if (zerop old-count) (1+ old) old) old-count
-          (if (zerop new-count) (1+ new) new) new-count)))
+      (while (re-search-forward gemini-companion-hunk--re nil t)
+        (pcase-let* ((kind (match-string 3))
+                     (`(,old ,old-last ,new ,new-last)
+                      (mapcar (lambda (group)
+                                (string-to-number (or (match-string group) "0")))
+                              '(1 2 4 5))))
+          ;; A side without lines names the line before it.
+          (push (list (if (equal kind "a") (1+ old) old)
+                      (if (equal kind "a") 0 (1+ (- (max old old-last) old)))
+                      (if (equal kind "d") (1+ new) new)
+                      (if (equal kind "d") 0 (1+ (- (max new new-last) new))))
+                hunks))))
+    (nreverse hunks)))
 
 ;;;; Lines
 

@@ -167,12 +167,10 @@ Return the argument that names the file in a call, or nil on failure."
 (defun gemini-companion-process--unpack (process value)
   "Return VALUE, which PROCESS sent, as a method takes it.
 A text in a private file becomes a function that fills an empty
-buffer with it and returns the file, because a string of this size
-would trigger a garbage collection."
+buffer with it, because a string of this size would trigger a garbage
+collection."
   (if-let* ((file (gemini-companion-process--text-file process value)))
-      (lambda ()
-        (gemini-companion-text-fill file)
-        file)
+      (lambda () (gemini-companion-text-fill file))
     value))
 
 ;;;; Start

@@ -544,7 +544,7 @@
       (gemini-companion-review-test-toggle-all 'ediff)
       (gemini-companion-review-switch-view))
     (with-current-buffer (window-buffer)
-      (should (equal '(" b" " d d" "x-" " \t" " b" "x-b")
+      (should (equal '(" b" " d d" "x-" " \t" "x-b" " b")
                      (gemini-companion-test-diff))))))
 
 (ert-deftest gemini-companion-review-names-the-keys-of-the-user ()
