@@ -456,8 +456,12 @@ accept do nothing for a second."
 
 (defun gemini-companion-review--check-change (diff original)
   "Signal an error if DIFF does not change the text in ORIGINAL."
-  (when (gemini-companion-review--same-p
-         original (gemini-companion-diff-proposal-buffer diff))
+  (when (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          (save-restriction
+            (widen)
+            (let ((case-fold-search nil))
+              (zerop (compare-buffer-substrings original nil nil
+                                                nil nil nil)))))
     (user-error "Proposal for %s contains no changes"
                 (gemini-companion-diff-name diff))))
 
@@ -804,54 +808,22 @@ Points and markers keep their places in the text."
             (save-restriction
               (widen)
               (replace-buffer-contents new 0.2)))
-          (set-buffer-modified-p nil)
-          (gemini-companion-hunk-set-file (gemini-companion-hunk-file new)))
+          (set-buffer-modified-p nil))
       (gemini-companion-diff-discard new))))
 
 (defun gemini-companion-review--read (file)
   "Insert FILE, decoded as CLIs do; return remarks on it, strings."
   (let* ((bytes (gemini-companion-text-fill file))
          ;; In a buffer, a byte that is not UTF-8 takes two bytes.
-         (raw (/= bytes (1- (position-bytes (point-max)))))
-         (latin (and raw (not (gemini-companion-review--odd-bytes-p))))
-         (bom (eq ?\uFEFF (char-after (point-min))))
-         ;; A search for a plain string takes three times as long.
-         (returns (gemini-companion-review--replace "\r[\n]" "\n")))
+         (raw (/= bytes (1- (position-bytes (point-max))))))
+    ;; A search for a plain string takes three times as long.
+    (replace-regexp-in-region "\r[\n]" "\n" (point-min))
     (when raw
-      (gemini-companion-review--replace
-       (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"))
-    (when bom
+      (replace-regexp-in-region (format "[%c-%c]" #x3FFF80 #x3FFFFF) "\uFFFD"
+                                (point-min)))
+    (when (eq ?\uFEFF (char-after (point-min)))
       (delete-region (point-min) (1+ (point-min))))
-    (unless (or bom returns raw)
-      (gemini-companion-hunk-set-file file))
-    (and raw (list (if latin "latin-1 file" "not UTF-8")))))
-
-(defun gemini-companion-review--odd-bytes-p ()
-  "Return non-nil if the current buffer has bytes unusual in Latin-1.
-These are the bytes of its control characters."
-  (goto-char (point-min))
-  (re-search-forward (format "[\0%c-%c]" #x3FFF80 #x3FFF9F) nil t))
-
-(defun gemini-companion-review--replace (regexp text)
-  "Replace what matches REGEXP in the current buffer by TEXT.
-Return non-nil if there was any."
-  (goto-char (point-min))
-  (let ((case-fold-search nil)
-        found)
-    (while (re-search-forward regexp nil t)
-      (setq found t)
-      (replace-match text t t))
-    found))
-
-(defun gemini-companion-review--same-p (original proposal)
-  "Return non-nil if the buffers ORIGINAL and PROPOSAL have the same text."
-  (and (= (buffer-size original) (buffer-size proposal))
-       (let ((case-fold-search nil))
-         (with-current-buffer proposal
-           (save-restriction
-             (widen)
-             (zerop (compare-buffer-substrings original nil nil
-                                               proposal nil nil)))))))
+    (and raw '("not UTF-8"))))
 
 ;;;; Colors
 
