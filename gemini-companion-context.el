@@ -46,18 +46,12 @@
 (defconst gemini-companion-context--max-waits 4
   "Maximum number of times that a report is postponed.")
 
-(defconst gemini-companion-context--max-waits-large 40
-  "Maximum number of postponements in a large buffer.
-Counting lines takes milliseconds there.")
-
-(defconst gemini-companion-context--large 4000000
-  "Number of characters above which a buffer is large.")
-
 (defconst gemini-companion-context--max-files 10
   "Maximum number of files in a snapshot; the limit of the client.")
 
-(defconst gemini-companion-context--max-units 16384
-  "Maximum UTF-16 units of the shared selection; the limit of the client.")
+(defconst gemini-companion-context--max-selected 16384
+  "Maximum number of characters of the shared selection.
+The server cuts it to that number of UTF-16 units, the limit of the client.")
 
 (defvar gemini-companion-context-changed-hook nil
   "Hook run after changes of the context, when Emacs is quiet.
@@ -99,14 +93,6 @@ Its file may be hidden.")
 (defvar gemini-companion-context--last-timestamp 0
   "The latest timestamp used, in milliseconds since 1970.")
 
-(cl-defstruct (gemini-companion-context--place (:type vector) (:copier nil))
-  "Number LINE of the line that begins at START.
-This is in BUFFER, when its modification tick was TICK."
-  buffer tick start line)
-
-(defvar gemini-companion-context--place (make-gemini-companion-context--place)
-  "The line that was counted last.")
-
 ;;;; Files
 
 (defun gemini-companion-context--visited (buffer)
@@ -122,22 +108,6 @@ This is in BUFFER, when its modification tick was TICK."
              (and gemini-companion-share-outside-projects
                   (expand-file-name file))))))
 
-(defun gemini-companion-context--milliseconds (&optional time)
-  "Return TIME, default now, in milliseconds since 1970."
-  (floor (* 1000 (float-time time))))
-
-(defun gemini-companion-context--displayed ()
-  "Return the order of the file buffers by when they were last displayed."
-  (seq-sort-by
-   #'cdr #'>
-   (delq nil (mapcar
-              (lambda (buffer)
-                (when-let* (((gemini-companion-context--visited buffer))
-                            (time (buffer-local-value 'buffer-display-time
-                                                      buffer)))
-                  (cons buffer (gemini-companion-context--milliseconds time))))
-              (buffer-list)))))
-
 ;;;; Positions
 
 (defun gemini-companion-context--cursor (position)
@@ -148,28 +118,9 @@ in UTF-16 units from the beginning of the line."
     (save-restriction
       (widen)
       (goto-char position)
-      (let ((start (line-beginning-position)))
-        (list :line (gemini-companion-context--line start)
-              :character (1+ (gemini-companion-context--units
-                              start position)))))))
-
-(defun gemini-companion-context--line (start)
-  "Return the number of the line that begins at START.
-Count from the last one, because counting a million takes 20 ms."
-  (let* ((place gemini-companion-context--place)
-         (known (gemini-companion-context--place-start place))
-         (tick (buffer-chars-modified-tick))
-         (line (if (and (eq (current-buffer)
-                            (gemini-companion-context--place-buffer place))
-                        (eq tick (gemini-companion-context--place-tick place)))
-                   (funcall (if (< start known) #'- #'+)
-                            (gemini-companion-context--place-line place)
-                            (count-lines start known))
-                 (line-number-at-pos start t))))
-    (setq gemini-companion-context--place
-          (make-gemini-companion-context--place
-           :buffer (current-buffer) :tick tick :start start :line line))
-    line))
+      (list :line (line-number-at-pos)
+            :character (1+ (gemini-companion-context--units
+                            (line-beginning-position) position))))))
 
 (defun gemini-companion-context--units (start end)
   "Return the number of UTF-16 units from START to END."
@@ -186,65 +137,31 @@ Count from the last one, because counting a million takes 20 ms."
 ;;;; Selection
 
 (declare-function evil-visual-range "ext:evil-states")
-(declare-function extract-rectangle-line "rect")
 
 (defun gemini-companion-context--selected-text ()
-  "Return the selected text, which may exceed the limit, or nil."
+  "Return the selected text, up to the limit, or nil if it is empty."
+  (let ((text (gemini-companion-context--selection)))
+    (unless (string-empty-p text)
+      (substring-no-properties
+       text 0 (min (length text) gemini-companion-context--max-selected)))))
+
+(defun gemini-companion-context--selection ()
+  "Return the selected text, which may be cut at the limit or exceed it."
   (cond ((eq (bound-and-true-p evil-state) 'visual)
          (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
            (if (eq type 'block)
-               (gemini-companion-context--rectangle-text start end)
+               (string-join (extract-rectangle start end) "\n")
              (gemini-companion-context--text start end))))
-        ((and (region-active-p) (/= (point) (mark)))
-         ;; In Emacs 30 `region-beginning' visits each line of a rectangle.
-         (gemini-companion-context--region-text (min (point) (mark))
-                                                (max (point) (mark))))))
-
-(defun gemini-companion-context--region-text (start end)
-  "Return the text of the region or rectangle from START to END."
-  (cond ((not (bound-and-true-p rectangle-mark-mode))
-         (gemini-companion-context--text start end))
-        ((< (- end start) gemini-companion-context--max-units)
-         ;; This includes columns beyond the ends of lines.
-         (substring-no-properties (funcall region-extract-function nil)))
-        (t (gemini-companion-context--rectangle-text start end))))
+        ((not (region-active-p)) "")
+        ((bound-and-true-p rectangle-mark-mode)
+         (funcall region-extract-function nil))
+        (t (gemini-companion-context--text (min (point) (mark))
+                                           (max (point) (mark))))))
 
 (defun gemini-companion-context--text (start end)
   "Return the text from START to END, up to the limit."
-  (buffer-substring-no-properties
-   start (min end (+ start gemini-companion-context--max-units))))
-
-(defun gemini-companion-context--rectangle-text (start end)
-  "Return the text of the rectangle with the corners START and END.
-Stop above the limit."
-  (require 'rect)
-  (save-excursion
-    (let* ((columns (list (progn (goto-char start) (current-column))
-                          (progn (goto-char end) (current-column))))
-           (left (apply #'min columns))
-           (right (apply #'max columns))
-           (size 0)
-           (lines (list nil)))
-      (goto-char start)
-      (forward-line 0)
-      (while (and (<= (point) end)
-                  (<= size gemini-companion-context--max-units))
-        (extract-rectangle-line left right lines)
-        (setq size (+ size 1 (length (cadr lines))))
-        (when (< 0 (forward-line 1))
-          (setq end 0)))
-      (substring-no-properties (string-join (nreverse (cdr lines)) "\n")))))
-
-(defun gemini-companion-context--cut (text)
-  "Return TEXT cut to the limit of a selection, between characters."
-  (let ((units 0) (index 0) (length (length text)))
-    (while (and (< index length)
-                (<= (cl-incf units (if (< #xFFFF (aref text index) #x110000)
-                                       2
-                                     1))
-                    gemini-companion-context--max-units))
-      (cl-incf index))
-    (substring text 0 index)))
+  (buffer-substring
+   start (min end (+ start gemini-companion-context--max-selected))))
 
 ;;;; Snapshot
 
@@ -263,46 +180,38 @@ in UTF-16 units), and `:selected-text' if there is a selection."
   (null gemini-companion-context--timer))
 
 (defun gemini-companion-context--entries (active)
-  "Return the entries of a snapshot; ACTIVE is the active file, or nil."
-  (let ((entries
-         (gemini-companion-context--add
-          (setq gemini-companion-context--order
-                (cl-delete-if-not #'buffer-live-p
-                                  gemini-companion-context--order :key #'car))
-          active nil)))
-    (nreverse
-     (if (< (length entries) gemini-companion-context--max-files)
-         (gemini-companion-context--add
-          ;; Buffers that were never selected.
-          (mapcar #'list
-                  (seq-filter
-                   (lambda (buffer)
-                     (and (gemini-companion-context--visited buffer)
-                          (not (assq buffer
-                                     gemini-companion-context--order))))
-                   (buffer-list)))
-          active entries)
-       entries))))
+  "Return the entries of a snapshot; ACTIVE is the active file, or nil.
+Each file counts once."
+  (setq gemini-companion-context--order
+        (seq-filter (lambda (place) (buffer-live-p (car place)))
+                    gemini-companion-context--order))
+  (let ((places (append gemini-companion-context--order
+                        (gemini-companion-context--unselected)))
+        entries)
+    (while (and places
+                (< (length entries) gemini-companion-context--max-files))
+      (pcase-let* ((`(,buffer . ,timestamp) (pop places))
+                   (name (gemini-companion-context--name buffer)))
+        (when (and name
+                   (not (seq-some (lambda (entry)
+                                    (equal name (plist-get entry :path)))
+                                  entries))
+                   ;; No hook runs when a file is deleted.
+                   (let ((file-name-handler-alist nil))
+                     (and (file-exists-p name) (not (file-directory-p name)))))
+          (push (append (list :path name :timestamp timestamp)
+                        (and (equal name active)
+                             gemini-companion-context--active-file))
+                entries))))
+    (nreverse entries)))
 
-(defun gemini-companion-context--add (places active entries)
-  "Push entries for PLACES, a list of (BUFFER . MILLISECONDS), to ENTRIES.
-ACTIVE is the active file, or nil.  Each file counts once."
-  (while (and places
-              (< (length entries) gemini-companion-context--max-files))
-    (pcase-let* ((`(,buffer . ,timestamp) (pop places))
-                 (name (gemini-companion-context--name buffer)))
-      (when (and name
-                 (not (seq-some (lambda (entry)
-                                  (equal name (plist-get entry :path)))
-                                entries))
-                 ;; No hook runs when a file is deleted.
-                 (let ((file-name-handler-alist nil))
-                   (and (file-exists-p name) (not (file-directory-p name)))))
-        (push (append (list :path name :timestamp (or timestamp 0))
-                      (and (equal name active)
-                           gemini-companion-context--active-file))
-              entries))))
-  entries)
+(defun gemini-companion-context--unselected ()
+  "Return an alist of (BUFFER . 0), the file buffers that were never selected."
+  (delq nil (mapcar (lambda (buffer)
+                      (and (gemini-companion-context--visited buffer)
+                           (not (assq buffer gemini-companion-context--order))
+                           (cons buffer 0)))
+                    (buffer-list))))
 
 (defun gemini-companion-context--refresh-active ()
   "Update the active file if it is selected, and drop it if it is killed."
@@ -338,10 +247,8 @@ It changes when a CLI writes the file, for example."
           gemini-companion-context--active-file
           (append (list :active t)
                   (gemini-companion-context--cursor (point))
-                  (when-let* ((text (gemini-companion-context--selected-text))
-                              ((not (string-empty-p text))))
-                    (list :selected-text
-                          (gemini-companion-context--cut text)))))))
+                  (when-let* ((text (gemini-companion-context--selected-text)))
+                    (list :selected-text text))))))
 
 (defun gemini-companion-context--record-window-point ()
   "Record the active file, which is not in the selected window.
@@ -370,7 +277,6 @@ The cursor is point in the window that displays it."
 
 (defun gemini-companion-context-start ()
   "Track the context."
-  (setq gemini-companion-context--order (gemini-companion-context--displayed))
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
   ;; A daemon without frames never redisplays, and `emacsclient --eval' runs
@@ -388,7 +294,6 @@ The cursor is point in the window that displays it."
     (cancel-timer gemini-companion-context--timer))
   (setq gemini-companion-context--timer nil
         gemini-companion-context--seen (make-gemini-companion-context--seen)
-        gemini-companion-context--place (make-gemini-companion-context--place)
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil
@@ -473,7 +378,7 @@ The next snapshot would be too late: some modes end the selection."
              (not (eq buffer gemini-companion-context-active)))
     (setq gemini-companion-context--last-timestamp
           (max (1+ gemini-companion-context--last-timestamp)
-               (gemini-companion-context--milliseconds))
+               (floor (* 1000 (float-time))))
           gemini-companion-context--order
           (cons (cons buffer gemini-companion-context--last-timestamp)
                 (assq-delete-all buffer gemini-companion-context--order))
@@ -501,17 +406,14 @@ The next snapshot would be too late: some modes end the selection."
 (defun gemini-companion-context--due ()
   "Report the change, unless Emacs is not quiet yet."
   (setq gemini-companion-context--timer nil)
-  (cond ((and gemini-companion-context--moved
-              (< gemini-companion-context--waits
-                 (if (< (buffer-size (window-buffer (selected-window)))
-                        gemini-companion-context--large)
-                     gemini-companion-context--max-waits
-                   gemini-companion-context--max-waits-large)))
-         (cl-incf gemini-companion-context--waits)
-         (gemini-companion-context--arm
-          gemini-companion-context--again-seconds))
-        (t (gemini-companion-events-guarded 'context
-             (run-hooks 'gemini-companion-context-changed-hook)))))
+  (if (and gemini-companion-context--moved
+           (< gemini-companion-context--waits
+              gemini-companion-context--max-waits))
+      (progn
+        (cl-incf gemini-companion-context--waits)
+        (gemini-companion-context--arm gemini-companion-context--again-seconds))
+    (gemini-companion-events-guarded 'context
+      (run-hooks 'gemini-companion-context-changed-hook))))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here
