@@ -118,7 +118,7 @@ class Stream:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._waiting: asyncio.Future[bool] | None = None
+        self._changed = asyncio.Event()
         self._ending = False
         self._context: bytes | None = None
         self.closed = asyncio.Event()
@@ -129,26 +129,14 @@ class Stream:
             event = self._pending()
             if event is not None or self._ending:
                 return event
-            if not await self._wait(silence):
+            self._changed.clear()
+            now = asyncio.get_running_loop().time()
+            try:
+                await asyncio.wait_for(
+                    self._changed.wait(), next_tick(now, silence) - now
+                )
+            except asyncio.TimeoutError:
                 return COMMENT
-
-    async def _wait(self, silence: float) -> bool:
-        """Return whether `wake` was called within ``silence`` seconds.
-
-        This takes one task less than `asyncio.wait_for`.
-        """
-        loop = asyncio.get_running_loop()
-        self._waiting = loop.create_future()
-        timer = loop.call_at(next_tick(loop.time(), silence), self._go_on, False)
-        try:
-            return await self._waiting
-        finally:
-            timer.cancel()
-            self._waiting = None
-
-    def _go_on(self, is_changed: bool) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(is_changed)
 
     def written(self, event: bytes) -> None:
         """Record that ``event`` was written, unless the stream was replaced."""
@@ -162,7 +150,7 @@ class Stream:
 
     def wake(self) -> None:
         """Check again for events to write."""
-        self._go_on(True)
+        self._changed.set()
 
     def end(self) -> None:
         """End the stream gracefully when everything is written."""
