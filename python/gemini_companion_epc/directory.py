@@ -12,13 +12,12 @@ from pathlib import Path
 
 from .exceptions import MalformedArgument
 from .processes import lives
-from .system import is_own
+from .system import is_own, write_private
 from .types import encode
 
 logger = logging.getLogger(__name__)
 
 _PREFIX = "gemini-companion-"
-_CHUNK = 256 * 1024
 _NAME = re.compile(rf"{_PREFIX}(\d+)-\w+", re.ASCII)
 
 
@@ -49,7 +48,7 @@ class PrivateDirectory:
         try:
             if not _is_ours(self.path):
                 raise PermissionError(f"{self.path} belongs to another user")
-            _write_private(path, text)
+            write_private(path, encode(text))
         except OSError as error:
             logger.warning("Cannot write a large text: %s", error)
             with suppress(OSError):
@@ -87,14 +86,6 @@ class PrivateDirectory:
         """Remove the directory with its files."""
         if self.path is not None:
             shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _write_private(path: Path, text: str) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        # Encoding 10 MB at once would block the event loop for 8 ms.
-        for start in range(0, len(text), _CHUNK):
-            file.write(encode(text[start : start + _CHUNK]))
 
 
 def sweep() -> None:

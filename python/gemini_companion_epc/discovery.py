@@ -14,7 +14,7 @@ from pathlib import Path
 from .clients import CLIENTS, IDE_INFO, Client
 from .exceptions import DiscoveryError
 from .processes import lives
-from .system import IS_WINDOWS, is_own
+from .system import IS_WINDOWS, is_own, write_private
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ def write(discovery: Discovery, environ: Mapping[str, str]) -> Path:
             _make_directory(path.parent.parent)
         _make_directory(path.parent)
         draft.unlink(missing_ok=True)
-        _write_private(draft, content)
+        write_private(draft, content)
         os.replace(draft, path)
     except OSError as error:
         with suppress(OSError):
@@ -162,12 +162,6 @@ def _make_directory(path: Path) -> None:
         )
     if not IS_WINDOWS and found.st_mode & 0o022:
         path.chmod(0o700)
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(content)
 
 
 def remove(path: Path, discovery: Discovery) -> None:

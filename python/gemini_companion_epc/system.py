@@ -32,6 +32,13 @@ def is_own(found: os.stat_result) -> bool:
     return IS_WINDOWS or found.st_uid == os.geteuid()
 
 
+def write_private(path: Path, content: bytes) -> None:
+    """Write ``content`` to the new file ``path``, which only this user can read."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(content)
+
+
 def on_signals(stop: Callable[[], None]) -> None:
     """Call ``stop`` on the running event loop when a signal asks to terminate."""
     loop = asyncio.get_running_loop()
