@@ -21,7 +21,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 def clean(text: str) -> str:
     """Return ``text`` with lone surrogates replaced by U+FFFD."""
-    return text if _is_unicode(text) else _SURROGATE.sub("\ufffd", text)
+    try:
+        # For 10 MB, a search takes 20 ms, encoding 8 ms.
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def encode(text: str) -> bytes:
@@ -30,20 +35,6 @@ def encode(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         return clean(text).encode()
-
-
-def _is_unicode(text: str) -> bool:
-    # For 10 MB, a search takes 20 ms, encoding in UTF-8 8 ms.  Encoding in Latin-1
-    # is faster and fails at the first other character.
-    return _has_encoding(text, "latin-1") or _has_encoding(text, "utf-8")
-
-
-def _has_encoding(text: str, encoding: str) -> bool:
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def cut_utf16(text: str, units: int) -> str:
