@@ -99,7 +99,6 @@ class Tools:
                 proposal = _text(arguments, "newContent")
                 await session.wait_for_process(self._config.open_limit)
                 return self._open_diff(session, path, proposal)
-            _flag(arguments, "suppressNotification")
         except MalformedArgument as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return await self._close_diff(session, path)
@@ -178,8 +177,3 @@ def _text(arguments: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise MalformedArgument(f"{name} must be a string")
     return value
-
-
-def _flag(arguments: dict[str, Any], name: str) -> None:
-    if not isinstance(arguments.get(name, False), bool):
-        raise MalformedArgument(f"{name} must be a boolean")

@@ -105,11 +105,6 @@ def test_a_diff_is_closed_without_emacs(alone: Alone, cli_of: CliOf) -> None:
         ("openDiff", {"filePath": "/ssh:host:/a", "newContent": ""}, "filePath"),
         ("closeDiff", {}, "filePath"),
         ("closeDiff", {"filePath": 1}, "filePath"),
-        (
-            "closeDiff",
-            {"filePath": "/a", "suppressNotification": "no"},
-            "suppressNotification",
-        ),
     ],
 )
 def test_a_malformed_argument_is_named(
