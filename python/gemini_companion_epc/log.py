@@ -12,8 +12,6 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-LEVELS = ("error", "warning", "info", "debug")
-
 _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _FILE_SIZE = 1024 * 1024
 _FILES_KEPT = 3
@@ -43,21 +41,6 @@ class _PrivateFile(RotatingFileHandler):
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         descriptor = os.open(self.baseFilename, flags, 0o600)
         return open(descriptor, "a", encoding="utf-8", errors="backslashreplace")
-
-    def shouldRollover(self, record: logging.LogRecord) -> bool:
-        if self._was_rotated():
-            self.close()
-            self.stream = self._open()
-        return bool(super().shouldRollover(record))
-
-    def _was_rotated(self) -> bool:
-        """Return whether another process has rotated the file."""
-        try:
-            return self.stream is not None and not os.path.samestat(
-                os.fstat(self.stream.fileno()), os.stat(self.baseFilename)
-            )
-        except FileNotFoundError:
-            return True
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Ignore the error: a full disk must not fill stderr as well."""

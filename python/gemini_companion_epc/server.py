@@ -82,8 +82,6 @@ class Server:
         self._is_retiring = False
         self._handover: Handover | None = None
         self._hurry = asyncio.Event()
-        self._restored = 0.0
-        self._restoring: asyncio.TimerHandle | None = None
         if is_busy:
             self._emacs.warn(
                 f"Port {config.port} is in use, so the server uses {self._port}; "
@@ -236,11 +234,6 @@ class Server:
     def context_update(self, context: IdeContext) -> None:
         """Update the files that are open in Emacs."""
         self._ide.broadcast(context)
-        if self._restoring is None:
-            loop = asyncio.get_running_loop()
-            self._restoring = loop.call_at(
-                self._restored + self._config.busy_check, self._restore_files
-            )
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""
@@ -253,23 +246,16 @@ class Server:
         """Answer the questions of models, or stop doing so."""
         self._questions.is_on = is_on
 
-    def _restore_files(self) -> None:
-        """Restore the files that were removed by a cleanup of temporary files."""
-        self._restored = asyncio.get_running_loop().time()
-        self._restoring = None
-        if self._stop.is_set():
-            return
-        self._emacs.directory.restore()
-        if self._handover is not None:
-            self._handover.restore()
-        self._warn_once(self._discovery.restore())
-
     async def _keep_files(self) -> None:
+        """Restore the files that a cleanup of temporary files removes."""
         clock = asyncio.get_running_loop().time
         while True:
             now = clock()
-            await asyncio.sleep(next_tick(now, self._config.idle_check) - now)
-            self._restore_files()
+            await asyncio.sleep(next_tick(now, self._config.file_check) - now)
+            self._emacs.directory.restore()
+            if self._handover is not None:
+                self._handover.restore()
+            self._warn_once(self._discovery.restore())
 
     def _warn_once(self, messages: Iterable[str]) -> None:
         """Show ``messages`` to the user, except those shown before."""

@@ -40,9 +40,9 @@ def test_neither_secret_nor_token_is_shown() -> None:
     [
         (b"", "M-x gemini-companion-mode"),
         (b"\n", "M-x gemini-companion-mode"),
-        (b"{\n", "not JSON"),
-        (b"\xff\n", "not JSON"),
-        (b"[]\n", "not a JSON object"),
+        (b"{\n", "malformed"),
+        (b"\xff\n", "malformed"),
+        (b"[]\n", "malformed"),
         (b"{}\n", "secret"),
     ],
 )
@@ -51,25 +51,3 @@ def test_a_bad_start_line_is_refused_with_a_sentence(
 ) -> None:
     with pytest.raises(StartError, match=expected):
         parse_start_line(line)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"port": "1"},
-        {"port": True},
-        {"port": 65536},
-        {"token": "a b"},
-        {"token": 1},
-        {"roots": "/a"},
-        {"emacsPid": 1.5},
-        {"offerTools": 1},
-        {"isTrusted": "yes"},
-        {"logFile": 1},
-        {"logLevel": 1},
-        {"logLevel": "loud"},
-    ],
-)
-def test_a_wrong_type_names_its_key(change: dict[str, Any]) -> None:
-    with pytest.raises(StartError, match=next(iter(change))):
-        _parse(**change)

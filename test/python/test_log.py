@@ -43,17 +43,6 @@ def test_the_log_rotates_and_stays_private(
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_a_log_that_another_server_rotates_is_followed(
-    tmp_path: Path, log_to: LogTo
-) -> None:
-    logger = log_to(tmp_path / "log")
-    logger.debug("before")
-    (tmp_path / "log").rename(tmp_path / "log.1")
-    logger.debug("after")
-    assert "after" in (tmp_path / "log").read_text()
-    assert "after" not in (tmp_path / "log.1").read_text()
-
-
 def test_an_event_is_one_line_without_secrets(tmp_path: Path, log_to: LogTo) -> None:
     log_to(tmp_path / "log", ["token"]).debug("a\nb\r%s", "-token-")
     (line,) = (tmp_path / "log").read_bytes().splitlines()

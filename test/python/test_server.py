@@ -244,7 +244,7 @@ def test_what_a_cleaner_of_temporary_files_took_comes_back(start: Start) -> None
 
 def test_the_discovery_file_comes_back_at_rest_too(tmp_path: Path) -> None:
     async def scene() -> None:
-        server = Server(Config(secret="s", emacs_pid=os.getpid(), idle_check=0.01))
+        server = Server(Config(secret="s", emacs_pid=os.getpid(), file_check=0.01))
         server._emacs.listen(server.hello, {})
         keeping = asyncio.create_task(server._keep_files())
         files = tmp_path / "gemini" / "ide"
