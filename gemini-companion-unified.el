@@ -69,9 +69,6 @@ If they take longer, they appear later.")
 (defconst gemini-companion-unified--seconds 0.5
   "Maximum processor seconds to spend on the colors of a diff.")
 
-(defconst gemini-companion-unified--longest 400
-  "Length of a line above which its changed words are not marked.")
-
 (defconst gemini-companion-unified--least-lines 8
   "Minimum number of lines of a window for a diff.")
 
@@ -170,10 +167,9 @@ If PLAIN is non-nil, they are without colors."
 OLD and NEW are its sides, WIDTH is the width of a line number, and
 EXCLUDED has the lines of excluded hunks.  MODEL is a table of the
 lines that the CLI proposed, CURRENT one of the lines of the proposal
-now; both are nil if the user has not edited the proposal.  WORDS is a
-cache for one hunk: the words of it that differ.  Words are marked
-until the time UNTIL."
-  old new width excluded model current words until)
+now; both are nil if the user has not edited the proposal.  Words are
+marked until the time UNTIL."
+  old new width excluded model current until)
 
 (defun gemini-companion-unified--insert (diff hunks original)
   "Insert before point the lines of HUNKS, the hunks of DIFF.
@@ -367,20 +363,19 @@ lines, or `fold' for unchanged lines to fold.  Fold lines beyond
                        (gemini-companion-unified--view-new view)))
                (line (if removed old new))
                (texts (gemini-companion-unified--texts side line count))
-               (words (gemini-companion-unified--hunk-words view hunk))
+               (words (gemini-companion-unified--words view hunk))
                (excluded (memql (nth 2 hunk)
                                 (gemini-companion-unified--view-excluded view)))
                (plain (gemini-companion-unified--new-file-p view)))
     (dolist (text texts)
-      (unless excluded
-        (pcase-dolist (`(,beg . ,end) (alist-get (cons kind line) words nil nil
-                                                 #'equal))
-          ;; Bold: red words on a red line are all but invisible to some users.
-          (add-face-text-property beg end 'bold nil text)
-          (add-face-text-property beg end (if removed
-                                              'diff-refine-removed
-                                            'diff-refine-added)
-                                  nil text)))
+      (pcase (and (not excluded) (assoc-default (cons kind line) words))
+        (`(,beg . ,end)
+         ;; Bold: red words on a red line are all but invisible to some users.
+         (add-face-text-property beg end 'bold nil text)
+         (add-face-text-property beg end (if removed
+                                             'diff-refine-removed
+                                           'diff-refine-added)
+                                 nil text)))
       (gemini-companion-unified--insert-line
        view text (and removed line) (and (not removed) line)
        (cond ((and plain (not excluded)) " ") (removed "-") (t "+"))
@@ -456,120 +451,56 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
 
 ;;;; Changed words
 
-(defun gemini-companion-unified--hunk-words (view hunk)
-  "Return the value of `gemini-companion-unified--words' for HUNK in VIEW."
-  (unless (eq hunk (car (gemini-companion-unified--view-words view)))
-    (setf (gemini-companion-unified--view-words view)
-          (cons hunk (gemini-companion-unified--words view hunk))))
-  (cdr (gemini-companion-unified--view-words view)))
-
 (defun gemini-companion-unified--words (view hunk)
   "Return which words differ between the removed and added lines of HUNK.
-The value is an alist of (KIND . LINE) and a list of (BEG . END).  Only
-lines of VIEW that have more than half of their text in common are
-compared."
+The value is an alist of (KIND . LINE) and (BEG . END).  Only similar
+lines of VIEW are compared."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
               (words nil))
-    (when (and (< 0 old-count 40) (< 0 new-count 40))
-      (let ((removed (gemini-companion-unified--texts
-                      (gemini-companion-unified--view-old view) old old-count
-                      'plain))
-            (added (gemini-companion-unified--texts
+    (when (and (< 0 old-count 40)
+               (< 0 new-count 40)
+               (gemini-companion-unified--early-p
+                (gemini-companion-unified--view-until view)))
+      (let ((added (gemini-companion-unified--texts
                     (gemini-companion-unified--view-new view) new new-count
                     'plain)))
-        (while (and removed
-                    (gemini-companion-unified--early-p
-                     (gemini-companion-unified--view-until view)))
+        (dolist (removed (gemini-companion-unified--texts
+                          (gemini-companion-unified--view-old view)
+                          old old-count 'plain))
           (let ((rest added)
                 (line new)
                 ranges)
-            (while (and rest (not ranges))
-              (if (setq ranges (gemini-companion-unified--differing
-                                (car removed) (car rest)))
-                  (progn
-                    (push (cons (cons 'removed old) (car ranges)) words)
-                    (push (cons (cons 'added line) (cdr ranges)) words)
-                    (setq added (cdr rest)
-                          new (1+ line)))
-                (setq rest (cdr rest)
-                      line (1+ line)))))
-          (setq removed (cdr removed)
-                old (1+ old)))))
+            (while (and rest
+                        (not (setq ranges (gemini-companion-unified--differing
+                                           removed (car rest)))))
+              (setq rest (cdr rest)
+                    line (1+ line)))
+            (when ranges
+              (push (cons (cons 'removed old) (car ranges)) words)
+              (push (cons (cons 'added line) (cdr ranges)) words)
+              (setq added (cdr rest)
+                    new (1+ line))))
+          (setq old (1+ old)))))
     words))
 
 (defun gemini-companion-unified--differing (one other)
   "Return where the words of ONE and OTHER differ, if most are the same.
-The value is a cons of two lists of (BEG . END), or nil."
-  (when (and (< (length one) gemini-companion-unified--longest)
-             (< (length other) gemini-companion-unified--longest))
-    (let* ((one (gemini-companion-unified--tokens one))
-           (other (gemini-companion-unified--tokens other))
-           (common (gemini-companion-unified--common one other))
-           (size (lambda (tokens)
-                   (apply #'+ (mapcar (lambda (token)
-                                        (if (string-blank-p (car token))
-                                            0
-                                          (length (car token))))
-                                      tokens)))))
-      (when (< (+ (funcall size one) (funcall size other))
-               (* 4 (funcall size (mapcar #'car common))))
-        (cons (gemini-companion-unified--ranges one (mapcar #'car common))
-              (gemini-companion-unified--ranges other (mapcar #'cdr common)))))))
-
-(defun gemini-companion-unified--tokens (text)
-  "Return the words of TEXT and what is between them, as (TOKEN BEG . END)."
-  (let ((position 0)
-        tokens)
-    (while (string-match "[[:alnum:]_]+\\|[[:blank:]]+\\|\\(?:.\\|\n\\)"
-                         text position)
-      (push (cons (match-string-no-properties 0 text)
-                  (cons (match-beginning 0) (match-end 0)))
-            tokens)
-      (setq position (match-end 0)))
-    (nreverse tokens)))
-
-(defun gemini-companion-unified--common (one other)
-  "Return the longest common subsequence of the tokens ONE and OTHER.
-The value is a list of pairs of tokens."
-  (let* ((one (vconcat one))
-         (other (vconcat other))
-         (rows (length one))
-         (columns (length other))
-         (table (make-vector (* (1+ rows) (1+ columns)) 0))
-         (at (lambda (i j) (+ (* i (1+ columns)) j)))
-         (i 0)
-         (j 0)
-         common)
-    (cl-loop
-     for i from (1- rows) downto 0 do
-     (cl-loop
-      for j from (1- columns) downto 0 do
-      (aset table (funcall at i j)
-            (if (string= (car (aref one i)) (car (aref other j)))
-                (+ (length (car (aref one i)))
-                   (aref table (funcall at (1+ i) (1+ j))))
-              (max (aref table (funcall at (1+ i) j))
-                   (aref table (funcall at i (1+ j))))))))
-    (while (and (< i rows) (< j columns))
-      (cond ((string= (car (aref one i)) (car (aref other j)))
-             (push (cons (aref one i) (aref other j)) common)
-             (setq i (1+ i) j (1+ j)))
-            ((<= (aref table (funcall at i (1+ j)))
-                 (aref table (funcall at (1+ i) j)))
-             (setq i (1+ i)))
-            (t (setq j (1+ j)))))
-    (nreverse common)))
-
-(defun gemini-companion-unified--ranges (tokens common)
-  "Return the joined ranges of the TOKENS that are not in COMMON."
-  (let (ranges)
-    (dolist (token tokens)
-      (unless (memq token common)
-        (pcase-let ((`(,_ ,beg . ,end) token))
-          (if (and ranges (= beg (cdar ranges)))
-              (setcdr (car ranges) end)
-            (push (cons beg end) ranges)))))
-    (nreverse ranges)))
+The value is a cons of two ranges (BEG . END), or nil."
+  (let* ((common (lambda (one other)
+                   (replace-regexp-in-string
+                    "[[:alnum:]_]+\\'" ""
+                    (or (fill-common-string-prefix one other) ""))))
+         (start (funcall common one other))
+         (beg (length start))
+         (end (length (funcall common
+                               (reverse (substring one beg))
+                               (reverse (substring other beg))))))
+    ;; Indentation does not count.
+    (when (< (+ (length (string-trim-left one))
+                (length (string-trim-left other)))
+             (* 4 (+ (length (string-trim-left start)) end)))
+      (cons (cons beg (- (length one) end))
+            (cons beg (- (length other) end))))))
 
 ;;;; Folds
 
