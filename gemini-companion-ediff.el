@@ -272,6 +272,8 @@ A hook of the user may fail at any time."
   (add-hook 'window-selection-change-functions
             #'gemini-companion-ediff--panel-selected nil t)
   (use-local-map gemini-companion-ediff--panel-map)
+  ;; Before Emacs 29, `describe-mode' shows its keys.
+  (setq-local ediff-mode-map gemini-companion-ediff--panel-map)
   (when (< 0 ediff-number-of-differences)
     (ediff-next-difference)))
 

@@ -113,9 +113,6 @@ or the proposal, whichever is larger."
   "Return a binding of COMMAND that does nothing just after a review appears."
   (list 'menu-item "" command :filter #'gemini-companion-review--unless-new))
 
-(define-key gemini-companion-review-mode-map
-  [remap describe-mode] #'gemini-companion-review-describe)
-
 (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
   (define-key gemini-companion-review-mode-map key
     (gemini-companion-review--key #'gemini-companion-diff-accept)))
@@ -729,43 +726,6 @@ Accepting sends the rest."
   (funcall (plist-get (gemini-companion-review--view-open
                        (gemini-companion-review--of-buffer))
                       :edit)))
-
-(defun gemini-companion-review-describe ()
-  "Describe the keys of this review, and then the modes of the buffer."
-  (interactive)
-  (let ((text (format "Keys for the review of %s:\n\n%s\n\n"
-                      (gemini-companion-review--name
-                       (gemini-companion-diff-current))
-                      (mapconcat #'gemini-companion-review--described-key
-                                 gemini-companion-review-letters "\n"))))
-    ;; Ediff's own keys do not work in the control panel of a review.
-    (if (derived-mode-p 'ediff-mode)
-        (with-help-window (help-buffer))
-      (describe-mode))
-    (with-current-buffer (help-buffer)
-      (let ((inhibit-read-only t))
-        (goto-char (point-min))
-        (insert text)
-        (goto-char (point-min))))
-    (when-let* ((window (get-buffer-window (help-buffer))))
-      (set-window-start window (point-min))
-      (set-window-point window (point-min)))))
-
-(defun gemini-companion-review--described-key (letter)
-  "Return a line with the keys here for LETTER, and what they do.
-LETTER is an element of `gemini-companion-review-letters'."
-  (pcase-let ((`(,key . ,command) letter))
-    (let ((other (where-is-internal
-                  command (list gemini-companion-review-mode-map) t)))
-      (format "%-12s %s"
-              (string-join
-               (delq nil (list (and (eq command (key-binding key)) key)
-                               (and other (key-description other))))
-               ", ")
-              (car (split-string (or (and (fboundp command)
-                                          (documentation command))
-                                     "")
-                                 "\n"))))))
 
 ;;;; Original
 
