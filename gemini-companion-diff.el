@@ -531,8 +531,13 @@ Otherwise announce it; return non-nil if it waits for the user."
        (not (bound-and-true-p transient--prefix))
        (not track-mouse)
        (not (input-pending-p))
-       (when-let* ((idle (current-idle-time)))
-         (<= 0.7 (float-time idle)))))
+       (current-idle-time)
+       (not (gemini-companion-diff--typing-p))))
+
+(defun gemini-companion-diff--typing-p ()
+  "Return non-nil if the user has typed a key a moment ago."
+  (when-let* ((idle (current-idle-time)))
+    (< (float-time idle) 0.7)))
 
 (defun gemini-companion-diff--between-commands-p ()
   "Return non-nil if no command, prompt or key sequence is in progress.
@@ -788,11 +793,19 @@ LATER is non-nil."
 
 (defun gemini-companion-diff--leave (diff)
   "Close the view of DIFF, which was not settled by the user.
-Wait for the end of a command or a prompt, whose keys would go to
-another buffer."
+Wait for the end of a command, of a prompt, or of typing in the view:
+keys would go to another buffer.  Keep what is typed meanwhile."
   (unless (or (eq diff gemini-companion-diff--asking)
               (and (gemini-companion-diff-hide diff)
-                   (not (gemini-companion-diff--between-commands-p))))
+                   (or (not (gemini-companion-diff--between-commands-p))
+                       (and (eq diff (buffer-local-value
+                                      'gemini-companion-diff-here
+                                      (window-buffer)))
+                            (gemini-companion-diff--typing-p)))))
+    (when (and (eq 'dismissed (gemini-companion-diff-state diff))
+               (gemini-companion-diff--rewritten-p diff))
+      (gemini-companion-diff-keep diff
+                                  (gemini-companion-diff-proposal-text diff)))
     (gemini-companion-diff--finish diff)))
 
 (defun gemini-companion-diff--finish (diff)

@@ -1023,6 +1023,9 @@ the CLI's own text"
                (list 2 (concat ", " (propertize remark 'face 'bold))))
              (append
               (ensure-list (gemini-companion-diff-note diff))
+              ;; Its buffers stay while the user types in them.
+              (when (eq 'dismissed (gemini-companion-diff-state diff))
+                '("closed"))
               (when (gemini-companion-diff-changed diff)
                 '("file changed since the proposal"))
               (when (gemini-companion-diff-unsaved diff)

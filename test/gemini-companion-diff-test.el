@@ -369,6 +369,29 @@ diffs that have a view now."
         (should (equal (list first) views)))
       (gemini-companion-test-eventually (equal (list second) views)))))
 
+;; The letters that follow would be inserted in another buffer.
+(ert-deftest gemini-companion-diff-closes-no-view-in-which-the-user-is-typing ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((proposal (gemini-companion-diff-proposal-buffer
+                     (gemini-companion-diff-test-open 1 "a" "new\n")))
+          (idle 0.1))
+      (gemini-companion-test-eventually views)
+      (cl-letf (((symbol-function 'current-idle-time)
+                 (lambda () (seconds-to-time idle))))
+        (save-window-excursion
+          (set-window-buffer nil proposal)
+          (with-current-buffer proposal
+            (insert "mine "))
+          (gemini-companion-diff-close 1 'exited)
+          (gemini-companion-test-run-timers)
+          (should views)
+          (with-current-buffer proposal
+            (insert "and more "))
+          (setq idle 2)
+          (gemini-companion-test-eventually (not views))))
+      (should (equal "mine and more new\n"
+                     (gemini-companion-test-last-proposal))))))
+
 (ert-deftest gemini-companion-diff-viewed-takes-the-place-of-one-that-ended ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
