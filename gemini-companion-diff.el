@@ -692,8 +692,8 @@ Unless NOW is non-nil, do that only between two commands."
 If it was accepted at the same moment, return the accepted text; if it
 was settled otherwise, return nil.  REASON is `closed' if the CLI closed
 the diff, `exited' if the process of the CLI has exited, `disconnected'
-if the CLI has not reconnected in time, and `lost' if the server gave up
-the diff."
+if the CLI has not reconnected in time, `interrupted' if it asks about
+another edit, and `lost' if the server gave up the diff."
   (if-let* ((diff (seq-find (lambda (diff)
                               (eql (gemini-companion-diff-id diff) id))
                             gemini-companion-diff--open)))

@@ -382,7 +382,7 @@ class Ide:
             return
         for diff in list(session.diffs.values()):
             self._remove(session, diff)
-            self._dismiss(diff, "lost")
+            self._dismiss(diff, "interrupted")
             session.notify(Rejected(diff.path))
             session.interrupted[path] = now + self._config.cancel_window
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Notification: TypeAlias = dict[str, object]
-CloseReason: TypeAlias = Literal["closed", "lost", "disconnected", "exited"]
+CloseReason: TypeAlias = Literal[
+    "closed", "lost", "interrupted", "disconnected", "exited"
+]
 
 MAX_FILES = 10
 MAX_SELECTED_UNITS = 16384

@@ -320,7 +320,7 @@ def test_buffer_with_unsaved_text_is_left_alone(world: World, scratch: Scratch) 
 
 def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> None:
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
-    _, reviews, cli = world.pair(first)
+    emacs, reviews, cli = world.pair(first)
     reviews.proposed(cli, first, write_file(first, "uno\n"))
     cli.terminal.keys("C-c")
     cli.terminal.wait_until_gone(QUESTION)
@@ -331,6 +331,7 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
     cli.wait_for("second done")
     assert (first.read_text(), second.read_text()) == ("one\n", "due\n")
     reviews.wait_until(0)
+    emacs.terminal.wait_for("interrupted; review closed, a.txt not written")
 
     reviews.proposed(cli, first, write_file(first, "UNO\n"), say("third done"))
     reviews.accept()

@@ -255,7 +255,7 @@ def test_a_client_that_ctrl_c_left_waiting_is_freed() -> None:
         assert await _take(stream) == _rejected("/interrupted")
         assert await _take(stream) == _rejected("/next")
         await _until(lambda: rig.emacs.closed)
-        assert rig.emacs.closed == [(1, "lost")]
+        assert rig.emacs.closed == [(1, "interrupted")]
         rig.ide.open_diff(session, "/next", "y")
         assert [diff.path for diff in rig.emacs.opened] == ["/interrupted", "/next"]
 
