@@ -717,17 +717,21 @@ another edit, and `lost' if the server gave up the diff."
 
 (defun gemini-companion-diff--expect (diff text)
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
-If the user has edited TEXT, report a file that holds another text."
+If the user has edited TEXT, report a file that holds another text.  If
+DIFF is accepted, report a file that is not written."
   (let ((file (gemini-companion-diff-file-path diff))
         (stamp (gemini-companion-diff--stamp diff))
         (edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      file
-     (and edited
-          (lambda ()
-            (unless (gemini-companion-text-same-written-p
-                     text (gemini-companion-text-read file))
-              (gemini-companion-diff--report-unedited diff text))))
+     (lambda (written)
+       (cond (written
+              (when (and edited
+                         (not (gemini-companion-text-same-written-p
+                               text (gemini-companion-text-read file))))
+                (gemini-companion-diff--report-unedited diff text)))
+             ((eq 'accepted (gemini-companion-diff-state diff))
+              (gemini-companion-diff--report-unwritten diff text))))
      (not (gemini-companion-diff-automatic diff)))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
@@ -743,6 +747,17 @@ If the user has edited TEXT, report a file that holds another text."
             "%s was written without your edits; \
 \\[gemini-companion-last-proposal] shows them")
            (gemini-companion-diff-name diff)))
+
+(defun gemini-companion-diff--report-unwritten (diff text)
+  "Keep TEXT of DIFF, accepted but not written soon; report that once.
+A user who interrupts Gemini CLI leaves a review that it ignores."
+  (let ((kept (cons (gemini-companion-diff-file-path diff) text)))
+    (unless (equal kept gemini-companion-diff--last-proposal)
+      (setq gemini-companion-diff--last-proposal kept)
+      (message (substitute-command-keys
+                "%s was accepted 10 seconds ago and is not written; \
+\\[gemini-companion-last-proposal] shows the text")
+               (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.

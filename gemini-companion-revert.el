@@ -72,7 +72,7 @@ check, and DONE the stamp when its buffer was reverted."
   file before last done delays timer
   (keys nil :documentation "Value of `num-input-keys' when the user answered, \
 or nil.")
-  (written nil :documentation "Function to call once it was written, or nil."))
+  (written nil :documentation "WRITTEN of `gemini-companion-revert-expect'."))
 
 (defvar gemini-companion-revert--watches nil
   "Watches of the files that are expected to be written.")
@@ -94,8 +94,9 @@ or nil.")
 
 (defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
-Call WRITTEN, if it is non-nil, once that has happened.  ANSWERED is
-non-nil if the user has just answered a review of FILE."
+Call WRITTEN, if it is non-nil, with t once that has happened, or with
+nil if it does not happen.  ANSWERED is non-nil if the user has just
+answered a review of FILE."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-revert--watch-file watch))
       (gemini-companion-revert--cancel watch)))
@@ -145,7 +146,15 @@ is non-nil, go to the first change."
   (if-let* ((delay (pop (gemini-companion-revert--watch-delays watch))))
       (setf (gemini-companion-revert--watch-timer watch)
             (run-at-time delay nil #'gemini-companion-revert--recheck watch))
-    (gemini-companion-revert--cancel watch)))
+    (gemini-companion-revert--cancel watch)
+    (gemini-companion-revert--report watch nil)))
+
+(defun gemini-companion-revert--report (watch written)
+  "Report once whether the file of WATCH was WRITTEN."
+  (when-let* ((function (gemini-companion-revert--watch-written watch)))
+    (setf (gemini-companion-revert--watch-written watch) nil)
+    (with-demoted-errors "Following a written file: %S"
+      (funcall function written))))
 
 (defun gemini-companion-revert--recheck (watch)
   "Check WATCH, and end it after its file was written or deleted."
@@ -176,10 +185,7 @@ not changed since the last check."
       (gemini-companion-revert
        (gemini-companion-revert--watch-file watch)
        (gemini-companion-revert--watch-keys watch))
-      (when-let* ((written (gemini-companion-revert--watch-written watch)))
-        (setf (gemini-companion-revert--watch-written watch) nil)
-        (with-demoted-errors "Comparing a written file: %S"
-          (funcall written))))))
+      (gemini-companion-revert--report watch t))))
 
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.

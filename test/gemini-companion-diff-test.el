@@ -122,6 +122,21 @@ diffs that have a view now."
           (gemini-companion-test-eventually
             (equal "new text\n" (buffer-string))))))))
 
+(ert-deftest gemini-companion-diff-accepted-and-not-written-is-reported ()
+  (pcase-dolist (`(,file . ,kept) '(("a" . nil) ("b" . "mine new\n")))
+    (gemini-companion-diff-test-with '(("a" "old\n") ("b" "old\n"))
+      (gemini-companion-test-diff-start
+       #'ignore
+       (lambda (_) (write-region "mine new\n" nil (expand-file-name "a"))))
+      (let ((diff (gemini-companion-diff-test-open 1 file "new\n")))
+        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          (insert "mine "))
+        (gemini-companion-diff-accept diff)
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          (gemini-companion-revert-idle-p))
+        (should (equal kept (gemini-companion-test-last-proposal)))))))
+
 (ert-deftest gemini-companion-diff-keeps-what-a-merge-needs-before-it-is-written ()
   (gemini-companion-diff-test-with '(("a" "1\n2\n3\n4\n5\n6\n"))
     (let* ((file (expand-file-name "a"))
