@@ -92,6 +92,9 @@ If one of them signals an error, the diff stays open.")
   "Functions called with each diff before it is accepted.
 The CLI has not written the file yet.")
 
+(defvar gemini-companion-diff-written-functions nil
+  "Functions called with each diff whose file was written after it ended.")
+
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.
 `gemini-companion-diff-state' returns its outcome."
@@ -729,7 +732,9 @@ DIFF is accepted, report a file that is not written."
               (when (and edited
                          (not (gemini-companion-text-same-written-p
                                text (gemini-companion-text-read file))))
-                (gemini-companion-diff--report-unedited diff text)))
+                (gemini-companion-diff--report-unedited diff text))
+              (run-hook-with-args 'gemini-companion-diff-written-functions
+                                  diff))
              ((eq 'accepted (gemini-companion-diff-state diff))
               (gemini-companion-diff--report-unwritten diff text))))
      (not (gemini-companion-diff-automatic diff)))

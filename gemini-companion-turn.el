@@ -235,13 +235,16 @@ EDIT is not written yet."
                 ((buffer-live-p proposal)
                  (gemini-companion-diff-proposal-text diff))
                 (t "")))
-    ;; Qwen Code writes the file before it closes the diff.
-    (unless (or (memq (gemini-companion-turn-edit-state edit)
-                      '(accepted automatic))
-                (gemini-companion-turn--as-written-p edit)
-                (gemini-companion-turn--without-edits-p
-                 edit (gemini-companion-diff-unedited diff)))
-      (gemini-companion-turn-read edit))))
+    (pcase (gemini-companion-turn-edit-state edit)
+      ((or 'accepted 'automatic))
+      ;; Qwen Code writes the file before it closes the diff.
+      ((and state
+            (guard (or (gemini-companion-turn--as-written-p edit)
+                       (gemini-companion-turn--without-edits-p
+                        edit (gemini-companion-diff-unedited diff)))))
+       (when (eq state 'dismissed)
+         (setf (gemini-companion-turn-edit-state edit) 'accepted)))
+      (_ (gemini-companion-turn-read edit)))))
 
 (defun gemini-companion-turn--without-edits-p (edit text)
   "Return non-nil if TEXT, the proposal that the user edited, was written.
@@ -255,6 +258,16 @@ It is then the text after EDIT.  TEXT is nil if it was not edited."
             nil)))))
 
 ;;;; Writes
+
+(defun gemini-companion-turn--diff-written (diff)
+  "Record that DIFF was accepted in the terminal if its file has its text."
+  (dolist (edit gemini-companion-turn--edits)
+    (when (and (eq 'dismissed (gemini-companion-turn-edit-state edit))
+               (equal (gemini-companion-diff-file-path diff)
+                      (gemini-companion-turn-edit-file edit))
+               (gemini-companion-turn--as-written-p edit))
+      (setf (gemini-companion-turn-edit-state edit) 'accepted)
+      (run-hooks 'gemini-companion-turn-changed-hook))))
 
 (defun gemini-companion-turn-written (session client file before after)
   "Record that a CLI has written FILE, maybe without a review.
@@ -402,6 +415,8 @@ COLUMNS is its maximum width; see `gemini-companion-name'."
             #'gemini-companion-turn--accepting)
   (add-hook 'gemini-companion-diff-changed-hook
             #'gemini-companion-turn--follow)
+  (add-hook 'gemini-companion-diff-written-functions
+            #'gemini-companion-turn--diff-written)
   (gemini-companion-turn--follow))
 
 (defun gemini-companion-turn-stop ()
@@ -410,6 +425,8 @@ COLUMNS is its maximum width; see `gemini-companion-name'."
                #'gemini-companion-turn--accepting)
   (remove-hook 'gemini-companion-diff-changed-hook
                #'gemini-companion-turn--follow)
+  (remove-hook 'gemini-companion-diff-written-functions
+               #'gemini-companion-turn--diff-written)
   (when gemini-companion-turn--timer
     (cancel-timer gemini-companion-turn--timer))
   (setq gemini-companion-turn--timer nil

@@ -120,9 +120,13 @@ What is accepted is written at once.  `session' is that of a CLI."
     (gemini-companion-turn-test-write "b" "saved meanwhile\n")
     (gemini-companion-diff-close 1 'closed)
     (gemini-companion-diff-close 2 'closed)
-    (should (equal '(("a" dismissed "A\n" "1\n" nil)
+    (should (equal '(("a" accepted "A\n" "1\n" nil)
                      ("b" dismissed "saved meanwhile\n" "2\n" nil))
-                   (gemini-companion-turn-test-reported)))))
+                   (gemini-companion-turn-test-reported)))
+    (gemini-companion-turn-test-write "b" "2\n")
+    (gemini-companion-test-eventually
+      (equal '("b" accepted "saved meanwhile\n" "2\n" nil)
+             (cadr (gemini-companion-turn-test-reported))))))
 
 (ert-deftest gemini-companion-turn-has-what-was-written-without-edits ()
   (gemini-companion-turn-test-with '(("a" "A\n"))
@@ -134,7 +138,7 @@ What is accepted is written at once.  `session' is that of a CLI."
       ;; Qwen Code, after a yes in its terminal.
       (gemini-companion-turn-test-write "a" "1\n")
       (gemini-companion-diff-close 1 'closed)
-      (should (equal '(("a" dismissed "A\n" "1\n" nil))
+      (should (equal '(("a" accepted "A\n" "1\n" nil))
                      (gemini-companion-turn-test-reported)))
       (gemini-companion-turn-check-revert
        (car (gemini-companion-turn-edits))))))

@@ -79,6 +79,11 @@ def test_reject_leaves_the_file_and_frees_the_cli(
     assert file.read_text() == "one\n"
 
 
+LAST_STATE = """
+(gemini-companion-turn-edit-status (car (last (gemini-companion-turn-edits))))
+"""
+
+
 def test_yes_in_the_terminal_writes_what_was_edited(
     world: World, scratch: Scratch
 ) -> None:
@@ -94,6 +99,7 @@ def test_yes_in_the_terminal_writes_what_was_edited(
     assert file.read_text() == "un\ntwo\n"
     reviews.wait_until(0)
     assert emacs.value(WINDOWS) == before
+    emacs.holds(f"(eq 'accepted {LAST_STATE})")
 
 
 def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) -> None:
@@ -109,6 +115,7 @@ def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) ->
     assert emacs.value(WINDOWS) == before
     cli.is_free()
     assert file.read_text() == "one\n"
+    assert emacs.eval(LAST_STATE) == "dismissed"
 
 
 # `read-multiple-choice' reads a key, but in Emacs 31 in the minibuffer.
