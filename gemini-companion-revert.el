@@ -77,9 +77,6 @@ or nil.")
 (defvar gemini-companion-revert--watches nil
   "Watches of the files that are expected to be written.")
 
-(defvar gemini-companion-revert--pulses nil
-  "Alist of (TIMER . OVERLAYS) that are displayed for a moment.")
-
 (defconst gemini-companion-revert--largest (* 1024 1024)
   "Size of a file above which it is neither compared nor merged.")
 
@@ -106,7 +103,7 @@ answered a review of FILE."
                  :keys (and answered num-input-keys)
                  :delays gemini-companion-revert--delays)))
     (push watch gemini-companion-revert--watches)
-    (dolist (buffer (gemini-companion-revert--buffers file))
+    (when-let* ((buffer (gemini-companion-revert--visiting file)))
       (with-current-buffer buffer
         (setq gemini-companion-revert--ancestor
               (gemini-companion-revert--file-text))
@@ -115,26 +112,23 @@ answered a review of FILE."
     (gemini-companion-revert--later watch)))
 
 (defun gemini-companion-revert (file &optional keys)
-  "Bring the buffers of FILE, which was written, up to date.
+  "Bring the buffer of FILE, which was written, up to date.
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
-  (dolist (buffer (gemini-companion-revert--buffers file))
+  (when-let* ((buffer (gemini-companion-revert--visiting file)))
     (gemini-companion-revert--buffer buffer keys)))
 
 (defun gemini-companion-revert-stop ()
   "Stop watching all files."
-  (mapc #'gemini-companion-revert--cancel gemini-companion-revert--watches)
-  (pcase-dolist (`(,timer . ,overlays) gemini-companion-revert--pulses)
-    (cancel-timer timer)
-    (gemini-companion-revert--end-pulse overlays)))
+  (mapc #'gemini-companion-revert--cancel gemini-companion-revert--watches))
 
 (defun gemini-companion-revert--cancel (watch)
   "End WATCH."
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
   (cancel-timer (gemini-companion-revert--watch-timer watch))
-  (dolist (buffer (gemini-companion-revert--buffers
-                   (gemini-companion-revert--watch-file watch)))
+  (when-let* ((buffer (gemini-companion-revert--visiting
+                       (gemini-companion-revert--watch-file watch))))
     (with-current-buffer buffer
       (when (verify-visited-file-modtime buffer)
         (setq gemini-companion-revert--ancestor nil))
@@ -167,7 +161,7 @@ is non-nil, go to the first change."
       (gemini-companion-revert--later watch))))
 
 (defun gemini-companion-revert--check (watch)
-  "Revert the buffers of the file of WATCH if it was written completely.
+  "Revert the buffer of the file of WATCH if it was written completely.
 A small file is complete unless it is empty; a large one is if it has
 not changed since the last check."
   (let* ((stamp (gemini-companion-revert-stamp
@@ -192,10 +186,9 @@ not changed since the last check."
 Otherwise Emacs would ask whether to edit a file that has changed."
   (when-let* ((watch (seq-find
                       (lambda (watch)
-                        (memq (current-buffer)
-                              (gemini-companion-revert--buffers
-                               (gemini-companion-revert--watch-file
-                                watch))))
+                        (eq (current-buffer)
+                            (gemini-companion-revert--visiting
+                             (gemini-companion-revert--watch-file watch))))
                       gemini-companion-revert--watches)))
     (gemini-companion-revert--check watch)))
 
@@ -209,35 +202,14 @@ Follow symbolic links."
 
 (defun gemini-companion-revert-unsaved-p (file)
   "Return non-nil if a buffer that visits FILE has unsaved text."
-  (seq-some #'buffer-modified-p (gemini-companion-revert--buffers file)))
+  (when-let* ((buffer (gemini-companion-revert--visiting file)))
+    (buffer-modified-p buffer)))
 
-(defun gemini-companion-revert--buffers (file)
-  "Return the buffers that visit FILE."
-  (when-let* ((buffers (gemini-companion-revert--namesakes file))
-              (true-name (gemini-companion-text-true-name file)))
-    (let ((name (abbreviate-file-name true-name)))
-      (seq-filter (lambda (buffer)
-                    (gemini-companion-text-same-file-p
-                     name (buffer-local-value 'buffer-file-truename buffer)))
-                  buffers))))
-
-(defun gemini-companion-revert--namesakes (file)
-  "Return the buffers that may visit FILE, by its name without directory.
-Finding its true name takes longer than anything else before an
-outcome is sent."
-  (pcase-let ((`(,name . ,any)
-               (let ((file-name-handler-alist nil))
-                 (cons (file-name-nondirectory file) (file-symlink-p file)))))
-    (seq-filter (lambda (buffer)
-                  (when-let* ((other (buffer-local-value 'buffer-file-truename
-                                                         buffer)))
-                    (or any
-                        ;; Some file systems ignore case.
-                        (eq t (compare-strings
-                               name nil nil
-                               (file-name-nondirectory other) nil nil
-                               t)))))
-                (buffer-list))))
+(defun gemini-companion-revert--visiting (file)
+  "Return the buffer that visits the local FILE, or nil."
+  (let ((file-name-handler-alist nil))
+    ;; The links of FILE may be a loop.
+    (ignore-errors (find-buffer-visiting file))))
 
 ;;;; Bringing up to date
 
@@ -418,16 +390,7 @@ The value is a list of (BEG . END)."
                           lines)))
     (dolist (overlay overlays)
       (overlay-put overlay 'face 'gemini-companion-changed))
-    (push (cons (run-at-time 1.5 nil #'gemini-companion-revert--end-pulse
-                             overlays)
-                overlays)
-          gemini-companion-revert--pulses)))
-
-(defun gemini-companion-revert--end-pulse (overlays)
-  "Delete OVERLAYS."
-  (mapc #'delete-overlay overlays)
-  (setq gemini-companion-revert--pulses
-        (rassq-delete-all overlays gemini-companion-revert--pulses)))
+    (run-at-time 1.5 nil #'mapc #'delete-overlay overlays)))
 
 ;;;; Merging
 

@@ -252,8 +252,8 @@ the text that there is then, and the bytes that are saved of that."
                             (lambda (a b)
                               (< (overlay-start a) (overlay-start b))))))
           (gemini-companion-revert-stop)
-          (should-not (overlays-in (point-min) (point-max)))
-          (should-not (gemini-companion-test-timers)))))))
+          (gemini-companion-test-eventually
+            (not (overlays-in (point-min) (point-max)))))))))
 
 (ert-deftest gemini-companion-revert-highlights-what-changed ()
   (pcase-dolist (`(,new . ,expected)
