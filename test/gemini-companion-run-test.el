@@ -394,6 +394,7 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
   "Files with minimal versions of libraries.")
 
 (ert-deftest gemini-companion-run-takes-the-best-terminal-that-is-whole ()
+  (require 'derived)
   (require 'loadhist)
   (require 'term)
   (gemini-companion-run-test-with-mode
