@@ -155,42 +155,25 @@ Return its VALUE; the default is the first."
                                choices nil t nil nil (caar choices))
               choices)))
 
-(defun gemini-companion-clients-file (client key &optional variable)
+(defun gemini-companion-clients-file (client key &optional environment)
   "Return the file or directory KEY of CLIENT, one of the names in the table.
 It is the first name that begins with a variable that is set, else the
-first that exists, else the first.  VARIABLE is called with
-the name of a variable and returns its value; by default it is
-`getenv'."
-  (let* ((variable (or variable #'getenv))
+first that exists, else the first.  ENVIRONMENT is a list like
+`process-environment', which is the default."
+  (let* ((process-environment (or environment process-environment))
          (default-directory "/")
          (names (gemini-companion-clients-get client key))
-         (fixed (mapcar (lambda (name)
-                          (gemini-companion-clients--expand name variable))
+         (fixed (mapcar #'expand-file-name
                         ;; "/C:/" would be a name for Tramp.
                         (seq-filter #'file-name-absolute-p names))))
     (or (seq-some (lambda (name)
-                    (and (gemini-companion-clients--variable name)
-                         (gemini-companion-clients--expand name variable)))
+                    (and (string-match "\\`\\$\\([A-Z_]+\\)" name)
+                         (not (string-empty-p
+                               (or (getenv (match-string 1 name)) "")))
+                         (expand-file-name (substitute-env-vars name))))
                   names)
         (seq-find #'file-exists-p fixed)
         (car fixed))))
-
-(defun gemini-companion-clients--variable (name)
-  "Return the variable with which NAME, a file name, begins, or nil."
-  (and (string-match "\\`\\$\\([A-Z_]+\\)" name)
-       (match-string 1 name)))
-
-(defun gemini-companion-clients--expand (name variable)
-  "Return NAME with its beginning replaced, by VARIABLE.
-Return nil if it begins with a variable that is not set."
-  (let* ((first (gemini-companion-clients--variable name))
-         (value (cond (first (funcall variable first))
-                      ((string-prefix-p "~/" name)
-                       (or (funcall variable "HOME") "~"))))
-         (rest (substring name (or (string-search "/" name) (length name)))))
-    (cond ((not (string-empty-p (or value "")))
-           (expand-file-name (concat (directory-file-name value) rest)))
-          ((null first) (expand-file-name name)))))
 
 (defun gemini-companion-clients-of-command (command)
   "Return the name of the CLI in COMMAND, a string or nil, or nil."

@@ -199,35 +199,21 @@ VALUE is nil for a variable that is unset.")
       (setq result (setenv-internal result name value nil)))
     result))
 
-(defun gemini-companion-run--environments ()
-  "Return the buffers with a `process-environment' of their own, and nil.
-Packages such as envrc and mise make one for each project; nil
-stands for the default environment."
-  (cons nil (seq-filter (lambda (buffer)
-                          (local-variable-p 'process-environment buffer))
-                        (buffer-list))))
+(defun gemini-companion-run--change-environments (change)
+  "Set each environment to the value of CHANGE, a function, for it.
+Environments are the default one and those of buffers; packages such as envrc
+and mise make one for each project."
+  (setq-default process-environment
+                (funcall change (default-value 'process-environment)))
+  (dolist (buffer (buffer-list))
+    (when (local-variable-p 'process-environment buffer)
+      (with-current-buffer buffer
+        (setq process-environment (funcall change process-environment))))))
 
-(defun gemini-companion-run--environment (buffer)
-  "Return the environment of BUFFER, or the default one if it is nil."
-  (if buffer
-      (buffer-local-value 'process-environment buffer)
-    (default-value 'process-environment)))
-
-(defun gemini-companion-run--led-p (buffer)
-  "Return non-nil if the environment of BUFFER names the server to a CLI."
-  (let ((port (car gemini-companion-run--exported)))
-    (equal (cdr port) (getenv-internal (car port)
-                                       (gemini-companion-run--environment
-                                        buffer)))))
-
-(defun gemini-companion-run--put (variables buffer)
-  "Put VARIABLES into the environment of BUFFER."
-  (let ((environment (gemini-companion-run--with
-                      variables (gemini-companion-run--environment buffer))))
-    (if buffer
-        (with-current-buffer buffer
-          (setq process-environment environment))
-      (setq-default process-environment environment))))
+(defun gemini-companion-run--led-p (environment)
+  "Return non-nil if ENVIRONMENT names the server to a CLI."
+  (pcase-let ((`(,name . ,port) (car gemini-companion-run--exported)))
+    (equal port (getenv-internal name environment))))
 
 (defun gemini-companion-run--export (port pid)
   "Export the variables that name Emacs PID at PORT to a CLI."
@@ -238,8 +224,9 @@ stands for the default environment."
         (mapcar (pcase-lambda (`(,name . ,_))
                   (cons name (gemini-companion-run-getenv name)))
                 gemini-companion-run--exported))
-  (dolist (buffer (gemini-companion-run--environments))
-    (gemini-companion-run--put gemini-companion-run--exported buffer)))
+  (gemini-companion-run--change-environments
+   (apply-partially #'gemini-companion-run--with
+                    gemini-companion-run--exported)))
 
 (defun gemini-companion-run-getenv (name)
   "Return the value of the variable NAME in the default environment, or nil."
@@ -249,17 +236,22 @@ stands for the default environment."
 (defun gemini-companion-run--lead (frame)
   "Update the environment of the selected buffer of FRAME.
 A package may have made it before the mode was turned on."
-  (let ((buffer (window-buffer (frame-selected-window frame))))
-    (when (and (local-variable-p 'process-environment buffer)
-               (not (gemini-companion-run--led-p buffer)))
-      (gemini-companion-run--put gemini-companion-run--exported buffer))))
+  (with-current-buffer (window-buffer (frame-selected-window frame))
+    (when (and (local-variable-p 'process-environment)
+               (not (gemini-companion-run--led-p process-environment)))
+      (setq process-environment
+            (gemini-companion-run--with gemini-companion-run--exported
+                                        process-environment)))))
 
 (defun gemini-companion-run--restore ()
   "Restore the exported variables, unless they have changed."
   (when gemini-companion-run--exported
-    (dolist (buffer (gemini-companion-run--environments))
-      (when (gemini-companion-run--led-p buffer)
-        (gemini-companion-run--put gemini-companion-run--inherited buffer))))
+    (gemini-companion-run--change-environments
+     (lambda (environment)
+       (if (gemini-companion-run--led-p environment)
+           (gemini-companion-run--with gemini-companion-run--inherited
+                                       environment)
+         environment))))
   (setq gemini-companion-run--exported nil
         gemini-companion-run--inherited nil))
 
@@ -676,7 +668,7 @@ program if they are typed twice."
 
 (defun gemini-companion-run--unconnected (buffer)
   "Return a CLI in BUFFER that is not connected, or nil.
-That is a list of its process id, its age in seconds, and its name."
+That is a list of BUFFER, its process id, its age in seconds, and its name."
   (when-let* ((process (gemini-companion-run--tty-process buffer))
               (pid (gemini-companion-run--front-pid process))
               (attributes (and (not (memq pid gemini-companion-run--hinted))
@@ -685,7 +677,7 @@ That is a list of its process id, its age in seconds, and its name."
                        (alist-get 'args attributes))))
     (unless (memq buffer (mapcar #'gemini-companion-session-terminal
                                  (gemini-companion-sessions)))
-      (list pid (float-time (alist-get 'etime attributes 0)) client))))
+      (list buffer pid (float-time (alist-get 'etime attributes 0)) client))))
 
 (defun gemini-companion-run--notice (frame)
   "Check the terminals soon if the user has selected one in FRAME or left one."
@@ -694,37 +686,28 @@ That is a list of its process id, its age in seconds, and its name."
       (when (or (gemini-companion-run--tty-process buffer)
                 (gemini-companion-run--tty-process
                  gemini-companion-run--last-buffer))
-        (gemini-companion-run--check-in gemini-companion-run--connect-seconds))
+        (gemini-companion-run--check-soon))
       (setq gemini-companion-run--last-buffer buffer))))
 
-(defun gemini-companion-run--check-in (seconds)
-  "Check the terminals in SECONDS, unless a check is scheduled."
+(defun gemini-companion-run--check-soon ()
+  "Check the terminals in some seconds, unless a check is scheduled."
   (unless gemini-companion-run--timer
     (setq gemini-companion-run--timer
-          (run-at-time seconds nil #'gemini-companion-run--check))))
+          (run-at-time gemini-companion-run--connect-seconds nil
+                       #'gemini-companion-run--check))))
 
 (defun gemini-companion-run--check ()
-  "Check the terminals for a CLI that is not connected."
+  "Check the terminals for a CLI that is not connected.
+Give a hint about it when Emacs is idle, unless it is new."
   (setq gemini-companion-run--timer nil)
-  (when (gemini-companion-server-ready-p)
-    (let ((youngest nil))
-      (dolist (buffer (buffer-list))
-        (pcase (gemini-companion-run--unconnected buffer)
-          (`(,pid ,age ,client)
-           (if (<= gemini-companion-run--connect-seconds age)
-               (gemini-companion-run--plan-hint buffer pid age client)
-             (setq youngest (min age (or youngest age)))))))
-      (when youngest
-        (gemini-companion-run--check-in
-         (- (1+ gemini-companion-run--connect-seconds) youngest))))))
-
-(defun gemini-companion-run--plan-hint (buffer pid age client)
-  "Give a hint for CLIENT, PID of AGE seconds in BUFFER, when Emacs is idle."
-  (unless gemini-companion-run--timer
-    (setq gemini-companion-run--timer
-          (run-with-idle-timer gemini-companion-run--idle-seconds nil
-                               #'gemini-companion-run--hint
-                               buffer pid age client))))
+  (when-let* (((gemini-companion-server-ready-p))
+              (found (seq-some #'gemini-companion-run--unconnected
+                               (buffer-list))))
+    (if (< (nth 2 found) gemini-companion-run--connect-seconds)
+        (gemini-companion-run--check-soon)
+      (setq gemini-companion-run--timer
+            (apply #'run-with-idle-timer gemini-companion-run--idle-seconds nil
+                   #'gemini-companion-run--hint found)))))
 
 (defun gemini-companion-run--hint (buffer pid age client)
   "Give a hint for CLIENT, PID of AGE seconds in BUFFER, once."
@@ -732,7 +715,7 @@ That is a list of its process id, its age in seconds, and its name."
   (gemini-companion-server-ask-processes
    (list pid)
    (lambda (processes)
-     (when (and (equal pid (car (gemini-companion-run--unconnected buffer)))
+     (when (and (equal pid (cadr (gemini-companion-run--unconnected buffer)))
                 (not (active-minibuffer-window)))
        (push pid gemini-companion-run--hinted)
        (message (gemini-companion-run--hint-text
@@ -744,8 +727,7 @@ That is a list of its process id, its age in seconds, and its name."
                 (gemini-companion-clients-title client)
                 (buffer-name buffer))
        ;; Another CLI may have waited for this one.
-       (gemini-companion-run--check-in
-        gemini-companion-run--connect-seconds)))))
+       (gemini-companion-run--check-soon)))))
 
 (defun gemini-companion-run--hint-text (directory age)
   "Return the hint for a CLI of AGE seconds in DIRECTORY.
@@ -795,16 +777,9 @@ PROCESSES is a list of its process, or nil if that is unknown."
                     (cdr (gemini-companion-clients-get client :required))
                     (gemini-companion-settings-missing
                      client (or (plist-get session :directory) "/")
-                     (gemini-companion-run-variable (car processes)))))
+                     (plist-get (car processes) :environment))))
       (message "%s; type %s there (M-x gemini-companion-status sets it)"
                problem command))))
-
-(defun gemini-companion-run-variable (process)
-  "Return a function of the name of a variable of PROCESS, for its value.
-PROCESS is a plist of `gemini-companion-server-ask-processes'.  Return
-nil if its environment is unknown."
-  (when-let* ((environment (plist-get process :environment)))
-    (lambda (name) (getenv-internal name environment))))
 
 ;;;; Life
 
@@ -819,7 +794,7 @@ nil if its environment is unknown."
     (add-hook hook #'gemini-companion-run--lead)
     (add-hook hook #'gemini-companion-run--notice))
   (when (seq-some #'gemini-companion-run--tty-process (buffer-list))
-    (gemini-companion-run--check-in gemini-companion-run--connect-seconds)))
+    (gemini-companion-run--check-soon)))
 
 (defun gemini-companion-run-stop ()
   "Stop starting and following CLIs, and restore the environment."

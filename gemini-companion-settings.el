@@ -33,20 +33,21 @@
 
 ;;;; Files
 
-(defun gemini-companion-settings-user-file (client &optional variable)
+(defun gemini-companion-settings-user-file (client &optional environment)
   "Return the name of the user's settings file of CLIENT.
-VARIABLE is as in `gemini-companion-clients-file'."
-  (gemini-companion-clients-file client :user-settings variable))
+ENVIRONMENT is as in `gemini-companion-clients-file'."
+  (gemini-companion-clients-file client :user-settings environment))
 
-(defun gemini-companion-settings-files (client directory &optional variable)
+(defun gemini-companion-settings-files (client directory &optional environment)
   "Return the settings files of CLIENT in DIRECTORY; earlier files win.
 They are those of the system, of the project and of the user.
-VARIABLE is as in `gemini-companion-clients-file'."
+ENVIRONMENT is as in `gemini-companion-clients-file'."
   (delete-dups
    (delq nil
-         (list (gemini-companion-clients-file client :system-settings variable)
+         (list (gemini-companion-clients-file client :system-settings
+                                              environment)
                (gemini-companion-settings--project-file client directory)
-               (gemini-companion-settings-user-file client variable)))))
+               (gemini-companion-settings-user-file client environment)))))
 
 (defun gemini-companion-settings--project-file (client directory)
   "Return the settings file of CLIENT in the project of DIRECTORY, or nil."
@@ -106,10 +107,11 @@ a project may have there."
   "Return the first one of FILES with a value for KEYS, or nil."
   (seq-find (lambda (file) (gemini-companion-settings-get file keys)) files))
 
-(defun gemini-companion-settings-missing (client directory &optional variable)
+(defun gemini-companion-settings-missing
+    (client directory &optional environment)
   "Return the elements of `:required' of CLIENT that its settings lack.
-It runs in DIRECTORY; VARIABLE is as in `gemini-companion-clients-file'."
-  (let ((files (gemini-companion-settings-files client directory variable)))
+It runs in DIRECTORY; ENVIRONMENT is as in `gemini-companion-clients-file'."
+  (let ((files (gemini-companion-settings-files client directory environment)))
     (seq-remove (pcase-lambda (`(,keys ,value . ,_))
                   (when-let* ((file (gemini-companion-settings-find files keys)))
                     (equal value (gemini-companion-settings-get file keys))))

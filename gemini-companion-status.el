@@ -728,12 +728,13 @@ ASK returns the environments of the connected CLIs."
     (seq-mapcat (lambda (client)
                   (gemini-companion-status--settings-of
                    client directory
-                   (gemini-companion-run-variable
+                   (plist-get
                     (seq-find (lambda (process)
                                 (equal client
                                        (alist-get (plist-get process :pid)
                                                   connected)))
-                              processes))))
+                              processes)
+                    :environment)))
                 (gemini-companion-status--clients))))
 
 (defun gemini-companion-status--connected ()
@@ -743,16 +744,16 @@ ASK returns the environments of the connected CLIs."
                                     (plist-get session :client)))
                             (gemini-companion-sessions))))
 
-(defun gemini-companion-status--settings-of (client directory variable)
+(defun gemini-companion-status--settings-of (client directory environment)
   "Return the findings about the settings of CLIENT in DIRECTORY.
-VARIABLE is as in `gemini-companion-clients-file'."
-  (let ((file (gemini-companion-settings-user-file client variable)))
+ENVIRONMENT is as in `gemini-companion-clients-file'."
+  (let ((file (gemini-companion-settings-user-file client environment)))
     (condition-case problem
         (progn
           (gemini-companion-settings-read file)
           (mapcar (lambda (required)
                     (gemini-companion-status--setting
-                     client directory variable required))
+                     client directory environment required))
                   (gemini-companion-clients-get client :required)))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
@@ -765,13 +766,13 @@ VARIABLE is as in `gemini-companion-clients-file'."
   "Return the label and function of a button that opens FILE."
   (cons "Open" (lambda () (find-file-other-window file))))
 
-(defun gemini-companion-status--setting (client directory variable required)
+(defun gemini-companion-status--setting (client directory environment required)
   "Return the finding about REQUIRED, of CLIENT in DIRECTORY.
-VARIABLE is as in `gemini-companion-clients-file'."
+ENVIRONMENT is as in `gemini-companion-clients-file'."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (files (gemini-companion-settings-files
-                       client directory variable))
-               (user (gemini-companion-settings-user-file client variable))
+                       client directory environment))
+               (user (gemini-companion-settings-user-file client environment))
                (file (or (gemini-companion-settings-find files keys) user))
                (place (format "%s in %s" (string-join keys ".")
                               (abbreviate-file-name file)))
@@ -819,7 +820,7 @@ VARIABLE is as in `gemini-companion-clients-file'."
   "Return the directory of discovery files for a CLIENT below Emacs.
 The environment of Emacs determines it."
   (gemini-companion-clients-file client :discovery
-                                 #'gemini-companion-run-getenv))
+                                 (default-value 'process-environment)))
 
 (defun gemini-companion-status--own-directory (client)
   "Return the directory of the discovery file of this Emacs for CLIENT."
@@ -1115,11 +1116,11 @@ ASK returns the directories and environments of their processes."
 PROCESS is a plist of `gemini-companion-server-ask-processes'."
   (let* ((pid (plist-get process :pid))
          (directory (plist-get process :directory))
-         (variable (gemini-companion-run-variable process))
-         (reason (and variable
+         (environment (plist-get process :environment))
+         (reason (and environment
                       (gemini-companion-server-info)
                       (gemini-companion-status--reason
-                       client directory variable))))
+                       client directory environment))))
     (list (if (gemini-companion-server-info) (or (car reason) 'bad) 'note)
           (format "%s (process %d%s) is not connected%s"
                   (gemini-companion-clients-title client) pid
@@ -1132,14 +1133,15 @@ PROCESS is a plist of `gemini-companion-server-ask-processes'."
               "Type /ide enable in it.  If it answers that IDE integration is \
 not supported, it was started before the mode was on: start it again."))))
 
-(defun gemini-companion-status--reason (client directory variable)
+(defun gemini-companion-status--reason (client directory environment)
   "Return a finding with the reason why CLIENT in DIRECTORY is not connected.
-Return nil if it is unknown.  VARIABLE is called with the name of a
-variable in the environment of CLIENT, and returns its value."
+Return nil if it is unknown.  ENVIRONMENT is that of its process."
   (let* ((own (gemini-companion-status--own-directory client))
-         (searched (gemini-companion-clients-file client :discovery variable))
-         (port (funcall variable
-                        (gemini-companion-clients-get client :port-variable)))
+         (searched (gemini-companion-clients-file client :discovery
+                                                  environment))
+         (port (getenv-internal
+                (gemini-companion-clients-get client :port-variable)
+                environment))
          (inside (and directory
                       (gemini-companion-status--below-p
                        directory (gemini-companion-status--roots))))
@@ -1162,11 +1164,12 @@ open too" rival)
             "Open a file of its project, then type /ide enable in it."))
      ((and (gemini-companion-clients-get client :leaves-container)
            (gemini-companion-run-container-p)
-           (not (seq-some variable gemini-companion-run-container-variables)))
+           (not (seq-some (lambda (name) (getenv-internal name environment))
+                          gemini-companion-run-container-variables)))
       (list 'bad "it runs in a container and searches the host for editors"
             "Set REMOTE_CONTAINERS=1 in its terminal, and start it again."))
      ((member required (gemini-companion-settings-missing
-                        client (or directory "/") variable))
+                        client (or directory "/") environment))
       (list 'bad (nth 2 required)
             (format "Type %s in it, once." (nth 3 required)))))))
 

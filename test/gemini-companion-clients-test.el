@@ -29,24 +29,22 @@
 (ert-deftest gemini-companion-clients-finds-files-by-an-environment ()
   (pcase-dolist
       (`(,client ,key ,environment ,expected)
-       '(("gemini" :discovery (("TMPDIR" . "/a/") ("TMP" . "/b")) "/a/gemini/ide")
-         ("gemini" :discovery (("TMPDIR" . "") ("TMP" . "/b")) "/b/gemini/ide")
-         ("gemini" :discovery () "/tmp/gemini/ide")
-         ("gemini" :user-settings (("HOME" . "/h"))
+       '(("gemini" :discovery ("TMPDIR=/a/" "TMP=/b") "/a/gemini/ide")
+         ("gemini" :discovery ("TMPDIR=" "TMP=/b") "/b/gemini/ide")
+         ("gemini" :discovery ("HOME=/h") "/tmp/gemini/ide")
+         ("gemini" :user-settings ("HOME=/h")
           "/h/.gemini/settings.json")
-         ("gemini" :user-settings (("HOME" . "/h") ("GEMINI_CLI_HOME" . "/g"))
+         ("gemini" :user-settings ("HOME=/h" "GEMINI_CLI_HOME=/g")
           "/g/.gemini/settings.json")
-         ("qwen" :discovery (("HOME" . "/h") ("TMPDIR" . "/a")) "/h/.qwen/ide")
-         ("qwen" :discovery (("HOME" . "/h") ("QWEN_HOME" . "/q")) "/q/ide")
-         ("qwen" :user-settings (("HOME" . "/h")) "/h/.qwen/settings.json")
-         ("qwen" :system-settings (("QWEN_CODE_SYSTEM_SETTINGS_PATH" . "/s"))
+         ("qwen" :discovery ("HOME=/h" "TMPDIR=/a") "/h/.qwen/ide")
+         ("qwen" :discovery ("HOME=/h" "QWEN_HOME=/q") "/q/ide")
+         ("qwen" :user-settings ("HOME=/h") "/h/.qwen/settings.json")
+         ("qwen" :system-settings ("QWEN_CODE_SYSTEM_SETTINGS_PATH=/s")
           "/s")))
     (ert-info ((format "%s %s %s" client key environment))
       (should (equal expected
                      (gemini-companion-clients-file
-                      client key
-                      (lambda (name)
-                        (alist-get name environment nil nil #'equal))))))))
+                      client key environment))))))
 
 (provide 'gemini-companion-clients-test)
 ;;; gemini-companion-clients-test.el ends here
