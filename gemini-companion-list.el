@@ -94,6 +94,18 @@
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
+(defconst gemini-companion-list--header
+  (concat "\\<gemini-companion-list-mode-map>"
+          "\\[gemini-companion-list-menu] keys "
+          " \\[gemini-companion-list-accept] accept "
+          " \\[gemini-companion-list-reject] reject "
+          " \\[gemini-companion-list-toggle] diff "
+          " \\[gemini-companion-list-view] review "
+          " \\[gemini-companion-list-toggle-hunk] exclude "
+          " \\[gemini-companion-list-comment] comment "
+          " \\[gemini-companion-list-revert] revert")
+  "Help on the keys, for 80 columns.")
+
 (defvar gemini-companion-list--diffs (make-hash-table :test #'eq
                                                       :weakness 'key)
   "Diff of each edit, a cons (TICK . HUNKS).
@@ -579,7 +591,8 @@ arrived or ended for a minute.
 \\{gemini-companion-list-mode-map}"
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format '(:eval (gemini-companion-list--header)))
+        header-line-format (substitute-command-keys
+                            gemini-companion-list--header))
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-list--refresh)))
   (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
@@ -589,26 +602,6 @@ arrived or ended for a minute.
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-list--soon)
   (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
-
-(defun gemini-companion-list--header ()
-  "Return the help on the keys that fits the window."
-  (let ((header ""))
-    (pcase-dolist (`(,command ,does)
-                   '((gemini-companion-list-menu "keys")
-                     (gemini-companion-list-accept "accept")
-                     (gemini-companion-list-reject "reject")
-                     (gemini-companion-list-toggle "diff")
-                     (gemini-companion-list-view "review")
-                     (gemini-companion-list-toggle-hunk "exclude hunk")
-                     (gemini-companion-list-comment "comment")
-                     (gemini-companion-list-reject-with-reason "with reason")
-                     (gemini-companion-list-revert "revert")))
-      (let ((longer (concat header " "
-                            (substitute-command-keys (format "\\[%s]" command))
-                            " " does " ")))
-        (when (<= (string-width longer) (window-width))
-          (setq header longer))))
-    header))
 
 (defun gemini-companion-list--forget ()
   "Forget the list, as its buffer is being killed."
@@ -641,7 +634,7 @@ arrived or ended for a minute.
   (or (gemini-companion-list--get :edit)
       (user-error "No edit on this line")))
 
-(defun gemini-companion-list--diff ()
+(defun gemini-companion-list-diff ()
   "Return the diff of the edit at point, or signal an error."
   (let ((edit (gemini-companion-list--edit)))
     (or (gemini-companion-turn-edit-diff edit)
@@ -654,10 +647,10 @@ arrived or ended for a minute.
   (or (gemini-companion-list--get :session)
       (user-error "No CLI on this line")))
 
-(defun gemini-companion-list--diffs-here ()
+(defun gemini-companion-list-diffs ()
   "Return the diffs to be answered at point: one, or all of a CLI."
   (if (gemini-companion-list--get :edit)
-      (list (gemini-companion-list--diff))
+      (list (gemini-companion-list-diff))
     (let ((session (gemini-companion-list--session)))
       (or (seq-filter (lambda (diff)
                         (gemini-companion-session-same-p
@@ -669,7 +662,7 @@ arrived or ended for a minute.
 (defun gemini-companion-list--answer (verb function)
   "Call FUNCTION with each diff at point, and go to the next open edit.
 If there are several diffs, ask for confirmation with VERB."
-  (let ((diffs (gemini-companion-list--diffs-here)))
+  (let ((diffs (gemini-companion-list-diffs)))
     (when (or (null (cdr diffs))
               (y-or-n-p (format "%s %d edits? " verb (length diffs))))
       ;; Some diffs may have ended while the question was asked.
@@ -704,35 +697,28 @@ An open edit is one that awaits an answer."
 
 ;;;; Menu state
 
-(defun gemini-companion-list-open-p ()
-  "Return the diffs at point that await an answer, or nil."
-  (ignore-error user-error (gemini-companion-list--diffs-here)))
-
-(defun gemini-companion-list-edit-p ()
-  "Return the diff of the edit at point that awaits an answer, or nil."
-  (ignore-error user-error (gemini-companion-list--diff)))
+;; An error of these functions means nil in a menu.
 
 (defun gemini-companion-list-line-p ()
   "Return non-nil if a line of a proposal is at point."
-  (and (gemini-companion-list-edit-p)
+  (and (gemini-companion-list-diff)
        (gemini-companion-list--get :line)))
 
 (defun gemini-companion-list-hunk-p ()
   "Return the hunk of a proposal at point, or nil."
-  (and (gemini-companion-list-edit-p)
+  (and (gemini-companion-list-diff)
        (gemini-companion-list--get :block)))
 
 (defun gemini-companion-list-excluded-p ()
   "Return non-nil if the hunk at point is excluded."
   (when-let* ((hunk (gemini-companion-list-hunk-p)))
     (memql (nth 2 hunk)
-           (gemini-companion-list--excluded (gemini-companion-list--diff)))))
+           (gemini-companion-list--excluded (gemini-companion-list-diff)))))
 
 (defun gemini-companion-list-revertible-p ()
   "Return non-nil if the edit at point can be reverted."
-  (ignore-error user-error
-    (gemini-companion-turn-check-revert (gemini-companion-list--edit))
-    t))
+  (gemini-companion-turn-check-revert (gemini-companion-list--edit))
+  t)
 
 (defun gemini-companion-list-auto-p ()
   "Return non-nil if auto-accept is on for the CLI at point."
@@ -862,7 +848,7 @@ If the edit at point has ended, visit its file at that line instead."
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
-  (let ((diff (gemini-companion-list--diff))
+  (let ((diff (gemini-companion-list-diff))
         (line (gemini-companion-list--get :line)))
     (if line
         (gemini-companion-review-go-to diff (cdr line))
@@ -914,14 +900,14 @@ Comments on their lines are sent as the reason."
 (defun gemini-companion-list-reject-with-reason ()
   "Reject the proposal at point with a reason and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
-  (let ((diff (gemini-companion-list--diff)))
+  (let ((diff (gemini-companion-list-diff)))
     (gemini-companion-diff-reject-with-reason diff)
     (gemini-companion-list--refresh)))
 
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
-  (let ((diff (gemini-companion-list--diff))
+  (let ((diff (gemini-companion-list-diff))
         (edit (gemini-companion-list--edit))
         (block (gemini-companion-list--get :block)))
     (unless block
@@ -938,7 +924,7 @@ Comments on their lines are sent as the reason."
   "Comment on the line at point; an empty text deletes the comment.
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
-  (let* ((diff (gemini-companion-list--diff))
+  (let* ((diff (gemini-companion-list-diff))
          (place (or (gemini-companion-list--get :place)
                     (user-error "No line of the file here")))
          (comment (gemini-companion-diff-ask

@@ -90,11 +90,11 @@ evaluates the rest of BODY before it displays the transient."
   "Display the commands of the list of reviews in a menu."
   '(("Answer"
      ("a" gemini-companion-list-accept "Accept"
-      :enable gemini-companion-list-open-p)
+      :enable gemini-companion-list-diffs)
      ("r" gemini-companion-list-reject "Reject"
-      :enable gemini-companion-list-open-p)
+      :enable gemini-companion-list-diffs)
      ("R" gemini-companion-list-reject-with-reason "Reject with a reason"
-      :enable gemini-companion-list-edit-p)
+      :enable gemini-companion-list-diff)
      ("c" gemini-companion-list-comment "Comment on this line"
       :enable gemini-companion-list-line-p))
     ("Changes"
@@ -104,14 +104,14 @@ evaluates the rest of BODY before it displays the transient."
       :enable gemini-companion-list-hunk-p
       :on gemini-companion-list-excluded-p)
      ("e" gemini-companion-list-edit "Edit the proposal"
-      :enable gemini-companion-list-edit-p)
+      :enable gemini-companion-list-diff)
      ("u" gemini-companion-list-revert "Revert this edit"
       :enable gemini-companion-list-revertible-p))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold")
      ("RET" gemini-companion-list-view "Go to the review or file")
      ("v" gemini-companion-list-switch-view "Review in the other view"
-      :enable gemini-companion-list-edit-p)
+      :enable gemini-companion-list-diff)
      ("g" revert-buffer "Refresh")
      ("!" gemini-companion-list-auto-accept "Auto-accept"
       :on gemini-companion-list-auto-p))))

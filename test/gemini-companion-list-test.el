@@ -517,8 +517,7 @@ a file outside your projects: /gemini-companion-test")
       (should (<= (string-width line) (window-width))))
     (should (= 31 (count-lines (point-min) (point-max))))
     (should (= 30 (length (seq-uniq (cdr (gemini-companion-list-test-lines))))))
-    (should (<= (string-width (format-mode-line header-line-format))
-                (window-width)))))
+    (should (<= (string-width header-line-format) 80))))
 
 (ert-deftest gemini-companion-list-gets-most-of-a-small-frame ()
   (gemini-companion-list-test-with nil
