@@ -119,14 +119,18 @@ asks about it."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-sharing)
 
+(defconst gemini-companion-privacy-options
+  '(gemini-companion-excluded
+    gemini-companion-respect-geminiignore
+    gemini-companion-roots-function
+    gemini-companion-share-function
+    gemini-companion-share-outside-projects)
+  "Options that affect what is shared, which a project must not set.")
+
 ;; Otherwise a project could share more than the user wants, if local variables
 ;; are set without a question.
-(dolist (option '( gemini-companion-excluded
-                   gemini-companion-paused
-                   gemini-companion-respect-geminiignore
-                   gemini-companion-roots-function
-                   gemini-companion-share-function
-                   gemini-companion-share-outside-projects))
+(dolist (option (cons 'gemini-companion-paused
+                      gemini-companion-privacy-options))
   (add-to-list 'ignored-local-variables option))
 
 ;;;; State
@@ -146,7 +150,7 @@ See `gemini-companion-privacy-cached', also for the next two.")
 (defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
   "Cache of `gemini-companion-privacy--ignore-files' for each directory.")
 
-(defvar gemini-companion-privacy--problem nil
+(defvar gemini-companion-privacy-problem nil
   "Symbol of the last error in a check, or nil.")
 
 (defun gemini-companion-privacy-refresh ()
@@ -155,12 +159,12 @@ Call this when an option or a file has changed on which the values
 depend."
   (setq gemini-companion-privacy--generation
         (1+ (or gemini-companion-privacy--generation 0))
-        gemini-companion-privacy--problem nil))
+        gemini-companion-privacy-problem nil))
 
 (defun gemini-companion-privacy-forget ()
   "Stop caching until `gemini-companion-privacy-refresh' is called."
   (setq gemini-companion-privacy--generation nil
-        gemini-companion-privacy--problem nil)
+        gemini-companion-privacy-problem nil)
   (mapc #'clrhash (list gemini-companion-privacy--buffers
                         gemini-companion-privacy--directories
                         gemini-companion-privacy--ignores)))
@@ -287,15 +291,11 @@ A backup of a file has the name of that file, too."
   (condition-case problem
       (save-match-data (funcall predicate))
     (error
-     (setq gemini-companion-privacy--problem (car problem))
+     (setq gemini-companion-privacy-problem (car problem))
      ;; The error message may contain the name of the file.
      (gemini-companion-events-record
       'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
      t)))
-
-(defun gemini-companion-privacy-problem ()
-  "Return the symbol of the last error in a check, or nil."
-  gemini-companion-privacy--problem)
 
 ;;;; Ignored files
 

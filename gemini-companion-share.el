@@ -37,8 +37,9 @@
 
 ;;;; State
 
-(defvar gemini-companion-share--directory nil
-  "Directory in which the mode was turned on.")
+(defvar gemini-companion-share-directory nil
+  "Directory in which the mode was turned on.
+The mode sets it before this library is loaded.")
 
 (defvar gemini-companion-share--sent nil
   "Alist of (METHOD . VALUE), the last values sent to the server.")
@@ -54,7 +55,7 @@ Set by `gemini-companion-pause'.")
 
 (defun gemini-companion-share-roots ()
   "Return the workspace roots of this Emacs."
-  (gemini-companion-roots gemini-companion-share--directory))
+  (gemini-companion-roots gemini-companion-share-directory))
 
 (defun gemini-companion-share--send ()
   "Send the roots and, if a CLI is connected, the context."
@@ -121,12 +122,7 @@ No change waits to be sent, and all messages are answered."
   "Alist of (HOOK . FUNCTION) while the mode is on.")
 
 (defconst gemini-companion-share--options
-  '(gemini-companion-excluded
-    gemini-companion-share
-    gemini-companion-share-function
-    gemini-companion-share-outside-projects
-    gemini-companion-respect-geminiignore
-    gemini-companion-roots-function)
+  (cons 'gemini-companion-share gemini-companion-privacy-options)
   "Options that affect what is shared.")
 
 (defun gemini-companion-share--option-changed (&rest _)
@@ -145,10 +141,6 @@ It was opened, saved or reverted."
           (gemini-companion-privacy-refresh)
         (gemini-companion-roots-refresh (file-name-directory
                                          buffer-file-name))))))
-
-(defun gemini-companion-share-set-directory (directory)
-  "Make the project of DIRECTORY, where the mode is turned on, a root."
-  (setq gemini-companion-share--directory directory))
 
 (defun gemini-companion-share-ready (_how)
   "Send everything to the server, which is new."
@@ -215,7 +207,7 @@ It was opened, saved or reverted."
   (gemini-companion-privacy-forget)
   (setq gemini-companion-share--sent nil
         gemini-companion-share--hidden nil
-        gemini-companion-share--directory nil))
+        gemini-companion-share-directory nil))
 
 ;;;; Command
 

@@ -637,7 +637,7 @@ for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
   "Check whether the options that decide about sharing work."
   (or (delq nil
             (list
-             (when-let* ((problem (gemini-companion-privacy-problem)))
+             (when-let* ((problem gemini-companion-privacy-problem))
                `(bad ,(format "An option that excludes files fails (%s), so \
 files are not shared" problem)
                      "Correct `gemini-companion-excluded', \

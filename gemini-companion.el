@@ -47,7 +47,6 @@
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
-(autoload 'gemini-companion-share-set-directory "gemini-companion-share")
 (autoload 'gemini-companion-review-offered-p "gemini-companion-review")
 
 ;;;; Customization
@@ -237,13 +236,11 @@ ENTRY is one of `gemini-companion-menu-commands'."
 (defvar gemini-companion-last-problem nil
   "Reason why the server did not start or has ended, a string, or nil.")
 
-(defvar gemini-companion--directory nil
-  "Directory in which the mode was turned on.")
-
 (defvar gemini-companion--timer nil
   "Timer that loads and starts the parts, or nil.")
 
 (defvar desktop-minor-mode-handlers)
+(defvar gemini-companion-share-directory)
 
 (defconst gemini-companion--desktop-handler '(gemini-companion-mode . ignore)
   "Entry of `desktop-minor-mode-handlers'.
@@ -408,8 +405,8 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
 Install the packages of the server first, if needed."
   (unless (or (gemini-companion-server-running-p)
               (gemini-companion-install-running-p))
-    (setq gemini-companion-last-problem nil)
-    (setq gemini-companion--directory default-directory)
+    (setq gemini-companion-last-problem nil
+          gemini-companion-share-directory default-directory)
     (if (gemini-companion-install-command)
         (gemini-companion--start)
       (gemini-companion--offer-installation))))
@@ -419,7 +416,7 @@ Install the packages of the server first, if needed."
   (condition-case problem
       (gemini-companion-server-start
        :command #'gemini-companion-install-command
-       :roots #'gemini-companion--roots
+       :roots #'gemini-companion-share-roots
        :offer-tools #'gemini-companion-review-offered-p
        :methods gemini-companion--methods
        :retired-methods gemini-companion--retired-methods
@@ -435,11 +432,6 @@ Install the packages of the server first, if needed."
   ;; The init file may use the keymaps and functions of the parts.
   (unless after-init-time
     (gemini-companion--begin)))
-
-(defun gemini-companion--roots ()
-  "Return the initial workspace roots."
-  (gemini-companion-share-set-directory gemini-companion--directory)
-  (gemini-companion-share-roots))
 
 (defun gemini-companion--begin ()
   "Load and start the parts, unless that is done."

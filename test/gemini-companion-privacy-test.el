@@ -275,7 +275,7 @@
       (gemini-companion-privacy-forget)
       (should (gemini-companion-privacy-hidden-p buffer))
       (should (eq 'gemini-companion-geminiignore-too-complex
-                  (gemini-companion-privacy-problem)))
+                  gemini-companion-privacy-problem))
       (delete-file ".geminiignore")
       (gemini-companion-privacy-forget)
       (should-not (gemini-companion-privacy-hidden-p buffer)))))
