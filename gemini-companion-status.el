@@ -62,8 +62,6 @@
     ("Project" . gemini-companion-status--project)
     ("Other editors" . gemini-companion-status--others)
     ("Diff program" . gemini-companion-status--diff)
-    ("Terminal" . gemini-companion-status--terminal)
-    ("Container" . gemini-companion-status--container)
     ("Running CLIs" . gemini-companion-status--unconnected)
     ("Links" . gemini-companion-tools-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
@@ -876,14 +874,15 @@ The environment of Emacs determines it."
   "Return the finding about the discovery file for CLIENT."
   (let* ((file (gemini-companion-status--own-file client))
          (directory (gemini-companion-status--directory client))
-         (restart '("Restart the server" . gemini-companion-restart))
-         (problem (gemini-companion-status--file-problem file)))
+         (restart '("Restart the server" . gemini-companion-restart)))
     (cond
      ((and (null file) (not (gemini-companion-status--home-p client)))
       `(note ,(format "None for %s, which has not run yet"
                       (gemini-companion-clients-title client))))
-     (problem
-      `(bad ,problem
+     ((null file)
+      '(bad "The file could not be written; see the warnings"))
+     ((not (file-exists-p file))
+      `(bad ,(format "%s does not exist" file)
             "The server writes it again within a minute, or at once if restarted."
             ,restart))
      ((file-equal-p directory (file-name-directory file))
@@ -893,26 +892,6 @@ The environment of Emacs determines it."
 searches %s" file (gemini-companion-clients-title client) directory)
             "The environment of Emacs was changed since the server started."
             ,restart)))))
-
-(defun gemini-companion-status--file-problem (file)
-  "Return the problem with FILE, a discovery file of this Emacs, or nil."
-  (let ((info (gemini-companion-server-info))
-        (content (and file (gemini-companion-status--json file))))
-    (cond
-     ((null file) "The file could not be written; see the warnings")
-     ((not (file-regular-p file)) (format "%s does not exist" file))
-     ((/= (file-attribute-user-id (file-attributes file 'integer)) (user-uid))
-      (format "%s belongs to another user, so it is ignored" file))
-     ((not (or (eq system-type 'windows-nt)
-               (zerop (logand #o077 (file-modes file)))))
-      (format "%s, which holds a secret, can be read by other users" file))
-     ((not (and (eql (alist-get 'port content) (plist-get info :port))
-                (stringp (alist-get 'authToken content))
-                ;; The token for each client begins with that of the server.
-                (string-prefix-p (plist-get info :token)
-                                 (alist-get 'authToken content))
-                (stringp (alist-get 'workspacePath content))))
-      (format "%s does not contain what the server wrote" file)))))
 
 (defun gemini-companion-status--below-p (directory roots)
   "Return non-nil if DIRECTORY is one of ROOTS or below one."
@@ -1049,31 +1028,6 @@ CLI was started."
                 "Install Git for Windows or MSYS2, and add its directory \
 usr/bin to PATH."
               "Install the package diffutils of your system.")))))
-
-(defun gemini-companion-status--terminal (_directory _ask)
-  "Check whether a CLI can run in a terminal of Emacs."
-  (if-let* ((terminal (gemini-companion-run-terminal)))
-      `((good ,(format "%s" (if (memq terminal '(vterm eat term))
-                                terminal
-                              "Set by `gemini-companion-terminal'"))))
-    '((note "Emacs has no terminal for a CLI on Windows"
-            "Start the CLI in a window of its own, in the directory of the \
-project; it connects from there."))))
-
-(defun gemini-companion-status--container (_directory _ask)
-  "Check whether a CLI would search for Emacs outside of a container."
-  (or (and (gemini-companion-run-container-p)
-           (delq nil (mapcar #'gemini-companion-status--container-of
-                             (gemini-companion-status--clients))))
-      '((good "None"))))
-
-(defun gemini-companion-status--container-of (client)
-  "Return the finding about CLIENT in a container, or nil."
-  (when (gemini-companion-clients-get client :leaves-container)
-    `(note ,(format "This is a container, where %s searches the host for editors"
-                    (gemini-companion-clients-title client))
-           "Set REMOTE_CONTAINERS=1 in terminals outside Emacs; those of \
-Emacs have it.")))
 
 (defun gemini-companion-status--unconnected (_directory ask)
   "Find the user's CLIs that are not connected, and the reasons.
