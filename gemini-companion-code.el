@@ -122,14 +122,9 @@ A timer or a filter must not change it."
 
 (defun gemini-companion-code--hidden-p (file)
   "Return non-nil if nothing of FILE, a true name, may be shared."
-  (with-temp-buffer
-    ;; Modes, too, may be excluded.
-    (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
-      (when (symbolp mode)
-        (setq major-mode mode)))
-    (or (gemini-companion-privacy-file-hidden-p file (current-buffer))
-        (when-let* ((buffer (gemini-companion-code-buffer file)))
-          (gemini-companion-privacy-hidden-p buffer)))))
+  (or (gemini-companion-privacy-name-hidden-p file)
+      (when-let* ((buffer (gemini-companion-code-buffer file)))
+        (gemini-companion-privacy-hidden-p buffer))))
 
 (defun gemini-companion-code--shared-p (file)
   "Return non-nil if FILE, a true name, may be shared and is in a root."

@@ -142,7 +142,10 @@ It is increased when something has changed on which the values depend.")
 (defvar gemini-companion-privacy--buffers
   (make-hash-table :test #'eq :weakness 'key)
   "Cache of whether the file of a buffer is hidden.
-See `gemini-companion-privacy-cached', also for the next two.")
+See `gemini-companion-privacy-cached', also for the next three.")
+
+(defvar gemini-companion-privacy--files (make-hash-table :test #'equal)
+  "Cache of whether a file that need not be visited is hidden.")
 
 (defvar gemini-companion-privacy--directories (make-hash-table :test #'equal)
   "Cache of whether a directory is hidden.")
@@ -166,6 +169,7 @@ depend."
   (setq gemini-companion-privacy--generation nil
         gemini-companion-privacy-problem nil)
   (mapc #'clrhash (list gemini-companion-privacy--buffers
+                        gemini-companion-privacy--files
                         gemini-companion-privacy--directories
                         gemini-companion-privacy--ignores)))
 
@@ -585,6 +589,21 @@ BUFFER visits it, or another file in the same mode."
                                     (gemini-companion-privacy--ignored-p
                                      name))))
                          names)))))))
+
+(defun gemini-companion-privacy-name-hidden-p (file)
+  "Return non-nil if FILE, a true name, may not be shared.
+It need not be visited."
+  (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
+    (gemini-companion-privacy-cached
+     gemini-companion-privacy--files file
+     (list mode (file-attribute-modification-time
+                 (gemini-companion-text-attributes file)))
+     (lambda ()
+       (with-temp-buffer
+         ;; Modes, too, may be excluded.
+         (when (symbolp mode)
+           (setq major-mode mode))
+         (gemini-companion-privacy-file-hidden-p file (current-buffer)))))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here
