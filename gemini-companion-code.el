@@ -82,6 +82,10 @@
 (defconst gemini-companion-code--largest (* 1024 1024)
   "Size in bytes above which the text of a file is not returned.")
 
+(defconst gemini-companion-code--sendable (* 48 1024)
+  "Size in bytes above which the text of a file is not sent to a server.
+A pipe holds 64 KB; Emacs would wait until the server reads more.")
+
 (defconst gemini-companion-code--seconds 14
   "Seconds to wait for a language server.")
 
@@ -210,16 +214,16 @@ That is a list of (LINE . COLUMN), one for each line."
           (unless (or (inside-p beginning) (inside-p (point)))
             (setq line (+ line (count-lines counted (line-beginning-position)))
                   counted (line-beginning-position))
-            (push (cons line (gemini-companion-code--units counted beginning))
+            (push (cons line (gemini-companion-code--units
+                              (buffer-substring-no-properties
+                               counted beginning)))
                   places)
             (forward-line)))))
     (nreverse places)))
 
-(defun gemini-companion-code--units (beginning end)
-  "Return the number of UTF-16 code units from BEGINNING to END."
-  (/ (length (encode-coding-string (buffer-substring beginning end)
-                                   'utf-16le))
-     2))
+(defun gemini-companion-code--units (text)
+  "Return the number of UTF-16 code units of TEXT."
+  (/ (length (encode-coding-string text 'utf-16le)) 2))
 
 ;;;; Slices
 
@@ -318,49 +322,93 @@ error if no server runs."
 (defun gemini-companion-code--lookup (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
-to PARAMS.  THEN is called with the remark about that place and a
-list of the results in the order of REQUESTS, with (error MESSAGE)
-for one that failed.  If THEN signals an error, ANSWER is called
-with a plist that has it as `:problem'."
+to PARAMS.  The result of the last one must include that place, or
+else the server may have another text of a file that is not visited,
+which is then opened there.  THEN is called with the remark about that
+place and a list of the results in the order of REQUESTS, with (error
+MESSAGE) for one that failed.  If THEN signals an error, ANSWER is
+called with a plist that has it as `:problem'."
   (pcase-let* ((buffer (gemini-companion-code--place file))
                (`(,at ,column ,remark)
                 (gemini-companion-code--find file symbol line))
                (server (gemini-companion-code-server buffer))
-               (own (gemini-companion-code--open file buffer server))
-               (results (make-vector (length requests) nil))
-               (left (length requests)))
+               (ask (lambda (then)
+                      (gemini-companion-code--requests
+                       buffer server file at column requests
+                       (lambda (results)
+                         (gemini-companion-code--guarded answer
+                           (funcall then results))))))
+               (finish (apply-partially then remark)))
+    (funcall
+     ask
+     (if (gemini-companion-code-buffer file)
+         finish
+       (lambda (results)
+         (if (gemini-companion-code--includes-p (car (last results))
+                                                file symbol at column)
+             (funcall finish results)
+           (let ((own (gemini-companion-code--open file buffer server)))
+             (funcall ask (lambda (results)
+                            (when own
+                              (gemini-companion-code--close file server))
+                            (funcall finish results))))))))))
+
+(defun gemini-companion-code--requests
+    (buffer server file line column requests then)
+  "Send SERVER, that of BUFFER, REQUESTS about LINE and COLUMN of FILE.
+Call THEN with a list of the results."
+  (let ((results (make-vector (length requests) nil))
+        (left (length requests)))
     (seq-do-indexed
      (lambda (request index)
        (gemini-companion-code--request
         buffer server (car request)
         (append (list :textDocument
                       (list :uri (gemini-companion-code-uri file))
-                      :position (list :line (1- at) :character column))
+                      :position (list :line (1- line) :character column))
                 (cdr request))
         (lambda (result)
           (aset results index result)
           (when (zerop (setq left (1- left)))
-            (when own
-              (gemini-companion-code--close file server))
-            (gemini-companion-code--guarded answer
-              (funcall then remark (append results nil)))))))
+            (funcall then (append results nil))))))
      requests)))
 
+(defun gemini-companion-code--includes-p (result file symbol line column)
+  "Return non-nil if RESULT includes SYMBOL on LINE of FILE, at COLUMN.
+RESULT is a vector of locations, or of highlights in FILE."
+  (let ((beginning (list :line (1- line) :character column))
+        (end (list :line (1- line)
+                   :character (+ column
+                                 (gemini-companion-code--units symbol)))))
+    (and (vectorp result)
+         (seq-some
+          (lambda (one)
+            (let ((range (plist-get one :range))
+                  (uri (plist-get one :uri)))
+              (and (equal beginning (plist-get range :start))
+                   (equal end (plist-get range :end))
+                   (or (null uri)
+                       (equal file (gemini-companion-code-path uri))))))
+          result))))
+
 (defun gemini-companion-code--open (file buffer server)
-  "Send the text of FILE to SERVER unless BUFFER visits it.
-BUFFER visits FILE or a file of the same language.  Return non-nil if
-the text was sent."
-  (unless (eq buffer (gemini-companion-code-buffer file))
-    (jsonrpc-notify
-     server :textDocument/didOpen
-     (list :textDocument
-           (list :uri (gemini-companion-code-uri file)
-                 :version 0
-                 :languageId (with-current-buffer buffer
-                               (gemini-companion-code-language))
-                 :text (gemini-companion-code--with-text file
-                         (buffer-string)))))
-    t))
+  "Send the text of FILE to SERVER unless it is visited.
+BUFFER visits a file of the same language.  Return non-nil if the
+text was sent.  Signal an error if it is too large."
+  (unless (gemini-companion-code-buffer file)
+    (let ((text (gemini-companion-code--with-text file (buffer-string))))
+      (when (< gemini-companion-code--sendable (string-bytes text))
+        (gemini-companion-code--fail "%s is too large to be sent to the \
+language server; open it in Emacs, or use grep_search" file))
+      (jsonrpc-notify
+       server :textDocument/didOpen
+       (list :textDocument
+             (list :uri (gemini-companion-code-uri file)
+                   :version 0
+                   :languageId (with-current-buffer buffer
+                                 (gemini-companion-code-language))
+                   :text text)))
+      t)))
 
 (defun gemini-companion-code--close (file server)
   "Close the text of FILE in SERVER, unless it is visited meanwhile."
@@ -496,9 +544,10 @@ Call ANSWER with a plist: `:places', lists of FILE and LINE;
           (gemini-companion-code--elisp-definition symbol answer)
         (gemini-companion-code--lookup
          file symbol line
-         '((:textDocument/definition) (:textDocument/hover))
+         '((:textDocument/definition) (:textDocument/hover)
+           (:textDocument/documentHighlight))
          answer
-         (pcase-lambda (remark `(,definition ,hover))
+         (pcase-lambda (remark `(,definition ,hover ,_))
            (gemini-companion-code--define
             symbol (gemini-companion-code--places definition)
             (gemini-companion-code--hover hover) remark answer)))))))

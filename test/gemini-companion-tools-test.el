@@ -29,6 +29,7 @@
 (declare-function flymake-start "flymake")
 (declare-function project-remember-project "project")
 (defvar flymake-diagnostic-functions)
+(defvar flymake-list-only-diagnostics)
 
 ;;;; Helpers
 
@@ -408,10 +409,10 @@ REPORT is called with an error then."
 
 ;;;; Language server
 
-(defconst gemini-companion-tools-test-python-server
-  (expand-file-name "pylsp"
-                    (file-name-directory (gemini-companion-test-python)))
-  "The language server of the tests.")
+(defvar gemini-companion-tools-test-server
+  (list (expand-file-name "pylsp"
+                          (file-name-directory (gemini-companion-test-python))))
+  "The command of the language server.")
 
 (defmacro gemini-companion-tools-test-with-eglot (files &rest body)
   "Run BODY in a project with FILES, Eglot managing the first one.
@@ -419,11 +420,11 @@ Skip the test if Eglot or the language server is not installed."
   (declare (indent 1) (debug t))
   `(progn
      (skip-unless (and (require 'eglot nil t)
-                       (file-executable-p
-                        gemini-companion-tools-test-python-server)))
+                       (executable-find
+                        (car gemini-companion-tools-test-server))))
      (gemini-companion-tools-test-in-project ,files
        (let ((eglot-server-programs
-              `((python-mode ,gemini-companion-tools-test-python-server)))
+              `((python-mode ,@gemini-companion-tools-test-server)))
              (eglot-sync-connect nil)
              (inhibit-message t)
              (server nil))
@@ -516,6 +517,57 @@ print(os.getcwd())
       (let ((answer (funcall ask "c.py" "getcwd")))
         (should (plist-get answer :documentation))
         (should-not (plist-get answer :source))))))
+
+;;;; Texts that a language server has not
+
+(defun gemini-companion-tools-test-fake (&rest flags)
+  "Return the command of the test's language server with FLAGS."
+  `("python3" ,(expand-file-name "test/language_server.py"
+                                 gemini-companion-test-root)
+    ,@flags))
+
+(defun gemini-companion-tools-test-references (file symbol)
+  "Return the lines of the references to SYMBOL in FILE, or the problem."
+  (let ((answer (gemini-companion-tools-test-answer
+                 #'gemini-companion-code-references
+                 (expand-file-name file) symbol nil nil)))
+    (or (plist-get answer :problem)
+        (mapcar #'cadr (plist-get answer :places)))))
+
+(ert-deftest gemini-companion-code-asks-about-large-files-without-their-text ()
+  (let ((gemini-companion-tools-test-server
+         (gemini-companion-tools-test-fake "early")))
+    (gemini-companion-tools-test-with-eglot
+        `(("a.py" "") ("b.py" ,(concat (make-string 100000 ?\n) "word\n")))
+      (should (equal '(100001)
+                     (gemini-companion-tools-test-references "b.py" "word")))
+      ;; The server reports errors of each text that it is sent.
+      (should-not (assoc (expand-file-name "b.py")
+                         flymake-list-only-diagnostics)))))
+
+(ert-deftest gemini-companion-code-opens-what-a-server-does-not-know ()
+  (let ((gemini-companion-tools-test-server
+         (gemini-companion-tools-test-fake "open")))
+    (gemini-companion-tools-test-with-eglot
+        `(("a.py" "") ("b.py" "\nword word\n")
+          ("c.py" ,(concat (make-string 100000 ?\n) "word\n")))
+      (dotimes (_ 2)
+        (should (equal '(2)
+                       (gemini-companion-tools-test-references "b.py" "word"))))
+      (should (string-search
+               "too large"
+               (gemini-companion-tools-test-references "c.py" "word"))))))
+
+(ert-deftest gemini-companion-code-opens-what-a-server-knows-otherwise ()
+  (let ((gemini-companion-tools-test-server
+         (gemini-companion-tools-test-fake "stale")))
+    (gemini-companion-tools-test-with-eglot
+        '(("a.py" "") ("b.py" "other\nother\n"))
+      (should (equal '(1 2)
+                     (gemini-companion-tools-test-references "b.py" "other")))
+      (write-region "word\nother\nword\n" nil "b.py" nil 'silent)
+      (should (equal '(1 3)
+                     (gemini-companion-tools-test-references "b.py" "word"))))))
 
 ;;;; Many questions
 

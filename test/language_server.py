@@ -4,7 +4,11 @@
 
 The error `syntax` hides all others.
 
+The references to a word are all its places in the same file.  The notification
+`test/sleep` makes it read nothing for some seconds.
+
 Usage: language_server.py [versions] [early] [partial] [pull] [busy] [mute]
+                          [open] [stale]
 
 versions   name the version of the text in each report
 early      report before the next message is read
@@ -12,6 +16,8 @@ partial    first report nothing, and after 0.1 s all
 pull       report nothing unless asked
 busy       work in progress never ends
 mute       report nothing after the first text
+open       know no text that is not open
+stale      read a text that is not open only once
 """
 
 from __future__ import annotations
@@ -20,10 +26,14 @@ import json
 import re
 import sys
 import threading
+import time
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 FLAGS = sys.argv[1:]
 TEXTS: dict[str, str] = {}
+READ: dict[str, str] = {}
 LOCK = threading.Lock()
 
 
@@ -80,6 +90,34 @@ def report(document: dict[str, Any], text: str) -> None:
     threading.Timer(0.15, notify, [method], found).start()
 
 
+def known_text(uri: str) -> str:
+    """Return the text of `uri`, open or in its file."""
+    if uri in TEXTS or "open" in FLAGS:
+        return TEXTS.get(uri, "")
+    if uri not in READ or "stale" not in FLAGS:
+        READ[uri] = Path(unquote(urlsplit(uri).path)).read_text(encoding="utf-8")
+    return READ[uri]
+
+
+def references(uri: str, position: dict[str, int]) -> list[dict[str, Any]]:
+    """Return the places of the word at `position` of `uri`."""
+    lines = known_text(uri).split("\n")
+    if position["line"] >= len(lines):
+        return []
+    word = re.match(r"\w+", lines[position["line"]][position["character"] :])
+    return [
+        {
+            "uri": uri,
+            "range": {
+                "start": {"line": number, "character": found.start()},
+                "end": {"line": number, "character": found.end()},
+            },
+        }
+        for number, line in enumerate(lines)
+        for found in (re.finditer(rf"\b{word[0]}\b", line) if word else ())
+    ]
+
+
 def handle(message: dict[str, Any]) -> None:
     """Answer `message`."""
     method, params = message.get("method"), message.get("params")
@@ -96,10 +134,16 @@ def handle(message: dict[str, Any]) -> None:
         report(params["textDocument"], params["contentChanges"][-1]["text"])
     elif method == "textDocument/didClose":
         uri = params["textDocument"]["uri"]
+        TEXTS.pop(uri, None)
         notify("textDocument/publishDiagnostics", uri=uri, diagnostics=[])
     elif method == "textDocument/diagnostic":
         items = diagnostics(TEXTS[params["textDocument"]["uri"]])
         send(id=message["id"], result={"kind": "full", "items": items})
+    elif method in ("textDocument/references", "textDocument/documentHighlight"):
+        uri = params["textDocument"]["uri"]
+        send(id=message["id"], result=references(uri, params["position"]))
+    elif method == "test/sleep":
+        time.sleep(params["seconds"])
     elif method == "exit":
         sys.exit()
     elif "id" in message and method:
