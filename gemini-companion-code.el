@@ -150,22 +150,29 @@ Signal an error if there is none or it may not."
 
 (defmacro gemini-companion-code--with-text (file &rest body)
   "Evaluate BODY in a buffer with the text of FILE, a true name.
-That is its unsaved text if it is visited.  BODY sees an empty
-buffer if the text is too large."
+That is the buffer that visits it, which BODY must not change, or else
+a temporary one.  BODY sees an empty buffer if the text is too large."
   (declare (indent 1) (debug t))
-  `(with-temp-buffer
-     (gemini-companion-code--insert ,file)
-     ,@body))
+  `(gemini-companion-code--call-with-text ,file (lambda () ,@body)))
 
-(defun gemini-companion-code--insert (file)
-  "Insert the text of FILE, a true name, unless it is too large."
-  (if-let* ((buffer (gemini-companion-code-buffer file)))
-      (when (<= (buffer-size buffer) gemini-companion-code--largest)
-        (insert (gemini-companion-text-of-buffer buffer)))
-    (when (<= (or (file-attribute-size (file-attributes file)) 0)
-              gemini-companion-code--largest)
-      (gemini-companion-text-insert file)))
-  (goto-char (point-min)))
+(defun gemini-companion-code--call-with-text (file function)
+  "Call FUNCTION in a buffer with the text of FILE, a true name.
+See `gemini-companion-code--with-text'."
+  (let ((buffer (gemini-companion-code-buffer file))
+        (inhibit-field-text-motion t))
+    (if (and buffer (<= (buffer-size buffer) gemini-companion-code--largest))
+        (with-current-buffer buffer
+          (save-excursion
+            (save-restriction
+              (widen)
+              (goto-char (point-min))
+              (funcall function))))
+      (with-temp-buffer
+        (when (and (null buffer)
+                   (<= (or (file-attribute-size (file-attributes file)) 0)
+                       gemini-companion-code--largest))
+          (gemini-companion-text-fill file))
+        (funcall function)))))
 
 ;;;; Symbols
 
