@@ -76,7 +76,11 @@ The request was sent after the text; see
   "Seconds after which the errors of a written file are known.")
 
 (defconst gemini-companion-errors--largest (* 1024 1024)
-  "Size in characters of a text above which it is not checked.")
+  "Size in bytes of a text above which it is not checked.")
+
+(defconst gemini-companion-errors--sendable (* 128 1024)
+  "Size in bytes above which the text of a file not visited is not checked.
+A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
 
 (defconst gemini-companion-errors--lines 10
   "Maximum number of errors to report.")
@@ -431,17 +435,30 @@ another file may have caused an error in the meantime."
                     check (seq-intersection new again)))))))))))))
 
 (defun gemini-companion-errors--begin (check neighbor)
-  "Begin CHECK of a file that is not visited, by the server of NEIGHBOR."
+  "Begin CHECK of a file that is not visited, by the server of NEIGHBOR.
+Wait until the server has answered a request: sending a text to one that
+does not read would block Emacs."
   (with-current-buffer neighbor
-    (let ((file (gemini-companion-errors--check-file check)))
-      (setf (gemini-companion-errors--check-language check)
-            (gemini-companion-code-language)
-            (gemini-companion-errors--check-document check)
-            (gemini-companion-errors--document-make
-             :server (gemini-companion-code-server neighbor)
-             :path file :version 0
-             :requests (gemini-companion-errors--requests file)))))
-  (gemini-companion-errors--compare check))
+    (let* ((file (gemini-companion-errors--check-file check))
+           (server (gemini-companion-code-server neighbor))
+           (document (gemini-companion-errors--document-make
+                      :server server :path file :version 0
+                      :requests (gemini-companion-errors--requests file)))
+           (language (gemini-companion-code-language))
+           (reads (lambda (&rest _)
+                    (when (memq check gemini-companion-errors--checks)
+                      (setf (gemini-companion-errors--check-language check)
+                            language
+                            (gemini-companion-errors--check-document check)
+                            document)
+                      (condition-case nil
+                          (gemini-companion-errors--compare check)
+                        (error (gemini-companion-errors--end check nil)))))))
+      (setf (gemini-companion-errors--check-settled check) #'ignore)
+      ;; It must answer that it does not know this one.
+      (jsonrpc-async-request server :$/gemini-companion nil
+                             :success-fn reads :error-fn reads
+                             :timeout-fn #'ignore))))
 
 (defun gemini-companion-errors--close (document)
   "Close DOCUMENT, which a check has opened."
@@ -655,8 +672,11 @@ new errors, or if they are not known within three seconds."
                               (gemini-companion-code-neighbor file))))
     (cond ((not (and (or buffer neighbor)
                      (file-exists-p file)
-                     (<= (max (length before) (length after))
-                         gemini-companion-errors--largest)
+                     (<= (max (string-bytes (or before ""))
+                              (string-bytes after))
+                         (if buffer
+                             gemini-companion-errors--largest
+                           gemini-companion-errors--sendable))
                      (gemini-companion-errors--shared-p
                       file (or buffer neighbor))))
            (gemini-companion-errors--end check nil))

@@ -28,6 +28,7 @@
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-mode "ext:flycheck")
 (declare-function jsonrpc--process "jsonrpc")
+(declare-function jsonrpc-notify "jsonrpc")
 
 ;;;; What the tests do
 
@@ -230,6 +231,25 @@ which is visited.  If COMMAND is nil there is none."
       (gemini-companion-test-eventually (funcall answers))
       (should (equal '(nil) (funcall answers))))
     (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x"))))
+
+(ert-deftest gemini-companion-errors-sends-no-text-that-is-not-read ()
+  (gemini-companion-errors-test-with
+      (gemini-companion-errors-test-server)
+      '(("home.txt" "fine"))
+    (let ((text (concat (make-string 100000 ?\n) "error x"))
+          (longest 0))
+      (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 3))
+      (let ((answers (gemini-companion-errors-test-begin "a.txt" "" text)))
+        (while (not (funcall answers))
+          (let ((began (float-time)))
+            (accept-process-output nil 0.01)
+            (setq longest (max longest (- (float-time) began)))))
+        (should (equal '(nil) (funcall answers)))
+        (should (< longest 1)))
+      (gemini-companion-test-eventually
+        (gemini-companion-errors-test-edit "a.txt" "" text)))
+    (should-not (gemini-companion-errors-test-edit
+                 "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
 
 (ert-deftest gemini-companion-errors-says-nothing-of-files-not-shared ()
   (gemini-companion-errors-test-with
