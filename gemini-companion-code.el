@@ -159,8 +159,9 @@ a temporary one.  BODY sees an empty buffer if the text is too large."
   "Call FUNCTION in a buffer with the text of FILE, a true name.
 See `gemini-companion-code--with-text'."
   (let ((buffer (gemini-companion-code-buffer file))
+        (large (gemini-companion-code--large-p file))
         (inhibit-field-text-motion t))
-    (if (and buffer (<= (buffer-size buffer) gemini-companion-code--largest))
+    (if (and buffer (not large))
         (with-current-buffer buffer
           (save-excursion
             (save-restriction
@@ -168,11 +169,16 @@ See `gemini-companion-code--with-text'."
               (goto-char (point-min))
               (funcall function))))
       (with-temp-buffer
-        (when (and (null buffer)
-                   (<= (or (file-attribute-size (file-attributes file)) 0)
-                       gemini-companion-code--largest))
+        (unless large
           (gemini-companion-text-fill file))
         (funcall function)))))
+
+(defun gemini-companion-code--large-p (file)
+  "Return non-nil if FILE, a true name, is too large to be read."
+  (< gemini-companion-code--largest
+     (if-let* ((buffer (gemini-companion-code-buffer file)))
+         (buffer-size buffer)
+       (or (file-attribute-size (file-attributes file)) 0))))
 
 ;;;; Symbols
 
@@ -181,7 +187,9 @@ See `gemini-companion-code--with-text'."
 They are those of the first whole word SYMBOL on LINE, else of the
 nearest one within three lines, else of the first one in FILE.  COLUMN
 is in UTF-16 code units.  The remark names the line if it is not LINE.
-Signal an error if FILE does not have SYMBOL."
+Signal an error if FILE does not have SYMBOL, or is too large."
+  (when (gemini-companion-code--large-p file)
+    (gemini-companion-code--fail "%s is too large; use grep_search" file))
   (gemini-companion-code--with-text file
     (let ((found (gemini-companion-code--occurrences file symbol)))
       (pcase-let*

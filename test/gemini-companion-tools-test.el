@@ -550,13 +550,15 @@ print(os.getcwd())
          (gemini-companion-tools-test-fake "open")))
     (gemini-companion-tools-test-with-eglot
         `(("a.py" "") ("b.py" "\nword word\n")
-          ("c.py" ,(concat (make-string 100000 ?\n) "word\n")))
+          ("c.py" ,(concat (make-string 100000 ?\n) "word\n"))
+          ("d.py" ,(concat (make-string 1100000 ?\n) "word\n")))
       (dotimes (_ 2)
         (should (equal '(2)
                        (gemini-companion-tools-test-references "b.py" "word"))))
-      (should (string-search
-               "too large"
-               (gemini-companion-tools-test-references "c.py" "word"))))))
+      (dolist (large '("c.py" "d.py"))
+        (should (string-search
+                 "too large"
+                 (gemini-companion-tools-test-references large "word")))))))
 
 (ert-deftest gemini-companion-code-opens-what-a-server-knows-otherwise ()
   (let ((gemini-companion-tools-test-server
