@@ -58,6 +58,7 @@
 (declare-function vterm-mode "ext:vterm")
 (defvar eat-kill-buffer-on-exit)
 (defvar term-escape-char)
+(defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
 (defvar vterm-min-window-width)
 (defvar vterm-shell)
@@ -582,11 +583,13 @@ Without it, loading vterm asks whether to compile one."
 
 (defun gemini-companion-run--term (command)
   "Run COMMAND in the current buffer with term.
-As in `ansi-term', \\`C-x' and \\`C-c' are for Emacs, and sent to the
-program if they are typed twice."
+\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
+which are sent to the program if they are typed twice."
   (require 'term)
   (term-mode)
   (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
+  (setq-local term-raw-map (copy-keymap term-raw-map))
+  (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
   (term-char-mode)
   (let (term-escape-char)
     (term-set-escape-char ?\C-x)))

@@ -61,6 +61,8 @@ def test_run_turns_the_mode_on_and_connects(
 
     emacs.holds("(gemini-companion-sessions)", "a session")
     assert CONNECTED in cli.ide_status()
+    emacs.keys("M-x")
+    emacs.holds("(active-minibuffer-window)", "M-x is for Emacs")
 
 
 def test_cli_that_has_ended_is_started_again_by_key(

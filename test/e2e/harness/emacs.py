@@ -86,6 +86,8 @@ C-g does not quit a filter, so it goes where the test wants it."
 RESET = """
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
   (mapc #'gemini-companion-diff-reject (gemini-companion-diffs))
+  ;; Otherwise a message about an unwritten file follows.
+  (gemini-companion-revert-stop)
   (set-window-dedicated-p nil nil)
   (delete-other-windows (frame-first-window))
   (dolist (buffer (buffer-list))
