@@ -91,6 +91,7 @@
     (rejected "rejected" error)
     (dismissed "closed" shadow)
     (written "written without review" warning)
+    (reverted "reverted" shadow)
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
@@ -866,12 +867,21 @@ If the edit at point has ended, visit its file at that line instead."
   (gemini-companion-list--review)
   (gemini-companion-review-switch-view))
 
+(defun gemini-companion-list--show-file (file)
+  "Visit FILE in another window, but hide no terminal of a CLI and no review."
+  (pop-to-buffer (find-file-noselect file)
+                 (if (gemini-companion-review-place)
+                     '((display-buffer-reuse-window
+                        display-buffer-below-selected)
+                       (inhibit-same-window . t))
+                   t)))
+
 (defun gemini-companion-list--visit (edit numbers)
   "Visit the file of EDIT at the line of its diff with NUMBERS, if non-nil."
   (let ((file (gemini-companion-turn-edit-file edit)))
     (unless (file-exists-p file)
       (user-error "%s does not exist" (gemini-companion-turn-name edit)))
-    (find-file-other-window file)
+    (gemini-companion-list--show-file file)
     (when numbers
       (save-restriction
         (widen)
@@ -959,7 +969,10 @@ The buffer is not saved.  If the file was new, delete it."
                         (format "%s was new; delete it? " name)
                       (format "Revert the edit of %s? " name)))
       (gemini-companion-turn-revert edit)
-      (gemini-companion-list--soon))))
+      (gemini-companion-list--soon)
+      (when (eq 'reverted (gemini-companion-turn-edit-state edit))
+        (gemini-companion-list--show-file
+         (gemini-companion-turn-edit-file edit))))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

@@ -58,8 +58,8 @@
   "An edit of FILE by SESSION, which may be nil, or else by CLIENT.
 DIFF is its diff while that is open.  STATE is then nil, and later
 `accepted', `automatic' if that was done without review,
-`rejected', `dismissed', `written' if there was no review, or
-`deleted' if the user then deleted the new file.
+`rejected', `dismissed', `written' if there was no review, `reverted'
+if the user then reverted it, or `deleted' if the file was new.
 BEFORE is the text that the file had, undecoded, `new' if there was
 no file, `unknown', or nil if it was not read yet; AFTER is the text
 that was proposed or written, or nil while DIFF is open."
@@ -328,7 +328,9 @@ the file has changed since."
         (progn
           (gemini-companion-turn--delete file name)
           (setf (gemini-companion-turn-edit-state edit) 'deleted))
-      (gemini-companion-turn--put file before)
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-turn--put before))
+      (setf (gemini-companion-turn-edit-state edit) 'reverted)
       (message (substitute-command-keys
                 "Reverted %s, not saved yet; \\[save-buffer] saves it")
                name))))
@@ -385,11 +387,10 @@ the file has changed since."
             (seq-take-while (lambda (other) (not (eq other edit)))
                             gemini-companion-turn--edits)))
 
-(defun gemini-companion-turn--put (file bytes)
-  "Decode BYTES into the buffer of FILE, unsaved."
+(defun gemini-companion-turn--put (bytes)
+  "Decode BYTES into the current buffer, that of a file, unsaved."
   (let ((coding (detect-coding-string bytes t))
         (inhibit-read-only t))
-    (pop-to-buffer (find-file-noselect file))
     (gemini-companion-text-replace (decode-coding-string bytes coding))
     (unless (eq 'undecided (coding-system-base coding))
       (setq buffer-file-coding-system

@@ -223,10 +223,11 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-turn-test-write "a" before)
       (gemini-companion-diff-accept
        (gemini-companion-test-open "a" "new\n" 1 session))
-      (save-window-excursion
-        (gemini-companion-turn-revert (car (gemini-companion-turn-edits)))
+      (gemini-companion-turn-revert (car (gemini-companion-turn-edits)))
+      (should (equal '(reverted) (mapcar #'gemini-companion-turn-edit-status
+                                         (gemini-companion-turn-edits))))
+      (with-current-buffer (find-buffer-visiting file)
         (should (equal "new\n" (gemini-companion-turn-test-bytes "a")))
-        (should (equal file (buffer-file-name)))
         (should (buffer-modified-p))
         (let ((coding-system-for-write buffer-file-coding-system))
           (write-region nil nil file nil 'silent))
@@ -238,8 +239,8 @@ What is accepted is written at once.  `session' is that of a CLI."
     (gemini-companion-turn-test-write "a" "é new\r\n")
     (gemini-companion-turn-written session "gemini" (expand-file-name "a")
                                    "é old\n" "é new\n")
-    (save-window-excursion
-      (gemini-companion-turn-revert (car (gemini-companion-turn-edits)))
+    (gemini-companion-turn-revert (car (gemini-companion-turn-edits)))
+    (with-current-buffer (find-buffer-visiting (expand-file-name "a"))
       (let ((coding-system-for-write buffer-file-coding-system))
         (write-region nil nil (buffer-file-name) nil 'silent))
       (should (equal "\303\251 old\r\n" (gemini-companion-turn-test-bytes "a")))
@@ -247,9 +248,8 @@ What is accepted is written at once.  `session' is that of a CLI."
 
 (defun gemini-companion-turn-test-refusal (edit)
   "Return why EDIT is not reverted."
-  (save-window-excursion
-    (cadr (should-error (gemini-companion-turn-revert edit)
-                        :type 'user-error))))
+  (cadr (should-error (gemini-companion-turn-revert edit)
+                      :type 'user-error)))
 
 (ert-deftest gemini-companion-turn-refuses-to-revert-what-would-lose-text ()
   (gemini-companion-turn-test-with '(("a" "old\n") ("b" "old\n") ("c" "old\n"))

@@ -306,6 +306,13 @@ def test_list_from_a_review_leaves_the_terminal_and_the_review(
 
     cli.wait_for("all done")
     assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
+    for keys in (["Enter"], ["u", "y"]):
+        emacs.keys(*keys)
+        emacs.holds('(equal "*terminal* *gemini reviews* a.txt" (e2e-windows))')
+        emacs.holds('(equal "a.txt" (buffer-name (window-buffer)))')
+        emacs.keys("C-x", "0")
+        emacs.act("(gemini-companion-list)")
+    emacs.terminal.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
     emacs.keys("q")
     emacs.holds('(equal "*terminal*" (e2e-windows))')
     cli.is_free()
