@@ -955,6 +955,7 @@ or disconnected."
      (with-current-buffer (get-buffer-create "*gemini last proposal*")
        (erase-buffer)
        (insert text)
+       (goto-char (point-min))
        (pop-to-buffer (current-buffer))))
     (_ (user-error "No unwritten text of a review is kept"))))
 

@@ -59,6 +59,7 @@ at once."
       (save-window-excursion
         (gemini-companion-last-proposal)
         (with-current-buffer "*gemini last proposal*"
+          (should (bobp))
           (prog1 (buffer-string)
             (kill-buffer))))
     (user-error nil)))
