@@ -53,7 +53,6 @@
 (defvar gemini-companion-status-checks
   '(("Package" . gemini-companion-status--package)
     ("Server" . gemini-companion-status--server)
-    ("Python" . gemini-companion-status--python)
     ("Options" . gemini-companion-status--options)
     ("CLI" . gemini-companion-status--version)
     ("Settings" . gemini-companion-status--settings)
@@ -582,7 +581,9 @@ RET and start Emacs again."))))
              "This package was updated since the server started."
              ("Restart the server" . gemini-companion-restart))))
      (info
-      `((good ,(format "Version %s runs" version))))
+      `((good ,(format "Version %s, run by %s" version
+                       (abbreviate-file-name
+                        (car (plist-get info :command)))))))
      ((gemini-companion-install-running-p)
       '((wait "Its Python packages are being installed")))
      (gemini-companion-mode
@@ -595,41 +596,6 @@ RET and start Emacs again."))))
       `((bad "gemini-companion-mode is off"
              "Turn it on, and restart the CLI if it was running."
              ,turn-on))))))
-
-(defconst gemini-companion-status--python-code
-  "import sys, importlib.metadata as m
-print('Python', sys.version.split()[0])
-for n in 'epc', 'sexpdata', 'mcp', 'hypercorn', 'psutil':
-    try: print(n, m.version(n))
-    except m.PackageNotFoundError: print(n, 'MISSING')"
-  "Program that prints the versions of what the server needs.")
-
-(defun gemini-companion-status--python (_directory ask)
-  "Check by ASK whether the Python of the server has the packages."
-  (let ((install '("Install the server" . gemini-companion-install-server)))
-    (pcase (or (plist-get (gemini-companion-server-info) :command)
-               (gemini-companion-install-command))
-      (`(,program "-m" . ,_)
-       (pcase (funcall ask program "-c" gemini-companion-status--python-code)
-         ('nil `((wait ,(format "Asking %s" program))))
-         (`(0 . ,output)
-          (let ((old (and (string-match "^Python \\([0-9.]+\\)" output)
-                          (version< (match-string 1 output) "3.10")))
-                (text (format "%s: %s" (abbreviate-file-name program)
-                              (string-join (split-string output "\n" t) ", "))))
-            (cond (old `((bad ,text "Python 3.10 or later is needed." ,install)))
-                  ((string-search "MISSING" output)
-                   `((bad ,text "The missing packages are needed." ,install)))
-                  (t `((good ,text))))))
-         (`(,_ . ,output)
-          `((bad ,(format "%s does not work: %s" program (string-trim output))
-                 "Python 3.10 or later is needed." ,install)))))
-      ('nil
-       `((bad "The Python packages of the server are not installed" nil
-              ,install)))
-      (command
-       `((note ,(format "The command of the server is %s"
-                        (mapconcat #'shell-quote-argument command " "))))))))
 
 (defun gemini-companion-status--options (_directory _ask)
   "Check whether the options that decide about sharing work."

@@ -275,17 +275,6 @@ It is HOME and TMPDIR, too."
                        (gemini-companion-status-test--marks
                         "CLI" "/" (lambda (&rest _) (cons 0 output)))))))))
 
-(ert-deftest gemini-companion-status-test-judges-the-packages ()
-  (pcase-dolist (`(,output . ,mark) '(("Python 3.11.2\nmcp 2.3.0\n" . good)
-                                      ("Python 3.9.2\nmcp 2.3.0\n" . bad)
-                                      ("Python 3.11.2\nmcp MISSING\n" . bad)))
-    (ert-info (output)
-      (should (equal (list mark)
-                     (let ((gemini-companion-server-command
-                            '("p" "-m" "gemini_companion_epc")))
-                       (gemini-companion-status-test--marks
-                        "Python" "/" (lambda (&rest _) (cons 0 output)))))))))
-
 (ert-deftest gemini-companion-status-test-sees-that-the-file-is-missing ()
   (gemini-companion-test-with-mode '()
     (let* ((file (car (plist-get (gemini-companion-server-info) :discovery)))
