@@ -51,7 +51,6 @@ _SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _LARGEST_HEADERS = 16 * 1024
 _DRAIN_LIMIT = 1.0
-_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPES = re.compile(
     rb"\\\\"
     rb"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -315,8 +314,6 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
     The SDK refuses them, and a refusal disconnects the client.
     """
-    if _SURROGATE.search(body) is None:
-        return body
     return _ESCAPES.sub(
         lambda found: b"\\ufffd" if found[1] is not None else found[0], body
     )

@@ -4,6 +4,7 @@
 import asyncio
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,7 @@ from sexpdata import Symbol
 from .config import Config
 from .directory import PrivateDirectory
 from .epc_server import MAX_UNAUTHENTICATED, Handler, PeerServer, to_loop
-from .exceptions import EmacsError, EmacsGone, MalformedArgument, StartError
+from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
 from .sexp import (
     Sexp,
@@ -37,8 +38,6 @@ Methods: TypeAlias = Mapping[str, Callable[..., object]]
 
 MAX_TEXT = 256 * 1024
 
-_START_LINE_LIMIT = 1024 * 1024
-
 
 class _Text:
     """A text that is sent in a file if it is large.
@@ -51,17 +50,11 @@ class _Text:
         self._directory = directory
 
     def __to_lisp_as__(self) -> Sexp:
-        if _is_large(self._text):
+        if len(self._text) > MAX_TEXT or len(encode(self._text)) > MAX_TEXT:
             path = self._directory.write(self._text)
             if path is not None:
                 return [Symbol(":file"), str(path)]
         return clean(self._text)
-
-
-def _is_large(text: str) -> bool:
-    if len(text) > MAX_TEXT:
-        return True
-    return 4 * len(text) > MAX_TEXT and len(encode(text)) > MAX_TEXT
 
 
 class Emacs:
@@ -380,15 +373,9 @@ def _processes(pids: Sexp) -> Callable[[], object]:
 
 def read_start_line() -> bytes:
     """Return the first line of stdin, and leave stdin open."""
-    line = bytearray()
-    try:
-        while not line.endswith(b"\n") and (byte := os.read(0, 1)):
-            line += byte
-            if len(line) > _START_LINE_LIMIT:
-                raise StartError("The start line is too long")
-    except OSError:
-        return b""
-    return bytes(line)
+    with suppress(OSError):
+        return sys.stdin.buffer.readline()
+    return b""
 
 
 def watch_stdin(gone: Callable[[], None]) -> None:

@@ -46,19 +46,13 @@ class _PrivateFile(RotatingFileHandler):
         """Ignore the error: a full disk must not fill stderr as well."""
 
 
-def to_stderr() -> None:
-    """Log to stderr, the end of which Emacs keeps."""
+def to_stderr(secrets: Sequence[str]) -> None:
+    """Log to stderr, the end of which Emacs keeps; replace ``secrets``."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
-    handler.setFormatter(_Lines(()))
+    handler.setFormatter(_Lines(secrets))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("mcp").setLevel(logging.WARNING)
-
-
-def hide(secrets: Sequence[str]) -> None:
-    """Replace ``secrets`` in the log on stderr."""
-    for handler in logging.getLogger().handlers:
-        handler.setFormatter(_Lines(secrets))
 
 
 def to_file(name: str, level: str, secrets: Sequence[str]) -> None:

@@ -36,7 +36,6 @@ def run(install_command: str) -> int:
 
     ``install_command`` installs the packages that the server needs.
     """
-    log.to_stderr()
     try:
         config = parse_start_line(read_start_line())
         asyncio.run(_run(config))
@@ -150,7 +149,7 @@ class Server:
     def _open_log(self) -> None:
         config = self._config
         secrets = (config.token, config.secret)
-        log.hide(secrets)
+        log.to_stderr(secrets)
         if config.log_file:
             try:
                 log.to_file(config.log_file, config.log_level, secrets)

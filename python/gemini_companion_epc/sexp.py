@@ -5,7 +5,6 @@ The parser of sexpdata is used, with its errors corrected.
 """
 
 import logging
-import math
 import re
 from typing import Any, TypeAlias
 
@@ -119,9 +118,6 @@ def file_from(value: Sexp) -> File:
     Raise MalformedArgument if it is malformed.
     """
     plist = as_plist(value)
-    timestamp = plist.get(":timestamp")
-    if isinstance(timestamp, float) and math.isfinite(timestamp):
-        timestamp = int(timestamp)
     selected = plist.get(":selected-text")
     cursor = None
     if plist.get(":line"):
@@ -131,7 +127,7 @@ def file_from(value: Sexp) -> File:
         )
     return File(
         path=as_text(plist.get(":path"), ":path"),
-        timestamp=as_integer(timestamp, ":timestamp"),
+        timestamp=as_integer(plist.get(":timestamp"), ":timestamp"),
         is_active=bool(plist.get(":active")),
         cursor=cursor,
         selected_text=as_text(selected, ":selected-text") if selected else None,

@@ -209,7 +209,7 @@ def test_what_is_not_one_list_is_refused(text: str) -> None:
 def test_a_context_is_read_from_property_lists() -> None:
     form = parse(
         rb"""((:path "/a" :timestamp 5 :active t :line 11 :character 21
-               :selected-text "x") (:path "/b" :timestamp 4.0 :active nil))"""
+               :selected-text "x") (:path "/b" :timestamp 4 :active nil))"""
     )
     assert context_from(form) == IdeContext(
         (File("/a", 5, True, Cursor(11, 21), "x"), File("/b", 4))
