@@ -54,14 +54,8 @@ the home directory, and those below a root that was removed by
   :group 'gemini-companion-sharing)
 
 (defconst gemini-companion-roots--terminal-modes
-  '(vterm-mode eat-mode term-mode eshell-mode shell-mode
-    shell-command-mode compilation-mode)
+  '(vterm-mode eat-mode term-mode eshell-mode shell-mode)
   "Major modes of buffers in which a CLI may run.")
-
-(defconst gemini-companion-roots--output-modes
-  '(compilation-mode shell-command-mode)
-  "Terminal modes that count only while a process runs.
-Without a process, such a buffer only shows old output.")
 
 (defvar gemini-companion-roots--known (make-hash-table :test #'equal)
   "Cache of the places of directories, and, for the key t, of the roots.
@@ -150,27 +144,18 @@ Omit hidden ones."
                  (gemini-companion-roots--shared-p directory)
                  (list directory))))))
 
-(defun gemini-companion-roots--terminal-p (buffer)
-  "Return non-nil if a CLI may run in BUFFER."
-  (let ((mode (buffer-local-value 'major-mode buffer)))
-    (and (apply #'provided-mode-derived-p mode
-                gemini-companion-roots--terminal-modes)
-         ;; Emacs compiles Lisp in the background in arbitrary directories.
-         (not (provided-mode-derived-p mode 'emacs-lisp-compilation-mode))
-         (or (get-buffer-process buffer)
-             (not (apply #'provided-mode-derived-p mode
-                         gemini-companion-roots--output-modes))))))
-
 (defun gemini-companion-roots--buffer-directory (buffer)
   "Return the local directory of BUFFER, or nil if it is hidden."
   (if-let* ((file (buffer-file-name buffer)))
       (unless (gemini-companion-privacy-hidden-p buffer)
         (file-name-directory file))
-    (when (gemini-companion-roots--terminal-p buffer)
-      (let ((directory (buffer-local-value 'default-directory buffer)))
-        (and directory
-             (gemini-companion-roots--shared-p directory)
-             directory)))))
+    (let ((directory (buffer-local-value 'default-directory buffer)))
+      (and directory
+           (apply #'provided-mode-derived-p
+                  (buffer-local-value 'major-mode buffer)
+                  gemini-companion-roots--terminal-modes)
+           (gemini-companion-roots--shared-p directory)
+           directory))))
 
 (defun gemini-companion-roots--shared-p (directory)
   "Return non-nil if DIRECTORY is local and not hidden."

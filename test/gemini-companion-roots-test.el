@@ -67,33 +67,6 @@ Roots are cached, but not from before."
         (should-not (gemini-companion-roots (expand-file-name "p/" directory)))
         (should (stringp gemini-companion-roots-problem))))))
 
-(ert-deftest gemini-companion-roots-exclude-the-directory-of-old-output ()
-  (gemini-companion-roots-test-with '("p/.git" "p/src")
-    (with-temp-buffer
-      (setq default-directory (expand-file-name "p/src/" directory))
-      (dolist (mode '(compilation-mode emacs-lisp-compilation-mode))
-        (setq major-mode mode)
-        (gemini-companion-roots-forget)
-        (should-not (gemini-companion-roots-test-below
-                     directory (gemini-companion-roots nil))))
-      (let ((process (make-pipe-process :name "native compilation" :noquery t
-                                        :buffer (current-buffer))))
-        (gemini-companion-roots-forget)
-        (should-not (gemini-companion-roots-test-below
-                     directory (gemini-companion-roots nil)))
-        (delete-process process)))))
-
-(ert-deftest gemini-companion-roots-include-the-directory-of-a-running-command ()
-  (gemini-companion-roots-test-with '("p/.git" "p/src")
-    (with-temp-buffer
-      (setq major-mode 'compilation-mode
-            default-directory (expand-file-name "p/src/" directory))
-      (let ((process (make-pipe-process :name "command" :noquery t
-                                        :buffer (current-buffer))))
-        (should (equal '("p") (gemini-companion-roots-test-below
-                               directory (gemini-companion-roots nil))))
-        (delete-process process)))))
-
 (ert-deftest gemini-companion-roots-are-true-names ()
   (gemini-companion-roots-test-with '("p/.git")
     (make-symbolic-link (expand-file-name "p" directory)
