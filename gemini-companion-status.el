@@ -43,6 +43,7 @@
 (require 'gemini-companion-session)
 (require 'gemini-companion-settings)
 (require 'gemini-companion-share)
+(require 'gemini-companion-text)
 (require 'gemini-companion-tools)
 (require 'json)
 (require 'seq)
@@ -316,18 +317,17 @@ KNOWN is an element of `gemini-companion-status--answers'."
 ;;;; Contents
 
 (defconst gemini-companion-status--marks
-  '((good "✓" "ok" success)
-    (bad "✗" "NO" error)
-    (note "•" "--" shadow)
-    (wait "…" ".." shadow))
+  '((good ?✓ "ok" success)
+    (bad ?✗ "NO" error)
+    (note ?• "--" shadow)
+    (wait ?… ".." shadow))
   "Alist of (MARK CHARACTER ASCII FACE).")
 
 (defun gemini-companion-status--mark (mark)
   "Return the text for MARK on this display."
   (pcase-let ((`(,character ,ascii ,face)
                (alist-get mark gemini-companion-status--marks)))
-    (propertize (if (char-displayable-p (aref character 0)) character ascii)
-                'face face)))
+    (propertize (gemini-companion-text-sign character ascii) 'face face)))
 
 (defun gemini-companion-status--button (label function)
   "Insert a button with LABEL, to call FUNCTION and check again."
@@ -660,27 +660,22 @@ files are not shared" problem)
               (concat "To install it: " install hint))
       (pcase (funcall ask file "--version")
         ('nil `(wait ,(format "Asking %s" file)))
-        ((and `(0 . ,output)
-              (guard (not (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output))))
-         `(note ,(format "%s does not print its version" file)))
         (`(0 . ,output)
-         (let ((version (match-string 0 output))
+         (let ((version (and (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output)
+                             (match-string 0 output)))
                (oldest (gemini-companion-clients-get client :oldest)))
-           (if (version< version oldest)
-               `(bad ,(format "%s %s cannot find Emacs; %s can (%s)"
-                              title version oldest file)
-                     ,(concat "To update it: " install))
-             `(good ,(format "%s %s, %s" title version file)))))
-        ((guard (not (let ((exec-path (default-value 'exec-path)))
-                       (executable-find "node"))))
-         `(bad ,(format "%s does not work, because node is not in the PATH of \
-Emacs" file)
-               ,(concat "Add the directory of node to `exec-path' and PATH"
-                        hint)))
+           (cond ((null version)
+                  `(note ,(format "%s does not print its version" file)))
+                 ((version< version oldest)
+                  `(bad ,(format "%s %s cannot find Emacs; %s can (%s)"
+                                 title version oldest file)
+                        ,(concat "To update it: " install)))
+                 (t `(good ,(format "%s %s, %s" title version file))))))
         (`(,_ . ,output)
          `(bad ,(format "%s does not work: %s" file
                         (truncate-string-to-width (string-trim output) 300))
-               ,(concat "To install it again: " install)))))))
+               ,(concat "Add the directory of node to `exec-path' and PATH, \
+or install it again: " install hint)))))))
 
 (defun gemini-companion-status--settings (directory ask)
   "Check the settings of the CLIs in DIRECTORY.
@@ -942,25 +937,18 @@ directory, / and names with a colon are never roots; see \
 (defun gemini-companion-status--other (client file directory)
   "Return a finding about FILE if it affects CLIENT in DIRECTORY, or nil.
 FILE is a discovery file of another editor."
-  (let* ((content (gemini-companion-status--json file))
-         (editor (gemini-companion-status--editor client file))
-         (title (gemini-companion-clients-title client))
-         (delete (cons "Delete" (lambda ()
-                                  (when (yes-or-no-p (format "Delete %s? " file))
-                                    (delete-file file))))))
+  (let* ((editor (gemini-companion-status--editor client file))
+         (title (gemini-companion-clients-title client)))
     (cond
-     ((null content) nil)
-     ((not (stringp (alist-get 'workspacePath content)))
-      `(bad ,(format "%s has no workspace roots, which keeps every %s from \
-connecting"
-                     file title)
-            "Delete it." ,delete))
      ((not (gemini-companion-status--below-p
             directory (gemini-companion-status-roots file)))
       nil)
      ((gemini-companion-status--ended-p client file)
       `(bad ,(format "%s is from %s, which has ended" file editor)
-            "Delete it." ,delete))
+            "Delete it."
+            ("Delete" . ,(lambda ()
+                           (when (yes-or-no-p (format "Delete %s? " file))
+                             (delete-file file))))))
      (t
       `(note ,(format "%s has this project open too; %s in a terminal \
 outside Emacs may connect to it" editor title)

@@ -316,8 +316,6 @@ It is HOME and TMPDIR, too."
       (should (equal '(good) (funcall marks)))
       (funcall write (emacs-pid) directory)
       (should (equal '(note) (funcall marks)))
-      (funcall write (emacs-pid) nil)
-      (should (equal '(bad) (funcall marks)))
       (funcall write (emacs-pid) "/nowhere")
       (funcall write dead directory)
       (should (equal '(bad) (funcall marks))))))
@@ -535,19 +533,6 @@ There is none if TEXT is nil."
   (gemini-companion-status-test--with-settings nil
     (should (equal '(note)
                    (gemini-companion-status-test--marks "Account")))))
-
-(ert-deftest gemini-companion-status-test-reports-that-node-is-missing ()
-  (gemini-companion-status-test--with-directory directory
-    (let ((program (expand-file-name "gemini" directory)))
-      (gemini-companion-status-test--write program "#!/usr/bin/env node\n")
-      (set-file-modes program #o700)
-      (cl-letf (((default-value 'exec-path) (list directory)))
-        (should (string-search
-                 "because node is not in the PATH"
-                 (cadr
-                  (car (gemini-companion-status-test--find
-                        "CLI" "/"
-                        (lambda (&rest _) '(127 . "env: node")))))))))))
 
 (provide 'gemini-companion-status-test)
 ;;; gemini-companion-status-test.el ends here
