@@ -175,6 +175,14 @@ first that exists, else the first.  ENVIRONMENT is a list like
         (seq-find #'file-exists-p fixed)
         (car fixed))))
 
+(defun gemini-companion-clients-home (client)
+  "Return the directory of CLIENT in the home of the user."
+  (file-name-directory (gemini-companion-clients-file client :user-settings)))
+
+(defun gemini-companion-clients-used-p (client)
+  "Return non-nil if CLIENT has run, and so made its directory."
+  (file-directory-p (gemini-companion-clients-home client)))
+
 (defun gemini-companion-clients-of-command (command)
   "Return the name of the CLI in COMMAND, a string or nil, or nil."
   (let* ((words (split-string (or command "") " " t))

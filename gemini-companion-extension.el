@@ -149,26 +149,22 @@ After an update of this package, the CLIs find the new ones."
 
 ;;;; Links
 
-(defun gemini-companion-extension--home (client)
-  "Return the directory of CLIENT in the user's home."
-  (file-name-directory (gemini-companion-clients-file client :user-settings)))
-
 (defun gemini-companion-extension--pointer (client)
   "Return the file that links the extension to CLIENT."
   (expand-file-name
    (format "extensions/%s/.%s-extension-install.json"
            gemini-companion-extension--name client)
-   (gemini-companion-extension--home client)))
+   (gemini-companion-clients-home client)))
 
 (defun gemini-companion-extension-policy ()
   "Return the file of the policy for questions of Gemini CLI."
   (expand-file-name (format "policies/%s.toml" gemini-companion-extension--name)
-                    (gemini-companion-extension--home "gemini")))
+                    (gemini-companion-clients-home "gemini")))
 
 (defun gemini-companion-extension-clients ()
   "Return the names of the CLIs that are installed."
   (seq-filter (lambda (client)
-                (or (file-directory-p (gemini-companion-extension--home client))
+                (or (gemini-companion-clients-used-p client)
                     (executable-find
                      (gemini-companion-clients-get client :program))))
               (mapcar #'car gemini-companion-clients)))
@@ -183,7 +179,7 @@ After an update of this package, the CLIs find the new ones."
 (defun gemini-companion-extension--enablement (client)
   "Return the file of CLIENT with the rules for each extension."
   (expand-file-name "extensions/extension-enablement.json"
-                    (gemini-companion-extension--home client)))
+                    (gemini-companion-clients-home client)))
 
 (defun gemini-companion-extension-disabled-p (client)
   "Return non-nil if the extension is disabled everywhere in CLIENT."
@@ -197,7 +193,7 @@ After an update of this package, the CLIs find the new ones."
   (let ((rules (ignore-errors
                  (gemini-companion-settings-read
                   (expand-file-name "trustedFolders.json"
-                                    (gemini-companion-extension--home
+                                    (gemini-companion-clients-home
                                      client)))))
         (directory (expand-file-name directory)))
     (seq-some (pcase-lambda (`(,place . ,trust))

@@ -534,10 +534,10 @@ see `gemini-companion-share-outside-projects'"))))
 
 (defun gemini-companion-status--insert-roots ()
   "Insert the directories from which a CLI may connect."
-  (when-let* ((roots (gemini-companion-status--roots)))
+  (when gemini-companion-roots-last
     (gemini-companion-status--heading "Workspace roots")
     (insert "\n")
-    (dolist (root roots)
+    (dolist (root gemini-companion-roots-last)
       (insert "    " (gemini-companion-status--file root) "\n"))))
 
 ;;;; Checks
@@ -624,18 +624,13 @@ files are not shared" problem)
   (seq-some (lambda (session) (equal client (plist-get session :client)))
             (gemini-companion-sessions)))
 
-(defun gemini-companion-status--home-p (client)
-  "Return non-nil if the user has a directory with settings of CLIENT."
-  (file-directory-p (file-name-directory
-                     (gemini-companion-settings-user-file client))))
-
 (defun gemini-companion-status--clients ()
   "Return the names of the user's CLIs, or of the first CLI if there are none."
   (let ((all (mapcar #'car gemini-companion-clients)))
     (or (seq-filter (lambda (client)
                       (or (gemini-companion-status--program client)
                           (gemini-companion-status--session-p client)
-                          (gemini-companion-status--home-p client)))
+                          (gemini-companion-clients-used-p client)))
                     all)
         (list (car all)))))
 
@@ -654,7 +649,7 @@ files are not shared" problem)
                           (gemini-companion-clients-get client :package))))
     (if (null file)
         ;; A CLI that has run may be in the PATH of a terminal only.
-        (list (if (gemini-companion-status--home-p client) 'note 'bad)
+        (list (if (gemini-companion-clients-used-p client) 'note 'bad)
               (format "The program %s is not in the PATH of Emacs"
                       (car (gemini-companion-run-command client)))
               (concat "To install it: " install hint))
@@ -817,13 +812,6 @@ The environment of Emacs determines it."
              (ignore-errors (json-read-from-string path))))
           (t (split-string path (regexp-quote path-separator) t)))))
 
-(defun gemini-companion-status--roots ()
-  "Return the workspace roots in all discovery files of this Emacs."
-  (seq-uniq (seq-mapcat #'gemini-companion-status-roots
-                        (delq nil (mapcar #'gemini-companion-status--own-file
-                                          (mapcar #'car
-                                                  gemini-companion-clients))))))
-
 (defun gemini-companion-status--discovery (_directory _ask)
   "Check the discovery files of this Emacs."
   (if (gemini-companion-server-info)
@@ -837,7 +825,7 @@ The environment of Emacs determines it."
          (directory (gemini-companion-status--directory client))
          (restart '("Restart the server" . gemini-companion-restart)))
     (cond
-     ((and (null file) (not (gemini-companion-status--home-p client)))
+     ((and (null file) (not (gemini-companion-clients-used-p client)))
       `(note ,(format "None for %s, which has not run yet"
                       (gemini-companion-clients-title client))))
      ((null file)
@@ -865,16 +853,16 @@ searches %s" file (gemini-companion-clients-title client) directory)
 (defun gemini-companion-status--project (directory _ask)
   "Check whether a CLI in DIRECTORY may connect."
   (when (gemini-companion-server-info)
-    (let ((roots (gemini-companion-status--roots))
-          ;; Emacs 28 asks the remote host to abbreviate.
-          (name (if (file-remote-p directory)
+    ;; Emacs 28 asks the remote host to abbreviate.
+    (let ((name (if (file-remote-p directory)
                     directory
                   (abbreviate-file-name directory))))
       (cond
        ((file-remote-p directory)
         `((note ,(format "%s is remote; a CLI connects only from this host"
                          name))))
-       ((gemini-companion-status--below-p directory roots)
+       ((gemini-companion-status--below-p directory
+                                          gemini-companion-roots-last)
         `((good ,(format "A CLI may connect from %s" name))))
        ((gemini-companion-privacy-directory-hidden-p directory)
         `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
@@ -1053,7 +1041,7 @@ Return nil if it is unknown.  ENVIRONMENT is that of its process."
                 environment))
          (inside (and directory
                       (gemini-companion-status--below-p
-                       directory (gemini-companion-status--roots))))
+                       directory gemini-companion-roots-last)))
          (rival (and directory
                      (gemini-companion-status--rival client directory port)))
          (required (car (gemini-companion-clients-get client :required))))
