@@ -210,6 +210,15 @@ and TERMINAL the window of the CLI beside them, or nil."
 (defvar gemini-companion-review--all nil
   "The views that are open.")
 
+(defun gemini-companion-review--call (view key &rest args)
+  "Call the function KEY of VIEW, as in `gemini-companion-review--kinds'.
+ARGS are its arguments."
+  (apply (plist-get (gemini-companion-review--view-open view) key) args))
+
+(defun gemini-companion-review--buffers (view)
+  "Return the buffers in the windows of VIEW."
+  (plist-get (gemini-companion-review--view-open view) :buffers))
+
 (defun gemini-companion-review--here ()
   "Return the view of the current buffer, or the one that is shown."
   (or (gemini-companion-review--of (gemini-companion-diff-current))
@@ -287,8 +296,7 @@ exclude its last change? "))))
             (lambda (original)
               (gemini-companion-hunk-toggle hunk original proposal)))
       (when view
-        (funcall (plist-get (gemini-companion-review--view-open view) :toggled)
-                 hunk))
+        (gemini-companion-review--call view :toggled hunk))
       (gemini-companion-diff-updated))))
 
 (defun gemini-companion-review-go-to (diff line)
@@ -301,8 +309,7 @@ LINE is counted in the proposal with no hunk excluded."
 (defun gemini-companion-review--go-to (view line)
   "Go to the hunk with LINE in VIEW, which is selected.
 See `gemini-companion-review-go-to'."
-  (when-let* ((open (gemini-companion-review--view-open view))
-              (hunks (gemini-companion-diff-hunks
+  (when-let* ((hunks (gemini-companion-diff-hunks
                       (gemini-companion-review--view-diff view)))
               (number (lambda (line)
                         (max 1 (seq-count (lambda (hunk)
@@ -311,12 +318,13 @@ See `gemini-companion-review-go-to'."
     ;; Where point is in the proposal, it stays.
     (with-current-buffer (window-buffer)
       (ignore-error user-error
-        (unless (funcall (plist-get open :hunk))
-          (funcall (plist-get open :move) 1))
-        (funcall (plist-get open :move)
-                 (- (funcall number line)
-                    (funcall number
-                             (nth 2 (funcall (plist-get open :hunk))))))))))
+        (unless (gemini-companion-review--call view :hunk)
+          (gemini-companion-review--call view :move 1))
+        (gemini-companion-review--call
+         view :move
+         (- (funcall number line)
+            (funcall number
+                     (nth 2 (gemini-companion-review--call view :hunk)))))))))
 
 (defun gemini-companion-review--line (view)
   "Return the line of VIEW at point, or nil.
@@ -329,8 +337,7 @@ It is counted in the proposal with no hunk excluded."
       (if (eq (current-buffer) proposal)
           (gemini-companion-hunk-call-with-all
            proposal (lambda () (line-number-at-pos nil 'absolute)))
-        (funcall (plist-get (gemini-companion-review--view-open view)
-                            :line))))))
+        (gemini-companion-review--call view :line)))))
 
 (defun gemini-companion-review--others-p (diff)
   "Return non-nil if hunks remain in DIFF when one more is excluded."
@@ -350,7 +357,7 @@ It is counted in the proposal with no hunk excluded."
               (`(,hunks ,excluded ,added ,removed)
                (format "  %s, %s, %d excluded"
                        (gemini-companion-hunk-lines added removed)
-                       (gemini-companion-review--plural hunks "change")
+                       (format (ngettext "%d change" "%d changes" hunks) hunks)
                        excluded))))))
 
 (defun gemini-companion-review-shown-p ()
@@ -361,18 +368,12 @@ It is counted in the proposal with no hunk excluded."
   "Return non-nil if this buffer is one of a review."
   (and gemini-companion-diff-here (gemini-companion-review--here)))
 
-(defun gemini-companion-review-hunks-p ()
-  "Return non-nil if the review of this buffer has a hunk."
-  (and (gemini-companion-review-here-p)
-       (gemini-companion-diff-hunks gemini-companion-diff-here)))
-
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
   (and (gemini-companion-review-here-p)
        (ignore-error user-error
-         (funcall (plist-get (gemini-companion-review--view-open
-                              (gemini-companion-review--here))
-                             :hunk)))))
+         (gemini-companion-review--call (gemini-companion-review--here)
+                                        :hunk))))
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
@@ -532,8 +533,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
   (let ((diff (gemini-companion-review--view-diff view)))
     (setf (gemini-companion-review--view-windows view)
           (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
-                      (plist-get (gemini-companion-review--view-open view)
-                                 :buffers))
+                      (gemini-companion-review--buffers view))
           (gemini-companion-review--view-terminal view)
           (gemini-companion-review-terminal-window
            diff (gemini-companion-diff-frame diff)))))
@@ -557,24 +557,23 @@ It was not if its window only displays another buffer now."
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame, if that is visible on this terminal.
 Otherwise, and if the user has changed its windows, lay it out again."
-  (let* ((open (gemini-companion-review--view-open view))
-         (diff (gemini-companion-review--view-diff view))
+  (let* ((diff (gemini-companion-review--view-diff view))
          (frame (gemini-companion-diff-frame diff)))
     (cond ((eq frame (selected-frame)))
           ((and (frame-live-p frame)
                 (eq (frame-terminal frame) (frame-terminal)))
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
-    (gemini-companion-review--uncover frame (plist-get open :buffers))
+    (mapc #'quit-restore-window
+          (gemini-companion-review--covered
+           frame (gemini-companion-review--buffers view)))
     (unless (and (gemini-companion-review--complete-p view frame)
-                 (funcall (plist-get open :select)))
-      (gemini-companion-review--leave (gemini-companion-review--view-layout view)
-                                      (plist-get open :buffers)
-                                      (gemini-companion-review--view-windows view))
+                 (gemini-companion-review--call view :select))
+      (gemini-companion-review--leave view)
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-review-layout frame)
             (gemini-companion-diff-frame diff) frame)
-      (funcall (plist-get open :display))
+      (gemini-companion-review--call view :display)
       (gemini-companion-review--record-windows view))))
 
 (defun gemini-companion-review--refresh (view)
@@ -589,7 +588,7 @@ Otherwise, and if the user has changed its windows, lay it out again."
     (setf (gemini-companion-diff-changed diff)
           (not (equal (gemini-companion-diff-base diff)
                       (gemini-companion-text-of-buffer original))))
-    (funcall (plist-get (gemini-companion-review--view-open view) :compare))
+    (gemini-companion-review--call view :compare)
     (force-mode-line-update t)))
 
 ;;;; Closing
@@ -597,27 +596,20 @@ Otherwise, and if the user has changed its windows, lay it out again."
 (defun gemini-companion-review--hide (view keep)
   "Close VIEW, and kill its proposal unless KEEP is non-nil.
 If the user has moved to another tab of its frame, the windows stay."
-  (let* ((open (gemini-companion-review--view-open view))
-         (diff (gemini-companion-review--view-diff view))
+  (let* ((diff (gemini-companion-review--view-diff view))
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (setq gemini-companion-review--all (delq view gemini-companion-review--all))
     (setf (gemini-companion-diff-refresh diff) nil)
-    (gemini-companion-review--leave (gemini-companion-review--view-layout view)
-                                    (plist-get open :buffers)
-                                    (gemini-companion-review--view-windows view))
+    (gemini-companion-review--leave view)
     (gemini-companion-diff-discard (gemini-companion-review--view-original view))
     (unless keep
       (gemini-companion-diff-discard proposal))
-    (funcall (plist-get open :close))
+    (gemini-companion-review--call view :close)
     (when keep
-      (gemini-companion-review--release diff proposal))))
-
-(defun gemini-companion-review--release (diff proposal)
-  "Bury PROPOSAL of DIFF, which outlives its view."
-  (setf (gemini-companion-diff-main diff) nil)
-  (with-current-buffer proposal
-    (setq header-line-format nil))
-  (bury-buffer proposal))
+      (setf (gemini-companion-diff-main diff) nil)
+      (with-current-buffer proposal
+        (setq header-line-format nil)
+        (bury-buffer)))))
 
 ;;;; Commands
 
@@ -650,17 +642,17 @@ Point stays at its change, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
   (let* ((view (gemini-companion-review--here))
-         (open (gemini-companion-review--view-open view))
          (layout (gemini-companion-review--view-layout view))
          (previous (gemini-companion-review--view-kind view))
          (kind (if (eq previous 'ediff) 'diff 'ediff))
          (line (gemini-companion-review--line view)))
     (gemini-companion-review--check-switch view kind)
-    (gemini-companion-review-restore layout (plist-get open :buffers))
+    (gemini-companion-review-restore layout
+                                     (gemini-companion-review--buffers view))
     (setf (gemini-companion-review--view-layout view)
           (gemini-companion-review-layout
            (gemini-companion-review--layout-frame layout)))
-    (funcall (plist-get open :close))
+    (gemini-companion-review--call view :close)
     (condition-case problem
         (gemini-companion-review--open view kind)
       ((error quit)
@@ -671,10 +663,7 @@ the excluded hunks stay."
 
 (defun gemini-companion-review--check-switch (view kind)
   "Signal an error if VIEW cannot become one of KIND now."
-  (unless (gemini-companion-review--shown-p
-           (gemini-companion-review--view-layout view)
-           (plist-get (gemini-companion-review--view-open view) :buffers)
-           (gemini-companion-review--view-windows view))
+  (unless (gemini-companion-review--shown-p view)
     (user-error "The review is not on this tab"))
   (when (and (eq kind 'ediff)
              (< gemini-companion-ediff-limit
@@ -687,8 +676,7 @@ the excluded hunks stay."
 Accepting sends the rest."
   (interactive)
   (let* ((view (gemini-companion-review--of-buffer))
-         (hunk (or (funcall (plist-get (gemini-companion-review--view-open view)
-                                       :hunk))
+         (hunk (or (gemini-companion-review--call view :hunk)
                    (user-error
                     "No change here; %s goes to the next one"
                     (gemini-companion-review--shortest-key
@@ -710,10 +698,8 @@ Accepting sends the rest."
 (defun gemini-companion-review-next-hunk (&optional count)
   "Go to the next hunk of this review, or COUNT hunks on."
   (interactive "p")
-  (funcall (plist-get (gemini-companion-review--view-open
-                       (gemini-companion-review--of-buffer))
-                      :move)
-           (or count 1)))
+  (gemini-companion-review--call (gemini-companion-review--of-buffer)
+                                 :move (or count 1)))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
   "Go to the previous hunk of this review, or COUNT hunks back."
@@ -723,9 +709,7 @@ Accepting sends the rest."
 (defun gemini-companion-review-edit ()
   "Go to the proposal to edit it, or from there back to the review."
   (interactive)
-  (funcall (plist-get (gemini-companion-review--view-open
-                       (gemini-companion-review--of-buffer))
-                      :edit)))
+  (gemini-companion-review--call (gemini-companion-review--of-buffer) :edit))
 
 ;;;; Original
 
@@ -958,29 +942,30 @@ Indentation and what is before BEG, a sign, stay readable."
 
 ;;;; Header line
 
-(defun gemini-companion-review--header ()
-  "Return the header line of a review, for its buffers.
-It has the file, remarks on it, the amount of change, and the keys in
-the current buffer; if it is too long, the least important parts are
-omitted."
-  '(:eval (gemini-companion-review-header-text)))
+(defun gemini-companion-review-set-header ()
+  "Set the header line of the current buffer, one of a review."
+  (setq header-line-format '(:eval (gemini-companion-review-header-text)))
+  ;; It shows whether the review is selected.
+  (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
 
 (defun gemini-companion-review-header-text (&optional width)
   "Return the header line of the review of the current buffer.
-WIDTH is that of the window, the default."
+It has the file, remarks on it, the amount of change, and the keys in
+this buffer, as far as they fit into WIDTH, by default that of the
+window."
   (let ((diff gemini-companion-diff-here))
-    (gemini-companion-review--verbatim
+    (replace-regexp-in-string
+     "%" "%%"
      (concat " " (gemini-companion-review--fitting
                   (append (gemini-companion-review--subject diff)
                           (gemini-companion-review--amount diff)
                           (if (gemini-companion-review--selected-p diff)
                               (gemini-companion-review--keys)
-                            (gemini-companion-review--way-in)))
-                  (1- (or width (window-width))))))))
-
-(defun gemini-companion-review--verbatim (text)
-  "Return TEXT with percent signs doubled, for a header line."
-  (replace-regexp-in-string "%" "%%" text t t))
+                            (list (list 1 (substitute-command-keys
+                                           "  \\[gemini-companion-review] \
+to answer")))))
+                  (1- (or width (window-width)))))
+     t t)))
 
 (defconst gemini-companion-review--least-name 20
   "Columns of a name in a header line that are more important than keys.")
@@ -1075,12 +1060,12 @@ CLIs in several projects may propose files with the same name."
      (pcase (gemini-companion-diff-counts diff)
        ((and `(,_ ,_ ,added ,_)
              (guard (member "new file" (gemini-companion-diff-remarks diff))))
-        (list (list 4 (concat ", " (gemini-companion-review--plural
-                                    added "line")))))
+        (list (list 4 (format (ngettext ", %d line" ", %d lines" added) added))))
        (`(,hunks ,excluded ,added ,removed)
         (list
          (list 4 (concat "  " (gemini-companion-hunk-lines added removed)))
-         (list 6 (concat dot (gemini-companion-review--plural hunks "change")))
+         (list 6 (concat dot (format (ngettext "%d change" "%d changes" hunks)
+                                     hunks)))
          (list 3 (if (zerop excluded)
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
@@ -1093,10 +1078,6 @@ CLIs in several projects may propose files with the same name."
                              (length diffs)))))
      (list (list 9 (concat dot (gemini-companion-session-name
                                 (gemini-companion-diff-session diff))))))))
-
-(defun gemini-companion-review--plural (count noun)
-  "Return COUNT and NOUN, in the plural unless COUNT is one."
-  (format "%d %s%s" count noun (if (= 1 count) "" "s")))
 
 (defun gemini-companion-review--keys ()
   "Return the keys in the current buffer, parts of a header line."
@@ -1152,11 +1133,6 @@ EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
                    (4 gemini-companion-review-menu "more"))))
    (1- width)))
 
-(defun gemini-companion-review--way-in ()
-  "Return how a review is selected, parts of a header line."
-  (list (list 1 (substitute-command-keys
-                 "  \\[gemini-companion-review] to answer"))))
-
 (defun gemini-companion-review--selected-p (diff)
   "Return non-nil if a window of the review of DIFF is selected.
 While a header line is computed, its own window is selected."
@@ -1167,15 +1143,6 @@ While a header line is computed, its own window is selected."
          (eq diff (buffer-local-value 'gemini-companion-diff-here
                                       (window-buffer window))))))
 
-(defun gemini-companion-review--selection-changed (&rest _)
-  "Update the header lines, as the review was selected or left."
-  (force-mode-line-update t))
-
-(defun gemini-companion-review-set-header ()
-  "Set the header line of the current buffer, one of a review."
-  (setq header-line-format (gemini-companion-review--header))
-  (add-hook 'window-selection-change-functions
-            #'gemini-companion-review--selection-changed nil t))
 
 ;;;; Windows
 
@@ -1441,11 +1408,6 @@ They show that one again when the other buffer is quit."
                         (eq shown (window-buffer window))))))
               (window-list frame 'no-minibuffer)))
 
-(defun gemini-companion-review--uncover (frame buffers)
-  "Show BUFFERS again where other buffers cover them on FRAME."
-  (mapc #'quit-restore-window
-        (gemini-companion-review--covered frame buffers)))
-
 ;;;;; Layout
 
 (defun gemini-companion-review-layout (frame)
@@ -1509,17 +1471,9 @@ point and the selection: the user may have worked there meanwhile."
             (set-window-point window end)))
         (pcase-dolist (`(,window ,buffer . ,place) kept)
           (when (window-live-p window)
-            (let ((there (gemini-companion-review--there window buffer)))
-              (apply #'gemini-companion-review--put-back there buffer place)
-              (when (eq window last)
-                (set-frame-selected-window frame there 'norecord)))))))))
-
-(defun gemini-companion-review--there (window buffer)
-  "Return the window for BUFFER, which was in WINDOW during a review.
-It is another window of the frame if only that displays BUFFER now."
-  (or (and (not (eq buffer (window-buffer window)))
-           (get-buffer-window buffer (window-frame window)))
-      window))
+            (apply #'gemini-companion-review--put-back window buffer place)
+            (when (eq window last)
+              (set-frame-selected-window frame window 'norecord))))))))
 
 (defun gemini-companion-review--kept (frame buffers)
   "Return the windows of FRAME that show none of BUFFERS.
@@ -1543,37 +1497,45 @@ If WINDOW shows BUFFER already, leave its start."
 
 ;;;;; Closing
 
-(defun gemini-companion-review--shown-p (layout buffers windows)
-  "Return non-nil if one of BUFFERS is where LAYOUT was taken.
-That is the frame of LAYOUT, and if this has several tabs, the tab with
-WINDOWS or with the windows of LAYOUT; other tabs have other windows."
-  (let ((frame (gemini-companion-review--layout-frame layout)))
+(defun gemini-companion-review--shown-p (view)
+  "Return non-nil if VIEW is displayed where its layout was taken.
+That is a frame, and if this has several tabs, one of them; other tabs
+have other windows."
+  (let* ((layout (gemini-companion-review--view-layout view))
+         (frame (gemini-companion-review--layout-frame layout))
+         (buffers (gemini-companion-review--buffers view)))
     (and (frame-live-p frame)
          (or (not (gemini-companion-review--tabs-p frame))
              (seq-some #'window-live-p
-                       (append windows (mapcar #'car (nth 2 layout)))))
+                       (append (gemini-companion-review--view-windows view)
+                               (mapcar #'car (nth 2 layout)))))
          (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                        buffers)
              (gemini-companion-review--covered frame buffers)))))
 
 (defun gemini-companion-review--tabs-p (frame)
-  "Return non-nil if FRAME has several tabs."
-  (cdr (frame-parameter frame 'tabs)))
+  "Return non-nil if FRAME is live and has several tabs."
+  (and (frame-live-p frame)
+       (cdr (frame-parameter frame 'tabs))))
 
-(defun gemini-companion-review--leave (layout buffers windows)
-  "Restore LAYOUT now if one of BUFFERS is where it was taken.
-If none is, the user may have moved to another tab: restore LAYOUT
-when one of WINDOWS, which displayed BUFFERS, is on the frame again.
-Elsewhere, delete only the windows that were made for BUFFERS."
-  (cond ((gemini-companion-review--shown-p layout buffers windows)
-         (gemini-companion-review--restore-around layout buffers))
-        ((let ((frame (gemini-companion-review--layout-frame layout)))
-           (and (frame-live-p frame) (gemini-companion-review--tabs-p frame)))
-         (gemini-companion-review--restore-later layout windows)))
-  ;; Otherwise a window could show the next one of BUFFERS.
-  (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
-  (dolist (buffer buffers)
-    (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))
+(defun gemini-companion-review--leave (view)
+  "Restore the windows of the user from VIEW.
+If the user has moved to another tab, do that when one of its windows
+is on the frame again.  Elsewhere, delete only the windows of VIEW."
+  (let ((layout (gemini-companion-review--view-layout view))
+        (buffers (gemini-companion-review--buffers view)))
+    (cond ((gemini-companion-review--shown-p view)
+           (gemini-companion-review--restore-around layout buffers))
+          ((gemini-companion-review--tabs-p
+            (gemini-companion-review--layout-frame layout))
+           (push (cons (gemini-companion-review--view-windows view) layout)
+                 gemini-companion-review--left)
+           (add-hook 'window-configuration-change-hook
+                     #'gemini-companion-review--restore-left)))
+    ;; Otherwise a window could show the next one of them.
+    (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
+    (dolist (buffer buffers)
+      (mapc #'quit-restore-window (get-buffer-window-list buffer nil t)))))
 
 (defun gemini-companion-review--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.
@@ -1593,12 +1555,6 @@ stays selected, too."
         (set-window-point window point)
         (set-frame-selected-window frame window)))))
 
-(defun gemini-companion-review--restore-later (layout windows)
-  "Restore LAYOUT when one of WINDOWS is live again."
-  (push (cons windows layout) gemini-companion-review--left)
-  (add-hook 'window-configuration-change-hook
-            #'gemini-companion-review--restore-left))
-
 (defun gemini-companion-review--restore-left ()
   "Restore the layout of the tab to which the user has returned."
   (when-let* ((left (seq-find (lambda (left)
@@ -1606,19 +1562,9 @@ stays selected, too."
                               gemini-companion-review--left)))
     (setq gemini-companion-review--left
           (delq left gemini-companion-review--left))
-    (let ((substitutes (gemini-companion-review--substitutes (car left))))
-      (gemini-companion-review-restore (cdr left))
-      (mapc #'kill-buffer substitutes))
+    (gemini-companion-review-restore (cdr left))
     (unless gemini-companion-review--left
       (gemini-companion-review-forget))))
-
-(defun gemini-companion-review--substitutes (windows)
-  "Return the substitutes for killed buffers in WINDOWS.
-Emacs 30 makes a buffer for each when a tab is selected."
-  (seq-filter (lambda (buffer)
-                (string-prefix-p " *Old buffer " (buffer-name buffer)))
-              (seq-uniq (mapcar #'window-buffer
-                                (seq-filter #'window-live-p windows)))))
 
 (defun gemini-companion-review-forget ()
   "Drop the layouts of tabs to which the user has not returned."

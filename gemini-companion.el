@@ -118,9 +118,9 @@ is displayed.")
       :enable gemini-companion-review-shown-p))
     ("Changes"
      ("n" gemini-companion-review-next-hunk "Next change"
-      :enable gemini-companion-review-hunks-p :stay t)
+      :enable gemini-companion-review-here-p :stay t)
      ("p" gemini-companion-review-previous-hunk "Previous change"
-      :enable gemini-companion-review-hunks-p :stay t)
+      :enable gemini-companion-review-here-p :stay t)
      ("x" gemini-companion-review-toggle-hunk "Exclude this change"
       :enable gemini-companion-review-hunk-p
       :on gemini-companion-review-excluded-p :stay t)

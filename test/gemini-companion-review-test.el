@@ -437,27 +437,6 @@
               (should (equal layout (funcall windows))))
           (gemini-companion-list-stop))))))
 
-(ert-deftest gemini-companion-review-leaves-no-buffer-in-two-windows ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-    (let ((other (split-window nil nil 'below)))
-      (with-current-buffer (get-buffer-create "*other*")
-        (insert "1\n2\n3\n"))
-      (unwind-protect
-          (progn
-            (set-window-buffer other "*other*")
-            (select-window other)
-            (let ((diff (gemini-companion-test-show "a" "1\n2\n")))
-              (delete-window other)
-              (select-window (frame-first-window))
-              (switch-to-buffer "*other*")
-              (goto-char 3)
-              (gemini-companion-diff-reject diff))
-            (should (equal "*other*" (buffer-name (window-buffer))))
-            (should (= 3 (window-point)))
-            (should (= 1 (length (get-buffer-window-list "*other*")))))
-        (delete-other-windows)
-        (kill-buffer "*other*")))))
-
 (ert-deftest gemini-companion-review-sends-what-is-hidden-by-narrowing ()
   (dolist (view '(ediff diff))
     (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n"))
@@ -864,10 +843,12 @@
                 (run-hooks 'window-configuration-change-hook)
                 (should (equal '("a" "a") (funcall names)))
                 (should-not (seq-find (lambda (buffer)
-                                        (string-match-p "gemini"
-                                                        (buffer-name buffer)))
+                                        (string-prefix-p "*gemini"
+                                                         (buffer-name buffer)))
                                       (buffer-list))))
-            (tab-bar-close-other-tabs)))))))
+            (tab-bar-close-other-tabs)
+            ;; Emacs 30 makes a buffer for each killed one in a tab.
+            (kill-matching-buffers "\\` \\*Old buffer" t t)))))))
 
 (ert-deftest gemini-companion-review-is-on-a-frame-with-space ()
   (dolist (parameter '((minibuffer . only) (parent-frame . t)))
