@@ -139,6 +139,7 @@ buffer of the proposed text, which the user may edit.  STATE is
   (comments nil :documentation "Alist of a line and the comment of the user.")
   (automatic nil :documentation "Non-nil if it was accepted automatically.")
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
+  (checked nil :documentation "Stamp of its file at the last check, or nil.")
   (true-name nil :documentation "True name of its file at that time, or nil.")
   (outdated nil :documentation "Non-nil if its view has to compare again.")
   (changed nil :documentation "Non-nil if its file has changed since STAMP.")
@@ -306,9 +307,10 @@ the text.  ID is an integer that names the diff; SESSION is a plist with
 the `:id' of the CLI.  An open diff of that CLI for that file is
 replaced; its edited text is kept."
   (let* ((previous (gemini-companion-diff--find session file-path))
+         (stamp (gemini-companion-revert-stamp file-path))
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
-                :stamp (gemini-companion-revert-stamp file-path)
+                :stamp stamp :checked stamp
                 :true-name (gemini-companion-text-true-name file-path)
                 :replaces-edited
                 (and previous (gemini-companion-diff--rewritten-p previous)))))
@@ -574,9 +576,9 @@ command is never omitted."
          (names (list (gemini-companion-diff-name diff)
                       plain
                       (file-name-nondirectory plain)))
-         (noted (when note
-                  (mapcar (lambda (name) (format "%s (%s)" name note))
-                          names)))
+         (noted (and note
+                     (mapcar (lambda (name) (format "%s (%s)" name note))
+                             names)))
          (long (format "%s proposes an edit of "
                        (upcase-initials
                         (gemini-companion-session-title session))))
@@ -585,26 +587,24 @@ command is never omitted."
                            "\\[gemini-companion-review] %s it")
                           does))
          (key (concat "; " command))
-         (both (when (gemini-companion-diff-replaces-edited diff)
-                 (concat key (substitute-command-keys
-                              "; \\[gemini-companion-last-proposal] shows \
-your edits"))))
+         (edits (and (gemini-companion-diff-replaces-edited diff)
+                     (concat key (substitute-command-keys
+                                  "; \\[gemini-companion-last-proposal] \
+shows your edits"))))
          (room (- width 1 (string-width short) (string-width key))))
     ;; The more important a part, the later it is omitted.
-    (or (seq-some
-         (pcase-lambda (`(,before ,names ,after))
-           (seq-find (lambda (text) (< (string-width text) width))
-                     (mapcar (lambda (name) (concat before name after))
-                             names)))
-         (append (when both
-                   (let ((names (append noted names)))
-                     (list (list long names both) (list short names both))))
-                 (list (list long noted key) (list short noted key)
-                       (list long names key) (list short names key))))
-        (when (< 10 room)
+    (catch 'fits
+      (dolist (after (delq nil (list edits key)))
+        (dolist (names (list noted names))
+          (dolist (before (list long short))
+            (dolist (name names)
+              (let ((text (concat before name after)))
+                (when (< (string-width text) width)
+                  (throw 'fits text)))))))
+      (if (< 10 room)
           (concat short (gemini-companion-name-shown (car (last names)) room)
-                  key))
-        command)))
+                  key)
+        command))))
 
 (defun gemini-companion-diff--unannounce ()
   "Clear the echo area if a diff is still announced."
@@ -877,7 +877,7 @@ instead? "))))
             (`(,hunks ,excluded ,added ,removed)
              (format ": %s (%s)"
                      (if (zerop excluded)
-                         (format "%d change%s" hunks (if (= 1 hunks) "" "s"))
+                         (format (ngettext "%d change" "%d changes" hunks) hunks)
                        (format "%d of %d changes" (- hunks excluded) hunks))
                      (gemini-companion-hunk-lines added removed))))))
 
@@ -966,9 +966,6 @@ or disconnected."
 (defconst gemini-companion-diff--seconds 0.5
   "Seconds between checks of the files of open diffs.")
 
-(defvar gemini-companion-diff--stamps nil
-  "Alist of each open diff and the stamp of its file at the last check.")
-
 (defvar gemini-companion-diff--watch-timer nil
   "Timer that checks the files, or nil while no diff is open.")
 
@@ -1002,7 +999,7 @@ Ask only if the CLI would write to another file than proposed, or
 undo a change of the file."
   (gemini-companion-diff--check diff)
   (gemini-companion-diff--compare-again diff 'now)
-  (or (not (memq diff (gemini-companion-diffs)))
+  (or (not (gemini-companion-diff--open-p diff))
       (when-let* ((question (gemini-companion-diff--question diff)))
         (not (gemini-companion-diff-ask
               diff (lambda () (yes-or-no-p question)))))))
@@ -1039,26 +1036,21 @@ accept and undo that change? "
 ;;;;; Watch
 
 (defun gemini-companion-diff--follow ()
-  "Watch the files of the open diffs, and no others."
-  (let ((diffs (gemini-companion-diffs)))
-    (setq gemini-companion-diff--stamps
-          (mapcar (lambda (diff)
-                    (or (assq diff gemini-companion-diff--stamps)
-                        (cons diff (gemini-companion-diff-stamp diff))))
-                  diffs))
-    (mapc #'gemini-companion-diff--check-buffer diffs)
-    (cond ((and diffs (not gemini-companion-diff--watch-timer))
-           (setq gemini-companion-diff--watch-timer
-                 (run-at-time gemini-companion-diff--seconds
-                              gemini-companion-diff--seconds
-                              #'gemini-companion-diff--check-all)))
-          ((and gemini-companion-diff--watch-timer (not diffs))
+  "Watch the files of the open diffs, if any."
+  (mapc #'gemini-companion-diff--check-buffer gemini-companion-diff--open)
+  (cond ((null gemini-companion-diff--open)
+         (when gemini-companion-diff--watch-timer
            (cancel-timer gemini-companion-diff--watch-timer)
-           (setq gemini-companion-diff--watch-timer nil)))))
+           (setq gemini-companion-diff--watch-timer nil)))
+        ((null gemini-companion-diff--watch-timer)
+         (setq gemini-companion-diff--watch-timer
+               (run-at-time gemini-companion-diff--seconds
+                            gemini-companion-diff--seconds
+                            #'gemini-companion-diff--check-all)))))
 
 (defun gemini-companion-diff--check-all ()
   "Check the files of the open diffs."
-  (dolist (diff (mapcar #'car gemini-companion-diff--stamps))
+  (dolist (diff (gemini-companion-diffs))
     (gemini-companion-diff--check diff)
     (gemini-companion-diff--compare-again diff)
     (gemini-companion-diff--check-buffer diff)))
@@ -1067,10 +1059,9 @@ accept and undo that change? "
   "Check whether the file of DIFF has changed since the last check.
 If so, dismiss DIFF if the file has the proposed text, else mark its
 view as outdated."
-  (let ((known (assq diff gemini-companion-diff--stamps))
-        (stamp (gemini-companion-diff--stamp diff)))
-    (unless (equal stamp (cdr known))
-      (setcdr known stamp)
+  (let ((stamp (gemini-companion-diff--stamp diff)))
+    (unless (equal stamp (gemini-companion-diff-checked diff))
+      (setf (gemini-companion-diff-checked diff) stamp)
       (if (and stamp
                (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
           (gemini-companion-diff--dismiss-written diff)
