@@ -164,8 +164,8 @@ add and remove."
                                      (gemini-companion-hunk--overlays)))))
         (lines (lambda (property overlays)
                  (apply #'+ (mapcar (lambda (overlay)
-                                      (gemini-companion-hunk--count-lines
-                                       (overlay-get overlay property)))
+                                      (length (gemini-companion-text-lines
+                                               (overlay-get overlay property))))
                                     overlays)))))
     (list (length hunks)
           (length excluded)
@@ -177,11 +177,6 @@ add and remove."
 (defun gemini-companion-hunk-lines (added removed)
   "Return a text for ADDED and REMOVED numbers of lines."
   (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
-
-(defun gemini-companion-hunk--count-lines (text)
-  "Return how many lines TEXT has."
-  (length (and (not (string-empty-p text))
-               (split-string (string-remove-suffix "\n" text) "\n"))))
 
 (defun gemini-companion-hunk-excluded-lines (proposal)
   "Return the lines at which hunks are excluded from the buffer PROPOSAL.

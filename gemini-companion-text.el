@@ -78,6 +78,11 @@ in /proc may never end."
 
 ;;;; Comparison
 
+(defun gemini-companion-text-lines (text)
+  "Return the lines of TEXT."
+  (and (not (string-empty-p text))
+       (split-string (string-remove-suffix "\n" text) "\n")))
+
 (defun gemini-companion-text-plain (text)
   "Return TEXT with plain line ends and no byte order mark."
   (string-remove-prefix "\uFEFF" (string-replace "\r\n" "\n" text)))

@@ -35,6 +35,7 @@
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'seq)
+(require 'text-property-search)
 
 ;;;; Faces
 
@@ -108,13 +109,9 @@ Use its colors until the time UNTIL, or not at all if it is large."
                (count-lines (point-min) (point-max))))
      :until (if (< (buffer-size) gemini-companion-unified--colored) until 0))))
 
-(defun gemini-companion-unified--time ()
-  "Return the processor seconds that Emacs has used."
-  (float-time (get-internal-run-time)))
-
 (defun gemini-companion-unified--early-p (until)
-  "Return non-nil if the time UNTIL, when colors are given up, is to come."
-  (< (gemini-companion-unified--time) until))
+  "Return non-nil unless Emacs has used UNTIL seconds of processor time."
+  (< (float-time (get-internal-run-time)) until))
 
 (defun gemini-companion-unified--texts (side line count &optional plain)
   "Return COUNT lines of SIDE from LINE on, strings with colors.
@@ -132,17 +129,12 @@ If PLAIN is non-nil, they are without colors."
             (setf (gemini-companion-unified--side-line side) line
                   (gemini-companion-unified--side-position side) beg)
             (forward-line count)
-            (gemini-companion-unified--split
+            (gemini-companion-text-lines
              (if (and (not plain)
                       (gemini-companion-unified--early-p
                        (gemini-companion-unified--side-until side)))
                  (gemini-companion-unified--colored beg (point))
                (buffer-substring-no-properties beg (point))))))))))
-
-(defun gemini-companion-unified--split (text)
-  "Return the lines of TEXT."
-  (and (not (string-empty-p text))
-       (split-string (string-remove-suffix "\n" text) "\n")))
 
 (defun gemini-companion-unified--colored (beg end)
   "Return the text from BEG to END with its faces and no other properties."
@@ -171,23 +163,6 @@ now; both are nil if the user has not edited the proposal.  Words are
 marked until the time UNTIL."
   old new width excluded model current until)
 
-(defun gemini-companion-unified--insert (diff hunks original)
-  "Insert before point the lines of HUNKS, the hunks of DIFF.
-ORIGINAL is the buffer with its original.  The lines have these text
-properties:
-`gemini-companion-hunk' is the hunk of a changed line;
-`gemini-companion-line' is the number of the line in the proposal, and
-`gemini-companion-old' the number in the original, except on folds;
-`gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
-the lines that were in one, are for `gemini-companion-unified--open-fold'."
-  (let ((buffer (current-buffer)))
-    (gemini-companion-unified--call
-     diff original
-     (lambda (view)
-       (with-current-buffer buffer
-         (gemini-companion-unified--insert-hunks
-          view (cons nil hunks)))))))
-
 (defun gemini-companion-unified-insert
     (file original proposal hunks excluded model unfolded-p)
   "Insert before point the lines of HUNKS of FILE.
@@ -195,9 +170,15 @@ HUNKS are the differences between the buffers ORIGINAL and PROPOSAL; no
 hunk may be excluded from PROPOSAL meanwhile.  EXCLUDED are the lines
 of the hunks to show as excluded.  MODEL is the text that the CLI
 proposed, or nil if the user has not edited it.  UNFOLDED-P is called
-with each fold; if it returns non-nil, show the lines of that fold.
-For the text properties, see `gemini-companion-unified--insert'.  If
-this takes long, the remaining lines have no colors."
+with each fold; if it returns non-nil, show the lines of that fold.  If
+this takes long, the remaining lines have no colors.
+
+The lines have these text properties:
+`gemini-companion-hunk' is the hunk of a changed line;
+`gemini-companion-line' is the number of the line in the proposal, and
+`gemini-companion-old' the number in the original, except on folds;
+`gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
+the lines that were in one, are for `gemini-companion-unified--open-fold'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-review-highlight file)))
@@ -215,28 +196,32 @@ this takes long, the remaining lines have no colors."
             (save-excursion
               (gemini-companion-unified--unfold view fold))))))))
 
-(defun gemini-companion-unified--call (diff original function)
-  "Call FUNCTION with the view of DIFF and ORIGINAL.
+(defun gemini-companion-unified--call (function)
+  "Call FUNCTION in this buffer with the view of its diff.
 No hunk is excluded from the proposal meanwhile."
-  (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
+  (let* ((buffer (current-buffer))
+         (diff gemini-companion-diff-here)
+         (original gemini-companion-unified--original)
+         (proposal (gemini-companion-diff-proposal-buffer diff))
          (excluded (gemini-companion-hunk-excluded-lines proposal)))
-    (dolist (buffer (list original proposal))
-      (with-current-buffer buffer
+    (dolist (text (list original proposal))
+      (with-current-buffer text
         (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-diff-adopt diff)))
     (gemini-companion-hunk-call-with-all
      proposal
      (lambda ()
-       (funcall function
-                (gemini-companion-unified--view
-                 original proposal excluded
-                 (gemini-companion-diff-unedited diff)))))))
+       (with-current-buffer buffer
+         (funcall function
+                  (gemini-companion-unified--view
+                   original proposal excluded
+                   (gemini-companion-diff-unedited diff))))))))
 
 (defun gemini-companion-unified--view (original proposal excluded model)
   "Return the view of the texts in the buffers ORIGINAL and PROPOSAL.
 EXCLUDED are the lines of excluded hunks, MODEL is the text that the
 CLI proposed, or nil if the user has not edited it."
-  (let* ((until (+ (gemini-companion-unified--time)
+  (let* ((until (+ (float-time (get-internal-run-time))
                    gemini-companion-unified--seconds))
          (old (gemini-companion-unified--read-side original until))
          (new (gemini-companion-unified--read-side proposal until))
@@ -504,10 +489,9 @@ The value is a cons of two ranges (BEG . END), or nil."
 
 ;;;; Folds
 
-(defun gemini-companion-unified--open-fold (diff original)
-  "Show the lines of the fold at point in a view of DIFF and ORIGINAL.
-If they are shown already, fold them again.  Return nil if there is no
-fold at point."
+(defun gemini-companion-unified--open-fold ()
+  "Show the lines of the fold at point, or fold them again.
+Return nil if there is no fold at point."
   (let ((fold (get-text-property (point) 'gemini-companion-fold))
         (unfolded (get-text-property (point) 'gemini-companion-unfolded))
         (inhibit-read-only t)
@@ -517,20 +501,17 @@ fold at point."
                    (gemini-companion-unified--around
                     (point) (if fold
                                 'gemini-companion-fold
-                              'gemini-companion-unfolded)))
-                  (buffer (current-buffer)))
+                              'gemini-companion-unfolded))))
         (goto-char beg)
         (gemini-companion-unified--call
-         diff original
          (lambda (view)
-           (with-current-buffer buffer
-             (save-excursion
-               (delete-region beg end)
-               (if fold
-                   (gemini-companion-unified--unfold view fold)
-                 (pcase-let ((`(,_ ,old ,new ,count) unfolded))
-                   (gemini-companion-unified--insert-run
-                    view 'fold old new count)))))))
+           (save-excursion
+             (delete-region beg end)
+             (if fold
+                 (gemini-companion-unified--unfold view fold)
+               (pcase-let ((`(,_ ,old ,new ,count) unfolded))
+                 (gemini-companion-unified--insert-run
+                  view 'fold old new count))))))
         t))))
 
 (defun gemini-companion-unified--unfold (view fold)
@@ -759,9 +740,9 @@ proposal; the first time, go to the first hunk."
           ((null hunks)
            (insert "No differences left.\n"))
           (t
-           (gemini-companion-unified--insert
-            gemini-companion-diff-here hunks
-            gemini-companion-unified--original)))
+           (gemini-companion-unified--call
+            (lambda (view)
+              (gemini-companion-unified--insert-hunks view (cons nil hunks))))))
     (set-buffer-modified-p nil)
     (if first
         (gemini-companion-unified--go-to-first windows)
@@ -781,13 +762,10 @@ proposal; the first time, go to the first hunk."
 
 (defun gemini-companion-unified--line (position)
   "Return the line of the proposal at POSITION, or the next line that has one."
-  (save-excursion
-    (goto-char position)
-    (while (not (or (eobp)
-                    (get-text-property (point) 'gemini-companion-line)))
-      (forward-line))
-    (or (get-text-property (point) 'gemini-companion-line)
-        most-positive-fixnum)))
+  (if-let* ((there (text-property-not-all position (point-max)
+                                          'gemini-companion-line nil)))
+      (get-text-property there 'gemini-companion-line)
+    most-positive-fixnum))
 
 (defun gemini-companion-unified--where (line)
   "Return the position of LINE of the proposal, or of the next line shown."
@@ -804,38 +782,21 @@ proposal; the first time, go to the first hunk."
   "Redraw HUNK in BUFFER, as it was excluded or restored."
   (with-current-buffer buffer
     (let ((line (line-number-at-pos))
-          (beg (gemini-companion-unified--find hunk))
           (inhibit-read-only t)
           (inhibit-modification-hooks t))
-      (when beg
+      (goto-char (point-min))
+      (when-let* ((match (text-property-search-forward
+                          'gemini-companion-hunk hunk
+                          (lambda (one other)
+                            (eql (nth 2 one) (nth 2 other))))))
+        (delete-region (prop-match-beginning match) (prop-match-end match))
         (gemini-companion-unified--call
-         gemini-companion-diff-here gemini-companion-unified--original
          (lambda (view)
-           (with-current-buffer buffer
-             (save-excursion
-               (goto-char beg)
-               (delete-region
-                beg (cdr (gemini-companion-unified--around
-                          beg 'gemini-companion-hunk)))
-               (gemini-companion-unified--insert-hunk
-                view (cl-find (nth 2 hunk)
-                              (gemini-companion-diff-hunks
-                               gemini-companion-diff-here)
-                              :key #'cl-third))))))
-        (goto-char (point-min))
-        (forward-line (1- line))
-        (set-buffer-modified-p nil)))))
-
-(defun gemini-companion-unified--find (hunk)
-  "Return the position of HUNK in the current buffer, or nil."
-  (let ((position (point-min)))
-    (while (and position
-                (not (eql (nth 2 hunk)
-                          (nth 2 (get-text-property position
-                                                    'gemini-companion-hunk)))))
-      (setq position (next-single-property-change position
-                                                  'gemini-companion-hunk)))
-    position))
+           (gemini-companion-unified--insert-hunk view
+                                                  (prop-match-value match))))
+        (set-buffer-modified-p nil))
+      (goto-char (point-min))
+      (forward-line (1- line)))))
 
 (defun gemini-companion-unified--changed (&rest _)
   "Record that the current buffer, a proposal, was edited by the user.
@@ -872,8 +833,7 @@ Elsewhere go to the next fold."
   (let ((next (and (not (get-text-property (point) 'gemini-companion-fold))
                    (text-property-not-all (point) (point-max)
                                           'gemini-companion-fold nil))))
-    (cond ((gemini-companion-unified--open-fold
-            gemini-companion-diff-here gemini-companion-unified--original)
+    (cond ((gemini-companion-unified--open-fold)
            (set-buffer-modified-p nil))
           (next (goto-char next))
           (t (user-error "No more folded lines")))))
@@ -892,43 +852,41 @@ Elsewhere go to the next fold."
                                  (if (< count 0) "previous" "next")))))
     (gemini-companion-unified--reveal)))
 
+(defun gemini-companion-unified--starts ()
+  "Return where the hunks in this buffer begin, in order."
+  (let ((position (point-min))
+        starts)
+    (while position
+      (when (get-text-property position 'gemini-companion-hunk)
+        (push position starts))
+      (setq position (next-single-property-change position
+                                                  'gemini-companion-hunk)))
+    (nreverse starts)))
+
 (defun gemini-companion-unified--next ()
   "Return where the next hunk begins, or nil.
 If it is folded, show it."
-  (let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
-         (position (point)))
-    (while (and position
-                (memq (get-text-property position 'gemini-companion-hunk)
-                      (list nil hunk)))
-      (setq position (next-single-property-change position
-                                                  'gemini-companion-hunk)))
-    (or position
+  (let* ((here (point))
+         (find (lambda ()
+                 (seq-find (lambda (start) (< here start))
+                           (gemini-companion-unified--starts)))))
+    (or (funcall find)
         (save-excursion
           (goto-char (point-max))
           (forward-line -1)
-          (let ((start (point)))
-            (and (eq 'hunks (car (get-text-property start
-                                                    'gemini-companion-fold)))
-                 (gemini-companion-unified--open-fold
-                  gemini-companion-diff-here
-                  gemini-companion-unified--original)
-                 (text-property-not-all start (point-max)
-                                        'gemini-companion-hunk nil)))))))
+          (and (eq 'hunks (car (get-text-property (point)
+                                                  'gemini-companion-fold)))
+               (gemini-companion-unified--open-fold)
+               (funcall find))))))
 
 (defun gemini-companion-unified--previous ()
   "Return where the hunk before the one at point begins, or nil."
-  (let ((position (if (get-text-property (point) 'gemini-companion-hunk)
-                      (car (gemini-companion-unified--around
-                            (point) 'gemini-companion-hunk))
-                    (point))))
-    (while (and (< (point-min) position)
-                (null (get-text-property (1- position)
-                                         'gemini-companion-hunk)))
-      (setq position (previous-single-property-change
-                      position 'gemini-companion-hunk nil (point-min))))
-    (when (< (point-min) position)
-      (car (gemini-companion-unified--around (1- position)
-                                             'gemini-companion-hunk)))))
+  (let ((here (if (get-text-property (point) 'gemini-companion-hunk)
+                  (car (gemini-companion-unified--around
+                        (point) 'gemini-companion-hunk))
+                (point))))
+    (car (last (seq-filter (lambda (start) (< start here))
+                           (gemini-companion-unified--starts))))))
 
 (defun gemini-companion-unified--reveal ()
   "Scroll so that the hunk at point is visible with the lines before it."
