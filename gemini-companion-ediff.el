@@ -41,13 +41,6 @@ With less, a unified diff shows more.")
 (defconst gemini-companion-ediff--good-lines 24
   "Least height of a session with sides above each other.")
 
-(defconst gemini-companion-ediff--narrow-columns 120
-  "Width below which a session that appears by itself needs more height.")
-
-(defconst gemini-companion-ediff--narrow-lines 30
-  "Least height of a narrow session that appears by itself.
-With less, a unified diff shows more.")
-
 (defun gemini-companion-ediff--wide-p (columns)
   "Return non-nil if COLUMNS are enough for sides beside each other."
   (<= (* 2 gemini-companion-review-side-columns) columns))
@@ -57,12 +50,6 @@ With less, a unified diff shows more.")
   (if (gemini-companion-ediff--wide-p columns)
       gemini-companion-ediff--least-lines
     gemini-companion-ediff--good-lines))
-
-(defun gemini-companion-ediff--own-lines (columns)
-  "Return the least height of a session of COLUMNS that appears by itself."
-  (if (< columns gemini-companion-ediff--narrow-columns)
-      gemini-companion-ediff--narrow-lines
-    (gemini-companion-ediff--lines columns)))
 
 ;;;; Keys
 
@@ -183,7 +170,10 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer buffer
         (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-diff-adopt diff)
-        (gemini-companion-ediff--set-faces)))
+        (gemini-companion-ediff--set-faces)
+        (if (eq buffer original)
+            (setq header-line-format " File on disk")
+          (gemini-companion-review-set-header))))
     (let ((panel (gemini-companion-ediff--start diff original proposal
                                                 frame keep)))
       (gemini-companion-ediff--compared panel)
@@ -290,10 +280,7 @@ If KEEP is non-nil, the selected window stays visible."
          (window (and (<= gemini-companion-ediff--least-lines
                           (window-total-height (frame-root-window)))
                       (gemini-companion-review-make-window
-                       buffer diff
-                       (if keep
-                           #'gemini-companion-ediff--own-lines
-                         #'gemini-companion-ediff--lines)
+                       buffer diff #'gemini-companion-ediff--lines
                        (* 2 gemini-companion-review-side-columns) keep))))
     ;; A unified diff needs less of the terminal.
     (when (or (null window)
@@ -379,29 +366,14 @@ The control panel is current."
       (selected-window))))
 
 (defun gemini-companion-ediff--select (panel)
-  "Select the window of PANEL if the session is laid out and fits.
+  "Select the window of PANEL if the session is laid out.
 Return non-nil if it is."
   (with-current-buffer panel
-    (let ((windows (gemini-companion-ediff--windows)))
-      (when (and (= 3 (length windows))
-                 (seq-every-p (lambda (window) (memq window windows))
-                              (list ediff-window-A ediff-window-B
-                                    ediff-control-window))
-                 (gemini-companion-ediff--roomy-p windows))
-        (select-window ediff-control-window)))))
-
-(defun gemini-companion-ediff--roomy-p (windows)
-  "Return non-nil if WINDOWS are high enough, or as high as their frame."
-  (let ((size (lambda (beginning size)
-                (- (apply #'max (mapcar (lambda (window)
-                                          (+ (funcall beginning window)
-                                             (funcall size window)))
-                                        windows))
-                   (apply #'min (mapcar beginning windows))))))
-    (<= (min (gemini-companion-ediff--lines
-              (funcall size #'window-left-column #'window-total-width))
-             (window-total-height (frame-root-window)))
-        (funcall size #'window-top-line #'window-total-height))))
+    (when (seq-set-equal-p (list ediff-window-A ediff-window-B
+                                 ediff-control-window)
+                           (gemini-companion-ediff--windows)
+                           #'eq)
+      (select-window ediff-control-window))))
 
 (defun gemini-companion-ediff--display (panel)
   "Move the session of PANEL to the selected frame."
@@ -451,16 +423,6 @@ The control panel is current."
       (with-current-buffer ediff-buffer-B
         (gemini-companion-hunk-excluded-between-p beg end)))))
 
-;;;; Header lines
-
-(defun gemini-companion-ediff--set-headers (panel)
-  "Set the header lines of PANEL's session."
-  (with-current-buffer panel
-    (ediff-with-current-buffer ediff-buffer-A
-      (setq header-line-format " File on disk"))
-    (ediff-with-current-buffer ediff-buffer-B
-      (gemini-companion-review-set-header))))
-
 ;;;; Hunks
 
 (defun gemini-companion-ediff-compare-again ()
@@ -481,7 +443,6 @@ Excluded hunks stay among the differences."
    (buffer-local-value 'gemini-companion-diff-here panel)
    (with-current-buffer (buffer-local-value 'ediff-diff-buffer panel)
      (gemini-companion-hunk-read)))
-  (gemini-companion-ediff--set-headers panel)
   ;; No hunk was excluded meanwhile.
   (with-current-buffer panel
     (gemini-companion-ediff--dim-excluded)
@@ -489,7 +450,7 @@ Excluded hunks stay among the differences."
 
 (defun gemini-companion-ediff--compare (panel frame)
   "Compare again in PANEL's session on FRAME, and leave its windows alone."
-  (let ((said (current-message))
+  (let ((inhibit-message t)
         (message-log-max nil))
     (gemini-companion-review-in-frame
      frame
@@ -500,9 +461,7 @@ Excluded hunks stay among the differences."
              (select-window window 'norecord)
            (gemini-companion-ediff--display panel))
          (with-current-buffer panel
-           (gemini-companion-ediff-compare-again)))))
-    (when said
-      (message "%s" said))))
+           (gemini-companion-ediff-compare-again)))))))
 
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.
@@ -586,10 +545,13 @@ SIDE is `A' or `B'.  The control panel is current."
 (defun gemini-companion-ediff--close (panel)
   "End the Ediff session of PANEL without changing the windows."
   (when (buffer-live-p panel)
-    (let ((buffers (gemini-companion-ediff--session-buffers panel))
+    (let ((buffers (with-current-buffer panel
+                     (list panel ediff-diff-buffer ediff-custom-diff-buffer
+                           ediff-fine-diff-buffer ediff-error-buffer)))
           (layout (gemini-companion-review-layout (selected-frame)))
           (kill-buffer-query-functions nil)
-          (said (current-message))
+          ;; Ediff clears the echo area.
+          (inhibit-message t)
           ;; Ediff makes the selected window the only one, even a side window.
           (ignore-window-parameters t)
           ;; With it Ediff accepts that its buffers are killed, and does not
@@ -604,14 +566,12 @@ SIDE is `A' or `B'.  The control panel is current."
             (set-window-parameter ediff-control-window 'mode-line-format nil))
           (gemini-companion-ediff--quit)))
       (gemini-companion-review-restore layout)
-      ;; Ediff clears the echo area.
-      (when said
-        (let ((message-log-max nil))
-          (message "%s" said)))
       (mapc #'gemini-companion-diff-discard buffers)
       ;; A hook that fails may have kept Ediff from that.
       (setq ediff-session-registry (delq panel ediff-session-registry))
-      (gemini-companion-ediff--forget-registry))))
+      (unless (or ediff-session-registry
+                  (get-buffer-window ediff-registry-buffer t))
+        (gemini-companion-diff-discard ediff-registry-buffer)))))
 
 (defun gemini-companion-ediff--quit ()
   "End the session of the control panel, which is current.
@@ -634,18 +594,6 @@ which a review that continues still needs."
     (dolist (buffer buffers)
       (with-current-buffer buffer
         (remove-hook 'kill-buffer-query-functions #'ignore t)))))
-
-(defun gemini-companion-ediff--session-buffers (panel)
-  "Return PANEL and the auxiliary buffers of its Ediff session."
-  (with-current-buffer panel
-    (list panel ediff-diff-buffer ediff-custom-diff-buffer
-          ediff-fine-diff-buffer ediff-error-buffer)))
-
-(defun gemini-companion-ediff--forget-registry ()
-  "Kill Ediff's list of sessions if it is empty and not displayed."
-  (when (and (null ediff-session-registry)
-             (not (get-buffer-window ediff-registry-buffer t)))
-    (gemini-companion-diff-discard ediff-registry-buffer)))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here
