@@ -1,4 +1,4 @@
-;;; gemini-companion-tools.el --- Questions of a CLI to Emacs, and its edits  -*- lexical-binding: t; -*-
+;;; gemini-companion-tools.el --- What links a CLI to Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -24,6 +24,12 @@
 ;; gets the new errors; its model may ask about the code.  This file dispatches
 ;; the calls of the server, and has the command that links the CLIs.  It does
 ;; nothing until the user runs that command.
+;;
+;; What links them is an extension: a directory with a manifest for each kind of
+;; CLI, a hook, and the program that both start, the bridge.  A CLI finds it by a
+;; pointer among its own extensions, as its command "extensions link" writes it.
+;; That command would also mark the directory in which it runs as trusted, and
+;; leave files behind.
 
 ;;; Code:
 
@@ -31,29 +37,250 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-code)
 (require 'gemini-companion-errors)
-(require 'gemini-companion-extension)
+(require 'gemini-companion-install)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-settings)
 (require 'gemini-companion-share)
+(require 'gemini-companion-text)
 (require 'gemini-companion-turn)
+(require 'json)
 (require 'seq)
 (require 'subr-x)
 
+(defconst gemini-companion-tools--name "gemini-companion"
+  "Name of the extension.")
+
+(defconst gemini-companion-tools--server "emacs"
+  "Name of the bridge in the CLIs, which is part of the names of tools.")
+
+(defconst gemini-companion-tools--hook-milliseconds 6000
+  "Milliseconds after which a CLI stops the hook, which ends before that.")
+
 (defvar gemini-companion-tools--counts (list 0 0)
   "The numbers of questions and of edits since the mode was turned on.")
+
+;;;; Extension
+
+(defun gemini-companion-tools-directory ()
+  "Return the directory of the extension."
+  (expand-file-name "extension/" gemini-companion-install-directory))
+
+(defun gemini-companion-tools-extension-p ()
+  "Return non-nil if the extension was written."
+  (file-exists-p (expand-file-name "bridge.py"
+                                   (gemini-companion-tools-directory))))
+
+(defun gemini-companion-tools--python ()
+  "Return the Python for the bridge.
+It is that of the server, by a name that outlives an update of its
+packages."
+  (let ((program (car (gemini-companion-install-command))))
+    (file-truename
+     (or (executable-find
+          (if (and program
+                   (string-match-p "python" (file-name-nondirectory program)))
+              program
+            "python3"))
+         (user-error "Cannot find a Python; \
+M-x gemini-companion-install-server installs what is needed")))))
+
+(defun gemini-companion-tools--command (client &rest options)
+  "Return the command of the bridge for CLIENT, with OPTIONS."
+  ;; It starts sooner than by -I and the directory, for which Python imports more.
+  (append (list (gemini-companion-tools--python) "-E" "-s" "-S"
+                (expand-file-name "__main__.py"
+                                  (gemini-companion-tools-directory))
+                client)
+          options))
+
+(defun gemini-companion-tools--manifest (client)
+  "Return the manifest for CLIENT, for `json-encode'."
+  (let ((command (gemini-companion-tools--command client)))
+    `((name . ,gemini-companion-tools--name)
+      (version . ,gemini-companion-server-version)
+      (mcpServers
+       . ((,gemini-companion-tools--server
+           . ((command . ,(car command))
+              (args . ,(vconcat (cdr command)))
+              ;; Else, Qwen Code hides the tools behind its tool_search.
+              (alwaysLoadTools . t))))))))
+
+(defun gemini-companion-tools--hooks (client event matcher)
+  "Return the hook of CLIENT after EVENT of a tool that MATCHER matches."
+  `((,event
+     . [((matcher . ,matcher)
+         (hooks
+          . [((type . "command")
+              (name . ,gemini-companion-tools--server)
+              (command . ,(mapconcat #'shell-quote-argument
+                                     (gemini-companion-tools--command
+                                      client "--hook")
+                                     " "))
+              (timeout . ,gemini-companion-tools--hook-milliseconds))]))])))
+
+(defun gemini-companion-tools--files ()
+  "Return an alist of the names and texts of the files of the extension."
+  (list
+   (cons "gemini-extension.json"
+         (json-encode (gemini-companion-tools--manifest "gemini")))
+   (cons "hooks/hooks.json"
+         (json-encode
+          `((hooks . ,(gemini-companion-tools--hooks
+                       "gemini" "AfterTool" "write_file|replace")))))
+   (cons "qwen-extension.json"
+         (json-encode
+          (append (gemini-companion-tools--manifest "qwen")
+                  `((hooks . ,(gemini-companion-tools--hooks
+                               "qwen" "PostToolUse" "write_file|edit"))))))
+   ;; Python keeps compiled what is imported, and a hook runs after each edit.
+   (cons "__main__.py" "import bridge\n\nbridge.main()\n")
+   (cons "bridge.py"
+         (gemini-companion-tools--read
+          (expand-file-name "python/gemini_companion_epc/bridge.py"
+                            gemini-companion-server-directory)))))
+
+(defun gemini-companion-tools--read (file)
+  "Return the text of FILE, or nil if there is none."
+  (when (file-exists-p file)
+    (gemini-companion-text-read file)))
+
+(defun gemini-companion-tools-write-extension ()
+  "Write those files of the extension that are missing or differ.
+After an update of this package, the CLIs find the new ones."
+  (pcase-dolist (`(,name . ,text) (gemini-companion-tools--files))
+    (let ((file (expand-file-name name
+                                  (gemini-companion-tools-directory))))
+      (unless (equal text (gemini-companion-tools--read file))
+        (gemini-companion-tools--write file text)))))
+
+(defun gemini-companion-tools--write (file text)
+  "Write TEXT to FILE atomically."
+  (make-directory (file-name-directory file) t)
+  (let ((draft (concat file ".new")))
+    (gemini-companion-text-write draft text)
+    (rename-file draft file t)))
+
+;;;; Links
+
+(defun gemini-companion-tools--pointer (client)
+  "Return the file that links the extension to CLIENT."
+  (expand-file-name
+   (format "extensions/%s/.%s-extension-install.json"
+           gemini-companion-tools--name client)
+   (gemini-companion-clients-home client)))
+
+(defun gemini-companion-tools-policy-file ()
+  "Return the file of the policy for questions of Gemini CLI."
+  (expand-file-name (format "policies/%s.toml" gemini-companion-tools--name)
+                    (gemini-companion-clients-home "gemini")))
+
+(defun gemini-companion-tools-clients ()
+  "Return the names of the CLIs that are installed."
+  (seq-filter (lambda (client)
+                (or (gemini-companion-clients-used-p client)
+                    (executable-find
+                     (gemini-companion-clients-get client :program))))
+              (mapcar #'car gemini-companion-clients)))
+
+(defun gemini-companion-tools-linked-p (client)
+  "Return non-nil if CLIENT has a link to the extension."
+  (when-let* ((text (gemini-companion-tools--read
+                     (gemini-companion-tools--pointer client))))
+    (equal (directory-file-name (gemini-companion-tools-directory))
+           (alist-get 'source (ignore-errors (json-read-from-string text))))))
+
+(defun gemini-companion-tools--enablement (client)
+  "Return the file of CLIENT with the rules for each extension."
+  (expand-file-name "extensions/extension-enablement.json"
+                    (gemini-companion-clients-home client)))
+
+(defun gemini-companion-tools--disabled-p (client)
+  "Return non-nil if the extension is disabled everywhere in CLIENT."
+  (let ((overrides (gemini-companion-settings-get
+                    (gemini-companion-tools--enablement client)
+                    (list gemini-companion-tools--name "overrides"))))
+    (seq-some (lambda (rule) (string-prefix-p "!" rule)) overrides)))
+
+(defun gemini-companion-tools--trusted-p (client directory)
+  "Return non-nil if CLIENT trusts DIRECTORY or one above it."
+  (let ((rules (ignore-errors
+                 (gemini-companion-settings-read
+                  (expand-file-name "trustedFolders.json"
+                                    (gemini-companion-clients-home
+                                     client)))))
+        (directory (expand-file-name directory)))
+    (seq-some (pcase-lambda (`(,place . ,trust))
+                (pcase trust
+                  ("TRUST_FOLDER" (file-in-directory-p directory place))
+                  ("TRUST_PARENT" (file-in-directory-p
+                                   directory (file-name-directory place)))))
+              rules)))
+
+(defun gemini-companion-tools-link-client (client)
+  "Link CLIENT to the extension."
+  (gemini-companion-tools--write
+   (gemini-companion-tools--pointer client)
+   (json-encode `((source . ,(directory-file-name
+                              (gemini-companion-tools-directory)))
+                  (type . "link")))))
+
+(defun gemini-companion-tools-write-policy ()
+  "Write the policy by which Gemini CLI asks without confirmation."
+  (gemini-companion-tools--write
+   (gemini-companion-tools-policy-file)
+   (format "# Written by M-x gemini-companion-tools, which also deletes it.
+[[rule]]
+mcpName = \"%s\"
+toolName = \"*\"
+toolAnnotations = { readOnlyHint = true }
+decision = \"allow\"
+priority = 100
+" gemini-companion-tools--server)))
+
+(defun gemini-companion-tools-delete-extension ()
+  "Delete the extension, its links, and the policy."
+  (dolist (client (mapcar #'car gemini-companion-clients))
+    (when (gemini-companion-tools-linked-p client)
+      (gemini-companion-tools--forget client)
+      (gemini-companion-tools--delete
+       (gemini-companion-tools--pointer client) 2)))
+  (gemini-companion-tools--delete (gemini-companion-tools-policy-file) 1)
+  (when (gemini-companion-tools-extension-p)
+    (delete-directory (gemini-companion-tools-directory) t)))
+
+(defun gemini-companion-tools--forget (client)
+  "Delete what CLIENT has recorded of where the extension is enabled."
+  (let* ((file (gemini-companion-tools--enablement client))
+         (all (ignore-errors (gemini-companion-settings-read file)))
+         (others (seq-remove (pcase-lambda (`(,name . ,_))
+                               (equal name gemini-companion-tools--name))
+                             all)))
+    (cond ((equal all others))
+          (others
+           (gemini-companion-tools--write file (json-encode others)))
+          (t (delete-file file)))))
+
+(defun gemini-companion-tools--delete (file count)
+  "Delete FILE and up to COUNT directories above it that are empty then."
+  (when (file-exists-p file)
+    (delete-file file)
+    (ignore-error file-error
+      (dotimes (_ count)
+        (setq file (directory-file-name (file-name-directory file)))
+        (delete-directory file)))))
 
 ;;;; Life
 
 (defun gemini-companion-tools-ready (_how)
   "Enable questions in the new server if the extension exists."
-  (when (gemini-companion-extension-p)
+  (when (gemini-companion-tools-extension-p)
     (gemini-companion-tools--start)))
 
 (defun gemini-companion-tools--start ()
   "Start answering questions."
-  (gemini-companion-extension-write)
+  (gemini-companion-tools-write-extension)
   (gemini-companion-errors-start)
   (gemini-companion-server-call 'tools-update t))
 
@@ -144,13 +371,13 @@ AFTER are its texts."
 (defun gemini-companion-tools-findings (directory _ask)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
-  (if (not (gemini-companion-extension-p))
+  (if (not (gemini-companion-tools-extension-p))
       '((note "No CLI is linked, so none receives errors or asks about code" nil
               ("Link" . gemini-companion-tools)))
     (append
      (mapcar (lambda (client)
                (gemini-companion-tools--finding client directory))
-             (gemini-companion-extension-clients))
+             (gemini-companion-tools-clients))
      (unless (seq-some #'gemini-companion-code-checker (buffer-list))
        '((note "Nothing checks an open file, so there are no errors to send"
                "Start Eglot, Flymake or Flycheck in a file."))))))
@@ -160,7 +387,7 @@ For findings, see `gemini-companion-status-checks'."
   (let ((title (gemini-companion-clients-title client))
         (obstacles (gemini-companion-tools--obstacles client directory)))
     (pcase-let ((`(,questions ,edits) gemini-companion-tools--counts))
-      (cond ((not (gemini-companion-extension-linked-p client))
+      (cond ((not (gemini-companion-tools-linked-p client))
              `(note ,(format "%s is not linked" title)
                     "M-x gemini-companion-tools unlinks all CLIs; repeat it to link \
 them."))
@@ -180,7 +407,7 @@ them."))
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
   (let* ((setting (apply-partially #'gemini-companion-tools--setting
                                    client directory))
-         (name gemini-companion-extension-server)
+         (name gemini-companion-tools--server)
          (allowed (funcall setting "mcp" "allowed")))
     (delq nil
           (list
@@ -192,7 +419,7 @@ them."))
                 (format "mcp.allowed lacks %s" name))
            (and (seq-contains-p (funcall setting "mcp" "excluded") name)
                 (format "mcp.excluded has %s" name))
-           (and (gemini-companion-extension-disabled-p client)
+           (and (gemini-companion-tools--disabled-p client)
                 "the extension is disabled there")
            (and (gemini-companion-tools--untrusted-p client directory)
                 (format "%s is not trusted, so questions are not offered and \
@@ -212,7 +439,7 @@ edits are not reported"
                   client directory "security" "folderTrust" "enabled")
                  ;; The default.
                  (equal client "gemini")))
-       (not (gemini-companion-extension-trusted-p client directory))))
+       (not (gemini-companion-tools--trusted-p client directory))))
 
 ;;;; Command
 
@@ -227,13 +454,13 @@ An extension is written into `gemini-companion-install-directory',
 and a link to it for each CLI that is installed; a CLI finds it when
 it starts next.  The same command deletes both."
   (interactive)
-  (if (gemini-companion-extension-p)
+  (if (gemini-companion-tools-extension-p)
       (gemini-companion-tools--unlink)
     (gemini-companion-tools--link)))
 
 (defun gemini-companion-tools--link ()
   "Ask, and link the CLIs that are installed."
-  (let* ((clients (or (gemini-companion-extension-clients)
+  (let* ((clients (or (gemini-companion-tools-clients)
                       (user-error "No CLI is installed")))
          (titles (mapconcat #'gemini-companion-clients-title clients
                             " and ")))
@@ -243,12 +470,12 @@ ask Emacs for references, definitions and diagnostics of shared files.  \
 The same command deletes the link.  Link it? "
                      titles))
       (user-error "Nothing was linked"))
-    (gemini-companion-extension-write)
-    (mapc #'gemini-companion-extension-link clients)
+    (gemini-companion-tools-write-extension)
+    (mapc #'gemini-companion-tools-link-client clients)
     (when (and (member "gemini" clients)
                (y-or-n-p "Allow these read-only questions of Gemini CLI \
 without confirmation? "))
-      (gemini-companion-extension-allow))
+      (gemini-companion-tools-write-policy))
     (gemini-companion-tools--start)
     (message "Linked %s; restart those that are running" titles)))
 
@@ -256,7 +483,7 @@ without confirmation? "))
   "Ask, and delete the extension and all links to it."
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
-  (gemini-companion-extension-delete)
+  (gemini-companion-tools-delete-extension)
   (gemini-companion-tools-stop)
   (message "Deleted the extension and its links"))
 

@@ -81,7 +81,7 @@
      ("p" gemini-companion-pause "Pause sharing"
       :on gemini-companion--paused-p)
      ("t" gemini-companion-tools "Link CLIs (errors and questions)"
-      :on gemini-companion-extension-p))
+      :on gemini-companion-tools-extension-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
       :enable gemini-companion-diffs)

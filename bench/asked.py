@@ -30,7 +30,7 @@ OPTIONS = ("-E", "-s", "-S")
 TRIVIAL = "import json, sys; json.load(sys.stdin); print('{}')"
 BRIDGE = Path(".emacs.d", "gemini-companion", "extension", "__main__.py")
 START = """
-(progn (require 'gemini-companion-tools) (gemini-companion-extension-write)
+(progn (require 'gemini-companion-tools) (gemini-companion-tools-write-extension)
  (gemini-companion-tools-ready 'started) t)
 """
 

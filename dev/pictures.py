@@ -113,8 +113,8 @@ def errors(world: World, picture: Path) -> None:
     emacs = world.emacs(file, size=size, extra=CHECKED)
     emacs.eval(
         """(progn (require 'gemini-companion-tools)
-                  (gemini-companion-extension-write)
-                  (gemini-companion-extension-link "gemini")
+                  (gemini-companion-tools-write-extension)
+                  (gemini-companion-tools-link-client "gemini")
                   (gemini-companion-tools-ready 'started))"""
     )
     reviews, cli = Reviews(emacs), world.gemini()

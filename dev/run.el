@@ -13,8 +13,8 @@
 (require 'package)
 
 (declare-function eglot-ensure "eglot")
-(declare-function gemini-companion-extension-link "gemini-companion-extension")
-(declare-function gemini-companion-extension-write "gemini-companion-extension")
+(declare-function gemini-companion-tools-link-client "gemini-companion-tools")
+(declare-function gemini-companion-tools-write-extension "gemini-companion-tools")
 (declare-function gemini-companion-mode "gemini-companion-mode")
 (declare-function term-char-mode "term")
 (declare-function term-exec "term")
@@ -110,9 +110,9 @@
 (defun run--link ()
   "Link Gemini CLI to this Emacs, as `gemini-companion-tools' does.
 Its home is that of this run."
-  (require 'gemini-companion-extension)
-  (gemini-companion-extension-write)
-  (gemini-companion-extension-link "gemini"))
+  (require 'gemini-companion-tools)
+  (gemini-companion-tools-write-extension)
+  (gemini-companion-tools-link-client "gemini"))
 
 (defun run--check ()
   "Check this buffer by a language server, or by Flymake alone."

@@ -11,7 +11,6 @@
 ;;; Code:
 
 (require 'gemini-companion-code)
-(require 'gemini-companion-extension)
 (require 'gemini-companion-server-test-helper)
 (require 'gemini-companion-tools)
 (require 'json)
@@ -90,17 +89,17 @@
     (let ((before (gemini-companion-tools-test-files directory)))
       (gemini-companion-tools-test-answering '(t t)
         (gemini-companion-tools))
-      (should (gemini-companion-extension-p))
+      (should (gemini-companion-tools-extension-p))
       (should (equal '("gemini" "qwen")
-                     (seq-filter #'gemini-companion-extension-linked-p
-                                 (gemini-companion-extension-clients))))
-      (should (file-exists-p (gemini-companion-extension-policy)))
+                     (seq-filter #'gemini-companion-tools-linked-p
+                                 (gemini-companion-tools-clients))))
+      (should (file-exists-p (gemini-companion-tools-policy-file)))
       (dolist (name '("gemini-extension.json" "qwen-extension.json"
                       "hooks/hooks.json"))
         (should (json-read-file
                  (expand-file-name
                   name
-                  (gemini-companion-extension-directory)))))
+                  (gemini-companion-tools-directory)))))
       ;; As a CLI records that the user has disabled it.
       (write-region "{\"gemini-companion\": {\"overrides\": [\"!/*\"]}}" nil
                     ".gemini/extensions/extension-enablement.json" nil 'silent)
@@ -120,9 +119,9 @@
   (gemini-companion-tools-test-with-home
     (gemini-companion-tools-test-answering '(t nil)
       (gemini-companion-tools))
-    (should-not (file-exists-p (gemini-companion-extension-policy)))
+    (should-not (file-exists-p (gemini-companion-tools-policy-file)))
     (let ((bridge (expand-file-name "bridge.py"
-                                    (gemini-companion-extension-directory))))
+                                    (gemini-companion-tools-directory))))
       (write-region "old" nil bridge nil 'silent)
       (gemini-companion-tools-ready 'started)
       (should (string-search "MCP" (gemini-companion-test-file-text bridge))))
@@ -130,24 +129,24 @@
 
 (ert-deftest gemini-companion-tools-keeps-what-belongs-to-other-extensions ()
   (gemini-companion-tools-test-with-home
-    (gemini-companion-extension-write)
-    (gemini-companion-extension-link "gemini")
+    (gemini-companion-tools-write-extension)
+    (gemini-companion-tools-link-client "gemini")
     (write-region "{\"other\": {\"overrides\": [\"/*\"]},
                     \"gemini-companion\": {\"overrides\": [\"!/*\"]}}" nil
                     ".gemini/extensions/extension-enablement.json" nil 'silent)
-    (gemini-companion-extension-delete)
+    (gemini-companion-tools-delete-extension)
     (should (equal "{\"other\":{\"overrides\":[\"/*\"]}}"
                    (gemini-companion-test-file-text
                     ".gemini/extensions/extension-enablement.json")))))
 
 (ert-deftest gemini-companion-tools-keeps-a-link-of-another-directory ()
   (gemini-companion-tools-test-with-home
-    (gemini-companion-extension-write)
-    (gemini-companion-extension-link "gemini")
+    (gemini-companion-tools-write-extension)
+    (gemini-companion-tools-link-client "gemini")
     (let ((gemini-companion-install-directory
            (expand-file-name "other/" directory)))
-      (gemini-companion-extension-delete))
-    (should (gemini-companion-extension-linked-p "gemini"))))
+      (gemini-companion-tools-delete-extension))
+    (should (gemini-companion-tools-linked-p "gemini"))))
 
 ;;;; Status
 

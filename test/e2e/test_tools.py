@@ -223,7 +223,7 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(
     file = scratch.file("a.py", GOOD)
     scratch.file(".env", "SECRET=bytes of it\n")
     emacs = world.emacs(file, extra=FLYMAKE)
-    emacs.eval("(progn (gemini-companion-extension-write)"
+    emacs.eval("(progn (gemini-companion-tools-write-extension)"
                " (gemini-companion-tools-ready 'started))")  # fmt: skip
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
