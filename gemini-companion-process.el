@@ -92,39 +92,21 @@ without an answer, and the value to post next, if any."))
 
 ;;;; Texts
 
-(defconst gemini-companion-process--bad
-  (format "[%c-%c%c-%c]" #xD800 #xDFFF #x3FFF80 #x3FFFFF)
-  "Regexp for surrogates and raw bytes, which Python cannot decode.
-Python replaces characters beyond Unicode by itself; Emacs takes
-milliseconds to compile a regexp with so many.")
+(defun gemini-companion-process--clean (value)
+  "Return VALUE with the characters of each string in it and its lists.
+Python can read neither properties nor bytes in place of characters."
+  (cond ((consp value) (mapcar #'gemini-companion-process--clean value))
+        ((not (stringp value)) value)
+        ((multibyte-string-p value) (substring-no-properties value))
+        (t (decode-coding-string (substring-no-properties value)
+                                 'utf-8-unix))))
 
-(defun gemini-companion-process--clean (string)
-  "Return STRING without properties, raw bytes and lone surrogates.
-Each of these becomes U+FFFD."
-  (let ((text (if (object-intervals string)
-                  (substring-no-properties string)
-                string))
-        (case-fold-search nil))
-    (unless (multibyte-string-p text)
-      (setq text (decode-coding-string text 'utf-8-unix t)))
-    (if (and (/= (length text) (string-bytes text)) ; Not all ASCII.
-             (string-match-p gemini-companion-process--bad text))
-        (replace-regexp-in-string gemini-companion-process--bad
-                                  "\uFFFD" text t t)
-      text)))
-
-(defun gemini-companion-process--clean-all (value)
-  "Return VALUE with each string in it and in its lists clean."
-  (cond ((stringp value) (gemini-companion-process--clean value))
-        ((consp value) (mapcar #'gemini-companion-process--clean-all value))
-        (t value)))
-
-(defun gemini-companion-process--pack (process text)
-  "Return TEXT in the form for PROCESS: a string, or a file with it."
-  (or (and (< gemini-companion-process--large-text (string-bytes text))
-           ;; Python replaces undecodable bytes in a file.
-           (gemini-companion-process--write process text))
-      (gemini-companion-process--clean text)))
+(defun gemini-companion-process--pack (process value)
+  "Return VALUE in the form for PROCESS; a large text becomes a file."
+  (or (and (stringp value)
+           (< gemini-companion-process--large-text (string-bytes value))
+           (gemini-companion-process--write process value))
+      (gemini-companion-process--clean value)))
 
 (defun gemini-companion-process--fits-p (process value)
   "Return non-nil if VALUE, packed for PROCESS, can be sent; else warn."
@@ -304,17 +286,18 @@ FUNCTION is called with PROCESS before its arguments.  A large text
 is passed as a function that fills the current, empty buffer with it,
 and that is valid during the call."
   (lambda (&rest args)
-    (let ((value (unwind-protect
-                     (apply function process
-                            (mapcar (apply-partially
-                                     #'gemini-companion-process--unpack process)
-                                    args))
-                   (dolist (arg args)
-                     (when-let* ((file (gemini-companion-process--text-file
-                                        process arg)))
-                       (delete-file file))))))
-      (when (stringp value)
-        (setq value (gemini-companion-process--pack process value)))
+    (let ((value (gemini-companion-process--pack
+                  process
+                  (unwind-protect
+                      (apply function process
+                             (mapcar (apply-partially
+                                      #'gemini-companion-process--unpack
+                                      process)
+                                     args))
+                    (dolist (arg args)
+                      (when-let* ((file (gemini-companion-process--text-file
+                                         process arg)))
+                        (delete-file file)))))))
       (and (gemini-companion-process--fits-p process value) value))))
 
 (defun gemini-companion-process--greeted (process info)
@@ -441,10 +424,8 @@ was sent."
 Strings among ARGS, not in lists, may be of any length.  Return
 non-nil if the call was sent."
   (when (gemini-companion-process-ready-p process)
-    (let ((packed (mapcar (lambda (arg)
-                            (if (stringp arg)
-                                (gemini-companion-process--pack process arg)
-                              (gemini-companion-process--clean-all arg)))
+    (let ((packed (mapcar (apply-partially #'gemini-companion-process--pack
+                                           process)
                           args)))
       (and (seq-every-p (apply-partially #'gemini-companion-process--fits-p
                                          process)
@@ -464,7 +445,7 @@ is kept, so that a process that does not read never blocks Emacs."
                         (gemini-companion-process--answered process method))))
         (gemini-companion-epc-call
          (gemini-companion-process-connection process) method
-         (list (gemini-companion-process--clean-all value))
+         (list (gemini-companion-process--clean value))
          answered answered)))))
 
 (defun gemini-companion-process--answered (process method)
