@@ -78,8 +78,7 @@ CLI has read it by itself.  Takes effect at once."
                          (function-item gemini-companion-password-store-p)
                          (symbol :tag "Major mode or function")
                          (function :tag "Function")))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-sharing)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share-function #'always
   "Predicate for the directories that may be shared with a CLI.
@@ -88,8 +87,7 @@ the end.  If it returns nil, no file in that directory or below it
 is shared, and no CLI can connect to this Emacs from there.
 Its value is kept until a CLI connects."
   :type 'function
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-sharing)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-respect-geminiignore t
   "Non-nil means not to share files that a .geminiignore names.
@@ -102,8 +100,7 @@ CLI.  They are read again when they are saved in Emacs, and when a
 CLI connects.  A file that would take too long to match is not
 shared either."
   :type 'boolean
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-sharing)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-share t
   "Nil means not to share this file or project.
@@ -116,8 +113,7 @@ effect only after you have marked it as safe, with ! when Emacs
 asks about it."
   :type 'boolean
   :safe #'null
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-sharing)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defconst gemini-companion-privacy-options
   '(gemini-companion-excluded

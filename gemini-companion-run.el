@@ -78,8 +78,7 @@ program of its name."
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-terminal)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-client nil
   "CLI that `gemini-companion-run' starts, \"gemini\" or \"qwen\".
@@ -87,16 +86,14 @@ Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
                  ,@(gemini-companion-clients-choices))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-terminal)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-offer-ide t
   "Non-nil means to offer to enable the IDE integration of a CLI.
 The question is asked before a CLI starts whose IDE integration is off,
 as it cannot connect.  The answer no sets this option to nil."
   :type 'boolean
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-terminal)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-terminal nil
   "Terminal in which `gemini-companion-run' starts a CLI.
@@ -111,8 +108,7 @@ the command, or starts a terminal outside of Emacs."
                  (const :tag "eat" eat)
                  (const :tag "term, which is part of Emacs" term)
                  function)
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-terminal)
+  :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-side-window nil
   "Side of the frame where the CLI is shown, or nil for any window.
@@ -120,8 +116,7 @@ At a side, `gemini-companion-run' hides the window if it is the
 selected one."
   :type '(choice (const :tag "Any window" nil)
                  (const right) (const left) (const bottom))
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-terminal)
+  :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
 

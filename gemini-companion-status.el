@@ -101,7 +101,6 @@ process; the ANSWER of a function is a list, or `asked'.")
 
 ;;;; Mode
 
-(autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (autoload 'gemini-companion-status-menu "gemini-companion-menu" nil t)
 
 (defvar gemini-companion-status-mode-map
