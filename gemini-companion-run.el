@@ -558,6 +558,7 @@ Without it, loading vterm asks whether to compile one."
          ;; In a narrower window it would draw for 80 columns.
          (vterm-min-window-width 20))
     (vterm-mode))
+  (gemini-companion-run--report-background)
   (setq-local vterm-min-window-width 20)
   (gemini-companion-run--fit (get-buffer-process (current-buffer))))
 
@@ -587,7 +588,20 @@ which are sent to the program if they are typed twice."
   (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
   (term-char-mode)
   (let (term-escape-char)
-    (term-set-escape-char ?\C-x)))
+    (term-set-escape-char ?\C-x))
+  (gemini-companion-run--report-background))
+
+(defun gemini-companion-run--report-background ()
+  "Report the background color to the program in the current buffer.
+Otherwise a CLI takes it to be dark, and its text is white on white in
+a light theme: eat answers its question for the color, others do not."
+  (add-function
+   :before (process-filter (get-buffer-process (current-buffer)))
+   (lambda (process output)
+     (when-let* (((string-search "\e]11;?" output))
+                 (color (color-values (face-background 'default))))
+       (process-send-string
+        process (apply #'format "\e]11;rgb:%04x/%04x/%04x\e\\" color))))))
 
 ;;;; End
 

@@ -11,6 +11,7 @@ from harness import gemini
 from harness.emacs import Emacs, TerminalBuffer, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.scratch import Scratch
+from harness.wait import eventually
 from harness.world import World
 
 VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
@@ -63,6 +64,36 @@ def test_run_turns_the_mode_on_and_connects(
     assert CONNECTED in cli.ide_status()
     emacs.keys("M-x")
     emacs.holds("(active-minibuffer-window)", "M-x is for Emacs")
+
+
+ASKS = r"""#!/bin/sh
+stty raw -echo
+printf '\033]11;?\033\\'
+head -c 25 >answer.new
+mv answer.new answer
+exec cat
+"""
+
+
+@pytest.mark.parametrize(("terminal", "load"), [TERMINALS[0], TERMINALS[2]])
+def test_cli_is_sent_the_background_color(
+    world: World, scratch: Scratch, terminal: str, load: str
+) -> None:
+    extra = f"{load} (setq gemini-companion-terminal '{terminal})"
+    emacs = world.emacs(scratch.file("a.txt"), extra=extra)
+    program = scratch.file("asks", ASKS)
+    program.chmod(0o700)
+
+    emacs.act('(set-face-background \'default "#ffffff")')
+    emacs.act(
+        f"""(progn (setq gemini-companion-run-commands
+                         '(("gemini" . {lisp(program)})))
+                   (gemini-companion-run))"""
+    )
+
+    answer = scratch.project / "answer"
+    eventually(answer.exists, "the background color")
+    assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
 
 
 def test_cli_that_has_ended_is_started_again_by_key(
