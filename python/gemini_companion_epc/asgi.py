@@ -337,15 +337,7 @@ def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
         message, body = _parsed(body)
     except ValueError:
         return {}, body
-    if not isinstance(message, dict):
-        return {}, body
-    reply_id = message.get("id", 0)
-    if "method" in message and (
-        not isinstance(reply_id, str | int) or isinstance(reply_id, bool)
-    ):
-        # The SDK takes it for a notification, so the client would wait for ever.
-        raise Refusal(400, "id must be a string or an integer")
-    return message, body
+    return message if isinstance(message, dict) else {}, body
 
 
 def _taken_arguments(message: dict[str, Any]) -> dict[str, Any] | None:

@@ -235,23 +235,6 @@ def test_a_body_that_is_no_request_is_bad(
     assert cli.request("POST", body.encode("latin-1"), headers)[0] == 400
 
 
-@pytest.mark.parametrize("number", [None, 1.5, True, [], {}])
-@pytest.mark.parametrize("method", ["ping", "initialize", "tools/call"])
-@pytest.mark.parametrize("size", [1, 100_000])
-def test_an_id_that_cannot_be_answered_is_bad(
-    alone: Alone, cli_of: CliOf, number: Any, method: str, size: int
-) -> None:
-    cli = cli_of(alone)
-    params = {"text": size * "x"}
-    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-    body = json.dumps(message).encode()
-    for spelling in (b'"id"', b'"\\u0069d"'):
-        status, _, answer = cli.request(
-            "POST", body.replace(b'"id"', spelling), cli.headers("some")
-        )
-        assert (status, answer) == (400, b"id must be a string or an integer")
-
-
 @pytest.mark.parametrize(
     ("method", "message", "headers", "status"),
     [

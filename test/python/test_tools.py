@@ -128,23 +128,21 @@ def test_an_unknown_tool_and_an_unknown_method_are_errors(
 
 
 @pytest.mark.parametrize(
-    ("params", "field"),
+    "params",
     [
-        ({"name": "openDiff", "arguments": ["/a"]}, "arguments"),
-        ({"name": "openDiff", "arguments": "x" * 100_000}, "arguments"),
-        ({"name": 1, "arguments": {}}, "name"),
-        ({"name": None}, "name"),
-        ({"arguments": {}}, "name"),
+        {"name": "openDiff", "arguments": ["/a"]},
+        {"name": "openDiff", "arguments": "x" * 100_000},
+        {"name": 1, "arguments": {}},
+        {"name": None},
+        {"arguments": {}},
     ],
 )
-def test_a_call_of_a_wrong_shape_is_refused_by_its_field(
-    alone: Alone, cli_of: CliOf, params: dict[str, Any], field: str
+def test_a_call_of_a_wrong_shape_is_refused(
+    alone: Alone, cli_of: CliOf, params: dict[str, Any]
 ) -> None:
     cli = cli_of(alone)
     cli.connect()
-    error = cli.ask("tools/call", params)["error"]
-    assert error["code"] == -32602
-    assert error["message"].startswith(f"{field} must be")
+    assert cli.ask("tools/call", params)["error"]["code"] == -32602
     assert cli.ask("ping", {})["result"] == {}
 
 
