@@ -80,7 +80,7 @@ A CLI takes an Enter that follows at once for a part of the paste.")
   "Number of checks after which Enter is not pressed.")
 
 (defconst gemini-companion-send--still-seconds 0.5
-  "Seconds without a change in a terminal before a reason is typed there.")
+  "Seconds between checks whether a terminal has stopped changing.")
 
 (defconst gemini-companion-send--most-seconds 30
   "Seconds after which a reason is no longer typed.")
@@ -89,8 +89,8 @@ A CLI takes an Enter that follows at once for a part of the paste.")
   "Reasons to type, a list of plists.
 Each has the `:id' of the diff, its `:session', the `:text', the
 `:timer' that checks the terminal, the time `:until' which it checks,
-`:written' if the rejection was written to the CLI, the `:tick' of the
-terminal's text, and the time `:since' which the text has that tick.")
+`:written' if the rejection was written to the CLI, and since then the
+`:tick' of the terminal's text at the last check.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -388,10 +388,10 @@ Text typed until then is in the kill ring."
                           :session session :text text :timer nil
                           :until (+ (float-time)
                                     gemini-companion-send--most-seconds)
-                          :written nil :tick nil :since nil)))
+                          :written nil :tick nil)))
         (plist-put reason :timer
-                   (run-at-time 0.1 0.1 #'gemini-companion-send--check-reason
-                                reason))
+                   (run-at-time t gemini-companion-send--still-seconds
+                                #'gemini-companion-send--check-reason reason))
         (push reason gemini-companion-send--reasons)))))
 
 (defun gemini-companion-send--written (id)
@@ -406,26 +406,22 @@ Text typed until then is in the kill ring."
   (let* ((session (plist-get reason :session))
          (text (plist-get reason :text))
          (terminal (gemini-companion-session-terminal session))
-         (now (float-time))
-         (late (or (not terminal) (< (plist-get reason :until) now))))
-    (when (or late (gemini-companion-send--still-p reason terminal now))
+         (late (or (not terminal)
+                   (< (plist-get reason :until) (float-time)))))
+    (when (or late (gemini-companion-send--still-p reason terminal))
       (gemini-companion-send--drop reason)
       (when (or late (not (gemini-companion-send-type session text t)))
         (gemini-companion-send--keep
          text "Rejected; %s is not ready for a prompt"
          (gemini-companion-session-name session))))))
 
-(defun gemini-companion-send--still-p (reason terminal now)
-  "Return non-nil if at the time NOW TERMINAL is ready for REASON.
-The rejection was written, and nothing changed there for a while."
-  (let ((tick (buffer-chars-modified-tick terminal)))
-    (unless (and (plist-get reason :written)
-                 (eql tick (plist-get reason :tick)))
-      (plist-put reason :tick tick)
-      (plist-put reason :since now))
-    (and (plist-get reason :written)
-         (<= gemini-companion-send--still-seconds
-             (- now (plist-get reason :since))))))
+(defun gemini-companion-send--still-p (reason terminal)
+  "Return non-nil if TERMINAL is ready for REASON.
+The rejection was written, and nothing changed since the last check."
+  (when (plist-get reason :written)
+    (let ((tick (buffer-chars-modified-tick terminal)))
+      (prog1 (eql tick (plist-get reason :tick))
+        (plist-put reason :tick tick)))))
 
 (defun gemini-companion-send--drop (reason)
   "Remove REASON from those that are to be typed."
