@@ -37,14 +37,8 @@
 
 ;;;; State
 
-(defconst gemini-companion-context--quiet-seconds 0.05
-  "Seconds without a change before changes are reported.")
-
-(defconst gemini-companion-context--again-seconds 0.025
-  "Seconds by which a report is postponed if there were changes meanwhile.")
-
-(defconst gemini-companion-context--max-waits 4
-  "Maximum number of times that a report is postponed.")
+(defconst gemini-companion-context--seconds 0.1
+  "Seconds from a change to its report, which has later changes, too.")
 
 (defconst gemini-companion-context--max-files 10
   "Maximum number of files in a snapshot; the limit of the client.")
@@ -54,17 +48,11 @@
 The server cuts it to that number of UTF-16 units, the limit of the client.")
 
 (defvar gemini-companion-context-changed-hook nil
-  "Hook run after changes of the context, when Emacs is quiet.
+  "Hook run soon after changes of the context.
 The next snapshot may equal the previous one.")
 
 (defvar gemini-companion-context--timer nil
   "Timer that reports the next change, or nil.")
-
-(defvar gemini-companion-context--waits 0
-  "Number of times that the next report has been postponed.")
-
-(defvar gemini-companion-context--moved nil
-  "Non-nil if something changed since the timer was armed.")
 
 (cl-defstruct (gemini-companion-context--seen (:type vector) (:copier nil))
   "State of the selected window, by which a change is detected.
@@ -391,29 +379,17 @@ The next snapshot would be too late: some modes end the selection."
     (gemini-companion-context-changed)))
 
 (defun gemini-companion-context-changed (&rest _)
-  "Schedule a report of a change, for when Emacs is quiet."
-  (setq gemini-companion-context--moved t)
+  "Schedule a report of a change."
   (unless gemini-companion-context--timer
-    (setq gemini-companion-context--waits 0)
-    (gemini-companion-context--arm gemini-companion-context--quiet-seconds)))
-
-(defun gemini-companion-context--arm (seconds)
-  "Check in SECONDS whether Emacs is quiet."
-  (setq gemini-companion-context--moved nil
-        gemini-companion-context--timer
-        (run-at-time seconds nil #'gemini-companion-context--due)))
+    (setq gemini-companion-context--timer
+          (run-at-time gemini-companion-context--seconds nil
+                       #'gemini-companion-context--due))))
 
 (defun gemini-companion-context--due ()
-  "Report the change, unless Emacs is not quiet yet."
+  "Report what has changed."
   (setq gemini-companion-context--timer nil)
-  (if (and gemini-companion-context--moved
-           (< gemini-companion-context--waits
-              gemini-companion-context--max-waits))
-      (progn
-        (cl-incf gemini-companion-context--waits)
-        (gemini-companion-context--arm gemini-companion-context--again-seconds))
-    (gemini-companion-events-guarded 'context
-      (run-hooks 'gemini-companion-context-changed-hook))))
+  (gemini-companion-events-guarded 'context
+    (run-hooks 'gemini-companion-context-changed-hook)))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here
