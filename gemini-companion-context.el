@@ -37,8 +37,8 @@
 
 ;;;; State
 
-(defconst gemini-companion-context--seconds 0.1
-  "Seconds from a change to its report, which has later changes, too.")
+(defconst gemini-companion-context--quiet-seconds 0.05
+  "Seconds without a change before changes are reported.")
 
 (defconst gemini-companion-context--max-files 10
   "Maximum number of files in a snapshot; the limit of the client.")
@@ -48,11 +48,14 @@
 The server cuts it to that number of UTF-16 units, the limit of the client.")
 
 (defvar gemini-companion-context-changed-hook nil
-  "Hook run soon after changes of the context.
+  "Hook run after changes of the context, when Emacs is quiet.
 The next snapshot may equal the previous one.")
 
 (defvar gemini-companion-context--timer nil
   "Timer that reports the next change, or nil.")
+
+(defvar gemini-companion-context--moved nil
+  "Non-nil if something changed since the timer was armed.")
 
 (cl-defstruct (gemini-companion-context--seen (:type vector) (:copier nil))
   "State of the selected window, by which a change is detected.
@@ -379,17 +382,25 @@ The next snapshot would be too late: some modes end the selection."
     (gemini-companion-context-changed)))
 
 (defun gemini-companion-context-changed (&rest _)
-  "Schedule a report of a change."
+  "Schedule a report of a change, for when Emacs is quiet."
+  (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
-    (setq gemini-companion-context--timer
-          (run-at-time gemini-companion-context--seconds nil
-                       #'gemini-companion-context--due))))
+    (gemini-companion-context--arm)))
+
+(defun gemini-companion-context--arm ()
+  "Check soon whether Emacs is quiet."
+  (setq gemini-companion-context--moved nil
+        gemini-companion-context--timer
+        (run-at-time gemini-companion-context--quiet-seconds nil
+                     #'gemini-companion-context--due)))
 
 (defun gemini-companion-context--due ()
-  "Report what has changed."
+  "Report what has changed, unless Emacs is not quiet yet."
   (setq gemini-companion-context--timer nil)
-  (gemini-companion-events-guarded 'context
-    (run-hooks 'gemini-companion-context-changed-hook)))
+  (if gemini-companion-context--moved
+      (gemini-companion-context--arm)
+    (gemini-companion-events-guarded 'context
+      (run-hooks 'gemini-companion-context-changed-hook))))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

@@ -27,10 +27,9 @@ ROUNDS = 6
 MOVES = 20
 PAUSE = 0.15
 DEBOUNCE = 50
-# By how much a report may be too early: Emacs waits for 25 ms only after a change that
-# came while it waited because of another.  And by how much the comparator may be late
+# By how much a report may be too early, and by how much the comparator may be late
 # before it has not waited for 50 ms but for more.
-EARLY, LATE = 26, 20
+EARLY, LATE = 1, 20
 REQUEST, EVENT = 200, 300
 
 
