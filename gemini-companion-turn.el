@@ -235,27 +235,20 @@ EDIT is not written yet."
                 ((buffer-live-p proposal)
                  (gemini-companion-diff-proposal-text diff))
                 (t "")))
-    (pcase (gemini-companion-turn-edit-state edit)
-      ((or 'accepted 'automatic))
-      ;; Qwen Code writes the file before it closes the diff.
-      ((and state
-            (guard (or (gemini-companion-turn--as-written-p edit)
-                       (gemini-companion-turn--without-edits-p
-                        edit (gemini-companion-diff-unedited diff)))))
-       (when (eq state 'dismissed)
-         (setf (gemini-companion-turn-edit-state edit) 'accepted)))
-      (_ (gemini-companion-turn-read edit)))))
-
-(defun gemini-companion-turn--without-edits-p (edit text)
-  "Return non-nil if TEXT, the proposal that the user edited, was written.
-It is then the text after EDIT.  TEXT is nil if it was not edited."
-  (when text
-    (let ((after (gemini-companion-turn-edit-after edit)))
-      (setf (gemini-companion-turn-edit-after edit) text)
-      (or (gemini-companion-turn--as-written-p edit)
+    ;; Qwen Code writes the file before it closes the diff, maybe without the
+    ;; edits of the user.
+    (unless (memq (gemini-companion-turn-edit-state edit)
+                  '(accepted automatic))
+      (if-let* ((written (seq-find
+                          (apply-partially
+                           #'gemini-companion-turn--as-written-p edit)
+                          (list (gemini-companion-turn-edit-after edit)
+                                (gemini-companion-diff-unedited diff)))))
           (progn
-            (setf (gemini-companion-turn-edit-after edit) after)
-            nil)))))
+            (setf (gemini-companion-turn-edit-after edit) written)
+            (when (eq 'dismissed (gemini-companion-turn-edit-state edit))
+              (setf (gemini-companion-turn-edit-state edit) 'accepted)))
+        (gemini-companion-turn-read edit)))))
 
 ;;;; Writes
 
@@ -365,8 +358,8 @@ the file has changed since."
     ('rejected "was not written; its proposal was rejected")
     ('deleted "was deleted already")))
 
-(defun gemini-companion-turn--as-written-p (edit)
-  "Return non-nil if the file of EDIT has the text after EDIT."
+(defun gemini-companion-turn--as-written-p (edit &optional text)
+  "Return non-nil if the file of EDIT has TEXT, by default that after EDIT."
   (let* ((file (gemini-companion-turn-edit-file edit))
          (size (and (not (gemini-companion-text-problem file))
                     (file-attribute-size
@@ -374,7 +367,7 @@ the file has changed since."
     (and size
          (<= size gemini-companion-turn--most-bytes)
          (gemini-companion-text-same-written-p
-          (gemini-companion-turn-edit-after edit)
+          (or text (gemini-companion-turn-edit-after edit))
           (gemini-companion-text-read file)))))
 
 (defun gemini-companion-turn--later-p (edit)
