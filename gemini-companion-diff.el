@@ -105,9 +105,7 @@ The CLI has not written the file yet.")
 
 (defvar gemini-companion-review-mode-map
   (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-c") #'gemini-companion-diff-accept)
     (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
-    (define-key map [remap save-buffer] #'gemini-companion-diff-accept)
     map)
   "Keys in all buffers of a review.")
 
@@ -365,7 +363,7 @@ replaced; its edited text is kept."
   "Return a new buffer with PROPOSAL, that of DIFF.
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
-      (gemini-companion-diff-new-buffer
+      (generate-new-buffer
        (format "*gemini proposal: %s*"
                (gemini-companion-diff-name diff 'plain)))
     ;; The nearest directory that exists.
@@ -389,11 +387,6 @@ It visits no file, so that nothing locks, saves or formats it."
               #'gemini-companion-diff--note-edit nil t)
     (gemini-companion-diff-adopt diff)
     (current-buffer)))
-
-(defun gemini-companion-diff-new-buffer (name)
-  "Return a new buffer NAME, whatever hook of the user fails."
-  (let (buffer-list-update-hook)
-    (generate-new-buffer name)))
 
 (defun gemini-companion-diff--insert (proposal)
   "Insert PROPOSAL in the current buffer; kill that if it cannot be read."
@@ -452,9 +445,8 @@ Killing the buffer rejects DIFF."
          ;; A hook of the user has failed, perhaps after the buffer was killed.
          (when (buffer-live-p buffer)
            (with-current-buffer buffer
-             (setq-local kill-buffer-hook nil))
-           (let (buffer-list-update-hook)
-             (kill-buffer buffer))))))))
+             (setq-local kill-buffer-hook nil)
+             (kill-buffer))))))))
 
 (defun gemini-companion-diff-buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.

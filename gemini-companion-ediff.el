@@ -206,24 +206,22 @@ error."
         (buffers (buffer-list))
         panel)
     (condition-case problem
-        (gemini-companion-review-in-frame
-         frame
-         (lambda ()
-           (select-window (gemini-companion-ediff--make-window original diff keep))
-           ;; Excluded hunks are among the differences, too.
-           (gemini-companion-hunk-call-with-all
-            proposal
-            (lambda ()
-              (gemini-companion-text-as-bytes
-               (lambda ()
-                 (let ((ediff-coding-system-for-write 'no-conversion)
-                       (ediff-split-window-function
-                        (gemini-companion-ediff--split-function)))
-                   (ediff-buffers original proposal
-                                  (list (lambda ()
-                                          (setq panel (current-buffer))
-                                          (gemini-companion-ediff--set-up
-                                           diff)))))))))))
+        (with-selected-frame frame
+          (select-window (gemini-companion-ediff--make-window original diff keep))
+          ;; Excluded hunks are among the differences, too.
+          (gemini-companion-hunk-call-with-all
+           proposal
+           (lambda ()
+             (gemini-companion-text-as-bytes
+              (lambda ()
+                (let ((ediff-coding-system-for-write 'no-conversion)
+                      (ediff-split-window-function
+                       (gemini-companion-ediff--split-function)))
+                  (ediff-buffers original proposal
+                                 (list (lambda ()
+                                         (setq panel (current-buffer))
+                                         (gemini-companion-ediff--set-up
+                                          diff))))))))))
       ((error quit)
        (when panel
          (gemini-companion-ediff--close panel))
@@ -452,16 +450,14 @@ Excluded hunks stay among the differences."
   "Compare again in PANEL's session on FRAME, and leave its windows alone."
   (let ((inhibit-message t)
         (message-log-max nil))
-    (gemini-companion-review-in-frame
-     frame
-     (lambda ()
-       (save-window-excursion
-         ;; Ediff selects the selected window again meanwhile.
-         (if-let* ((window (get-buffer-window panel)))
-             (select-window window 'norecord)
-           (gemini-companion-ediff--display panel))
-         (with-current-buffer panel
-           (gemini-companion-ediff-compare-again)))))))
+    (with-selected-frame frame
+      (save-window-excursion
+        ;; Ediff selects the selected window again meanwhile.
+        (if-let* ((window (get-buffer-window panel)))
+            (select-window window 'norecord)
+          (gemini-companion-ediff--display panel))
+        (with-current-buffer panel
+          (gemini-companion-ediff-compare-again))))))
 
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.

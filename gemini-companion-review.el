@@ -80,17 +80,6 @@ or the proposal, whichever is larger."
 
 ;;;; Keys
 
-(define-key gemini-companion-review-mode-map
-  (kbd "C-c C-v") #'gemini-companion-review-switch-view)
-(define-key gemini-companion-review-mode-map
-  (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
-(define-key gemini-companion-review-mode-map
-  (kbd "C-c C-e") #'gemini-companion-review-edit)
-(define-key gemini-companion-review-mode-map
-  (kbd "C-c C-n") #'gemini-companion-review-next-hunk)
-(define-key gemini-companion-review-mode-map
-  (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
-
 (defconst gemini-companion-review-letters
   '(("a" . gemini-companion-diff-accept)
     ("r" . gemini-companion-diff-reject)
@@ -113,9 +102,21 @@ or the proposal, whichever is larger."
   "Return a binding of COMMAND that does nothing just after a review appears."
   (list 'menu-item "" command :filter #'gemini-companion-review--unless-new))
 
-(dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
-  (define-key gemini-companion-review-mode-map key
-    (gemini-companion-review--key #'gemini-companion-diff-accept)))
+(let ((map gemini-companion-review-mode-map))
+  (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
+    (define-key map key
+      (gemini-companion-review--key #'gemini-companion-diff-accept)))
+  (define-key map (kbd "C-c C-v") #'gemini-companion-review-switch-view)
+  (define-key map (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
+  (define-key map (kbd "C-c C-e") #'gemini-companion-review-edit)
+  (define-key map (kbd "C-c C-n") #'gemini-companion-review-next-hunk)
+  (define-key map (kbd "C-c C-p") #'gemini-companion-review-previous-hunk)
+  (define-key map [remap evil-quit] #'gemini-companion-review-quit)
+  ;; Evil also remaps the commands of its ex line.
+  (dolist (command '(evil-write evil-update evil-save-and-close
+                                evil-save-modified-and-close))
+    (define-key map (vector 'remap command)
+      #'gemini-companion-review-accept-as-saved)))
 
 (defvar gemini-companion-review-letters-map
   (let ((map (make-sparse-keymap)))
@@ -124,14 +125,6 @@ or the proposal, whichever is larger."
       (define-key map key (gemini-companion-review--key command)))
     map)
   "Keymap of `gemini-companion-review-letters'.")
-
-;; Evil also remaps the commands of its ex line.
-(dolist (command '(evil-write evil-update evil-save-and-close
-                              evil-save-modified-and-close))
-  (define-key gemini-companion-review-mode-map (vector 'remap command)
-    #'gemini-companion-review-accept-as-saved))
-(define-key gemini-companion-review-mode-map
-  [remap evil-quit] #'gemini-companion-review-quit)
 
 (defvar gemini-companion-review-repeat-map
   (let ((map (make-sparse-keymap)))
@@ -722,7 +715,7 @@ it; it is empty for a new file."
                     (gemini-companion-diff-proposal-buffer diff)))
         (file (gemini-companion-diff-file-path diff)))
     (with-current-buffer
-        (gemini-companion-diff-new-buffer
+        (generate-new-buffer
          (format "*gemini original: %s*"
                  (gemini-companion-diff-name diff 'plain)))
       (setq default-directory directory)
@@ -1020,42 +1013,28 @@ the CLI's own text"
               (gemini-companion-diff-remarks diff))))))
 
 (defun gemini-companion-review--name (diff)
-  "Return the name of the file of DIFF, with its project if that is needed.
-CLIs in several projects may propose files with the same name."
+  "Return the name of the file of DIFF for its header line.
+If there are CLIs in several directories, it includes the project."
   (let ((name (gemini-companion-diff-name diff))
-        (directories
-         (delq nil (mapcar (lambda (session) (plist-get session :directory))
-                           (append (mapcar #'gemini-companion-diff-session
-                                           (gemini-companion-diffs))
-                                   (gemini-companion-sessions))))))
-    (pcase (and (cdr (seq-uniq directories))
-                (gemini-companion-name-place
-                 (gemini-companion-diff-file-path diff)
-                 (gemini-companion-diff-session diff)))
-      ((and `(,_ ,root t)
-            (let others (seq-remove (lambda (directory)
-                                      (gemini-companion-text-in-directory-p
-                                       (file-name-as-directory directory)
-                                       root))
-                                    directories))
-            (guard others))
-       (let ((project (file-name-nondirectory (directory-file-name root))))
-         (concat
-          (gemini-companion-name-escaped
-           (file-name-as-directory
-            (if (member project (mapcar (lambda (other)
-                                          (file-name-nondirectory
-                                           (directory-file-name other)))
-                                        others))
-                (abbreviate-file-name root)
-              project)))
-          name)))
-      (_ name))))
+        (sessions (append (mapcar #'gemini-companion-diff-session
+                                  (gemini-companion-diffs))
+                          (gemini-companion-sessions))))
+    (pcase-let ((`(,_ ,root ,own)
+                 (gemini-companion-name-place
+                  (gemini-companion-diff-file-path diff)
+                  (gemini-companion-diff-session diff))))
+      (if (and own
+               (cdr (seq-uniq (delq nil (mapcar (lambda (session)
+                                                  (plist-get session :directory))
+                                                sessions)))))
+          (concat (gemini-companion-name-escaped
+                   (abbreviate-file-name (file-name-as-directory root)))
+                  name)
+        name))))
 
 (defun gemini-companion-review--amount (diff)
   "Return the amount of change in DIFF, parts of a header line."
-  (let ((dot (concat " " (gemini-companion-text-sign ?\u00b7 "-") " "))
-        (diffs (gemini-companion-diffs)))
+  (let ((diffs (gemini-companion-diffs)))
     (append
      (pcase (gemini-companion-diff-counts diff)
        ((and `(,_ ,_ ,added ,_)
@@ -1064,19 +1043,18 @@ CLIs in several projects may propose files with the same name."
        (`(,hunks ,excluded ,added ,removed)
         (list
          (list 4 (concat "  " (gemini-companion-hunk-lines added removed)))
-         (list 6 (concat dot (format (ngettext "%d change" "%d changes" hunks)
-                                     hunks)))
+         (list 6 (format (ngettext ", %d change" ", %d changes" hunks) hunks))
          (list 3 (if (zerop excluded)
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
                                             'face 'bold)))))))
      (when (gemini-companion-diff-edited diff)
-       (list (list 5 (concat dot (propertize "edited" 'face 'bold)))))
+       (list (list 5 (concat ", " (propertize "edited" 'face 'bold)))))
      (when (cdr diffs)
-       (list (list 5 (format "%s%d of %d" dot
+       (list (list 5 (format ", %d of %d"
                              (1+ (or (seq-position diffs diff #'eq) 0))
                              (length diffs)))))
-     (list (list 9 (concat dot (gemini-companion-session-name
+     (list (list 9 (concat ", " (gemini-companion-session-name
                                 (gemini-companion-diff-session diff))))))))
 
 (defun gemini-companion-review--keys ()
@@ -1181,13 +1159,6 @@ small for a review."
        (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
        (or (display-graphic-p frame)
            (eq frame (tty-top-frame frame)))))
-
-(defun gemini-companion-review-in-frame (frame function)
-  "Call FUNCTION with FRAME selected, without taking another frame's focus."
-  (if (eq frame (selected-frame))
-      (funcall function)
-    (with-selected-frame frame
-      (funcall function))))
 
 ;; The terminal of the CLI stays visible beside a review, and so does the
 ;; selected window if the review appears by itself.

@@ -569,12 +569,10 @@ value is a plist; see `gemini-companion-review--kinds'."
     (condition-case problem
         (progn
           (gemini-companion-unified--make buffer)
-          (gemini-companion-review-in-frame
-           frame
-           (lambda ()
-             (setf (gemini-companion-diff-frame diff)
-                   (window-frame (gemini-companion-unified--display
-                                  buffer diff keep))))))
+          (with-selected-frame frame
+            (setf (gemini-companion-diff-frame diff)
+                  (window-frame (gemini-companion-unified--display
+                                 buffer diff keep)))))
       ((error quit)
        (gemini-companion-unified--close buffer proposal)
        (signal (car problem) (cdr problem))))
@@ -602,7 +600,7 @@ value is a plist; see `gemini-companion-review--kinds'."
 (defun gemini-companion-unified--buffer (diff original)
   "Return a new buffer for the unified diff of DIFF, an edit of ORIGINAL."
   (with-current-buffer
-      (gemini-companion-diff-new-buffer
+      (generate-new-buffer
        (format "*gemini diff: %s*" (gemini-companion-diff-name diff 'plain)))
     ;; A failing hook of the user must not prevent the review.
     (with-demoted-errors "Mode for the review: %S"
