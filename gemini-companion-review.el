@@ -1232,8 +1232,8 @@ See `gemini-companion-review-make-window' for LINES and COLUMNS."
                              (gemini-companion-review--parts
                               (frame-root-window) others))
                  (list (frame-root-window))))
-         (width (gemini-companion-review--part-columns part))
-         (height (gemini-companion-review--part-lines part))
+         (width (gemini-companion-review--part-size part t))
+         (height (gemini-companion-review--part-size part nil))
          (half (max columns (/ width 2)))
          (most (/ (* 2 height) 3)))
     (cond ((and (<= (+ columns gemini-companion-review-side-columns) width)
@@ -1250,8 +1250,8 @@ See `gemini-companion-review-make-window' for LINES and COLUMNS."
   "Return the largest part of the frame without the windows KEPT, or nil.
 It must have the LINES for its width."
   (car (seq-sort-by (lambda (part)
-                      (* (gemini-companion-review--part-lines part)
-                         (gemini-companion-review--part-columns part)))
+                      (* (gemini-companion-review--part-size part nil)
+                         (gemini-companion-review--part-size part t)))
                     #'>
                     (seq-filter (lambda (part)
                                   (gemini-companion-review--fits-p part lines))
@@ -1288,22 +1288,19 @@ Each is a list of windows that are next to each other."
       (setq parent (window-parent parent)))
     (and parent window)))
 
-(defun gemini-companion-review--part-columns (part)
-  "Return the width of PART of a frame, a list of windows."
-  (apply (if (window-combined-p (car part) 'horizontal) #'+ #'max)
-         (mapcar #'window-total-width part)))
-
-(defun gemini-companion-review--part-lines (part)
-  "Return the height of PART of a frame, a list of windows."
-  (apply (if (window-combined-p (car part)) #'+ #'max)
-         (mapcar #'window-total-height part)))
+(defun gemini-companion-review--part-size (part horizontal)
+  "Return the height of PART of a frame, a list of windows.
+If HORIZONTAL is non-nil, return its width."
+  (apply (if (window-combined-p (car part) horizontal) #'+ #'max)
+         (mapcar (lambda (window) (window-total-size window horizontal))
+                 part)))
 
 (defun gemini-companion-review--fits-p (part lines)
   "Return non-nil if PART of a frame has the LINES for its width."
-  (let ((columns (gemini-companion-review--part-columns part)))
+  (let ((columns (gemini-companion-review--part-size part t)))
     (and (<= gemini-companion-review-least-columns columns)
          (<= (funcall lines columns)
-             (gemini-companion-review--part-lines part)))))
+             (gemini-companion-review--part-size part nil)))))
 
 (defun gemini-companion-review--merge (part window kept)
   "Delete all windows in PART of a frame but WINDOW, and return that one.
