@@ -448,7 +448,7 @@ Excluded hunks stay among the differences."
 
 (defun gemini-companion-ediff--compare (panel frame)
   "Compare again in PANEL's session on FRAME, and leave its windows alone."
-  (let ((inhibit-message t)
+  (let ((said (current-message))
         (message-log-max nil))
     (with-selected-frame frame
       (save-window-excursion
@@ -457,7 +457,9 @@ Excluded hunks stay among the differences."
             (select-window window 'norecord)
           (gemini-companion-ediff--display panel))
         (with-current-buffer panel
-          (gemini-companion-ediff-compare-again))))))
+          (gemini-companion-ediff-compare-again))))
+    (when said
+      (message "%s" said))))
 
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.
@@ -546,8 +548,7 @@ SIDE is `A' or `B'.  The control panel is current."
                            ediff-fine-diff-buffer ediff-error-buffer)))
           (layout (gemini-companion-review-layout (selected-frame)))
           (kill-buffer-query-functions nil)
-          ;; Ediff clears the echo area.
-          (inhibit-message t)
+          (said (current-message))
           ;; Ediff makes the selected window the only one, even a side window.
           (ignore-window-parameters t)
           ;; With it Ediff accepts that its buffers are killed, and does not
@@ -562,6 +563,10 @@ SIDE is `A' or `B'.  The control panel is current."
             (set-window-parameter ediff-control-window 'mode-line-format nil))
           (gemini-companion-ediff--quit)))
       (gemini-companion-review-restore layout)
+      ;; Ediff clears the echo area.
+      (when said
+        (let ((message-log-max nil))
+          (message "%s" said)))
       (mapc #'gemini-companion-diff-discard buffers)
       ;; A hook that fails may have kept Ediff from that.
       (setq ediff-session-registry (delq panel ediff-session-registry))
