@@ -176,8 +176,7 @@ add and remove."
 
 (defun gemini-companion-hunk-lines (added removed)
   "Return a text for ADDED and REMOVED numbers of lines."
-  (format "+%d %s%d" added (if (char-displayable-p ?\u2212) "\u2212" "-")
-          removed))
+  (format "+%d %s%d" added (gemini-companion-text-sign ?\u2212 "-") removed))
 
 (defun gemini-companion-hunk-excluded-lines (proposal)
   "Return the lines at which hunks are excluded from the buffer PROPOSAL.

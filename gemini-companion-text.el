@@ -109,6 +109,12 @@ Return (STATUS . OUTPUT), or nil if there is no such program."
                   (buffer-string)))
         (mapc #'delete-file files)))))
 
+;;;; Display
+
+(defun gemini-companion-text-sign (char ascii)
+  "Return CHAR as a string, or ASCII where it cannot be displayed."
+  (if (char-displayable-p char) (string char) ascii))
+
 ;;;; Buffers
 
 (defun gemini-companion-text-of-buffer (&optional buffer)
