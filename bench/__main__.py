@@ -44,7 +44,7 @@ GROUPS = {
     "load": 3,
     "rest": 2,
     "asked": 5,
-    "names": 5,
+    "names": 6,
 }
 CAVEAT = (
     "References: the language server also judges what one is, and misses some in code "

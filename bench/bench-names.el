@@ -6,7 +6,8 @@
 
 ;; Starts a language server, and records how long it takes for each question, and
 ;; how long Emacs works meanwhile without reading keys.  That is processor time, as
-;; the language server uses all processors.
+;; the language server uses all processors; or the time for which Emacs waits until
+;; the language server reads.
 
 ;;; Code:
 
@@ -19,11 +20,17 @@
 (declare-function gemini-companion-tools-link-client "gemini-companion-tools")
 (declare-function gemini-companion-tools-write-extension "gemini-companion-tools")
 (declare-function gemini-companion-tools-ready "gemini-companion-tools")
+(declare-function eglot-current-server "eglot")
+(declare-function jsonrpc-async-request "jsonrpc")
 (defvar eglot-server-programs)
 
 (defvar bench-names--server 0 "Seconds that the language server has taken.")
-(defvar bench-names--last 0 "Processor time when Emacs last ran timers.")
-(defvar bench-names--longest 0 "Maximum of seconds between two of these.")
+(defvar bench-names--sending nil
+  "Time when Emacs began to send a message, or nil.")
+(defvar bench-names--last '(0 . 0)
+  "Processor time and time of garbage collection at the last record.")
+(defvar bench-names--longest 0 "Maximum of seconds between two records.")
+(defvar bench-names--work 0 "The same without garbage collection.")
 
 (defun bench-names-start (command)
   "Check Python by COMMAND, and link Gemini CLI."
@@ -35,6 +42,7 @@
   (gemini-companion-tools-write-policy)
   (gemini-companion-tools-ready 'started)
   (advice-add 'jsonrpc-async-request :around #'bench-names--request)
+  (advice-add 'process-send-string :around #'bench-names--send)
   (run-at-time 0 0.001 #'bench-names--tick))
 
 (defun bench-names--request (function server method params &rest options)
@@ -49,22 +57,57 @@
                          (funcall then result)))))
     (apply function server method params options)))
 
+(defun bench-names--now ()
+  "Return the processor time and the time of garbage collection."
+  (cons (float-time (get-internal-run-time)) gc-elapsed))
+
+(defun bench-names--record (seconds garbage)
+  "Record SECONDS without keys, GARBAGE of them for its collection."
+  (setq bench-names--longest (max bench-names--longest seconds)
+        bench-names--work (max bench-names--work (- seconds garbage))))
+
 (defun bench-names--tick ()
-  "Record how long Emacs has worked without running timers or keys."
-  (let ((now (float-time (get-internal-run-time))))
-    (setq bench-names--longest (max bench-names--longest
-                                    (- now bench-names--last))
-          bench-names--last now)))
+  "Record how long Emacs has worked without running timers or keys.
+While Emacs waits to send a message it runs timers, but handles no keys."
+  (let ((now (bench-names--now)))
+    (bench-names--record (- (car now) (car bench-names--last))
+                         (- (cdr now) (cdr bench-names--last)))
+    (when bench-names--sending
+      (bench-names--record (- (float-time) bench-names--sending) 0))
+    (setq bench-names--last now)))
+
+(defun bench-names--send (function &rest args)
+  "Call FUNCTION, which sends a message, with ARGS."
+  (let ((bench-names--sending (float-time)))
+    (apply function args)))
+
+(defun bench-names-ask (home file line column)
+  "Ask for the references to the symbol in FILE on LINE at COLUMN.
+HOME is a visited file.  Report it when the answer has arrived, without
+doing anything with that."
+  (with-current-buffer (find-buffer-visiting home)
+    (jsonrpc-async-request
+     (eglot-current-server) :textDocument/references
+     `( :textDocument (:uri ,(concat "file://" file))
+        :position (:line ,(1- line) :character ,column)
+        :context (:includeDeclaration t))
+     :success-fn (lambda (_) (bench-report t))
+     :error-fn (lambda (_) (bench-report nil))
+     :deferred t))
+  nil)
 
 (defun bench-names-begin ()
   "Forget what was recorded."
   (setq bench-names--longest 0
-        bench-names--last (float-time (get-internal-run-time))))
+        bench-names--work 0
+        bench-names--last (bench-names--now)))
 
 (defun bench-names-end ()
-  "Return the ms that the server took, and the longest ms of work at once."
+  "Return the ms that the server took.
+Return also the longest ms of work at once, with and without garbage."
   (bench-names--tick)
-  (list (* 1000 bench-names--server) (* 1000 bench-names--longest)))
+  (mapcar (lambda (seconds) (* 1000 seconds))
+          (list bench-names--server bench-names--longest bench-names--work)))
 
 (defun bench-names-visit (file)
   "Visit FILE with point at its end; return non-nil once its server has it."
