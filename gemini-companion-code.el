@@ -41,9 +41,13 @@
 (declare-function eglot-current-server "eglot")
 (declare-function eglot-managed-p "eglot")
 (declare-function eglot-workspace-folders "eglot")
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-error-filename "ext:flycheck" t t)
 (declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-level-compilation-level "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck" t t)
 (declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-stop "ext:flycheck")
 (declare-function flymake-diagnostic-beg "flymake")
 (declare-function flymake-diagnostic-text "flymake")
 (declare-function flymake-diagnostic-type "flymake")
@@ -676,6 +680,9 @@ its first one, and the line that closes it."
 (defconst gemini-companion-code--check-limit 3
   "Seconds to wait until the current text of a file has been checked.")
 
+(defvar-local gemini-companion-code-flycheck-tick nil
+  "Tick of the text that Flycheck was told to check, or nil.")
+
 (defun gemini-companion-code-diagnostics (file answer)
   "Call ANSWER with the diagnostics of FILE.
 If FILE is nil, call it with the numbers of diagnostics of each file.
@@ -683,14 +690,32 @@ The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
 and TEXT; or `:problem', why there is no answer."
   (gemini-companion-code--guarded answer
     (if file
-        (gemini-companion-code--await-check
-         (gemini-companion-code--true-name file) answer
-         (+ (float-time) gemini-companion-code--check-limit))
+        (let ((file (gemini-companion-code--true-name file)))
+          (gemini-companion-code--start-flycheck file)
+          (gemini-companion-code--await-check
+           file answer (+ (float-time) gemini-companion-code--check-limit)))
       (gemini-companion-code--shared
        (gemini-companion-code--checked-files)
        (lambda (names)
          (funcall answer
                   (list :rows (gemini-companion-code--counts names))))))))
+
+(defun gemini-companion-code--start-flycheck (file)
+  "Start a check by Flycheck of FILE unless its text has been checked.
+Flycheck itself does so only when the user edits or saves it."
+  (when-let* ((buffer (gemini-companion-code-buffer file))
+              ((eq 'flycheck-mode (gemini-companion-code-checker buffer))))
+    (with-current-buffer buffer
+      (unless (gemini-companion-code--flycheck-p 'running 'finished)
+        (flycheck-stop)
+        (flycheck-buffer)
+        (setq gemini-companion-code-flycheck-tick
+              (buffer-chars-modified-tick))))))
+
+(defun gemini-companion-code--flycheck-p (&rest states)
+  "Return non-nil if Flycheck's check of this text is in one of STATES."
+  (and (eql gemini-companion-code-flycheck-tick (buffer-chars-modified-tick))
+       (memq flycheck-last-status-change states)))
 
 (defun gemini-companion-code--await-check (file answer end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
@@ -713,7 +738,8 @@ Wait until END at most, which is a `float-time'."
 ask again"))))))
 
 (defun gemini-companion-code--checked-p (buffer)
-  "Return non-nil unless Flymake or Flycheck is yet to check BUFFER."
+  "Return non-nil unless Flymake or Flycheck is yet to check BUFFER.
+Signal an error if Flycheck cannot."
   (with-current-buffer buffer
     (pcase (gemini-companion-code-checker buffer)
       ('flymake-mode
@@ -721,8 +747,10 @@ ask again"))))))
             (not flymake-timer)
             (gemini-companion-code-reported-p)))
       ('flycheck-mode
+       (when (gemini-companion-code--flycheck-p 'no-checker 'errored)
+         (gemini-companion-code--fail-unchecked))
        (and (verify-visited-file-modtime)
-            (not (eq 'running flycheck-last-status-change))))
+            (gemini-companion-code--flycheck-p 'finished)))
       (_ t))))
 
 (defun gemini-companion-code-reported-p ()
@@ -757,8 +785,7 @@ ask again"))))))
                                 flymake-list-only-diagnostics))))
         (unless (or known buffer
                     (ignore-errors (gemini-companion-code--place file)))
-          (gemini-companion-code--fail
-           "Emacs does not check this file; run the project's own checks"))
+          (gemini-companion-code--fail-unchecked))
         (mapcar (lambda (diagnostic)
                   (gemini-companion-code--diagnostic
                    diagnostic
@@ -766,16 +793,18 @@ ask again"))))))
                    (car (flymake-diagnostic-beg diagnostic))))
                 (cdr known))))))
 
+(defun gemini-companion-code--fail-unchecked ()
+  "Signal that a file is not checked."
+  (gemini-companion-code--fail
+   "Emacs does not check this file; run the project's own checks"))
+
 (defun gemini-companion-code-checked (buffer)
   "Return the diagnostics that Flymake or Flycheck has in BUFFER.
 They are lists of LINE, SEVERITY and TEXT."
   (with-current-buffer buffer
     (if (eq 'flycheck-mode (gemini-companion-code-checker buffer))
-        (mapcar (lambda (error)
-                  (list (flycheck-error-line error)
-                        (symbol-name (flycheck-error-level error))
-                        (flycheck-error-message error)))
-                (seq-filter #'flycheck-error-message
+        (mapcar #'gemini-companion-code--flycheck-error
+                (seq-filter #'gemini-companion-code--flycheck-own-p
                             flycheck-current-errors))
       (save-restriction
         (widen)
@@ -784,6 +813,25 @@ They are lists of LINE, SEVERITY and TEXT."
                    diagnostic
                    (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
                 (flymake-diagnostics))))))
+
+(defun gemini-companion-code--flycheck-own-p (error)
+  "Return non-nil if ERROR, of Flycheck, is in the file of this buffer.
+Flycheck has those of other files, too, which may not be shared."
+  (let ((file (flycheck-error-filename error)))
+    (or (null file)
+        (equal file buffer-file-name)
+        (file-equal-p file buffer-file-name))))
+
+(defun gemini-companion-code--flycheck-error (error)
+  "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT."
+  (list (flycheck-error-line error)
+        ;; Other packages define levels.
+        (pcase (flycheck-error-level-compilation-level
+                (flycheck-error-level error))
+          (2 "error")
+          (1 "warning")
+          (_ "note"))
+        (string-replace "\n" " " (or (flycheck-error-message error) ""))))
 
 (defun gemini-companion-code--diagnostic (diagnostic line)
   "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."

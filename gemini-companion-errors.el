@@ -754,7 +754,8 @@ BUFFER visits it, or another file in the same mode."
   (advice-remove 'eglot-handle-notification #'gemini-companion-errors--notified)
   (clrhash gemini-companion-errors--busy)
   (dolist (buffer (buffer-list))
-    (dolist (variable '(gemini-companion-errors--opened
+    (dolist (variable '(gemini-companion-code-flycheck-tick
+                        gemini-companion-errors--opened
                         gemini-companion-errors--settled
                         gemini-companion-errors--known))
       (when (local-variable-p variable buffer)

@@ -22,11 +22,17 @@
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
 (declare-function eglot-shutdown "eglot")
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-define-error-level "ext:flycheck")
+(declare-function flycheck-define-generic-checker "ext:flycheck")
+(declare-function flycheck-error-new-at "ext:flycheck")
+(declare-function flycheck-mode "ext:flycheck")
 (declare-function flymake-make-diagnostic "flymake")
 (declare-function flymake-running-backends "flymake")
 (declare-function flymake-reporting-backends "flymake")
 (declare-function flymake-start "flymake")
 (declare-function project-remember-project "project")
+(defvar flycheck-checkers)
 (defvar flymake-diagnostic-functions)
 (defvar flymake-list-only-diagnostics)
 
@@ -376,6 +382,54 @@ REPORT is called with an error then."
                              "1 errors, 1 warnings")))
                    (gemini-companion-tools-test-answer
                     #'gemini-companion-code-diagnostics nil)))))
+
+;;;; Flycheck
+
+(defun gemini-companion-tools-test-flycheck (checker callback)
+  "Call CALLBACK with errors of CHECKER, some in this buffer.
+The text of the first one is the first line."
+  (let ((text (buffer-substring (point-min) (line-end-position)))
+        (buffer (current-buffer)))
+    (run-at-time
+     0.1 nil
+     (lambda ()
+       (with-current-buffer buffer
+         (funcall
+          callback 'finished
+          (list
+           (flycheck-error-new-at 2 1 'warning "odd\nthing" :checker checker)
+           (flycheck-error-new-at 3 1 'gemini-companion-tools-test-level "bad"
+                                  :checker checker)
+           (flycheck-error-new-at 1 1 'error text :checker checker)
+           (flycheck-error-new-at 1 1 'error "secret" :checker checker
+                                  :filename (expand-file-name ".env")))))))))
+
+(ert-deftest gemini-companion-code-has-the-diagnostics-of-flycheck ()
+  (skip-unless (require 'flycheck nil t))
+  (flycheck-define-error-level 'gemini-companion-tools-test-level
+    :severity 200 :compilation-level 2)
+  (flycheck-define-generic-checker 'gemini-companion-tools-test "A checker."
+    :start #'gemini-companion-tools-test-flycheck
+    :modes '(text-mode))
+  (gemini-companion-tools-test-in-project '(("a.txt" "one\ntwo\nthree\n"))
+    (with-current-buffer (find-file-noselect "a.txt")
+      (let ((flycheck-checkers '(gemini-companion-tools-test))
+            (ask (lambda ()
+                   (gemini-companion-tools-test-answer
+                    #'gemini-companion-code-diagnostics buffer-file-name)))
+            (rows (lambda (text)
+                    `(:rows ((1 ,(concat "error: " text)) (3 "error: bad")
+                             (2 "warning: odd thing"))))))
+        (flycheck-mode)
+        (should (equal (funcall rows "one") (funcall ask)))
+        ;; Flycheck does not check it by itself, as it is in no window.
+        (insert "now ")
+        (should (equal (funcall rows "now one") (funcall ask)))
+        (setq flycheck-checkers nil)
+        (insert "then ")
+        (should (string-search "does not check"
+                               (plist-get (funcall ask) :problem)))
+        (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-code-answers-nothing-about-hidden-files ()
   (gemini-companion-tools-test-in-project
