@@ -71,7 +71,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-code--seconds-at-once 0.004
+(defconst gemini-companion-code--seconds-at-once 0.003
   "Seconds of work after which Emacs handles keys again.")
 
 (defconst gemini-companion-code--most 100
@@ -255,14 +255,23 @@ Emacs handles keys in between."
   "Call FUNCTION with some elements of LIST, and continue later.
 VALUES are those of the elements before, the last one first; DONE is
 called with all of them."
-  (let ((end (+ (float-time) gemini-companion-code--seconds-at-once)))
+  (let ((began (float-time)))
     (gemini-companion-code--silently
-      (while (and list (< (float-time) end))
+      (while (and list (gemini-companion-code--early-p began 1))
         (push (ignore-errors (funcall function (pop list))) values)))
-    (if list
-        (run-at-time 0 nil #'gemini-companion-code--slice
-                     function list values done)
-      (funcall done (nreverse values)))))
+    (cond (list
+           (run-at-time 0 nil #'gemini-companion-code--slice
+                        function list values done))
+          ;; It may do as much again.
+          ((gemini-companion-code--early-p began 2)
+           (funcall done (nreverse values)))
+          (t
+           (run-at-time 0 nil done (nreverse values))))))
+
+(defun gemini-companion-code--early-p (began part)
+  "Return non-nil if work that BEGAN has taken less than 1/PART of its time."
+  (< (- (float-time) began)
+     (/ gemini-companion-code--seconds-at-once part)))
 
 ;;;; Language servers
 
