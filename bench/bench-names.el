@@ -59,7 +59,12 @@
 
 (defun bench-names--now ()
   "Return the processor time and the time of garbage collection."
-  (cons (float-time (get-internal-run-time)) gc-elapsed))
+  (let (now garbage)
+    ;; It may be collected in between.
+    (while (not (eql garbage gc-elapsed))
+      (setq garbage gc-elapsed
+            now (float-time (get-internal-run-time))))
+    (cons now garbage)))
 
 (defun bench-names--record (seconds garbage)
   "Record SECONDS without keys, GARBAGE of them for its collection."
