@@ -186,23 +186,17 @@ the same."
 
 ;;;; Exclusions
 
-(defun gemini-companion-privacy--true-name-p (name other)
-  "Return non-nil if NAME is that of the local file OTHER, or its true name."
-  (and (stringp other)
-       (not (string-empty-p other))
-       (not (file-remote-p other))
-       (let ((other (expand-file-name other)))
-         (or (string= name other)
-             (gemini-companion-text-same-file-p name (file-truename other))))))
-
 (defun gemini-companion-auth-source-p (file _buffer)
   "Return non-nil if FILE is one of `auth-sources'."
   (require 'auth-source)
   (seq-some (lambda (source)
-              (gemini-companion-privacy--true-name-p
-               file (if (keywordp (car-safe source))
-                        (plist-get source :source)
-                      source)))
+              (let ((other (if (keywordp (car-safe source))
+                               (plist-get source :source)
+                             source)))
+                (and (stringp other)
+                     (not (file-remote-p other))
+                     (gemini-companion-text-same-file-p
+                      file (file-truename other)))))
             auth-sources))
 
 (defun gemini-companion-password-store-p (file _buffer)
