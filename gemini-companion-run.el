@@ -217,17 +217,12 @@ and mise make one for each project."
   (setq gemini-companion-run--exported
         (gemini-companion-run--variables port pid)
         gemini-companion-run--inherited
-        (mapcar (pcase-lambda (`(,name . ,_))
-                  (cons name (gemini-companion-run-getenv name)))
-                gemini-companion-run--exported))
+        (let ((process-environment (default-value 'process-environment)))
+          (mapcar (pcase-lambda (`(,name . ,_)) (cons name (getenv name)))
+                  gemini-companion-run--exported)))
   (gemini-companion-run--change-environments
    (apply-partially #'gemini-companion-run--with
                     gemini-companion-run--exported)))
-
-(defun gemini-companion-run-getenv (name)
-  "Return the value of the variable NAME in the default environment, or nil."
-  (let ((process-environment (default-value 'process-environment)))
-    (getenv name)))
 
 (defun gemini-companion-run--lead (frame)
   "Update the environment of the selected buffer of FRAME.
