@@ -384,6 +384,8 @@ Return non-nil if it is."
 
 (defun gemini-companion-ediff--panel-selected (window)
   "Write the control panel in WINDOW, as it was selected or left."
+  ;; The header line shows the keys only while the review is selected.
+  (force-mode-line-update t)
   ;; Any buffer may be current.
   (with-current-buffer (window-buffer window)
     (gemini-companion-ediff--write-panel)))

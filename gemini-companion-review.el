@@ -1115,8 +1115,9 @@ EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
   "Return non-nil if a window of the review of DIFF is selected.
 While a header line is computed, its own window is selected."
   (let ((window (old-selected-window)))
+    ;; Here `minibuffer-selected-window' returns nil.
     (when (and (window-live-p window) (window-minibuffer-p window))
-      (setq window (minibuffer-selected-window)))
+      (setq window (get-mru-window (window-frame window) t)))
     (and (window-live-p window)
          (eq diff (buffer-local-value 'gemini-companion-diff-here
                                       (window-buffer window))))))

@@ -68,7 +68,10 @@ def test_quitting_the_question_for_a_reason_decides_nothing(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    reviews.select()
+    emacs.terminal.wait_for("C-c C-c accept")
     asked_why(emacs, reviews, "no")
+    assert "C-c C-c accept" in emacs.screen()
 
     emacs.keys("C-g")
     emacs.holds("(not (active-minibuffer-window))")
