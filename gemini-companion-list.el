@@ -925,6 +925,9 @@ Comments on their lines are sent as the reason."
     (unless (gemini-companion-list--known-p edit)
       (gemini-companion-list--refresh)
       (user-error "The proposal has changed; its diff is being updated"))
+    (unless (gemini-companion-diff-hunks diff)
+      (gemini-companion-review-set-hunks
+       diff (cdr (gethash edit gemini-companion-list--diffs))))
     (message (if (gemini-companion-review-toggle diff block)
                  "Hunk excluded"
                "Hunk restored"))

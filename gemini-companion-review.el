@@ -229,29 +229,6 @@ goes to it")))
 
 ;; For other displays, such as the list; the diff need not be shown.
 
-(defun gemini-companion-review--call-with-original (diff function)
-  "Call FUNCTION with the buffer of the original of DIFF.
-It is the buffer in the view of DIFF, or without a view a temporary one."
-  (if-let* ((view (gemini-companion-review--of diff)))
-      (funcall function (gemini-companion-review--view-original view))
-    (let ((original (gemini-companion-review--original diff)))
-      (unwind-protect (funcall function original)
-        (gemini-companion-diff-discard original)))))
-
-(defun gemini-companion-review--compare (diff on-end)
-  "Find the hunks of DIFF; return a process.
-ON-END is called with the hunks when they are known, or with `failed',
-unless `gemini-companion-hunk-cancel' ends the process earlier."
-  (gemini-companion-review--call-with-original
-   diff
-   (lambda (original)
-     (gemini-companion-hunk-compare
-      original (gemini-companion-diff-proposal-buffer diff)
-      (lambda (hunks)
-        (unless (eq hunks 'failed)
-          (gemini-companion-review-set-hunks diff hunks))
-        (funcall on-end hunks))))))
-
 (defun gemini-companion-review-set-hunks (diff hunks)
   "Record that DIFF consists of HUNKS, and whether its proposal was edited."
   (let ((unedited (gemini-companion-diff-unedited diff)))
@@ -267,8 +244,9 @@ unless `gemini-companion-hunk-cancel' ends the process earlier."
 
 (defun gemini-companion-review-toggle (diff hunk)
   "Exclude HUNK from the proposal of DIFF, or restore it.
-The proposal must not have been edited since HUNK was found.  Return
-non-nil if it is excluded now.  Ask before excluding the last one."
+The hunks of DIFF must be known, and its proposal not have been edited
+since.  Return non-nil if HUNK is excluded now.  Ask before excluding
+the last one."
   (gemini-companion-diff-unsettled diff)
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
          (excluded (memql (nth 2 hunk)
@@ -284,13 +262,16 @@ non-nil if it is excluded now.  Ask before excluding the last one."
                    (y-or-n-p "Nothing would be left of this proposal; \
 exclude its last change? "))))
       (user-error "Hunk not excluded"))
-    (prog1 (gemini-companion-review--call-with-original
-            diff
-            (lambda (original)
-              (gemini-companion-hunk-toggle hunk original proposal)))
-      (when view
-        (gemini-companion-review--call view :toggled hunk))
-      (gemini-companion-diff-updated))))
+    (let ((original (if view
+                        (gemini-companion-review--view-original view)
+                      (gemini-companion-review--original diff))))
+      (prog1 (unwind-protect
+                 (gemini-companion-hunk-toggle hunk original proposal)
+               (unless view
+                 (gemini-companion-diff-discard original)))
+        (when view
+          (gemini-companion-review--call view :toggled hunk))
+        (gemini-companion-diff-updated)))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
@@ -334,9 +315,6 @@ It is counted in the proposal with no hunk excluded."
 
 (defun gemini-companion-review--others-p (diff)
   "Return non-nil if hunks remain in DIFF when one more is excluded."
-  (unless (gemini-companion-diff-hunks diff)
-    (gemini-companion-hunk-wait
-     (gemini-companion-review--compare diff #'ignore) 1))
   (pcase (gemini-companion-diff-counts diff)
     (`(,hunks ,excluded . ,_) (< (1+ excluded) hunks))))
 
@@ -577,7 +555,14 @@ Otherwise, and if the user has changed its windows, lay it out again."
       (setf (gemini-companion-diff-base diff)
             (gemini-companion-text-of-buffer original)))
     (setf (gemini-companion-diff-changed diff) t)
-    (gemini-companion-review--read-again original diff)
+    (let ((new (gemini-companion-review--original diff)))
+      (unwind-protect
+          (with-current-buffer original
+            (let ((inhibit-read-only t))
+              (gemini-companion-text-replace
+               (gemini-companion-text-of-buffer new)))
+            (set-buffer-modified-p nil))
+        (gemini-companion-diff-discard new)))
     (setf (gemini-companion-diff-changed diff)
           (not (equal (gemini-companion-diff-base diff)
                       (gemini-companion-text-of-buffer original))))
@@ -734,19 +719,6 @@ it; it is empty for a new file."
       (setq buffer-read-only t)
       (gemini-companion-diff-adopt diff)
       (current-buffer))))
-
-(defun gemini-companion-review--read-again (original diff)
-  "Replace the text in the buffer ORIGINAL by that of the file of DIFF.
-Points and markers keep their places in the text."
-  (let ((new (gemini-companion-review--original diff)))
-    (unwind-protect
-        (with-current-buffer original
-          (let ((inhibit-read-only t))
-            (save-restriction
-              (widen)
-              (replace-buffer-contents new 0.2)))
-          (set-buffer-modified-p nil))
-      (gemini-companion-diff-discard new))))
 
 (defun gemini-companion-review--read (file)
   "Insert FILE, decoded as CLIs do; return remarks on it, strings."
@@ -1317,15 +1289,11 @@ their sizes."
     (setq window (or window (car (last windows))))
     (mapc #'delete-window (delq window windows))
     (pcase-dolist (`(,window ,width ,height) sizes)
-      (gemini-companion-review--resize window width 'horizontal)
-      (gemini-companion-review--resize window height nil))
+      (ignore-errors
+        (window-resize window (- width (window-total-width window)) t t))
+      (ignore-errors
+        (window-resize window (- height (window-total-height window)) nil t)))
     window))
-
-(defun gemini-companion-review--resize (window size horizontal)
-  "Restore SIZE of WINDOW, which is a width if HORIZONTAL is non-nil."
-  (let ((delta (- size (window-total-size window horizontal))))
-    (unless (zerop delta)
-      (ignore-errors (window-resize window delta horizontal t)))))
 
 ;;;;; Other buffers
 
@@ -1438,9 +1406,13 @@ point and the selection: the user may have worked there meanwhile."
           (when (and (window-live-p window)
                      (eq buffer (window-buffer window)))
             (set-window-point window end)))
-        (pcase-dolist (`(,window ,buffer . ,place) kept)
+        (pcase-dolist (`(,window ,buffer ,start ,point) kept)
           (when (window-live-p window)
-            (apply #'gemini-companion-review--put-back window buffer place)
+            (unless (eq buffer (window-buffer window))
+              (set-window-buffer window buffer)
+              (set-window-start window start))
+            (set-window-start window (window-start window) 'noforce)
+            (set-window-point window point)
             (when (eq window last)
               (set-frame-selected-window frame window 'norecord))))))))
 
@@ -1454,15 +1426,6 @@ window at its end."
           (seq-remove (lambda (window)
                         (memq (window-buffer window) buffers))
                       (reverse (window-list frame 'no-minibuffer)))))
-
-(defun gemini-companion-review--put-back (window buffer start point)
-  "Show BUFFER in WINDOW from START on, with point at POINT.
-If WINDOW shows BUFFER already, leave its start."
-  (unless (eq buffer (window-buffer window))
-    (set-window-buffer window buffer)
-    (set-window-start window start))
-  (set-window-start window (window-start window) 'noforce)
-  (set-window-point window point))
 
 ;;;;; Closing
 
