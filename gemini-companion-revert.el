@@ -168,11 +168,10 @@ not changed since the last check."
                  (gemini-companion-revert--watch-file watch)))
          (last (gemini-companion-revert--watch-last watch)))
     (setf (gemini-companion-revert--watch-last watch) stamp)
-    (when (and stamp
-               (not (equal stamp
-                           (gemini-companion-revert--watch-before watch)))
-               (not (equal stamp
-                           (gemini-companion-revert--watch-done watch)))
+    (when (and (not (member stamp
+                            (list nil
+                                  (gemini-companion-revert--watch-before watch)
+                                  (gemini-companion-revert--watch-done watch))))
                (or (< 0 (nth 1 stamp) gemini-companion-revert--small)
                    (equal stamp last)))
       (setf (gemini-companion-revert--watch-done watch) stamp)

@@ -321,16 +321,14 @@ lines, or `fold' for unchanged lines to fold.  Fold lines beyond
 
 (defun gemini-companion-unified--insert-fold (view fold text)
   "Insert a line of VIEW with TEXT in place of FOLD."
-  (let ((beg (point)))
-    (insert "... " text "\n")
-    (add-text-properties
-     beg (point)
-     (list 'face 'gemini-companion-fold
-           'gemini-companion-fold fold
-           'mouse-face 'highlight
-           'help-echo "TAB: show these lines"
-           'line-prefix (gemini-companion-unified--prefix view nil nil " " nil nil)
-           'wrap-prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))))
+  (let ((prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
+    (insert (propertize (concat "... " text "\n")
+                        'face 'gemini-companion-fold
+                        'gemini-companion-fold fold
+                        'mouse-face 'highlight
+                        'help-echo "TAB: show these lines"
+                        'line-prefix prefix
+                        'wrap-prefix prefix))))
 
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
