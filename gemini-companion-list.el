@@ -33,6 +33,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
+(require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
@@ -869,6 +870,8 @@ If the edit at point has ended, visit its file at that line instead."
 
 (defun gemini-companion-list--show-file (file)
   "Visit FILE in another window, but hide no terminal of a CLI and no review."
+  ;; Otherwise Emacs asks whether to read a file again that was just written.
+  (gemini-companion-revert file)
   (pop-to-buffer (find-file-noselect file)
                  (if (gemini-companion-review-place)
                      '((display-buffer-reuse-window

@@ -321,6 +321,8 @@ the file has changed since."
         (progn
           (gemini-companion-turn--delete file name)
           (setf (gemini-companion-turn-edit-state edit) 'deleted))
+      ;; Otherwise Emacs may ask whether to read the file again.
+      (gemini-companion-revert file)
       (with-current-buffer (find-file-noselect file)
         (gemini-companion-turn--put before))
       (setf (gemini-companion-turn-edit-state edit) 'reverted)

@@ -447,6 +447,23 @@ a file outside your projects: /gemini-companion-test")
       (should (equal "three" (buffer-substring (line-beginning-position)
                                                (line-end-position)))))))
 
+(ert-deftest gemini-companion-list-does-not-ask-about-a-file-that-was-just-written ()
+  (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
+    (let ((a (find-file-noselect "a"))
+          (b (find-file-noselect "b")))
+      (gemini-companion-diff-accept
+       (gemini-companion-list-test-open 1 1 "a" "22\n"))
+      (gemini-companion-list-test-go-to "+1 −1  a")
+      (gemini-companion-list-test-key "RET")
+      (should (eq a (current-buffer)))
+      (should (equal "22\n" (buffer-string)))
+      (gemini-companion-diff-accept
+       (gemini-companion-list-test-open 2 1 "b" "22\n"))
+      (gemini-companion-turn-revert (car (last (gemini-companion-turn-edits))))
+      (with-current-buffer b
+        (should (equal "1\n" (buffer-string)))
+        (set-buffer-modified-p nil)))))
+
 (ert-deftest gemini-companion-list-restores-a-file-that-is-to-be-emptied ()
   (gemini-companion-list-test-with '(("a" "1\n"))
     (gemini-companion-list-test-open 1 1 "a" "")
