@@ -47,6 +47,7 @@ class Scratch:
             "XDG_RUNTIME_DIR": str(self.run),
             "TERM": self._tools.term,
             "GC_SYSTEM": os.environ.get("GC_SYSTEM", ""),
+            "NODE_COMPILE_CACHE": os.environ.get("NODE_COMPILE_CACHE", ""),
             MARK: str(self.root),
         }
 
