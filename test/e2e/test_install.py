@@ -44,7 +44,7 @@ def bare_emacs(
     """Return an Emacs that has the package but no Python packages."""
     tools = scratch.root / "tools"
     tools.mkdir(exist_ok=True)
-    if tool == "uv":
+    if tool == "uv" and not (tools / "uv").exists():
         (tools / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
     passed = [
         f"(setenv {lisp(name)} {lisp(value)})"
@@ -73,8 +73,8 @@ def turn_on(emacs: Emacs, answer: str) -> None:
 def says(emacs: Emacs, text: str) -> None:
     """Wait until the output of the installation has ``text``."""
     emacs.holds(
-        f"(with-current-buffer {lisp(LOG)}"
-        f" (save-excursion (goto-char 1) (search-forward {lisp(text)} nil t)))",
+        f"(and (get-buffer {lisp(LOG)}) (with-current-buffer {lisp(LOG)}"
+        f" (save-excursion (goto-char 1) (search-forward {lisp(text)} nil t))))",
         text,
     )
 
@@ -130,7 +130,7 @@ def test_package_with_another_hash_is_refused(
 def test_installation_works_after_emacs_was_killed_during_one(
     world: World, scratch: Scratch
 ) -> None:
-    emacs = bare_emacs(world, scratch)
+    emacs = bare_emacs(world, scratch, "uv")
     turn_on(emacs, "y")
     begun = '(concat gemini-companion-install-directory "venv-*/bin/python")'
     emacs.holds(f"(file-expand-wildcards {begun})", "an environment is begun")
@@ -138,7 +138,7 @@ def test_installation_works_after_emacs_was_killed_during_one(
     left = environments(scratch)
     assert len(left) == 1
 
-    again = bare_emacs(world, scratch)
+    again = bare_emacs(world, scratch, "uv")
     turn_on(again, "y")
 
     again.holds("e2e-ready", "the server is ready")
