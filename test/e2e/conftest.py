@@ -24,6 +24,13 @@ def pytest_collection_modifyitems(
     if shard := config.getoption("shard"):
         number, count = map(int, shard.split("/"))
         items[:] = shards(items, count)[number - 1]
+    items.sort(key=world_name)
+
+
+def world_name(item: pytest.Item) -> str:
+    """Return the name of the world that a test shares with others."""
+    marker = item.get_closest_marker("shared")
+    return str(*marker.args) if marker and is_shared(item) else ""
 
 
 def is_shared(item: pytest.Item) -> bool:
@@ -54,19 +61,29 @@ def tools() -> Tools:
 class Shared:
     """The world that tests marked as shared use in turn."""
 
-    def __init__(self) -> None:
-        self.world: World | None = None
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._name = ""
+        self._world: World | None = None
+
+    def world(self, name: str) -> World:
+        """Return the world called ``name``; end the one of another name."""
+        if name != self._name:
+            self.close()
+        self._name = name
+        self._world = self._world or World(self._tools)
+        return self._world
 
     def close(self) -> None:
         """End the world, if any."""
-        world, self.world = self.world, None
+        world, self._world = self._world, None
         if world:
             world.close()
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Shared]:
-    shared = Shared()
+@pytest.fixture(scope="session")
+def shared(tools: Tools) -> Iterator[Shared]:
+    shared = Shared(tools)
     yield shared
     shared.close()
 
@@ -83,13 +100,13 @@ def world(
         yield world
         world.close()
         return
-    shared.world = shared.world or World(tools)
-    yield shared.world
+    world = shared.world(world_name(request.node))
+    yield world
     if request.node.stash.get(FAILED, True):
         shared.close()
         return
     try:
-        shared.world.reset()
+        world.reset()
     except AssertionError:
         shared.close()
         raise

@@ -5,7 +5,6 @@ from itertools import pairwise, product
 
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
-from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
@@ -301,26 +300,6 @@ def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
     assert (right - left, below) == (100, bottom)
     assert bottom - top >= 15
     reviews.reject()
-
-
-@pytest.mark.fresh
-def test_terminal_of_the_cli_stays_selected_and_visible(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair_inside(file)
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
-    assert emacs.value("(buffer-name (window-buffer))") == "*terminal*"
-
-    # It counts as an answer there.
-    cli.answer("Allow once")
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
-    reviews.wait_until(0)
-    emacs.holds("(one-window-p)")
-    cli.is_free()
 
 
 def test_changes_of_other_windows_stay(world: World, scratch: Scratch) -> None:

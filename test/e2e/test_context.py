@@ -2,11 +2,12 @@
 """The context that the model receives."""
 
 import pytest
+from harness.emacs import lisp
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.once]
 
 SELECTED = """
 (with-current-buffer (window-buffer)
@@ -73,15 +74,16 @@ def test_renamed_deleted_and_killed_files_are_shared(
     eventually(lambda: "otherOpenFiles" not in cli.context(), "the file is dropped")
 
 
-@pytest.mark.fresh
+@pytest.mark.shared("inside")
 def test_terminal_in_emacs_keeps_file_and_selection(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one two three\n")
-    emacs = world.emacs(file)
+    emacs, _, cli = world.pair_inside(file)
+    emacs.eval(f"(progn (switch-to-buffer {lisp(file.name)}) nil)")
     emacs.keys("M-<", "C-Space", "M-f")
     emacs.holds(SELECTED % "one")
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    emacs.eval('(progn (switch-to-buffer "*terminal*") nil)')
 
     assert cli.context()["activeFile"] == {
         "path": str(file),

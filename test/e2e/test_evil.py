@@ -7,7 +7,7 @@ from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("evil")
 
 OWN = f"""{PROPOSE}
 (defvar e2e-evil (require 'evil nil t))

@@ -56,7 +56,13 @@ def by_force(emacs: Emacs) -> None:
     os.kill(emacs.pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("leave", [by_lisp, by_keys, by_force])
+@pytest.mark.parametrize(
+    "leave",
+    [
+        by_keys,
+        *(pytest.param(leave, marks=pytest.mark.once) for leave in (by_lisp, by_force)),
+    ],
+)
 def test_cli_is_free_after_emacs_has_exited(
     world: World, scratch: Scratch, leave: Callable[[Emacs], None]
 ) -> None:

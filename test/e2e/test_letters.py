@@ -7,7 +7,7 @@ from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("evil")
 
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")

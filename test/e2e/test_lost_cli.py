@@ -13,6 +13,8 @@ from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
 
+pytestmark = pytest.mark.once
+
 SHOWN = """
 (seq-find (lambda (diff) (eq 'shown (gemini-companion-diff-state diff)))
           (gemini-companion-diffs))
@@ -69,7 +71,6 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(
     emacs.terminal.wait_for("edited, from the first")
 
 
-@pytest.mark.once
 def test_review_of_a_cli_that_reconnects_reports_the_interruption(
     world: World, scratch: Scratch
 ) -> None:
@@ -86,7 +87,6 @@ def test_review_of_a_cli_that_reconnects_reports_the_interruption(
     assert "not written" not in emacs.value(LAST_MESSAGES)
 
 
-@pytest.mark.once
 def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
     world: World, scratch: Scratch
 ) -> None:

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from harness.emacs import lisp
+from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
@@ -44,11 +44,22 @@ def prompts(cli: Gemini) -> list[str]:
     ]
 
 
+def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
+    """Type ``text`` as the reason for rejecting the review, without RET."""
+    reviews.select()
+    emacs.keys("C-c", "C-r")
+    question = "Reject a.txt; reason for Gemini CLI:"
+    emacs.terminal.wait_for(question)
+    emacs.terminal.text(text)
+    emacs.terminal.wait_for(f"{question} {text}")
+
+
 @pytest.mark.parametrize(("buffer", "start"), TERMINALS)
-def test_typed_text_is_what_the_model_is_asked(
+def test_typed_text_and_a_reason_are_what_the_model_is_asked(
     world: World, scratch: Scratch, buffer: str, start: str
 ) -> None:
-    emacs = world.emacs(scratch.file("a.txt", "one\n"))
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file)
     if buffer == "*eat*" and emacs.eval('(locate-library "eat")') == "nil":
         pytest.skip("eat is not installed")
     cli = world.gemini_inside(emacs, start, buffer)
@@ -66,6 +77,16 @@ def test_typed_text_is_what_the_model_is_asked(
         "größe 大小 [201~ 😀 one",
         "and two more please",
     ]
+
+    reviews = Reviews(emacs)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("I see"))
+    asked_why(emacs, reviews, "1. Größe: 1 word, not 2")
+    emacs.keys("Enter")
+    cli.wait_for("I see")
+    assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
+    assert file.read_text() == "one\n"
+    assert emacs.eval("(gemini-companion-send-idle-p)") == "t"
+    cli.is_free()
 
 
 @pytest.mark.once

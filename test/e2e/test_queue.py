@@ -9,7 +9,7 @@ from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
-from test_prompt import START_TERM, prompts
+from test_prompt import prompts
 from test_review import IN_FILE, WINDOWS
 
 pytestmark = pytest.mark.shared
@@ -52,6 +52,7 @@ def test_list_displays_one_and_the_other_waits_again(
     eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
 
 
+@pytest.mark.fresh
 def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) -> None:
     file, other = scratch.file("a.txt", "one\r\ntwo\r\n"), scratch.file("b.txt", "b\n")
     emacs, reviews, cli = world.pair(other, file)
@@ -100,9 +101,8 @@ def test_files_of_a_turn_are_answered_in_the_list(
     text = "".join(f"line {number}\n" for number in range(1, 21))
     part = text.replace("line 3\n", "three\n")
     first, second = scratch.file("a.txt", text), scratch.file("b.txt", "b\n")
-    emacs = world.emacs(first)
+    emacs, _, cli = world.pair_inside(first)
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
-    cli = world.gemini_inside(emacs, START_TERM, "*terminal*")
     cli.model.script(
         write_file(first, part.replace("line 18\n", "eighteen\n")),
         write_file(second, "B\n"),

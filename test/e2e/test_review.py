@@ -347,23 +347,6 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
 
 
 @pytest.mark.fresh
-def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair_inside(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
-    assert emacs.value(WINDOWS)[0] == "*terminal*"
-    cli.is_free()
-
-
-@pytest.mark.fresh
 def test_review_ends_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)

@@ -44,7 +44,7 @@ EVIL = """(add-to-list 'load-path package-user-dir)
 (when (require 'evil nil t) (evil-mode 1))"""
 
 
-@pytest.mark.fresh
+@pytest.mark.shared("evil")
 def test_visual_states_of_evil(world: World, scratch: Scratch) -> None:
     emacs = world.emacs(scratch.file("a.txt", TEXT), extra=EVIL)
     if emacs.eval("(featurep 'evil)") == "nil":

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CLI understands what is sent to its prompt."""
 
+import pytest
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
 from harness.model import say
 from harness.scratch import Scratch
 from harness.world import World
 
-TERM = "(progn (require 'gemini-companion-send) (require 'term) (term %s))"
+pytestmark = [pytest.mark.shared, pytest.mark.once]
 
 ODD = "src/it's (odd), #1 größe & co..txt"
 
@@ -47,10 +48,10 @@ def sent(emacs: Emacs, cli: Gemini) -> str:
     )
 
 
+@pytest.mark.shared("inside")
 def test_references_are_read_by_the_cli(world: World, scratch: Scratch) -> None:
     file = scratch.file(ODD, "one\ntwo\nthree\n")
-    emacs = world.emacs(file)
-    cli = world.gemini_inside(emacs, TERM, "*terminal*")
+    emacs, _, cli = world.pair_inside(file, extra="(require 'gemini-companion-send)")
 
     call(emacs, file.name, "(gemini-companion-send-region 5 14)")
     cli.wait_for("(lines 2-3)")

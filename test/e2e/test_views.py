@@ -228,97 +228,6 @@ def test_view_changes_by_key_and_windows_are_restored(
     emacs.holds('(equal "a.txt" (e2e-windows))')
 
 
-@pytest.mark.fresh
-def test_unified_diff_gives_the_only_window_back_to_the_terminal(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    both = '"*terminal* *gemini diff: a.txt*"'
-    assert emacs.eval("(e2e-windows)") == both
-
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-
-    cli.wait_for("all done")
-    assert file.read_text() == NEW
-    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
-    cli.is_free()
-
-
-@pytest.mark.fresh
-@pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_terminal_is_back_when_the_review_is_laid_out_again(
-    world: World, scratch: Scratch, view: str
-) -> None:
-    file = scratch.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    reviews.select()
-    if view == "ediff":
-        emacs.keys("v")
-        emacs.terminal.wait_for("Change 1 of 2")
-    terminal = '(get-buffer-window "*terminal*")'
-    before = emacs.value(f"(window-edges {terminal})")
-    windows = emacs.eval("(e2e-windows)")
-
-    for removal in (
-        "(delete-other-windows)",
-        f"(delete-window {terminal})",
-        f"(delete-other-windows {terminal})",
-    ):
-        emacs.act(removal)
-        reviews.select()
-        emacs.holds(f"(equal {windows} (e2e-windows))", removal)
-        assert emacs.value(f"(window-edges {terminal})") == before
-        assert emacs.value("(buffer-name (window-buffer))") != "*terminal*"
-
-    emacs.keys("C-c", "C-c")
-    cli.wait_for("all done")
-    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
-
-
-@pytest.mark.fresh
-@pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_list_from_a_review_leaves_the_terminal_and_the_review(
-    world: World, scratch: Scratch, view: str
-) -> None:
-    file = scratch.file("a.txt", OLD)
-    extra = f"{OWN}(setq gemini-companion-review-view '{view})"
-    emacs, reviews, cli = world.pair_inside(file, extra=extra)
-    in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    reviews.select()
-    before = emacs.value("(e2e-windows)")
-
-    for back in ("q", "Enter"):
-        emacs.keys("l")
-        emacs.holds(in_list)
-        windows = emacs.value("(e2e-windows)")
-        assert windows.startswith("*terminal* ")
-        emacs.keys(back)
-        emacs.holds(f"(not {in_list})")
-        assert emacs.value("(e2e-windows)") == before
-    emacs.keys("l")
-    emacs.holds(in_list)
-    emacs.keys("a")
-
-    cli.wait_for("all done")
-    assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
-    for keys in (["Enter"], ["u", "y"]):
-        emacs.keys(*keys)
-        emacs.holds('(equal "*terminal* *gemini reviews* a.txt" (e2e-windows))')
-        emacs.holds('(equal "a.txt" (buffer-name (window-buffer)))')
-        emacs.keys("C-x", "0")
-        emacs.act("(gemini-companion-list)")
-    emacs.terminal.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
-    emacs.keys("q")
-    emacs.holds('(equal "*terminal*" (e2e-windows))')
-    cli.is_free()
-
-
-@pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_ediff_session_of_the_user_continues(
     world: World, scratch: Scratch, view: str
@@ -346,9 +255,9 @@ def test_ediff_session_of_the_user_continues(
     emacs.holds('(equal "one\\n2\\n3\\n" (with-current-buffer "y" (buffer-string)))')
     emacs.keys("q", "y")
     emacs.holds("(null ediff-session-registry)")
+    emacs.eval("(custom-reevaluate-setting 'ediff-window-setup-function)")
 
 
-@pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_winner_undo_restores_the_previous_windows_of_the_user(
     world: World, scratch: Scratch, view: str
@@ -370,6 +279,7 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(
     emacs.keys("C-c", "Left")
     emacs.terminal.wait_for("Winner undo")
     assert emacs.value("(e2e-windows)") in ("*scratch* a.txt", "a.txt a.txt")
+    emacs.eval("(winner-mode -1)")
 
 
 def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(

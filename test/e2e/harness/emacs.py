@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from .gemini import Gemini
+from .gemini import HEADER, Gemini
 from .model import Part
 from .scratch import Scratch
 from .terminal import Screen, Terminal, Tmux
@@ -99,6 +99,7 @@ RESET = """
       (kill-buffer buffer)))
   (switch-to-buffer "*scratch*")
   (erase-buffer)
+  (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
   (setq kill-ring nil)
   (message nil)
   (mapatoms
@@ -297,9 +298,12 @@ class TerminalBuffer(Screen):
         self.name = buffer
 
     def screen(self) -> str:
-        """Return what the buffer holds."""
+        """Return what the buffer holds since the CLI was started or cleared.
+
+        It draws its header then; term keeps what was above.
+        """
         code = f"(with-current-buffer {lisp(self.name)} (buffer-string))"
-        return str(self._emacs.value(code))
+        return str(self._emacs.value(code)).rpartition(HEADER)[2]
 
     def keys(self, *keys: str) -> None:
         """Press ``keys``, spelled as tmux spells them."""

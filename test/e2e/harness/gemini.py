@@ -29,6 +29,7 @@ SETTINGS = {
 QUESTION = "Apply this change?"
 PLACEHOLDER = "Type your message"
 CONNECTED = "Connected to Emacs"
+HEADER = "Gemini CLI v"
 SIZE = (110, 45)
 
 

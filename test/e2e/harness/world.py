@@ -105,10 +105,17 @@ class World:
     def pair_inside(
         self, *files: Path, **options: Any
     ) -> tuple[Emacs, Reviews, Gemini]:
-        """Return an Emacs that visits ``files``, and a CLI that is connected in it."""
+        """Return an Emacs that visits ``files``, and a CLI that is connected in it.
+
+        Its terminal is the selected window and the only one.
+        """
         emacs = self.emacs(*files, **options)
-        cli = self.gemini_inside(emacs, "(term %s)", "*terminal*")
-        return emacs, Reviews(emacs), cli
+        if self._cli:
+            emacs.eval('(progn (switch-to-buffer "*terminal*") nil)')
+            self._cli.wait_until_connected()
+        else:
+            self._cli = self.gemini_inside(emacs, "(term %s)", "*terminal*")
+        return emacs, Reviews(emacs), self._cli
 
     def pair(self, *files: Path, **options: Any) -> tuple[Emacs, Reviews, Gemini]:
         """Return an Emacs that visits ``files``, and a connected CLI."""

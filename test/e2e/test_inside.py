@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reviews beside their CLI, which runs in a terminal of the same Emacs."""
+
+import pytest
+from harness.model import say, write_file
+from harness.scratch import Scratch
+from harness.world import World
+from test_review import WINDOWS
+from test_views import NEW, OLD, OWN
+
+pytestmark = pytest.mark.shared("inside")
+
+
+def test_terminal_of_the_cli_stays_selected_and_visible(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair_inside(file)
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+    cli.ask()
+    reviews.shown("a.txt")
+    assert emacs.value("(buffer-name (window-buffer))") == "*terminal*"
+
+    # It counts as an answer there.
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+    reviews.wait_until(0)
+    emacs.holds("(one-window-p)")
+    cli.is_free()
+
+
+def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair_inside(file)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+    assert emacs.value(WINDOWS)[0] == "*terminal*"
+    cli.is_free()
+
+
+def test_unified_diff_gives_the_only_window_back_to_the_terminal(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    both = '"*terminal* *gemini diff: a.txt*"'
+    assert emacs.eval("(e2e-windows)") == both
+
+    reviews.select()
+    emacs.keys("C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert file.read_text() == NEW
+    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
+    cli.is_free()
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_terminal_is_back_when_the_review_is_laid_out_again(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
+    if view == "ediff":
+        emacs.keys("v")
+        emacs.terminal.wait_for("Change 1 of 2")
+    terminal = '(get-buffer-window "*terminal*")'
+    before = emacs.value(f"(window-edges {terminal})")
+    windows = emacs.eval("(e2e-windows)")
+
+    for removal in (
+        "(delete-other-windows)",
+        f"(delete-window {terminal})",
+        f"(delete-other-windows {terminal})",
+    ):
+        emacs.act(removal)
+        reviews.select()
+        emacs.holds(f"(equal {windows} (e2e-windows))", removal)
+        assert emacs.value(f"(window-edges {terminal})") == before
+        assert emacs.value("(buffer-name (window-buffer))") != "*terminal*"
+
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_list_from_a_review_leaves_the_terminal_and_the_review(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    file = scratch.file("a.txt", OLD)
+    extra = f"{OWN}(setq gemini-companion-review-view '{view})"
+    emacs, reviews, cli = world.pair_inside(file, extra=extra)
+    in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    reviews.select()
+    before = emacs.value("(e2e-windows)")
+
+    for back in ("q", "Enter"):
+        emacs.keys("l")
+        emacs.holds(in_list)
+        windows = emacs.value("(e2e-windows)")
+        assert windows.startswith("*terminal* ")
+        emacs.keys(back)
+        emacs.holds(f"(not {in_list})")
+        assert emacs.value("(e2e-windows)") == before
+    emacs.keys("l")
+    emacs.holds(in_list)
+    emacs.keys("a")
+
+    cli.wait_for("all done")
+    assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
+    for keys in (["Enter"], ["u", "y"]):
+        emacs.keys(*keys)
+        emacs.holds('(equal "*terminal* *gemini reviews* a.txt" (e2e-windows))')
+        emacs.holds('(equal "a.txt" (buffer-name (window-buffer)))')
+        emacs.keys("C-x", "0")
+        emacs.act("(gemini-companion-list)")
+    emacs.terminal.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
+    emacs.keys("q")
+    emacs.holds('(equal "*terminal*" (e2e-windows))')
+    cli.is_free()
