@@ -872,8 +872,7 @@ its .dir-locals.el, and `gemini-companion-share-function'.")))
         `((bad ,(format "No CLI can connect from %s, which is in none of \
 the workspace roots" name)
                "Open a file of that project, then type /ide enable.  The home \
-directory, / and names with a colon are never roots; see \
-`gemini-companion-roots-function'.")))))))
+directory and / are never roots; see `gemini-companion-roots-function'.")))))))
 
 ;;;; Other editors
 

@@ -5,9 +5,10 @@ They share everything but discovery.  A further client is one more row of
 `CLIENTS`; no other module names one.
 """
 
+import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,12 +33,24 @@ class Client:
     """Matches such names; the group ``pid``, if any, is the PID of Emacs."""
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
+    takes_json_roots: bool = False
+    """Whether the client reads workspace roots from a JSON array in a string."""
     needs_home: bool = False
     """Whether the client creates the parent of ``directory``, and Emacs must not."""
 
     def bearer(self, token: str) -> str:
         """Return the bearer token that names this client to the server."""
         return token if self is CLIENTS[0] else f"{token}.{self.name}"
+
+    def workspace_path(self, roots: Sequence[str]) -> str:
+        """Return ``roots`` as the client reads them; see `can_take`."""
+        if self.takes_json_roots and any(os.pathsep in root for root in roots):
+            return json.dumps(list(roots))
+        return os.pathsep.join(root for root in roots if self.can_take(root))
+
+    def can_take(self, root: str) -> bool:
+        """Return whether the client can be sent the workspace root ``root``."""
+        return self.takes_json_roots or os.pathsep not in root
 
     def is_installed(self, environ: Mapping[str, str]) -> bool:
         """Return whether a discovery file may be written for the client."""
@@ -78,6 +91,7 @@ CLIENTS = (
         directory=_qwen_directory,
         file_name=lambda pid, port: f"{port}.lock",
         file_pattern=re.compile(r"\d+\.lock", re.ASCII),
+        takes_json_roots=True,
         needs_home=True,
     ),
 )

@@ -40,7 +40,7 @@ class Discovery:
         """Return the content of the file in the protocol's spelling."""
         return {
             "port": self.port,
-            "workspacePath": os.pathsep.join(self.roots),
+            "workspacePath": self.client.workspace_path(self.roots),
             "authToken": self.client.bearer(self.token),
             "ideInfo": IDE_INFO,
             # Qwen Code deletes a file without it; Gemini CLI ignores it.
@@ -67,7 +67,15 @@ class DiscoveryFiles:
         """Write all files with ``roots``; return the problems as sentences."""
         known = true_names(roots)
         self._all = [replace(one, roots=known) for one in self._all]
-        return self._write(self._all)
+        problems = [
+            f"{one.client.title} cannot connect from {root}: its name contains "
+            f"{os.pathsep}"
+            for one in self._all
+            if one.client.is_installed(self._environ)
+            for root in known
+            if not one.client.can_take(root)
+        ]
+        return problems + self._write(self._all)
 
     def restore(self) -> list[str]:
         """Write the files that are missing; return the problems as sentences.
@@ -102,16 +110,14 @@ class DiscoveryFiles:
 
 
 def true_names(roots: Iterable[str]) -> tuple[str, ...]:
-    """Return the true names of those ``roots`` that are local directories.
-
-    Leave out those with the separator of names in the discovery file.
-    """
-    names = (
-        os.path.realpath(root)
-        for root in roots
-        if os.path.isabs(root) and "\0" not in root and os.path.isdir(root)
+    """Return the true names of those ``roots`` that are local directories."""
+    return tuple(
+        dict.fromkeys(
+            os.path.realpath(root)
+            for root in roots
+            if os.path.isabs(root) and "\0" not in root and os.path.isdir(root)
+        )
     )
-    return tuple(dict.fromkeys(name for name in names if os.pathsep not in name))
 
 
 def write(discovery: Discovery, environ: Mapping[str, str]) -> Path:

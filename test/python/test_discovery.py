@@ -89,7 +89,7 @@ def test_roots_are_true_existing_and_single(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     roots = [real, link, odd, tmp_path / "none", tmp_path / "file"]
     kept = discovery.true_names(["", "relative", "~", "/ssh:host:/x", *map(str, roots)])
-    assert kept == (os.path.realpath(real),)
+    assert kept == (os.path.realpath(real), os.path.realpath(odd))
 
 
 def test_the_file_is_private_and_complete(tmp_path: Path) -> None:
@@ -229,6 +229,12 @@ def test_the_home_of_qwen_is_the_one_that_it_reads(
     assert QWEN.directory({"QWEN_HOME": ""}) == Path("/home/me/.qwen/ide")
 
 
+def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None:
+    odd = f"/a{os.pathsep}b"
+    assert GEMINI.workspace_path([odd, "/c"]) == "/c"
+    assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
+
+
 def _third() -> Client:
     return Client(
         name="third",
@@ -314,6 +320,14 @@ def test_the_home_of_a_client_is_never_made(tmp_path: Path) -> None:
     _homes(tmp_path, "qwen")
     files.restore()
     assert (tmp_path / "qwen/ide/4711.lock").exists()
+
+
+def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
+    odd = tmp_path / f"a{os.pathsep}b"
+    odd.mkdir()
+    files = DiscoveryFiles(os.getpid(), 4711, "token", _homes(tmp_path, "qwen"))
+    (problem,) = files.update([str(odd)])
+    assert problem.startswith(f"Gemini CLI cannot connect from {odd}")
 
 
 def test_bearers_of_clients_differ() -> None:

@@ -184,6 +184,16 @@ def test_roots_rewrite_the_file_with_the_same_port_and_token(
         assert (found["port"], found["authToken"]) == (emacs.port, emacs.token)
 
 
+def test_a_root_that_cannot_be_written_is_reported(
+    start: Start, tmp_path: Path
+) -> None:
+    odd = tmp_path / f"a{os.pathsep}b"
+    odd.mkdir()
+    emacs = start(roots=[str(odd)])
+    assert str(odd) in emacs.expect("warn")[0]
+    assert _discovery(emacs)["workspacePath"] == ""
+
+
 def test_a_refused_discovery_directory_is_reported_and_the_server_runs(
     start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
