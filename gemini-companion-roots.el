@@ -190,8 +190,6 @@ directory that cannot be a root."
   "Return non-nil if ROOT is a directory that may be a workspace root."
   (and (not (file-remote-p root))
        (file-directory-p root)
-       ;; It separates the roots in the discovery file.
-       (not (string-search path-separator root))
        (not (string= root (directory-file-name (file-truename "~"))))
        (not (string= root (directory-file-name (file-truename "/"))))))
 

@@ -88,13 +88,6 @@ Roots are cached, but not from before."
                               (expand-file-name "notes/" directory))))))
     (should-not (gemini-companion-roots "/"))))
 
-(ert-deftest gemini-companion-roots-exclude-names-with-the-separator ()
-  (let ((name (concat "a" path-separator "b")))
-    (gemini-companion-roots-test-with (list (concat name "/.git"))
-      (should-not (gemini-companion-roots-test-below
-                   directory (gemini-companion-roots
-                              (expand-file-name name directory)))))))
-
 (ert-deftest gemini-companion-roots-are-filtered-by-the-function ()
   (gemini-companion-roots-test-with '("p")
     (let ((gemini-companion-roots-function

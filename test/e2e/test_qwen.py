@@ -206,6 +206,7 @@ def test_both_clis_have_their_own_reviews(world: World, scratch: Scratch) -> Non
 
 def test_qwen_connects_from_a_root_with_a_colon(world: World, scratch: Scratch) -> None:
     file = scratch.file("a:b/a.txt", "one\n")
+    file.parent.joinpath(".git").mkdir()
     scratch.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file)
     world.qwen(directory=file.parent)
