@@ -36,8 +36,11 @@
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
 
+(defconst gemini-companion-session--max-known 50
+  "Maximum number of sessions to keep that may reconnect after a restart.")
+
 (defvar gemini-companion-session--known nil
-  "Current sessions, and previous ones that may reconnect, a list of plists.")
+  "Current and previous sessions, a list of plists.")
 
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
@@ -49,9 +52,10 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     (setq gemini-companion-session--all
           (mapcar #'gemini-companion-session--completed sessions))
     (setq gemini-companion-session--known
-          (seq-uniq (append gemini-companion-session--all
-                            gemini-companion-session--known)
-                    #'gemini-companion-session--same-id-p))
+          (seq-take (seq-uniq (append gemini-companion-session--all
+                                      gemini-companion-session--known)
+                              #'gemini-companion-session--same-id-p)
+                    gemini-companion-session--max-known))
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
     (force-mode-line-update t)
     t))
