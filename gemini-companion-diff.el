@@ -524,8 +524,6 @@ Otherwise announce it; return non-nil if it waits for the user."
        (zerop (recursion-depth))
        (not executing-kbd-macro)
        (not defining-kbd-macro)
-       (not (buffer-local-value 'isearch-mode (window-buffer)))
-       (not (bound-and-true-p transient--prefix))
        (not track-mouse)
        (not (input-pending-p))
        (current-idle-time)
@@ -537,9 +535,12 @@ Otherwise announce it; return non-nil if it waits for the user."
     (< (float-time idle) 0.7)))
 
 (defun gemini-companion-diff--between-commands-p ()
-  "Return non-nil if no command, prompt or key sequence is in progress.
-A command that reads keys, such as `query-replace', is in progress."
+  "Return non-nil if no command, prompt, search or menu is in progress.
+Nor is a key sequence.  A command that reads keys, such as
+`query-replace', is in progress."
   (and (not (active-minibuffer-window))
+       (not (buffer-local-value 'isearch-mode (window-buffer)))
+       (not (bound-and-true-p transient--prefix))
        (null real-this-command)
        (null prefix-arg)
        (zerop (length (this-command-keys-vector)))))

@@ -12,6 +12,8 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-review-test-helper)
 
+(defvar transient--prefix)
+
 (defmacro gemini-companion-diff-test-with (files &rest body)
   "Take proposals while BODY is run in a directory with FILES.
 `outcomes' has the sent outcomes, the last one first; `views' the
@@ -375,12 +377,21 @@ diffs that have a view now."
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
           second)
       (gemini-companion-test-eventually (equal (list first) views))
-      ;; A command is going on.
+      ;; A command is going on, then a menu is open, then a search.
       (let ((real-this-command 'query-replace))
         (gemini-companion-diff-close 1 'closed)
         (setq second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
         (dotimes (_ 3)
           (gemini-companion-test-run-timers))
+        (should (equal (list first) views)))
+      (let ((transient--prefix t))
+        (dotimes (_ 3)
+          (gemini-companion-test-run-timers))
+        (should (equal (list first) views)))
+      (with-current-buffer (window-buffer)
+        (let ((isearch-mode t))
+          (dotimes (_ 3)
+            (gemini-companion-test-run-timers)))
         (should (equal (list first) views)))
       (gemini-companion-test-eventually (equal (list second) views)))))
 
