@@ -129,7 +129,10 @@ on the line that follows.  The control panel is current."
           (overlay-put overlay 'before-string
                        (and empty (propertize "\n" 'face face)))
           (overlay-put overlay 'line-prefix
-                       (propertize sign 'face (list 'bold face)))
+                       (propertize (if (gemini-companion-ediff--excluded-p)
+                                       "x"
+                                     sign)
+                                   'face (list 'bold face)))
           (overlay-put overlay 'wrap-prefix (propertize " " 'face face)))))))
 
 (defun gemini-companion-ediff--unmark-current ()

@@ -117,6 +117,8 @@ def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None
     emacs.keys("x")
     emacs.terminal.wait_for("Change 2 of 3, excluded")
     emacs.terminal.wait_for("x restore")
+    # Both sides have the text of the file.
+    assert emacs.screen().count("x10") == 2
     emacs.act("(gemini-companion-ediff-compare-again)")
     panel = "(with-current-buffer (window-buffer) (buffer-string))"
     assert "Change 2 of 3, excluded" in emacs.eval(panel)
