@@ -260,8 +260,9 @@ A hook of the user may fail at any time."
   (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
   (add-hook 'ediff-select-hook #'gemini-companion-ediff--selected nil t)
   (add-hook 'ediff-unselect-hook #'gemini-companion-ediff--unmark-current nil t)
-  (add-hook 'window-selection-change-functions
-            #'gemini-companion-ediff--panel-selected nil t)
+  (dolist (hook '(window-selection-change-functions
+                  window-size-change-functions))
+    (add-hook hook #'gemini-companion-ediff--panel-changed nil t))
   (use-local-map gemini-companion-ediff--panel-map)
   ;; Before Emacs 29, `describe-mode' shows its keys.
   (setq-local ediff-mode-map gemini-companion-ediff--panel-map)
@@ -385,8 +386,8 @@ Return non-nil if it is."
 
 ;;;; Control panel
 
-(defun gemini-companion-ediff--panel-selected (window)
-  "Write the control panel in WINDOW, as it was selected or left."
+(defun gemini-companion-ediff--panel-changed (window)
+  "Write the control panel in WINDOW, which was selected, left or resized."
   ;; The header line shows the keys only while the review is selected.
   (force-mode-line-update t)
   ;; Any buffer may be current.

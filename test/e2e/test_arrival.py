@@ -276,6 +276,8 @@ def test_review_in_a_narrow_frame_is_unified_at_first(
     reviews.select()
     emacs.keys("v")
     emacs.terminal.wait_for("Change 1 of 1")
+    emacs.resize((80, 45))
+    emacs.terminal.wait_for("e edit  ? more")
     emacs.keys("a")
     emacs.holds("(equal '(accepted) e2e-ends)")
     emacs.holds("(one-window-p)")
