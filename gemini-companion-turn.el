@@ -300,12 +300,9 @@ reviewed is not recorded again."
 (defun gemini-companion-turn--same-file-p (a b)
   "Return non-nil if A and B, absolute names, are of the same file."
   (or (equal a b)
-      ;; True names take time.
-      (and (eq t (compare-strings (file-name-nondirectory a) nil nil
-                                  (file-name-nondirectory b) nil nil t))
-           (when-let* ((a (gemini-companion-text-true-name a))
-                       (b (gemini-companion-text-true-name b)))
-             (gemini-companion-text-same-file-p a b)))))
+      (when-let* ((a (gemini-companion-text-true-name a))
+                  (b (gemini-companion-text-true-name b)))
+        (gemini-companion-text-same-file-p a b))))
 
 ;;;; Revert
 

@@ -302,10 +302,9 @@ lines, or `fold' for unchanged lines to fold.  Fold lines beyond
   (let ((shown (if (eq kind 'fold)
                    0
                  (min count gemini-companion-unified--most-lines))))
-    (pcase kind
-      ('same (gemini-companion-unified--insert-same view old new shown))
-      ('fold)
-      (_ (gemini-companion-unified--insert-changed view kind old new shown hunk)))
+    (if (memq kind '(same fold))
+        (gemini-companion-unified--insert-same view old new shown)
+      (gemini-companion-unified--insert-changed view kind old new shown hunk))
     (when (< shown count)
       (let ((rest (- count shown)))
         (gemini-companion-unified--insert-fold
@@ -314,10 +313,9 @@ lines, or `fold' for unchanged lines to fold.  Fold lines beyond
                (if (eq kind 'added) old (+ old shown))
                (if (eq kind 'removed) new (+ new shown))
                rest hunk)
-         (format "%d %s lines"
-                 rest (pcase kind
-                        ((or 'same 'fold) "unchanged")
-                        (_ (format "more %s" kind)))))))))
+         (if (memq kind '(same fold))
+             (format "%d unchanged lines" rest)
+           (format "%d more %s lines" rest kind)))))))
 
 (defun gemini-companion-unified--insert-fold (view fold text)
   "Insert a line of VIEW with TEXT in place of FOLD."
