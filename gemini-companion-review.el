@@ -369,11 +369,9 @@ It is counted in the proposal with no hunk excluded."
 (defun gemini-companion-review-show (diff &optional select)
   "Show DIFF; return a function that closes its view.
 That function leaves the proposal buffer alive if its argument is
-non-nil.  SELECT is `select' if the user asked for DIFF; `next' if DIFF
-takes the place of a review that the user has just answered; or nil if
-it appears by itself.  In the last case, the selected window stays
-visible, and `gemini-companion-review-focus' decides whether it stays
-selected.  Signal an error if DIFF has no changes or is too large."
+non-nil.  SELECT is `select' if the user asked for DIFF, `next' if DIFF
+takes the place of a review that the user has just answered, or nil if
+it appears by itself.  Signal an error if DIFF cannot be shown."
   (let* ((frame (gemini-companion-review--frame diff))
          (kind (gemini-companion-review--kind diff frame))
          (original (gemini-companion-review--original diff))
@@ -1385,7 +1383,13 @@ point and the selection: the user may have worked there meanwhile."
                (frame (window-configuration-frame configuration)))
     (when (frame-live-p frame)
       (let ((kept (and buffers
-                       (gemini-companion-review--kept frame buffers)))
+                       (mapcar
+                        (lambda (window)
+                          (list window (window-buffer window)
+                                (window-start window) (window-point window)))
+                        (seq-remove (lambda (window)
+                                      (memq (window-buffer window) buffers))
+                                    (window-list frame 'no-minibuffer)))))
             (last (frame-selected-window frame))
             ;; The configuration moves point of its selected buffer.
             (ends (mapcar (pcase-lambda (`(,window . ,buffer))
@@ -1412,20 +1416,9 @@ point and the selection: the user may have worked there meanwhile."
               (set-window-buffer window buffer)
               (set-window-start window start))
             (set-window-start window (window-start window) 'noforce)
-            (set-window-point window point)
-            (when (eq window last)
-              (set-frame-selected-window frame window 'norecord))))))))
-
-(defun gemini-companion-review--kept (frame buffers)
-  "Return the windows of FRAME that show none of BUFFERS.
-The value is a list of (WINDOW BUFFER START POINT), with the selected
-window at its end."
-  (mapcar (lambda (window)
-            (list window (window-buffer window)
-                  (window-start window) (window-point window)))
-          (seq-remove (lambda (window)
-                        (memq (window-buffer window) buffers))
-                      (reverse (window-list frame 'no-minibuffer)))))
+            (set-window-point window point)))
+        (when (and (window-live-p last) (assq last kept))
+          (set-frame-selected-window frame last 'norecord))))))
 
 ;;;;; Closing
 
