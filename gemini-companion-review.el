@@ -1196,7 +1196,8 @@ small, it takes most of the part with only the first window of KEPT.  See
 
 (defun gemini-companion-review--split (window others lines columns)
   "Return a new window beside WINDOW where OTHERS are not, or nil.
-See `gemini-companion-review-make-window' for LINES and COLUMNS."
+WINDOW stays at its side of the frame.  See
+`gemini-companion-review-make-window' for LINES and COLUMNS."
   (let* ((part (if others
                    (seq-find (lambda (part)
                                (gemini-companion-review--member window part))
@@ -1206,16 +1207,22 @@ See `gemini-companion-review-make-window' for LINES and COLUMNS."
          (width (gemini-companion-review--part-size part t))
          (height (gemini-companion-review--part-size part nil))
          (half (max columns (/ width 2)))
-         (most (/ (* 2 height) 3)))
+         (most (/ (* 2 height) 3))
+         (side (lambda (edge first last)
+                 (if (< (apply #'min (mapcar edge part)) (funcall edge window))
+                     first
+                   last))))
     (cond ((and (<= (+ columns gemini-companion-review-side-columns) width)
                 (<= (funcall lines half) height))
+           (setq side (funcall side #'window-left-column 'left 'right))
            (gemini-companion-review--merge part window others)
-           (split-window window (- half) 'right))
+           (split-window window (- half) side))
           ((and (<= (funcall lines width) most)
                 (or (null others)
                     (<= gemini-companion-review-least-columns width)))
+           (setq side (funcall side #'window-top-line 'above 'below))
            (gemini-companion-review--merge part window others)
-           (split-window window (- most) 'below)))))
+           (split-window window (- most) side)))))
 
 (defun gemini-companion-review--largest-part (kept lines)
   "Return the largest part of the frame without the windows KEPT, or nil.

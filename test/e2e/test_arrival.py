@@ -230,6 +230,30 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
         assert emacs.value("(e2e-windows)") == before
 
 
+@pytest.mark.parametrize("split", ["split-window-below", "split-window-right"])
+def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
+    world: World, scratch: Scratch, split: str
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    extra = OWN + WINDOWS + IN_TERMINAL
+    emacs = world.emacs(file, extra=extra, size=(120, 40))
+    reviews = Reviews(emacs)
+    emacs.eval(
+        f"""(progn (delete-other-windows) (switch-to-buffer "a.txt")
+                   (set-window-buffer ({split}) "*cli*") nil)"""
+    )
+    emacs.eval(f"(e2e-propose-there {lisp(file)})")
+    reviews.shown("a.txt")
+    reviews.select()
+    emacs.keys("v")
+    emacs.terminal.wait_for("Change 1 of 1")
+
+    windows = emacs.value("(e2e-windows)")
+    corners = {name: edges[:2] for name, (_, edges) in windows.items()}
+    assert corners["*cli*"] == max(corners.values())
+    reviews.reject()
+
+
 TYPES = """
 (add-hook 'gemini-companion-diff-opened-functions
           (lambda (_) (setq unread-command-events (list ?r ?a))))
