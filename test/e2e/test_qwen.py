@@ -115,11 +115,14 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
     emacs, reviews, cli = _pair(world, other, file)
     emacs.holds("(= 2 (length (gemini-companion-share-roots)))", "two workspace roots")
 
-    reviews.proposed(cli, file, read_file(file), write_file(file, "uno\n"), say("a"))
+    reviews.proposed(
+        cli, file, read_file(file), write_file(file, "uno\n"), say("first done")
+    )
     reviews.edit("uno", "mine")
     emacs.terminal.wait_for("answer here: a yes in the terminal")
     cli.answer("once")
     emacs.terminal.wait_for("was written without your edits")
+    cli.wait_for("first done")
     assert file.read_text() == "uno\n"
     emacs.eval("(gemini-companion-last-proposal)")
     last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
