@@ -173,13 +173,15 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer buffer
         (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-diff-adopt diff)
-        (gemini-companion-ediff--set-faces)
-        (if (eq buffer original)
-            (setq header-line-format " File on disk")
-          (gemini-companion-review-set-header))))
+        (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-ediff--start diff original proposal
                                                 frame keep)))
       (gemini-companion-ediff--compared panel)
+      ;; While Ediff starts, it draws the windows again and again.
+      (with-current-buffer original
+        (setq header-line-format " File on disk"))
+      (with-current-buffer proposal
+        (gemini-companion-review-set-header))
       (list :buffers (list panel original proposal)
             :main proposal
             :hunk (lambda () (gemini-companion-ediff--at-point panel))

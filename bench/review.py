@@ -120,7 +120,7 @@ def _same_work(what: str, pair: Pair, emacs: Editor, one: Client, other: Client)
         "limit": partial(_alone, pair, emacs),
     }
     alternate(1, **calls)
-    return row(f"review, {what}, ms", alternate(9, **calls), Goal(times=1))
+    return row(f"review, {what}, ms", alternate(9, **calls), Goal(times=1.3))
 
 
 def _ours(pair: Pair, emacs: Editor, one: Client) -> float:
