@@ -8,12 +8,13 @@ from harness.gemini import CONNECTED
 from harness.scratch import Scratch
 from harness.world import World
 
+pytestmark = pytest.mark.once
+
 VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
 START_VTERM = f"""(progn (add-to-list 'load-path "{VTERM[-1] if VTERM else ""}")
 (require 'vterm) (setq vterm-shell %s) (vterm "*vterm*"))"""
 
 
-@pytest.mark.once
 def test_cli_beside_emacs_is_connected_and_lists_open_files(
     world: World, scratch: Scratch
 ) -> None:

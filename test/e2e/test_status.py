@@ -10,6 +10,8 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
+pytestmark = pytest.mark.once
+
 STATUS = "*gemini-companion status*"
 
 
