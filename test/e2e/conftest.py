@@ -107,9 +107,10 @@ def world(
         return
     try:
         world.reset()
-    except AssertionError:
+    except AssertionError as problem:
+        report = world.report()
         shared.close()
-        raise
+        raise AssertionError(f"{problem}\n{report}") from problem
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ class Gemini:
     def type(self, text: str) -> None:
         """Type ``text`` and press Enter."""
         self._enter(text)
-        if text.startswith(("/ide", "/clear")):
+        if text.startswith("/ide"):
             eventually(lambda: self._is_sent(text), f"{text!r} sent")
 
     def _enter(self, text: str) -> None:
@@ -97,7 +97,7 @@ class Gemini:
         self.terminal.keys("Enter")
 
     def _is_sent(self, command: str) -> bool:
-        """Return whether ``command`` is above the prompt, or all is cleared.
+        """Return whether ``command`` is above the prompt.
 
         While it shows completions, the CLI takes Enter for a choice; while it
         starts, it may drop the command.
@@ -107,7 +107,7 @@ class Gemini:
         if PLACEHOLDER not in screen:
             self.terminal.keys("Enter")
             return False
-        if command == "/clear" or command in screen:
+        if command in screen:
             return True
         self._enter(command)
         return False
@@ -116,8 +116,17 @@ class Gemini:
         """Clear the screen and begin a new conversation."""
         self.model.script()
         self.terminal.wait_for(PLACEHOLDER)
-        self.type("/clear")
-        self.terminal.wait_until_gone(" please")
+        self._enter("/clear")
+        eventually(self._is_clear, "the screen is cleared")
+
+    def _is_clear(self) -> bool:
+        """Return whether no prompt is on the screen; else press Enter again."""
+        Event().wait(0.2)
+        screen = self.screen()
+        if "/clear" in screen or " please" in screen:
+            self.terminal.keys("Enter")
+            return False
+        return True
 
     def prompt(self) -> str:
         """Send a unique prompt, and return it."""
