@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from itertools import groupby
 
 import pytest
 from harness.scratch import Scratch
@@ -12,19 +11,12 @@ from harness.tools import Tools
 from harness.world import World
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shard", help="N/M: run the Nth of M parts, whole files")
-
-
-# Last, so that it sees what is left to run.
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(
-    config: pytest.Config, items: list[pytest.Item]
-) -> None:
-    if shard := config.getoption("shard"):
-        number, count = map(int, shard.split("/"))
-        items[:] = shards(items, count)[number - 1]
-    items.sort(key=world_name)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if is_shared(item):
+            # One process runs those with the same world.
+            item.add_marker(pytest.mark.xdist_group(world_name(item) or item.path.stem))
+    items.sort(key=lambda item: (world_name(item), not item.get_closest_marker("long")))
 
 
 def world_name(item: pytest.Item) -> str:
@@ -37,20 +29,6 @@ def is_shared(item: pytest.Item) -> bool:
     """Return whether a test has the world of those before it."""
     has = item.get_closest_marker
     return bool(has("shared") and not has("fresh"))
-
-
-def cost(items: list[pytest.Item]) -> int:
-    """Return about how long tests take: programs that start cost most."""
-    return sum(1 if is_shared(item) else 4 for item in items)
-
-
-def shards(items: list[pytest.Item], count: int) -> list[list[pytest.Item]]:
-    """Return ``items`` in ``count`` lists of about the same cost, files as wholes."""
-    files = [list(group) for _, group in groupby(items, lambda item: item.path)]
-    found: list[list[pytest.Item]] = [[] for _ in range(count)]
-    for group in sorted(files, key=cost, reverse=True):
-        min(found, key=cost).extend(group)
-    return found
 
 
 @pytest.fixture(scope="session")

@@ -84,6 +84,7 @@ def environments(scratch: Scratch) -> list[Path]:
     return list((scratch.home / ".emacs.d" / "gemini-companion").glob("venv-*"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tool", TOOLS)
 def test_answer_yes_installs_the_packages_and_starts_the_server(
     world: World, scratch: Scratch, tool: str

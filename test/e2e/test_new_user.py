@@ -3,6 +3,7 @@
 
 import json
 
+import pytest
 from harness.gemini import CONNECTED, pause_before_enter
 from harness.new_user import NewUser
 from harness.scratch import Scratch
@@ -22,6 +23,7 @@ SETTINGS = """{
 RUNS = r"\bGemini(?!\.\.\.| installing)[^\n]*\) -"
 
 
+@pytest.mark.long
 def test_new_user_gets_a_connected_cli(world: World, scratch: Scratch) -> None:
     user = NewUser(world, scratch.file("hello.py", "print('hello')\n"), SETTINGS)
     install_package(user, world.tools.package)

@@ -49,6 +49,7 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
     assert "Connected to Emacs" in cli.ide_status()
 
 
+@pytest.mark.long
 @pytest.mark.once
 def test_restarts_while_a_long_line_keeps_the_cli_busy_lose_no_review(
     world: World, scratch: Scratch
