@@ -242,8 +242,9 @@ EDIT is not written yet."
       (if-let* ((written (seq-find
                           (apply-partially
                            #'gemini-companion-turn--as-written-p edit)
-                          (list (gemini-companion-turn-edit-after edit)
-                                (gemini-companion-diff-unedited diff)))))
+                          (delq nil
+                                (list (gemini-companion-turn-edit-after edit)
+                                      (gemini-companion-diff-unedited diff))))))
           (progn
             (setf (gemini-companion-turn-edit-after edit) written)
             (when (eq 'dismissed (gemini-companion-turn-edit-state edit))
