@@ -172,7 +172,6 @@ value is a plist; see `gemini-companion-review--kinds'."
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
         (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
-        (gemini-companion-diff-adopt diff)
         (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-ediff--start diff original proposal
                                                 frame keep)))

@@ -206,8 +206,7 @@ No hunk is excluded from the proposal meanwhile."
          (excluded (gemini-companion-hunk-excluded-lines proposal)))
     (dolist (text (list original proposal))
       (with-current-buffer text
-        (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
-        (gemini-companion-diff-adopt diff)))
+        (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))))
     (gemini-companion-hunk-call-with-all
      proposal
      (lambda ()
