@@ -165,38 +165,28 @@ A name of a directory in place of FILE ends with a slash."
     (insert-file-contents-literally file nil 0
                                     (file-attribute-size attributes))))
 
-(defun gemini-companion-text-fill (file &optional coding)
+(defun gemini-companion-text-fill (file)
   "Fill the current buffer, which is empty, with the text of FILE.
-Decode it from UTF-8, or from CODING.  Return its size in bytes."
+Decode it from UTF-8.  Return its size in bytes."
   (set-buffer-multibyte nil)
   ;; With nothing after the gap, Emacs counts the characters twice, which takes
   ;; a third of the time.
   (save-excursion (insert " "))
   (gemini-companion-text--insert-bytes file)
   (prog1 (1- (buffer-size))
-    (gemini-companion-text--decode (or coding 'utf-8-unix))
+    (gemini-companion-text--decode)
     (delete-region (1- (point-max)) (point-max))
     (goto-char (point-min))))
 
-(defun gemini-companion-text--decode (coding)
-  "Decode the bytes in the current buffer from CODING."
+(defun gemini-companion-text--decode ()
+  "Decode the bytes in the current buffer from UTF-8."
   (if (let ((case-fold-search nil))
         (re-search-forward gemini-companion-text--surrogate nil t))
       (let ((bytes (buffer-string)))
         (erase-buffer)
         (set-buffer-multibyte t)
-        (insert (decode-coding-string bytes coding)))
+        (insert (decode-coding-string bytes 'utf-8-unix)))
     (set-buffer-multibyte t)))
-
-(defun gemini-companion-text-insert (file &optional coding)
-  "Insert the text of FILE, decoded from UTF-8 or CODING, after point."
-  (let ((target (current-buffer)))
-    (with-temp-buffer
-      (gemini-companion-text-fill file coding)
-      (let ((source (current-buffer)))
-        (with-current-buffer target
-          (save-excursion
-            (insert-buffer-substring source)))))))
 
 (defun gemini-companion-text-read (file)
   "Return the text of FILE, which is in UTF-8, as a string."
@@ -213,9 +203,8 @@ Decode it from UTF-8, or from CODING.  Return its size in bytes."
 
 (defun gemini-companion-text-write (file &optional text exclusive)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
-Bytes that are not UTF-8 are written as `gemini-companion-text-insert'
-reads them with the coding `utf-8-emacs-unix'.  If EXCLUSIVE is
-non-nil, signal an error if FILE exists."
+Bytes that are not UTF-8 are written as they were read.  If EXCLUSIVE
+is non-nil, signal an error if FILE exists."
   (let ((source (current-buffer)))
     (with-temp-buffer
       (if text

@@ -26,7 +26,7 @@
                  (list (lambda (&rest _) '((1 . "more"))))))
             (gemini-companion-text-write file)
             (with-temp-buffer
-              (gemini-companion-text-insert file 'utf-8-emacs-unix)
+              (gemini-companion-text-fill file)
               (should (equal (concat "hidden\n" text) (buffer-string)))
               (should (= (point) (point-min))))))))))
 
@@ -90,7 +90,7 @@
                                  "\376" "\377")))
              (number-sequence 1 (random 12)) ""))
 
-(ert-deftest gemini-companion-text-is-read-in-its-coding ()
+(ert-deftest gemini-companion-text-is-read-as-utf-8 ()
   (let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
     (random seed)
     (gemini-companion-test-with-directory '()
@@ -99,19 +99,17 @@
           (let ((bytes (string-to-unibyte (gemini-companion-text-test-bytes))))
             (let ((coding-system-for-write 'no-conversion))
               (write-region bytes nil "bytes" nil 'silent))
-            (dolist (coding '(utf-8-unix utf-8-emacs-unix))
-              (with-temp-buffer
-                (should (= (length bytes)
-                           (gemini-companion-text-fill "bytes" coding)))
-                (should (equal (decode-coding-string bytes coding)
-                               (buffer-string)))
-                (gemini-companion-text-write "again")
-                (should (equal (encode-coding-string (buffer-string)
-                                                     'utf-8-emacs-unix)
-                               (with-temp-buffer
-                                 (set-buffer-multibyte nil)
-                                 (insert-file-contents-literally "again")
-                                 (buffer-string))))))))))))
+            (with-temp-buffer
+              (should (= (length bytes) (gemini-companion-text-fill "bytes")))
+              (should (equal (decode-coding-string bytes 'utf-8-unix)
+                             (buffer-string)))
+              (gemini-companion-text-write "again")
+              (should (equal (encode-coding-string (buffer-string)
+                                                   'utf-8-emacs-unix)
+                             (with-temp-buffer
+                               (set-buffer-multibyte nil)
+                               (insert-file-contents-literally "again")
+                               (buffer-string)))))))))))
 
 (ert-deftest gemini-companion-text-overwrites-no-file-that-must-be-new ()
   (gemini-companion-test-with-directory '(("a" "old"))
