@@ -32,6 +32,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows)
 (require 'seq)
 
 (defconst gemini-companion-ediff--least-lines 15
@@ -43,7 +44,7 @@ With less, a unified diff shows more.")
 
 (defun gemini-companion-ediff--wide-p (columns)
   "Return non-nil if COLUMNS are enough for sides beside each other."
-  (<= (* 2 gemini-companion-review-side-columns) columns))
+  (<= (* 2 gemini-companion-windows-side-columns) columns))
 
 (defun gemini-companion-ediff--lines (columns)
   "Return the least height of a session of COLUMNS in a part of a frame."
@@ -278,13 +279,13 @@ A hook of the user may fail at any time."
 (defun gemini-companion-ediff--make-window (buffer diff &optional keep)
   "Show BUFFER of DIFF in a window that fits Ediff, and return the window.
 If KEEP is non-nil, the selected window stays visible."
-  (let* ((terminal (gemini-companion-review-terminal-window diff))
+  (let* ((terminal (gemini-companion-windows-terminal diff))
          (before (gemini-companion-ediff--state terminal))
          (window (and (<= gemini-companion-ediff--least-lines
                           (window-total-height (frame-root-window)))
-                      (gemini-companion-review-make-window
+                      (gemini-companion-windows-make
                        buffer diff #'gemini-companion-ediff--lines
-                       (* 2 gemini-companion-review-side-columns) keep))))
+                       (* 2 gemini-companion-windows-side-columns) keep))))
     ;; A unified diff needs less of the terminal.
     (when (or (null window)
               (and keep before
@@ -553,7 +554,7 @@ SIDE is `A' or `B'.  The control panel is current."
     (let ((buffers (with-current-buffer panel
                      (list panel ediff-diff-buffer ediff-custom-diff-buffer
                            ediff-fine-diff-buffer ediff-error-buffer)))
-          (layout (gemini-companion-review-layout (selected-frame)))
+          (layout (gemini-companion-windows-layout (selected-frame)))
           (kill-buffer-query-functions nil)
           (said (current-message))
           ;; Ediff makes the selected window the only one, even a side window.
@@ -569,7 +570,7 @@ SIDE is `A' or `B'.  The control panel is current."
           (when (window-live-p ediff-control-window)
             (set-window-parameter ediff-control-window 'mode-line-format nil))
           (gemini-companion-ediff--quit)))
-      (gemini-companion-review-restore layout)
+      (gemini-companion-windows-restore layout)
       ;; Ediff clears the echo area.
       (when said
         (let ((message-log-max nil))

@@ -40,6 +40,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-turn)
 (require 'gemini-companion-unified)
+(require 'gemini-companion-windows)
 (require 'seq)
 (require 'subr-x)
 
@@ -737,10 +738,10 @@ In a buffer of a review, go to the line of that review."
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
   (let ((diff gemini-companion-diff-here)
-        (free (null (gemini-companion-review-place))))
+        (free (null (gemini-companion-windows-place))))
     (pop-to-buffer gemini-companion-list--buffer
                    '((display-buffer-reuse-window
-                      gemini-companion-review-cover)))
+                      gemini-companion-windows-cover)))
     (when free
       (gemini-companion-list--enlarge))
     (gemini-companion-list--refresh)
@@ -873,7 +874,7 @@ If the edit at point has ended, visit its file at that line instead."
   ;; Otherwise Emacs asks whether to read a file again that was just written.
   (gemini-companion-revert file)
   (pop-to-buffer (find-file-noselect file)
-                 (if (gemini-companion-review-place)
+                 (if (gemini-companion-windows-place)
                      '((display-buffer-reuse-window
                         display-buffer-below-selected)
                        (inhibit-same-window . t))

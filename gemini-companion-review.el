@@ -22,9 +22,8 @@
 ;;; Commentary:
 
 ;; The review of a diff: its view and how to switch to another one, the buffer
-;; of the original, colors and header lines, the windows before and after, and
-;; excluded hunks.  The two views have their own files, which are loaded when
-;; one of them is used.
+;; of the original, colors and header lines, and excluded hunks.  The two views
+;; have their own files, which are loaded when one of them is used.
 
 ;;; Code:
 
@@ -35,6 +34,7 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows)
 (require 'seq)
 (require 'subr-x)
 
@@ -140,10 +140,6 @@ or the proposal, whichever is larger."
   (put command 'repeat-map 'gemini-companion-review-repeat-map))
 
 ;;;; State
-
-(defconst gemini-companion-review-least-columns 60
-  "Least width of a part of a frame that is used for a review.
-In a frame less than twice as wide, a review is a unified diff.")
 
 (defvar gemini-companion-review--new nil
   "Time until which keys that answer are ignored in a new review.")
@@ -377,7 +373,7 @@ it appears by itself.  Signal an error if DIFF cannot be shown."
          (original (gemini-companion-review--original diff))
          (view (gemini-companion-review--make
                 :diff diff :original original
-                :layout (gemini-companion-review-layout frame))))
+                :layout (gemini-companion-windows-layout frame))))
     (unless (eq select 'next)
       (setq gemini-companion-review--by-itself (not select)))
     (condition-case problem
@@ -444,7 +440,7 @@ nil" (gemini-companion-diff-name diff)))
           ((or (< gemini-companion-ediff-limit size)
                (not (file-exists-p (gemini-companion-diff-file-path diff)))
                (< (frame-width frame)
-                  (* 2 gemini-companion-review-least-columns)))
+                  (* 2 gemini-companion-windows-least-columns)))
            'diff)
           (t gemini-companion-review-view))))
 
@@ -458,7 +454,7 @@ nil" (gemini-companion-diff-name diff)))
 
 (defun gemini-companion-review--frame (diff)
   "Return the frame for DIFF: one with its terminal or its file."
-  (gemini-companion-review-frame
+  (gemini-companion-windows-frame
    (delq nil (list (gemini-companion-session-terminal
                     (gemini-companion-diff-session diff))
                    (find-buffer-visiting
@@ -481,14 +477,14 @@ If KEEP is non-nil, the selected window stays visible and selected."
 If KEEP is non-nil, the selected window stays visible and selected."
   (let* ((layout (gemini-companion-review--view-layout view))
          (diff (gemini-companion-review--view-diff view))
-         (frame (gemini-companion-review--layout-frame layout))
+         (frame (gemini-companion-windows-layout-frame layout))
          (selected (frame-selected-window frame))
          (open (condition-case problem
                    (funcall (alist-get kind gemini-companion-review--kinds)
                             diff (gemini-companion-review--view-original view)
                             frame keep)
                  ((error quit)
-                  (gemini-companion-review-restore layout)
+                  (gemini-companion-windows-restore layout)
                   (signal (car problem) (cdr problem))))))
     (when (and keep (window-live-p selected))
       (set-frame-selected-window frame selected 'norecord))
@@ -504,7 +500,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
           (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
                       (gemini-companion-review--buffers view))
           (gemini-companion-review--view-terminal view)
-          (gemini-companion-review-terminal-window
+          (gemini-companion-windows-terminal
            diff (gemini-companion-diff-frame diff)))))
 
 (defun gemini-companion-review--complete-p (view frame)
@@ -516,8 +512,8 @@ It was not if its window only displays another buffer now."
               (not (window-live-p terminal))
               (gemini-companion-session-terminal
                (gemini-companion-diff-session diff))
-              (not (gemini-companion-review-terminal-window diff frame))
-              (eq frame (gemini-companion-review--layout-frame
+              (not (gemini-companion-windows-terminal diff frame))
+              (eq frame (gemini-companion-windows-layout-frame
                          (gemini-companion-review--view-layout view)))
               ;; Other tabs have other windows.
               (seq-some #'window-live-p
@@ -534,13 +530,13 @@ Otherwise, and if the user has changed its windows, lay it out again."
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
     (mapc #'quit-restore-window
-          (gemini-companion-review--covered
+          (gemini-companion-windows-covered
            frame (gemini-companion-review--buffers view)))
     (unless (and (gemini-companion-review--complete-p view frame)
                  (gemini-companion-review--call view :select))
       (gemini-companion-review--leave view)
       (setf (gemini-companion-review--view-layout view)
-            (gemini-companion-review-layout frame)
+            (gemini-companion-windows-layout frame)
             (gemini-companion-diff-frame diff) frame)
       (gemini-companion-review--call view :display)
       (gemini-companion-review--record-windows view))))
@@ -568,6 +564,12 @@ Otherwise, and if the user has changed its windows, lay it out again."
     (force-mode-line-update t)))
 
 ;;;; Closing
+
+(defun gemini-companion-review--leave (view)
+  "Restore the windows of the user from VIEW."
+  (gemini-companion-windows-leave (gemini-companion-review--view-layout view)
+                                  (gemini-companion-review--buffers view)
+                                  (gemini-companion-review--view-windows view)))
 
 (defun gemini-companion-review--hide (view keep)
   "Close VIEW, and kill its proposal unless KEEP is non-nil.
@@ -623,11 +625,11 @@ the excluded hunks stay."
          (kind (if (eq previous 'ediff) 'diff 'ediff))
          (line (gemini-companion-review--line view)))
     (gemini-companion-review--check-switch view kind)
-    (gemini-companion-review-restore layout
-                                     (gemini-companion-review--buffers view))
+    (gemini-companion-windows-restore layout
+                                      (gemini-companion-review--buffers view))
     (setf (gemini-companion-review--view-layout view)
-          (gemini-companion-review-layout
-           (gemini-companion-review--layout-frame layout)))
+          (gemini-companion-windows-layout
+           (gemini-companion-windows-layout-frame layout)))
     (gemini-companion-review--call view :close)
     (condition-case problem
         (gemini-companion-review--open view kind)
@@ -639,7 +641,10 @@ the excluded hunks stay."
 
 (defun gemini-companion-review--check-switch (view kind)
   "Signal an error if VIEW cannot become one of KIND now."
-  (unless (gemini-companion-review--shown-p view)
+  (unless (gemini-companion-windows-shown-p
+           (gemini-companion-review--view-layout view)
+           (gemini-companion-review--buffers view)
+           (gemini-companion-review--view-windows view))
     (user-error "The review is not on this tab"))
   (when (and (eq kind 'ediff)
              (< gemini-companion-ediff-limit
@@ -1091,418 +1096,6 @@ While a header line is computed, its own window is selected."
     (and (window-live-p window)
          (eq diff (buffer-local-value 'gemini-companion-diff-here
                                       (window-buffer window))))))
-
-
-;;;; Windows
-
-(defvar gemini-companion-review--left nil
-  "Layouts to restore when the user returns to their tab.
-An alist of a window of a review that ended meanwhile, and what
-`gemini-companion-review-layout' returned.")
-
-;;;;; Frame
-
-(defun gemini-companion-review-frame (buffers)
-  "Return the frame for a review: one with one of BUFFERS on it.
-It is the selected frame if that is one, or if none is.
-A daemon has frames on several terminals, and a frame may be too
-small for a review."
-  (let ((frames (seq-filter #'gemini-companion-review--roomy-p
-                            (cons (selected-frame)
-                                  (seq-filter
-                                   #'gemini-companion-review--seen-p
-                                   (frame-list))))))
-    (or (seq-find (lambda (frame)
-                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                              buffers))
-                  frames)
-        (car frames)
-        (selected-frame))))
-
-(defun gemini-companion-review--roomy-p (frame)
-  "Return non-nil if FRAME is not a child frame, nor only a minibuffer."
-  (not (or (frame-parameter frame 'parent-frame)
-           (eq 'only (frame-parameter frame 'minibuffer)))))
-
-(defun gemini-companion-review--seen-p (frame)
-  "Return non-nil if FRAME is visible on some terminal."
-  (and (eq t (frame-visible-p frame))
-       (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
-       (or (display-graphic-p frame)
-           (eq frame (tty-top-frame frame)))))
-
-;; The terminal of the CLI stays visible beside a review, and so does the
-;; selected window if the review appears by itself.
-
-(defconst gemini-companion-review-side-columns 80
-  "Least width of each of two windows beside each other.")
-
-(defun gemini-companion-review-make-window (buffer diff lines columns &optional keep)
-  "Show BUFFER of DIFF in a window of the selected frame, and return it.
-The terminal of its CLI stays visible if there is room beside it, else
-the window gets the whole frame.  If KEEP is non-nil, the selected window
-stays visible and selected in any case; return nil if there is no room.
-LINES is a function that returns the least height for a width, and
-COLUMNS is the desired width."
-  (let* ((ignore-window-parameters t)
-         (window-min-height 1)
-         (used (and keep (gemini-companion-review-in-use)))
-         (terminal (gemini-companion-review-terminal-window diff))
-         (window (or (and terminal
-                          (gemini-companion-review--beside
-                           (if used (list used terminal) (list terminal))
-                           lines columns))
-                     (and used
-                          (gemini-companion-review--beside
-                           (list used) lines columns)))))
-    (unless (or window used)
-      (setq window (frame-first-window (window-main-window))
-            terminal nil))
-    (when window
-      (set-window-dedicated-p window nil)
-      (set-window-buffer window buffer)
-      (unless (or used terminal)
-        ;; Otherwise another file could be selected meanwhile.
-        (select-window window)
-        (delete-other-windows))
-      window)))
-
-(defun gemini-companion-review-terminal-window (diff &optional frame)
-  "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
-DIFF may be nil, as Ediff also lays out a session that is ending.
-FRAME is the selected frame by default."
-  (when-let* ((buffer (and diff
-                           (gemini-companion-session-terminal
-                            (gemini-companion-diff-session diff)))))
-    (get-buffer-window buffer frame)))
-
-(defun gemini-companion-review-in-use ()
-  "Return the selected window, or the one selected before the minibuffer."
-  (cond ((not (window-minibuffer-p)) (selected-window))
-        ((minibuffer-selected-window))
-        (t (frame-first-window (window-main-window)))))
-
-(defun gemini-companion-review--beside (kept lines columns)
-  "Return a window beside the windows KEPT, or nil if there is no room.
-It takes the largest part of the frame without KEPT.  If that is too
-small, it takes most of the part with only the first window of KEPT.  See
-`gemini-companion-review-make-window' for LINES and COLUMNS."
-  (let ((free (gemini-companion-review--largest-part kept lines)))
-    (if free
-        (gemini-companion-review--merge
-         free (gemini-companion-review--member (selected-window) free) kept)
-      (gemini-companion-review--split (car kept) (remq (car kept) kept)
-                                      lines columns))))
-
-(defun gemini-companion-review--split (window others lines columns)
-  "Return a new window beside WINDOW where OTHERS are not, or nil.
-WINDOW stays at its side of the frame.  See
-`gemini-companion-review-make-window' for LINES and COLUMNS."
-  (let* ((part (if others
-                   (seq-find (lambda (part)
-                               (gemini-companion-review--member window part))
-                             (gemini-companion-review--parts
-                              (frame-root-window) others))
-                 (list (frame-root-window))))
-         (width (gemini-companion-review--part-size part t))
-         (height (gemini-companion-review--part-size part nil))
-         (half (max columns (/ width 2)))
-         (most (/ (* 2 height) 3))
-         (side (lambda (edge first last)
-                 (if (< (apply #'min (mapcar edge part)) (funcall edge window))
-                     first
-                   last))))
-    (cond ((and (<= (+ columns gemini-companion-review-side-columns) width)
-                (<= (funcall lines half) height))
-           (setq side (funcall side #'window-left-column 'left 'right))
-           (gemini-companion-review--merge part window others)
-           (split-window window (- half) side))
-          ((and (<= (funcall lines width) most)
-                (or (null others)
-                    (<= gemini-companion-review-least-columns width)))
-           (setq side (funcall side #'window-top-line 'above 'below))
-           (gemini-companion-review--merge part window others)
-           (split-window window (- most) side)))))
-
-(defun gemini-companion-review--largest-part (kept lines)
-  "Return the largest part of the frame without the windows KEPT, or nil.
-It must have the LINES for its width."
-  (car (seq-sort-by (lambda (part)
-                      (* (gemini-companion-review--part-size part nil)
-                         (gemini-companion-review--part-size part t)))
-                    #'>
-                    (seq-filter (lambda (part)
-                                  (gemini-companion-review--fits-p part lines))
-                                (gemini-companion-review--parts
-                                 (frame-root-window) kept)))))
-
-(defun gemini-companion-review--parts (window kept)
-  "Return the parts of WINDOW without the windows KEPT.
-Each is a list of windows that are next to each other."
-  (let ((child (window-child window))
-        part parts)
-    (while child
-      (let ((inside (seq-some (lambda (window)
-                                (gemini-companion-review--member
-                                 window (list child)))
-                              kept)))
-        (when (or inside (window-parameter child 'window-side))
-          (push (nreverse part) parts)
-          (setq part nil))
-        (if inside
-            (setq parts (append (gemini-companion-review--parts child kept)
-                                parts))
-          (push child part)
-          (when (window-parameter child 'window-side)
-            (push part parts)
-            (setq part nil))))
-      (setq child (window-next-sibling child)))
-    (delq nil (cons (nreverse part) parts))))
-
-(defun gemini-companion-review--member (window part)
-  "Return WINDOW if it is in PART of a frame, a list of windows."
-  (let ((parent window))
-    (while (and parent (not (memq parent part)))
-      (setq parent (window-parent parent)))
-    (and parent window)))
-
-(defun gemini-companion-review--part-size (part horizontal)
-  "Return the height of PART of a frame, a list of windows.
-If HORIZONTAL is non-nil, return its width."
-  (apply (if (window-combined-p (car part) horizontal) #'+ #'max)
-         (mapcar (lambda (window) (window-total-size window horizontal))
-                 part)))
-
-(defun gemini-companion-review--fits-p (part lines)
-  "Return non-nil if PART of a frame has the LINES for its width."
-  (let ((columns (gemini-companion-review--part-size part t)))
-    (and (<= gemini-companion-review-least-columns columns)
-         (<= (funcall lines columns)
-             (gemini-companion-review--part-size part nil)))))
-
-(defun gemini-companion-review--merge (part window kept)
-  "Delete all windows in PART of a frame but WINDOW, and return that one.
-It is one of them; the default is the first.  The windows KEPT keep
-their sizes."
-  (let ((sizes (mapcar (lambda (window)
-                         (list window (window-total-width window)
-                               (window-total-height window)))
-                       kept))
-        windows)
-    (dolist (root part)
-      (walk-window-subtree (lambda (window) (push window windows)) root))
-    (setq window (or window (car (last windows))))
-    (mapc #'delete-window (delq window windows))
-    (pcase-dolist (`(,window ,width ,height) sizes)
-      (ignore-errors
-        (window-resize window (- width (window-total-width window)) t t))
-      (ignore-errors
-        (window-resize window (- height (window-total-height window)) nil t)))
-    window))
-
-;;;;; Other buffers
-
-(defun gemini-companion-review-place ()
-  "Return a window of this frame for a buffer that must not hide a CLI.
-Prefer a window of a review, which shows the review again when that
-buffer is left.  Otherwise return the least recently used window that
-is not the terminal of a CLI.  Return nil if there is no such window,
-or neither a review nor a terminal."
-  (let* ((windows (seq-remove (lambda (window)
-                                (or (window-dedicated-p window)
-                                    (window-parameter window 'window-side)))
-                              (window-list nil 'no-minibuffer)))
-         (terminals (mapcar #'gemini-companion-session-terminal
-                            (gemini-companion-sessions)))
-         (others (seq-remove (lambda (window)
-                               (memq (window-buffer window) terminals))
-                             windows))
-         (reviews (seq-filter #'gemini-companion-review--of-window others)))
-    (cond (reviews
-           (or (seq-find (lambda (window)
-                           (eq (window-buffer window)
-                               (gemini-companion-diff-main
-                                (gemini-companion-review--of-window window))))
-                         reviews)
-               (car reviews)))
-          ((< (length others) (length windows))
-           (car (seq-sort-by #'window-use-time #'< others))))))
-
-(defun gemini-companion-review--of-window (window)
-  "Return the diff whose review has the buffer of WINDOW, or nil."
-  (buffer-local-value 'gemini-companion-diff-here (window-buffer window)))
-
-(defun gemini-companion-review-cover (buffer _alist)
-  "Display BUFFER in `gemini-companion-review-place', if there is one.
-This is an action function of `display-buffer'."
-  (when-let* ((window (gemini-companion-review-place)))
-    (display-buffer-record-window 'reuse window buffer)
-    (set-window-buffer window buffer)
-    window))
-
-(defun gemini-companion-review--covered (frame buffers)
-  "Return the windows of FRAME in which another buffer covers one of BUFFERS.
-They show that one again when the other buffer is quit."
-  (seq-filter (lambda (window)
-                (pcase (window-parameter window 'quit-restore)
-                  (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
-                   (and (memq buffer buffers)
-                        (eq shown (window-buffer window))))))
-              (window-list frame 'no-minibuffer)))
-
-;;;;; Layout
-
-(defun gemini-companion-review-layout (frame)
-  "Return the layout of FRAME, for `gemini-companion-review-restore'."
-  (list (current-window-configuration frame)
-        ;; A configuration does not keep point in the selected window, if
-        ;; others show the same buffer.
-        (let ((window (frame-selected-window frame)))
-          (list window (set-marker (make-marker) (window-point window)
-                                   (window-buffer window))))
-        ;; Nor does it keep the histories of the windows.
-        (mapcar (lambda (window)
-                  (list window (window-prev-buffers window)
-                        (window-next-buffers window)))
-                (window-list frame 'no-minibuffer))
-        (mapcar (lambda (window) (cons window (window-buffer window)))
-                (seq-filter #'gemini-companion-review--following-p
-                            (window-list frame 'no-minibuffer)))))
-
-(defun gemini-companion-review--layout-frame (layout)
-  "Return the frame of LAYOUT, which may be deleted."
-  (window-configuration-frame (car layout)))
-
-(defun gemini-companion-review--following-p (window)
-  "Return non-nil if point of WINDOW is at the mark of its process."
-  (let ((buffer (window-buffer window)))
-    (and (get-buffer-process buffer)
-         (= (window-point window)
-            (with-current-buffer buffer (point))))))
-
-(defun gemini-companion-review-restore (layout &optional buffers)
-  "Restore the frame of LAYOUT.
-Windows of a terminal follow its output.  If BUFFERS, those of a
-review, are given, a window that shows another buffer keeps it, its
-point and the selection: the user may have worked there meanwhile."
-  (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
-                layout)
-               (frame (window-configuration-frame configuration)))
-    (when (frame-live-p frame)
-      (let ((kept (and buffers
-                       (mapcar
-                        (lambda (window)
-                          (list window (window-buffer window)
-                                (window-start window) (window-point window)))
-                        (seq-remove (lambda (window)
-                                      (memq (window-buffer window) buffers))
-                                    (window-list frame 'no-minibuffer)))))
-            (last (frame-selected-window frame))
-            ;; The configuration moves point of its selected buffer.
-            (ends (mapcar (pcase-lambda (`(,window . ,buffer))
-                            (list window buffer
-                                  (and (buffer-live-p buffer)
-                                       (with-current-buffer buffer (point)))))
-                          following)))
-        (set-window-configuration configuration
-                                  (not (eq frame (selected-frame))))
-        (when (and (window-live-p selected)
-                   (eq (marker-buffer point) (window-buffer selected)))
-          (set-window-point selected point))
-        (pcase-dolist (`(,window ,previous ,next) histories)
-          (when (and (window-live-p window) (not (assq window kept)))
-            (set-window-prev-buffers window previous)
-            (set-window-next-buffers window next)))
-        (pcase-dolist (`(,window ,buffer ,end) ends)
-          (when (and (window-live-p window)
-                     (eq buffer (window-buffer window)))
-            (set-window-point window end)))
-        (pcase-dolist (`(,window ,buffer ,start ,point) kept)
-          (when (window-live-p window)
-            (unless (eq buffer (window-buffer window))
-              (set-window-buffer window buffer)
-              (set-window-start window start))
-            (set-window-start window (window-start window) 'noforce)
-            (set-window-point window point)))
-        (when (and (window-live-p last) (assq last kept))
-          (set-frame-selected-window frame last 'norecord))))))
-
-;;;;; Closing
-
-(defun gemini-companion-review--shown-p (view)
-  "Return non-nil if VIEW is displayed where its layout was taken.
-That is a frame, and if this has several tabs, one of them; other tabs
-have other windows."
-  (let* ((layout (gemini-companion-review--view-layout view))
-         (frame (gemini-companion-review--layout-frame layout))
-         (buffers (gemini-companion-review--buffers view)))
-    (and (frame-live-p frame)
-         (or (not (gemini-companion-review--tabs-p frame))
-             (seq-some #'window-live-p
-                       (append (gemini-companion-review--view-windows view)
-                               (mapcar #'car (nth 2 layout)))))
-         (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                       buffers)
-             (gemini-companion-review--covered frame buffers)))))
-
-(defun gemini-companion-review--tabs-p (frame)
-  "Return non-nil if FRAME is live and has several tabs."
-  (and (frame-live-p frame)
-       (cdr (frame-parameter frame 'tabs))))
-
-(defun gemini-companion-review--leave (view)
-  "Restore the windows of the user from VIEW.
-If the user has moved to another tab, do that when one of its windows
-is on the frame again.  Elsewhere, delete only the windows of VIEW."
-  (let ((layout (gemini-companion-review--view-layout view))
-        (buffers (gemini-companion-review--buffers view)))
-    (cond ((gemini-companion-review--shown-p view)
-           (gemini-companion-review--restore-around layout buffers))
-          ((gemini-companion-review--tabs-p
-            (gemini-companion-review--layout-frame layout))
-           (push (cons (gemini-companion-review--view-windows view) layout)
-                 gemini-companion-review--left)
-           (add-hook 'window-configuration-change-hook
-                     #'gemini-companion-review--restore-left)))
-    ;; Otherwise a window could show the next one of them.
-    (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
-    (dolist (buffer buffers)
-      (mapc #'quit-restore-window (get-buffer-window-list buffer nil t)))))
-
-(defun gemini-companion-review--restore-around (layout buffers)
-  "Restore LAYOUT from a review in BUFFERS.
-If the user is in a window that LAYOUT does not have, its buffer
-stays selected, too."
-  (let* ((frame (gemini-companion-review--layout-frame layout))
-         (window (frame-selected-window frame))
-         (buffer (window-buffer window))
-         (point (window-point window)))
-    (gemini-companion-review-restore layout buffers)
-    (unless (or (window-live-p window) (memq buffer buffers))
-      (with-selected-frame frame
-        (setq window (display-buffer buffer
-                                     '(gemini-companion-review-cover
-                                       (inhibit-switch-frame . t)))))
-      (when window
-        (set-window-point window point)
-        (set-frame-selected-window frame window)))))
-
-(defun gemini-companion-review--restore-left ()
-  "Restore the layout of the tab to which the user has returned."
-  (when-let* ((left (seq-find (lambda (left)
-                                (seq-some #'window-live-p (car left)))
-                              gemini-companion-review--left)))
-    (setq gemini-companion-review--left
-          (delq left gemini-companion-review--left))
-    (gemini-companion-review-restore (cdr left))
-    (unless gemini-companion-review--left
-      (gemini-companion-review-forget))))
-
-(defun gemini-companion-review-forget ()
-  "Drop the layouts of tabs to which the user has not returned."
-  (setq gemini-companion-review--left nil)
-  (remove-hook 'window-configuration-change-hook
-               #'gemini-companion-review--restore-left))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

@@ -34,6 +34,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
+(require 'gemini-companion-windows)
 (require 'seq)
 (require 'text-property-search)
 
@@ -617,10 +618,10 @@ If KEEP is non-nil, the selected window stays visible.  The user's
                     (lambda (buffer _)
                       (gemini-companion-unified--use-window buffer diff keep))
                     (lambda (buffer _)
-                      (gemini-companion-review-make-window
+                      (gemini-companion-windows-make
                        buffer diff
                        (lambda (_) gemini-companion-unified--least-lines)
-                       gemini-companion-review-side-columns
+                       gemini-companion-windows-side-columns
                        keep))
                     ;; Otherwise Emacs would display the buffer in a new frame.
                     (lambda (&rest _) 'fail))
@@ -635,11 +636,11 @@ It is the window of the file, the selected one, or the largest.  Return
 nil if each of them is small or dedicated, or if the terminal of the CLI
 is visible.  If KEEP is non-nil, do not use the selected window."
   (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
-         (used (and keep (gemini-companion-review-in-use)))
+         (used (and keep (gemini-companion-windows-in-use)))
          (windows (list (and file (get-buffer-window file))
                         (selected-window)
                         (get-largest-window nil nil keep))))
-    (when-let* (((not (gemini-companion-review-terminal-window diff)))
+    (when-let* (((not (gemini-companion-windows-terminal diff)))
                 (window (seq-find
                          (lambda (window)
                            (gemini-companion-unified--roomy-p window keep))
@@ -654,7 +655,7 @@ If WIDE is non-nil, it has enough columns, too."
            (window-minibuffer-p window)
            (window-parameter window 'window-side)
            (and wide (< (window-total-width window)
-                        gemini-companion-review-least-columns))
+                        gemini-companion-windows-least-columns))
            (< (window-body-height window)
               gemini-companion-unified--least-lines))))
 

@@ -273,8 +273,9 @@ it on already.")
      :ready gemini-companion-share-ready
      :stop gemini-companion-share-stop
      :lighter gemini-companion-share-lighter)
-    (gemini-companion-review
-     :stop gemini-companion-review-forget)
+    (gemini-companion-windows
+     :stop gemini-companion-windows-forget)
+    (gemini-companion-review)
     (gemini-companion-send
      :start gemini-companion-send-start
      :stop gemini-companion-send-stop)

@@ -787,12 +787,12 @@
             (window (split-window)))
         (set-window-buffer window terminal)
         (let ((layout (with-selected-window window
-                        (gemini-companion-review-layout (selected-frame)))))
+                        (gemini-companion-windows-layout (selected-frame)))))
           (delete-window window)
           (goto-char (point-max))
           (insert "more output\n")
           (with-current-buffer (window-buffer)
-            (gemini-companion-review-restore layout))
+            (gemini-companion-windows-restore layout))
           (should (eq terminal (window-buffer window)))
           (should (= (point-max) (window-point window))))))))
 
@@ -860,7 +860,7 @@
                 (lambda (frame name)
                   (and (eq frame (selected-frame))
                        (alist-get name (list parameter))))))
-      (should (eq other (gemini-companion-review-frame nil))))))
+      (should (eq other (gemini-companion-windows-frame nil))))))
 
 (ert-deftest gemini-companion-review-quit-on-its-way-to-another-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))

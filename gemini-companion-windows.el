@@ -1,0 +1,445 @@
+;;; gemini-companion-windows.el --- Where a review is displayed  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;; This program is free software; you can redistribute it and/or modify
+;; it under the terms of the GNU General Public License as published by
+;; the Free Software Foundation, either version 3 of the License, or
+;; (at your option) any later version.
+
+;; This program is distributed in the hope that it will be useful,
+;; but WITHOUT ANY WARRANTY; without even the implied warranty of
+;; MERCHANTABILITY or FITNESS FOR A PARTICULAR PURPOSE.  See the
+;; GNU General Public License for more details.
+
+;; You should have received a copy of the GNU General Public License
+;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
+
+;;; Commentary:
+
+;; The frame and the windows of a review: make a window that leaves the terminal
+;; of the CLI and the selected window visible, record the layout before the
+;; review, and restore it afterwards, also on another tab.  A window for other
+;; buffers, such as the list, hides none of these.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-session)
+(require 'seq)
+(require 'subr-x)
+
+;;;; State
+
+(defvar gemini-companion-windows--left nil
+  "Layouts to restore when the user returns to their tab.
+An alist of a window of a review that ended meanwhile, and what
+`gemini-companion-windows-layout' returned.")
+
+;;;; Frame
+
+(defun gemini-companion-windows-frame (buffers)
+  "Return the frame for a review: one with one of BUFFERS on it.
+It is the selected frame if that is one, or if none is.
+A daemon has frames on several terminals, and a frame may be too
+small for a review."
+  (let ((frames (seq-filter #'gemini-companion-windows--roomy-p
+                            (cons (selected-frame)
+                                  (seq-filter
+                                   #'gemini-companion-windows--seen-p
+                                   (frame-list))))))
+    (or (seq-find (lambda (frame)
+                    (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                              buffers))
+                  frames)
+        (car frames)
+        (selected-frame))))
+
+(defun gemini-companion-windows--roomy-p (frame)
+  "Return non-nil if FRAME is not a child frame, nor only a minibuffer."
+  (not (or (frame-parameter frame 'parent-frame)
+           (eq 'only (frame-parameter frame 'minibuffer)))))
+
+(defun gemini-companion-windows--seen-p (frame)
+  "Return non-nil if FRAME is visible on some terminal."
+  (and (eq t (frame-visible-p frame))
+       (not (equal "initial_terminal" (terminal-name (frame-terminal frame))))
+       (or (display-graphic-p frame)
+           (eq frame (tty-top-frame frame)))))
+
+;; The terminal of the CLI stays visible beside a review, and so does the
+;; selected window if the review appears by itself.
+
+(defconst gemini-companion-windows-least-columns 60
+  "Least width of a part of a frame that is used for a review.
+In a frame less than twice as wide, a review is a unified diff.")
+
+(defconst gemini-companion-windows-side-columns 80
+  "Least width of each of two windows beside each other.")
+
+(defun gemini-companion-windows-make (buffer diff lines columns &optional keep)
+  "Show BUFFER of DIFF in a window of the selected frame, and return it.
+The terminal of its CLI stays visible if there is room beside it, else
+the window gets the whole frame.  If KEEP is non-nil, the selected window
+stays visible and selected in any case; return nil if there is no room.
+LINES is a function that returns the least height for a width, and
+COLUMNS is the desired width."
+  (let* ((ignore-window-parameters t)
+         (window-min-height 1)
+         (used (and keep (gemini-companion-windows-in-use)))
+         (terminal (gemini-companion-windows-terminal diff))
+         (window (or (and terminal
+                          (gemini-companion-windows--beside
+                           (if used (list used terminal) (list terminal))
+                           lines columns))
+                     (and used
+                          (gemini-companion-windows--beside
+                           (list used) lines columns)))))
+    (unless (or window used)
+      (setq window (frame-first-window (window-main-window))
+            terminal nil))
+    (when window
+      (set-window-dedicated-p window nil)
+      (set-window-buffer window buffer)
+      (unless (or used terminal)
+        ;; Otherwise another file could be selected meanwhile.
+        (select-window window)
+        (delete-other-windows))
+      window)))
+
+(defun gemini-companion-windows-terminal (diff &optional frame)
+  "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
+DIFF may be nil, as Ediff also lays out a session that is ending.
+FRAME is the selected frame by default."
+  (when-let* ((buffer (and diff
+                           (gemini-companion-session-terminal
+                            (gemini-companion-diff-session diff)))))
+    (get-buffer-window buffer frame)))
+
+(defun gemini-companion-windows-in-use ()
+  "Return the selected window, or the one selected before the minibuffer."
+  (cond ((not (window-minibuffer-p)) (selected-window))
+        ((minibuffer-selected-window))
+        (t (frame-first-window (window-main-window)))))
+
+(defun gemini-companion-windows--beside (kept lines columns)
+  "Return a window beside the windows KEPT, or nil if there is no room.
+It takes the largest part of the frame without KEPT.  If that is too
+small, it takes most of the part with only the first window of KEPT.  See
+`gemini-companion-windows-make' for LINES and COLUMNS."
+  (let ((free (gemini-companion-windows--largest-part kept lines)))
+    (if free
+        (gemini-companion-windows--merge
+         free (gemini-companion-windows--member (selected-window) free) kept)
+      (gemini-companion-windows--split (car kept) (remq (car kept) kept)
+                                       lines columns))))
+
+(defun gemini-companion-windows--split (window others lines columns)
+  "Return a new window beside WINDOW where OTHERS are not, or nil.
+WINDOW stays at its side of the frame.  See
+`gemini-companion-windows-make' for LINES and COLUMNS."
+  (let* ((part (if others
+                   (seq-find (lambda (part)
+                               (gemini-companion-windows--member window part))
+                             (gemini-companion-windows--parts
+                              (frame-root-window) others))
+                 (list (frame-root-window))))
+         (width (gemini-companion-windows--part-size part t))
+         (height (gemini-companion-windows--part-size part nil))
+         (half (max columns (/ width 2)))
+         (most (/ (* 2 height) 3))
+         (side (lambda (edge first last)
+                 (if (< (apply #'min (mapcar edge part)) (funcall edge window))
+                     first
+                   last))))
+    (cond ((and (<= (+ columns gemini-companion-windows-side-columns) width)
+                (<= (funcall lines half) height))
+           (setq side (funcall side #'window-left-column 'left 'right))
+           (gemini-companion-windows--merge part window others)
+           (split-window window (- half) side))
+          ((and (<= (funcall lines width) most)
+                (or (null others)
+                    (<= gemini-companion-windows-least-columns width)))
+           (setq side (funcall side #'window-top-line 'above 'below))
+           (gemini-companion-windows--merge part window others)
+           (split-window window (- most) side)))))
+
+(defun gemini-companion-windows--largest-part (kept lines)
+  "Return the largest part of the frame without the windows KEPT, or nil.
+It must have the LINES for its width."
+  (car (seq-sort-by (lambda (part)
+                      (* (gemini-companion-windows--part-size part nil)
+                         (gemini-companion-windows--part-size part t)))
+                    #'>
+                    (seq-filter (lambda (part)
+                                  (gemini-companion-windows--fits-p part lines))
+                                (gemini-companion-windows--parts
+                                 (frame-root-window) kept)))))
+
+(defun gemini-companion-windows--parts (window kept)
+  "Return the parts of WINDOW without the windows KEPT.
+Each is a list of windows that are next to each other."
+  (let ((child (window-child window))
+        part parts)
+    (while child
+      (let ((inside (seq-some (lambda (window)
+                                (gemini-companion-windows--member
+                                 window (list child)))
+                              kept)))
+        (when (or inside (window-parameter child 'window-side))
+          (push (nreverse part) parts)
+          (setq part nil))
+        (if inside
+            (setq parts (append (gemini-companion-windows--parts child kept)
+                                parts))
+          (push child part)
+          (when (window-parameter child 'window-side)
+            (push part parts)
+            (setq part nil))))
+      (setq child (window-next-sibling child)))
+    (delq nil (cons (nreverse part) parts))))
+
+(defun gemini-companion-windows--member (window part)
+  "Return WINDOW if it is in PART of a frame, a list of windows."
+  (let ((parent window))
+    (while (and parent (not (memq parent part)))
+      (setq parent (window-parent parent)))
+    (and parent window)))
+
+(defun gemini-companion-windows--part-size (part horizontal)
+  "Return the height of PART of a frame, a list of windows.
+If HORIZONTAL is non-nil, return its width."
+  (apply (if (window-combined-p (car part) horizontal) #'+ #'max)
+         (mapcar (lambda (window) (window-total-size window horizontal))
+                 part)))
+
+(defun gemini-companion-windows--fits-p (part lines)
+  "Return non-nil if PART of a frame has the LINES for its width."
+  (let ((columns (gemini-companion-windows--part-size part t)))
+    (and (<= gemini-companion-windows-least-columns columns)
+         (<= (funcall lines columns)
+             (gemini-companion-windows--part-size part nil)))))
+
+(defun gemini-companion-windows--merge (part window kept)
+  "Delete all windows in PART of a frame but WINDOW, and return that one.
+It is one of them; the default is the first.  The windows KEPT keep
+their sizes."
+  (let ((sizes (mapcar (lambda (window)
+                         (list window (window-total-width window)
+                               (window-total-height window)))
+                       kept))
+        windows)
+    (dolist (root part)
+      (walk-window-subtree (lambda (window) (push window windows)) root))
+    (setq window (or window (car (last windows))))
+    (mapc #'delete-window (delq window windows))
+    (pcase-dolist (`(,window ,width ,height) sizes)
+      (ignore-errors
+        (window-resize window (- width (window-total-width window)) t t))
+      (ignore-errors
+        (window-resize window (- height (window-total-height window)) nil t)))
+    window))
+
+;;;; Other buffers
+
+(defun gemini-companion-windows-place ()
+  "Return a window of this frame for a buffer that must not hide a CLI.
+Prefer a window of a review, which shows the review again when that
+buffer is left.  Otherwise return the least recently used window that
+is not the terminal of a CLI.  Return nil if there is no such window,
+or neither a review nor a terminal."
+  (let* ((windows (seq-remove (lambda (window)
+                                (or (window-dedicated-p window)
+                                    (window-parameter window 'window-side)))
+                              (window-list nil 'no-minibuffer)))
+         (terminals (mapcar #'gemini-companion-session-terminal
+                            (gemini-companion-sessions)))
+         (others (seq-remove (lambda (window)
+                               (memq (window-buffer window) terminals))
+                             windows))
+         (reviews (seq-filter #'gemini-companion-windows--of-window others)))
+    (cond (reviews
+           (or (seq-find (lambda (window)
+                           (eq (window-buffer window)
+                               (gemini-companion-diff-main
+                                (gemini-companion-windows--of-window window))))
+                         reviews)
+               (car reviews)))
+          ((< (length others) (length windows))
+           (car (seq-sort-by #'window-use-time #'< others))))))
+
+(defun gemini-companion-windows--of-window (window)
+  "Return the diff whose review has the buffer of WINDOW, or nil."
+  (buffer-local-value 'gemini-companion-diff-here (window-buffer window)))
+
+(defun gemini-companion-windows-cover (buffer _alist)
+  "Display BUFFER in `gemini-companion-windows-place', if there is one.
+This is an action function of `display-buffer'."
+  (when-let* ((window (gemini-companion-windows-place)))
+    (display-buffer-record-window 'reuse window buffer)
+    (set-window-buffer window buffer)
+    window))
+
+(defun gemini-companion-windows-covered (frame buffers)
+  "Return the windows of FRAME in which another buffer covers one of BUFFERS.
+They show that one again when the other buffer is quit."
+  (seq-filter (lambda (window)
+                (pcase (window-parameter window 'quit-restore)
+                  (`(,_ (,buffer . ,_) ,_ ,shown . ,_)
+                   (and (memq buffer buffers)
+                        (eq shown (window-buffer window))))))
+              (window-list frame 'no-minibuffer)))
+
+;;;; Layout
+
+(defun gemini-companion-windows-layout (frame)
+  "Return the layout of FRAME, for `gemini-companion-windows-restore'."
+  (list (current-window-configuration frame)
+        ;; A configuration does not keep point in the selected window, if
+        ;; others show the same buffer.
+        (let ((window (frame-selected-window frame)))
+          (list window (set-marker (make-marker) (window-point window)
+                                   (window-buffer window))))
+        ;; Nor does it keep the histories of the windows.
+        (mapcar (lambda (window)
+                  (list window (window-prev-buffers window)
+                        (window-next-buffers window)))
+                (window-list frame 'no-minibuffer))
+        (mapcar (lambda (window) (cons window (window-buffer window)))
+                (seq-filter #'gemini-companion-windows--following-p
+                            (window-list frame 'no-minibuffer)))))
+
+(defun gemini-companion-windows-layout-frame (layout)
+  "Return the frame of LAYOUT, which may be deleted."
+  (window-configuration-frame (car layout)))
+
+(defun gemini-companion-windows--following-p (window)
+  "Return non-nil if point of WINDOW is at the mark of its process."
+  (let ((buffer (window-buffer window)))
+    (and (get-buffer-process buffer)
+         (= (window-point window)
+            (with-current-buffer buffer (point))))))
+
+(defun gemini-companion-windows-restore (layout &optional buffers)
+  "Restore the frame of LAYOUT.
+Windows of a terminal follow its output.  If BUFFERS, those of a
+review, are given, a window that shows another buffer keeps it, its
+point and the selection: the user may have worked there meanwhile."
+  (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
+                layout)
+               (frame (window-configuration-frame configuration)))
+    (when (frame-live-p frame)
+      (let ((kept (and buffers
+                       (mapcar
+                        (lambda (window)
+                          (list window (window-buffer window)
+                                (window-start window) (window-point window)))
+                        (seq-remove (lambda (window)
+                                      (memq (window-buffer window) buffers))
+                                    (window-list frame 'no-minibuffer)))))
+            (last (frame-selected-window frame))
+            ;; The configuration moves point of its selected buffer.
+            (ends (mapcar (pcase-lambda (`(,window . ,buffer))
+                            (list window buffer
+                                  (and (buffer-live-p buffer)
+                                       (with-current-buffer buffer (point)))))
+                          following)))
+        (set-window-configuration configuration
+                                  (not (eq frame (selected-frame))))
+        (when (and (window-live-p selected)
+                   (eq (marker-buffer point) (window-buffer selected)))
+          (set-window-point selected point))
+        (pcase-dolist (`(,window ,previous ,next) histories)
+          (when (and (window-live-p window) (not (assq window kept)))
+            (set-window-prev-buffers window previous)
+            (set-window-next-buffers window next)))
+        (pcase-dolist (`(,window ,buffer ,end) ends)
+          (when (and (window-live-p window)
+                     (eq buffer (window-buffer window)))
+            (set-window-point window end)))
+        (pcase-dolist (`(,window ,buffer ,start ,point) kept)
+          (when (window-live-p window)
+            (unless (eq buffer (window-buffer window))
+              (set-window-buffer window buffer)
+              (set-window-start window start))
+            (set-window-start window (window-start window) 'noforce)
+            (set-window-point window point)))
+        (when (and (window-live-p last) (assq last kept))
+          (set-frame-selected-window frame last 'norecord))))))
+
+;;;; Closing
+
+(defun gemini-companion-windows-shown-p (layout buffers windows)
+  "Return non-nil if a review in BUFFERS is displayed where LAYOUT was taken.
+That is a frame, and if this has several tabs, the one with WINDOWS, in
+which the review was, or those of LAYOUT; other tabs have other windows."
+  (let ((frame (gemini-companion-windows-layout-frame layout)))
+    (and (frame-live-p frame)
+         (or (not (gemini-companion-windows--tabs-p frame))
+             (seq-some #'window-live-p
+                       (append windows (mapcar #'car (nth 2 layout)))))
+         (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                       buffers)
+             (gemini-companion-windows-covered frame buffers)))))
+
+(defun gemini-companion-windows--tabs-p (frame)
+  "Return non-nil if FRAME is live and has several tabs."
+  (and (frame-live-p frame)
+       (cdr (frame-parameter frame 'tabs))))
+
+(defun gemini-companion-windows-leave (layout buffers windows)
+  "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
+If the user has moved to another tab, do that when one of WINDOWS is on
+the frame again.  Elsewhere, delete only the windows of BUFFERS."
+  (cond ((gemini-companion-windows-shown-p layout buffers windows)
+         (gemini-companion-windows--restore-around layout buffers))
+        ((gemini-companion-windows--tabs-p
+          (gemini-companion-windows-layout-frame layout))
+         (push (cons windows layout) gemini-companion-windows--left)
+         (add-hook 'window-configuration-change-hook
+                   #'gemini-companion-windows--restore-left)))
+  ;; Otherwise a window could show the next one of them.
+  (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
+  (dolist (buffer buffers)
+    (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))
+
+(defun gemini-companion-windows--restore-around (layout buffers)
+  "Restore LAYOUT from a review in BUFFERS.
+If the user is in a window that LAYOUT does not have, its buffer
+stays selected, too."
+  (let* ((frame (gemini-companion-windows-layout-frame layout))
+         (window (frame-selected-window frame))
+         (buffer (window-buffer window))
+         (point (window-point window)))
+    (gemini-companion-windows-restore layout buffers)
+    (unless (or (window-live-p window) (memq buffer buffers))
+      (with-selected-frame frame
+        (setq window (display-buffer buffer
+                                     '(gemini-companion-windows-cover
+                                       (inhibit-switch-frame . t)))))
+      (when window
+        (set-window-point window point)
+        (set-frame-selected-window frame window)))))
+
+(defun gemini-companion-windows--restore-left ()
+  "Restore the layout of the tab to which the user has returned."
+  (when-let* ((left (seq-find (lambda (left)
+                                (seq-some #'window-live-p (car left)))
+                              gemini-companion-windows--left)))
+    (setq gemini-companion-windows--left
+          (delq left gemini-companion-windows--left))
+    (gemini-companion-windows-restore (cdr left))
+    (unless gemini-companion-windows--left
+      (gemini-companion-windows-forget))))
+
+(defun gemini-companion-windows-forget ()
+  "Drop the layouts of tabs to which the user has not returned."
+  (setq gemini-companion-windows--left nil)
+  (remove-hook 'window-configuration-change-hook
+               #'gemini-companion-windows--restore-left))
+
+(provide 'gemini-companion-windows)
+;;; gemini-companion-windows.el ends here
