@@ -128,7 +128,7 @@ A timer or a filter must not change it."
                 (equal name (buffer-local-value 'buffer-file-truename buffer)))
               (buffer-list))))
 
-(defun gemini-companion-code--hidden-p (file)
+(defun gemini-companion-code-hidden-p (file)
   "Return non-nil if nothing of FILE, a true name, may be shared."
   (or (gemini-companion-privacy-name-hidden-p file)
       (when-let* ((buffer (gemini-companion-code-buffer file)))
@@ -137,7 +137,7 @@ A timer or a filter must not change it."
 (defun gemini-companion-code--shared-p (file)
   "Return non-nil if FILE, a true name, may be shared and is in a root."
   (and (not (gemini-companion-text-problem file))
-       (not (gemini-companion-code--hidden-p file))
+       (not (gemini-companion-code-hidden-p file))
        (gemini-companion-roots-name file)
        t))
 
@@ -592,7 +592,7 @@ not the text, of a definition outside the roots."
                                    (cons name line)))
                                (seq-filter #'car places))))
          (open (seq-remove (lambda (place)
-                             (gemini-companion-code--hidden-p (car place)))
+                             (gemini-companion-code-hidden-p (car place)))
                            places))
          (first (seq-find (lambda (place)
                             (gemini-companion-code--shared-p (car place)))

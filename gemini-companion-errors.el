@@ -37,7 +37,6 @@
 (require 'gemini-companion-code)
 (require 'gemini-companion-events)
 (require 'gemini-companion-name)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
@@ -677,17 +676,15 @@ new errors, or if they are not known within three seconds."
                          (if buffer
                              gemini-companion-errors--largest
                            gemini-companion-errors--sendable))
-                     (gemini-companion-errors--shared-p
-                      file (or buffer neighbor))))
+                     (gemini-companion-errors--shared-p file)))
            (gemini-companion-errors--end check nil))
           (buffer (gemini-companion-errors--watch check buffer))
           (t (gemini-companion-errors--begin check neighbor)))))
 
-(defun gemini-companion-errors--shared-p (file buffer)
-  "Return non-nil if errors of FILE may be shared.
-BUFFER visits it, or another file in the same mode."
+(defun gemini-companion-errors--shared-p (file)
+  "Return non-nil if errors of FILE may be shared."
   (and (not gemini-companion-paused)
-       (not (gemini-companion-privacy-file-hidden-p file buffer))
+       (not (gemini-companion-code-hidden-p file))
        (or gemini-companion-share-outside-projects
            (cadr (gemini-companion-name-place file)))))
 

@@ -560,11 +560,10 @@ buffer is hidden."
          (lambda ()
            (or (not file)
                (not (buffer-local-value 'gemini-companion-share buffer))
-               (gemini-companion-privacy-file-hidden-p file buffer)))))))
+               (gemini-companion-privacy--file-hidden-p file buffer)))))))
 
-(defun gemini-companion-privacy-file-hidden-p (file buffer)
-  "Return non-nil if FILE may not be shared.
-BUFFER visits it, or another file in the same mode."
+(defun gemini-companion-privacy--file-hidden-p (file buffer)
+  "Return non-nil if FILE, whose major mode is that of BUFFER, is hidden."
   (or (and (file-remote-p file) t)
       (gemini-companion-privacy--hidden-if
        (lambda ()
@@ -593,7 +592,7 @@ It need not be visited."
          ;; Modes, too, may be excluded.
          (when (symbolp mode)
            (setq major-mode mode))
-         (gemini-companion-privacy-file-hidden-p file (current-buffer)))))))
+         (gemini-companion-privacy--file-hidden-p file (current-buffer)))))))
 
 (provide 'gemini-companion-privacy)
 ;;; gemini-companion-privacy.el ends here

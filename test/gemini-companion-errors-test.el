@@ -264,6 +264,13 @@ which is visited.  If COMMAND is nil there is none."
       (gemini-companion-roots directory)
       (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x")))
     (gemini-companion-roots directory)
+    (let ((text "-*- gemini-companion-share: nil -*-\n"))
+      (gemini-companion-errors-test-old "own.txt" text)
+      (save-current-buffer
+        (gemini-companion-errors-test-visit "own.txt"))
+      (gemini-companion-errors-test-age)
+      (should-not (gemini-companion-errors-test-edit
+                   "own.txt" text (concat text "error x"))))
     (let (answers)
       (dolist (file (list (expand-file-name "gone.txt")
                           "/ssh:nowhere:/a.txt"
