@@ -28,7 +28,6 @@ Fail: TypeAlias = Callable[[EmacsError], None]
 LONGEST_LINE = 120
 LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
-MOST_PLACES = 100
 MOST_AT_ONCE = 4
 
 _FILE = {"type": "string", "description": "File that uses the symbol"}
