@@ -29,7 +29,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-server)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -53,27 +52,16 @@ without asking again.  Nothing is installed if
 (defconst gemini-companion-install--log "*gemini-companion install*"
   "Name of the buffer with the output of the installation.")
 
-(cl-defstruct (gemini-companion-install--job
-               (:constructor gemini-companion-install--make-job)
-               (:copier nil))
-  "An installation in progress.
-WAYS are lists of commands that make the environment DIRECTORY; the
-first one whose first command succeeds is used.  PROCESS is the
-current one, or nil.  At the end DONE is called without arguments,
-or FAILED with a report."
-  directory ways done failed process)
-
-(defvar gemini-companion-install--job nil
-  "The installation in progress, or nil.")
+(defvar gemini-companion-install--directory nil
+  "The environment that is being made, or nil.")
 
 ;;;; Environments
 
 (defun gemini-companion-install--interpreter (directory)
   "Return the file name of the Python of the environment DIRECTORY."
-  (expand-file-name (if (eq system-type 'windows-nt)
-                        "Scripts/python.exe"
-                      "bin/python")
-                    directory))
+  (expand-file-name
+   (if (eq system-type 'windows-nt) "Scripts/python.exe" "bin/python")
+   directory))
 
 (defun gemini-companion-install-beside ()
   "Return the Python of the environment in the package directory, or nil.
@@ -85,16 +73,14 @@ A checkout has one after `make setup'."
 
 (defun gemini-companion-install--requirements ()
   "Return the names of the lists of packages, in the order to install."
-  (mapcar (lambda (name)
-            (expand-file-name (concat "python/" name)
-                              gemini-companion-server-directory))
-          '("requirements-build.txt" "requirements.txt")))
+  (directory-files (expand-file-name "python" gemini-companion-server-directory)
+                   t "\\`requirements\\(-build\\)?\\.txt\\'"))
 
 (defun gemini-companion-install--environments ()
   "Return the environments, the newest first, complete or not."
-  (let ((directory (expand-file-name gemini-companion-install-directory)))
-    (when (file-directory-p directory)
-      (nreverse (directory-files directory t "\\`venv-")))))
+  (ignore-error file-error
+    (nreverse
+     (directory-files gemini-companion-install-directory t "\\`venv-"))))
 
 (defun gemini-companion-install--stamp (directory)
   "Return the name of the file that DIRECTORY, an environment, has if complete."
@@ -138,7 +124,7 @@ There is a complete environment then, up to date or not."
 
 (defun gemini-companion-install-running-p ()
   "Return non-nil during an installation."
-  (and gemini-companion-install--job t))
+  (and gemini-companion-install--directory t))
 
 ;;;; Problems
 
@@ -149,12 +135,11 @@ There is a complete environment then, up to date or not."
     ("ensurepip is not available\\|No module named '?\\(?:venv\\|ensurepip\\)"
      . "Python lacks its module venv; install it (on Debian and Ubuntu: \
 apt install python3-venv), %s")
-    ("Permission denied\\|Read-only file system\\|os error \\(?:13\\|30\\)\\_>"
+    ("Permission denied\\|Read-only file system\\|Cannot create\\'\
+\\|os error \\(?:13\\|30\\)\\_>"
      . "Cannot write in %d; customize `gemini-companion-install-directory'")
-    ("NewConnectionError\\|ConnectTimeout\\|ReadTimeout\\|timed out\
-\\|ProxyError\\|SSLError\\|CERTIFICATE_VERIFY\\|Network is unreachable\
-\\|name resolution\\|getaddrinfo failed\\|error sending request\
-\\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)"
+    ("NewConnectionError\\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)\
+\\|timed out\\|ProxyError\\|SSLError\\|error sending request"
      . "Cannot fetch the packages; check the network, and the proxy and index \
 settings of pip and uv (HTTPS_PROXY, PIP_INDEX_URL, UV_INDEX_URL, pip.conf)")
     ("DO NOT MATCH THE HASHES\\|Hash mismatch"
@@ -165,26 +150,15 @@ package index and the proxy that pip or uv uses")
 another index or another Python, %s")
     ("older than 3\\.10"
      . "Python 3.10 or later is needed; install it or uv \
-(docs.astral.sh/uv), %s%p"))
+(docs.astral.sh/uv), %s%p")
+    ("No working Python\\'"
+     . "No working Python found; install Python 3.10 or later (on Debian and \
+Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")
+    ("Killed by a signal\\'" . "Installation was killed by a signal")
+    ("" . "The installation failed; see its output, %s"))
   "Alist of (REGEXP . SENTENCE): output of a failed step, and the remedy.
 In a sentence %d stands for the directory, %s for the option to use
 instead of an installation and %p for a hint about the PATH.")
-
-(defun gemini-companion-install--problem (output &optional default)
-  "Return a sentence about the failure of a step that printed OUTPUT.
-DEFAULT is the sentence for unknown OUTPUT."
-  (let ((case-fold-search nil)
-        ;; Some programs wrap their lines.
-        (output (replace-regexp-in-string "[ \r\n]+" " " output)))
-    (format-spec
-     (or (alist-get output gemini-companion-install--problems nil nil
-                    (lambda (regexp output) (string-match-p regexp output)))
-         default
-         "The installation failed; see its output, %s")
-     `((?d . ,(abbreviate-file-name gemini-companion-install-directory))
-       (?s . "or set `gemini-companion-server-command' to a Python that has \
-the packages")
-       (?p . ,(gemini-companion-install-path-hint))))))
 
 (defun gemini-companion-install-path-hint ()
   "Return a sentence about the PATH of Emacs on macOS, or an empty string."
@@ -195,232 +169,182 @@ the package exec-path-from-shell sets it"
 
 ;;;; Commands
 
-(defun gemini-companion-install--find (program)
-  "Return the file name of PROGRAM, or nil."
-  (let ((exec-path
-         (seq-remove (lambda (directory)
-                       ;; Python there is 3.9, or only opens a dialog.
-                       (and (eq system-type 'darwin)
-                            (member directory '("/usr/bin" "/usr/bin/"))))
-                     (default-value 'exec-path))))
-    (executable-find program)))
-
-(defconst gemini-companion-install--check-program "\
-import sys
-print('%s is Python %d.%d' % ((sys.executable,) + sys.version_info[:2]))
-if sys.version_info < (3, 10):
-    sys.exit('That is older than 3.10')
-import ensurepip, venv
-"
-  "Program that fails in a Python that cannot make the environment.")
-
 (defun gemini-companion-install--pythons ()
   "Return the programs that may be Python, in order of preference."
-  (delq nil (mapcar #'gemini-companion-install--find
-                    `(,@(mapcar (lambda (minor) (format "python3.%d" minor))
-                                (number-sequence 15 10 -1))
-                      "python3"
-                      ,@(when (eq system-type 'windows-nt) '("py" "python"))))))
+  (seq-remove (lambda (file)
+                ;; Python there is 3.9, or only opens a dialog.
+                (and (eq system-type 'darwin) (string-prefix-p "/usr/bin/" file)))
+              (delq nil (mapcar #'executable-find
+                                '("python3.15" "python3.14" "python3.13"
+                                  "python3.12" "python3.11" "python3.10"
+                                  "python3" "python" "py")))))
 
 (defun gemini-companion-install--ways (directory)
-  "Return the ways to make the environment DIRECTORY.
-They are lists of commands, in order of preference."
-  (let* ((python (gemini-companion-install--interpreter directory))
-         (pip (gemini-companion-install--each
-               python "-m" "pip" "install" "--no-input" "--use-pep517"
-               "--disable-pip-version-check" "--progress-bar" "off"))
-         (uv (gemini-companion-install--find "uv")))
+  "Return lists of commands to make DIRECTORY, in order of preference."
+  (let* ((exec-path (default-value 'exec-path))
+         (python (gemini-companion-install--interpreter directory))
+         (install (lambda (&rest command)
+                    (mapcar (lambda (file)
+                              `(,@command "--require-hashes"
+                                          "--no-build-isolation" "-r" ,file))
+                            (gemini-companion-install--requirements))))
+         (check "import sys; sys.version_info < (3, 10) and sys.exit(\
+'That is older than 3.10: ' + sys.version); import ensurepip, venv")
+         (pip (funcall install python "-m" "pip" "install" "--no-input"
+                       "--use-pep517" "--disable-pip-version-check"
+                       "--progress-bar" "off")))
     (append
-     (when uv
+     (when-let* ((uv (executable-find "uv")))
        `(((,uv "venv" "--python" ">=3.10,<3.16" ,directory)
-          ,@(gemini-companion-install--each
-             uv "pip" "install" "--python" python "--compile-bytecode"))))
+          ,@(funcall install uv "pip" "install" "--python" python
+                     "--compile-bytecode"))))
      (mapcar (lambda (program)
-               `((,program "-c" ,gemini-companion-install--check-program)
+               `((,program "-c" ,check)
                  (,program "-m" "venv" ,directory)
                  ,@pip))
              (gemini-companion-install--pythons)))))
-
-(defun gemini-companion-install--each (&rest command)
-  "Return COMMAND for each of the lists of packages."
-  (mapcar (lambda (file)
-            `(,@command "--require-hashes" "--no-build-isolation" "-r" ,file))
-          (gemini-companion-install--requirements)))
 
 (defun gemini-companion-install--environment ()
   "Return `process-environment' without variables that affect Python.
 The settings of pip and uv for proxies and indexes stay."
   (append '("PYTHONUTF8=1" "NO_COLOR=1"
             ;; Without a value, a variable is unset.
-            "PYTHONHOME" "PYTHONPATH" "PYTHONSTARTUP" "__PYVENV_LAUNCHER__"
-            "VIRTUAL_ENV" "CONDA_PREFIX"
-            "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER")
+            "PYTHONHOME" "PYTHONPATH" "__PYVENV_LAUNCHER__" "VIRTUAL_ENV"
+            "CONDA_PREFIX" "PIP_TARGET" "PIP_PREFIX" "PIP_ROOT" "PIP_USER")
           (default-value 'process-environment)))
 
 ;;;; Installation
 
-(defun gemini-companion-install-start (done failed &optional show)
+(defun gemini-companion-install-start (end &optional show)
   "Make an environment for the server, without waiting for it.
-Call DONE without arguments when it is complete, or FAILED with a
-report for the user.  Display the output if SHOW is non-nil."
-  (when gemini-companion-install--job
+At the end call END, with a report for the user if that failed, or
+else nil.  Display the output if SHOW is non-nil."
+  (when gemini-companion-install--directory
     (user-error "Installation already in progress; see the buffer %s"
                 gemini-companion-install--log))
-  (let* ((directory (expand-file-name
-                     (format "venv-%s-%d"
-                             (format-time-string "%Y%m%dT%H%M%S%3N")
-                             (emacs-pid))
-                     gemini-companion-install-directory))
-         (job (gemini-companion-install--make-job
-               :directory directory :done done :failed failed
-               :ways (gemini-companion-install--ways directory)))
-         (log (get-buffer-create gemini-companion-install--log)))
-    (setq gemini-companion-install--job job)
-    (with-current-buffer log
-      (let ((inhibit-read-only t))
-        (erase-buffer))
-      (special-mode))
+  (with-current-buffer (get-buffer-create gemini-companion-install--log)
+    (let ((inhibit-read-only t)) (erase-buffer))
+    (special-mode)
     (when show
-      (display-buffer log))
-    (message "Installing the Python packages of gemini-companion...")
-    (condition-case problem
-        (progn
-          (with-file-modes #o700
-            (make-directory gemini-companion-install-directory t))
-          (gemini-companion-install--try job))
-      (file-error
-       (gemini-companion-install--fail
-        job (error-message-string problem)
-        "Cannot create %d; customize `gemini-companion-install-directory'")))))
+      (display-buffer (current-buffer))))
+  (message "Installing the Python packages of gemini-companion...")
+  (setq gemini-companion-install--directory
+        (expand-file-name (format-time-string "venv-%Y%m%dT%H%M%S%3N")
+                          gemini-companion-install-directory))
+  (condition-case problem
+      (progn
+        (with-file-modes #o700
+          (make-directory gemini-companion-install-directory t))
+        (gemini-companion-install--run
+         (gemini-companion-install--ways gemini-companion-install--directory)
+         "" end))
+    (file-error
+     (gemini-companion-install--fail
+      (concat (error-message-string problem) " Cannot create") end))))
 
-(defun gemini-companion-install--try (job)
-  "Try the next way of JOB, or fail."
-  (if-let* ((way (pop (gemini-companion-install--job-ways job))))
-      (gemini-companion-install--run
-       job way (lambda () (gemini-companion-install--try job)))
-    (gemini-companion-install--fail
-     job (gemini-companion-install--output 1)
-     "No working Python found; install Python 3.10 or later (on Debian and \
-Ubuntu: apt install python3-venv) or uv (docs.astral.sh/uv), %s%p")))
-
-(defun gemini-companion-install--run (job commands &optional otherwise)
-  "Run COMMANDS for JOB one after the other, and finish JOB.
-If the first one fails, call OTHERWISE, or else fail."
-  (gemini-companion-install--insert
-   (format "$ %s\n" (mapconcat (lambda (word)
-                                 (if (string-search "\n" word)
-                                     "..."
-                                   (shell-quote-argument word)))
-                               (car commands) " ")))
-  (let* ((process-environment (gemini-companion-install--environment))
-         (default-directory "/")
-         (log (get-buffer gemini-companion-install--log))
-         (start (with-current-buffer log (point-max)))
-         (process
-          (make-process
-           :name "gemini-companion install" :noquery t :buffer log
-           :command (car commands) :connection-type 'pipe :coding 'utf-8-unix
-           :sentinel
-           (lambda (process _event)
-             (when (and (eq job gemini-companion-install--job)
-                        (not (process-live-p process)))
-               (cond
-                ((eq (process-status process) 'signal)
-                 (gemini-companion-install--fail
-                  job (gemini-companion-install--output start)
-                  "Installation was killed by a signal"))
-                ((/= 0 (process-exit-status process))
-                 (if otherwise
-                     (funcall otherwise)
-                   (gemini-companion-install--fail
-                    job (gemini-companion-install--output start))))
-                ((cdr commands)
-                 (gemini-companion-install--run job (cdr commands)))
-                (t
-                 (gemini-companion-install--finish job))))))))
-    (setf (gemini-companion-install--job-process job) process)
-    ;; The end of input answers any question; the process may have ended.
-    (ignore-errors (process-send-eof process))))
+(defun gemini-companion-install--run (ways failed end)
+  "Run the commands of the first of WAYS whose first command succeeds.
+FAILED is the output of those before, or nil after that command.  At the
+end call END, see `gemini-companion-install-start'."
+  (if (null ways)
+      (gemini-companion-install--fail (concat failed "No working Python") end)
+    (let* ((directory gemini-companion-install--directory)
+           (process-environment (gemini-companion-install--environment))
+           (default-directory "/")
+           (start (gemini-companion-install--insert
+                   (format "$ %s\n" (combine-and-quote-strings (caar ways)))))
+           (process
+            (make-process
+             :name "gemini-companion install" :noquery t
+             :buffer gemini-companion-install--log
+             :command (caar ways) :connection-type 'pipe :coding 'utf-8-unix
+             :sentinel
+             (lambda (process _event)
+               (when (and (eq directory gemini-companion-install--directory)
+                          (not (process-live-p process)))
+                 (cond
+                  ((eq (process-status process) 'signal)
+                   (gemini-companion-install--fail "Killed by a signal" end))
+                  ((/= 0 (process-exit-status process))
+                   (let ((output (with-current-buffer (process-buffer process)
+                                   (buffer-substring start (point-max)))))
+                     (if failed
+                         (gemini-companion-install--run
+                          (cdr ways) (concat failed output) end)
+                       (gemini-companion-install--fail output end))))
+                  ((cdar ways)
+                   (gemini-companion-install--run (list (cdar ways)) nil end))
+                  (t (gemini-companion-install--finish end))))))))
+      ;; The end of input answers any question; the process may have ended.
+      (ignore-errors (process-send-eof process)))))
 
 (defun gemini-companion-install--insert (text)
-  "Append TEXT to the log."
+  "Append TEXT to the log, and return the position behind it."
   (with-current-buffer (get-buffer-create gemini-companion-install--log)
     (save-excursion
       (goto-char (point-max))
-      (let ((inhibit-read-only t))
-        (insert text)))))
-
-(defun gemini-companion-install--output (start)
-  "Return the text of the log from START on."
-  (with-current-buffer (get-buffer-create gemini-companion-install--log)
-    (buffer-substring-no-properties (min start (point-max)) (point-max))))
-
-(defun gemini-companion-install--finish (job)
-  "End JOB, whose packages are installed."
-  (let ((directory (gemini-companion-install--job-directory job)))
-    (setq gemini-companion-install--job nil)
-    (write-region (gemini-companion-install--wanted directory) nil
-                  (gemini-companion-install--stamp directory) nil 'silent)
-    (gemini-companion-install--tidy directory)
-    (dolist (window (get-buffer-window-list gemini-companion-install--log
-                                            nil t))
-      (unless (eq window (selected-window))
-        (quit-restore-window window)))
-    (message "Installing the Python packages of gemini-companion...done")
-    (funcall (gemini-companion-install--job-done job))))
-
-(defun gemini-companion-install--fail (job output &optional default)
-  "End JOB, which failed with OUTPUT; DEFAULT is for unknown OUTPUT."
-  (let ((sentence (gemini-companion-install--problem output default)))
-    (gemini-companion-install--abandon job)
-    (gemini-companion-install--insert (concat "\n" sentence "\n"))
-    (funcall (gemini-companion-install--job-failed job)
-             (format "The Python packages of gemini-companion were not \
-installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
-M-x gemini-companion-install-server.\nThe output is in the buffer %s."
-                     sentence gemini-companion-install--log))))
-
-(defun gemini-companion-install-cancel ()
-  "Cancel the installation in progress, if any."
-  (when-let* ((job gemini-companion-install--job))
-    (gemini-companion-install--abandon job)
-    (gemini-companion-install--insert "\nCancelled\n")))
-
-(defun gemini-companion-install--abandon (job)
-  "End JOB and delete its environment."
-  (setq gemini-companion-install--job nil)
-  (when-let* ((process (gemini-companion-install--job-process job)))
-    (delete-process process))
-  ;; A child of the process may still write there; the next installation
-  ;; deletes the rest.
-  (ignore-errors
-    (delete-directory (gemini-companion-install--job-directory job) t)))
+      (let ((inhibit-read-only t)) (insert text))
+      (point))))
 
 (defconst gemini-companion-install--tidy-program "\
-import os, psutil, shutil, sys
-kept, directory = sys.argv[1:]
-found = [process.info['cmdline'] for process in psutil.process_iter(['cmdline'])]
-running = [word for words in found for word in words or []]
-for name in os.listdir(directory):
-    path = os.path.join(directory, name)
-    if name.startswith('venv-') and path != kept:
-        if not any(word.startswith(path) for word in running):
-            shutil.rmtree(path, ignore_errors=True)
+import pathlib, psutil, shutil, sys
+running = ' '.join(word for process in psutil.process_iter(['cmdline'])
+                   for word in process.info['cmdline'] or [])
+for path in pathlib.Path(sys.argv[1]).parent.glob('venv-*'):
+    if path.as_posix() not in running.replace('\\\\', '/'):
+        shutil.rmtree(path, ignore_errors=True)
 "
-  "Program that deletes the environments that no process uses, except one.")
+  "Program that deletes the environments that no command line names.
+Its own names the one to keep.")
 
-(defun gemini-companion-install--tidy (directory)
-  "Delete the unused environments except DIRECTORY."
-  (let ((process-environment (gemini-companion-install--environment))
+(defun gemini-companion-install--finish (end)
+  "Complete the environment, whose packages are installed, and call END.
+Delete the environments that are not used any longer."
+  (let ((directory gemini-companion-install--directory)
         (default-directory "/"))
+    (setq gemini-companion-install--directory nil)
+    (write-region (gemini-companion-install--wanted directory) nil
+                  (gemini-companion-install--stamp directory) nil 'silent)
     (make-process :name "gemini-companion tidy" :noquery t
                   :connection-type 'pipe :sentinel #'ignore
-                  :command (list (gemini-companion-install--interpreter
-                                  directory)
-                                 "-c" gemini-companion-install--tidy-program
-                                 directory
-                                 (expand-file-name
-                                  gemini-companion-install-directory)))))
+                  :command `(,(gemini-companion-install--interpreter directory)
+                             "-I" "-c" ,gemini-companion-install--tidy-program
+                             ,directory)))
+  (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
+    (unless (eq window (selected-window))
+      (quit-restore-window window)))
+  (message "Installing the Python packages of gemini-companion...done")
+  (funcall end nil))
+
+(defun gemini-companion-install--fail (output end)
+  "Delete the environment, and call END with a report about OUTPUT."
+  (gemini-companion-install-cancel)
+  (let* ((case-fold-search nil)
+         ;; Some programs wrap their lines.
+         (output (replace-regexp-in-string "[ \r\n]+" " " output))
+         (sentence
+          (format-spec
+           (cdr (seq-find (lambda (problem) (string-match-p (car problem) output))
+                          gemini-companion-install--problems))
+           `((?d . ,(abbreviate-file-name gemini-companion-install-directory))
+             (?s . "or set `gemini-companion-server-command' to a Python that \
+has the packages")
+             (?p . ,(gemini-companion-install-path-hint))))))
+    (gemini-companion-install--insert (concat "\n" sentence "\n"))
+    (funcall end (format "The Python packages of gemini-companion were not \
+installed.  %s.\n\nTo try again: M-x gemini-companion-mode, or \
+M-x gemini-companion-install-server.\nThe output is in the buffer %s."
+                         sentence gemini-companion-install--log))))
+
+(defun gemini-companion-install-cancel ()
+  "Cancel the installation in progress, if any, and delete its environment."
+  (when-let* ((directory gemini-companion-install--directory))
+    (setq gemini-companion-install--directory nil)
+    (when-let* ((process (get-buffer-process gemini-companion-install--log)))
+      (delete-process process))
+    ;; A child of the process may still write there; the next installation
+    ;; deletes the rest.
+    (ignore-errors (delete-directory directory t))))
 
 (provide 'gemini-companion-install)
 ;;; gemini-companion-install.el ends here

@@ -558,9 +558,7 @@ M-x gemini-companion-mode asks again, \
 (defun gemini-companion--install (&optional show)
   "Install the packages of the server, without waiting for it.
 Display the output if SHOW is non-nil."
-  (gemini-companion-install-start #'gemini-companion--installed
-                                  #'gemini-companion--not-installed
-                                  show)
+  (gemini-companion-install-start #'gemini-companion--installed show)
   (force-mode-line-update t))
 
 ;;;###autoload
@@ -576,9 +574,15 @@ install the packages"))
     (user-error "The `.venv' of this checkout is used; nothing to install")))
   (gemini-companion--install 'show))
 
-(defun gemini-companion--installed ()
-  "Start or restart the server with the new packages, if the mode is on."
-  (cond ((not gemini-companion-mode)
+(defun gemini-companion--installed (problem)
+  "Start or restart the server with the new packages, if the mode is on.
+If PROBLEM, why they were not installed, is non-nil, report it, and turn
+the mode off unless the server is running."
+  (cond ((and problem (gemini-companion-server-running-p))
+         (display-warning 'gemini-companion problem :error))
+        (problem
+         (gemini-companion--ended problem))
+        ((not gemini-companion-mode)
          (message "Python packages of gemini-companion installed; \
 M-x gemini-companion-mode turns it on"))
         ((gemini-companion-server-ready-p)
@@ -588,13 +592,6 @@ M-x gemini-companion-mode turns it on"))
              (gemini-companion--start)
            (error
             (gemini-companion--ended (error-message-string problem)))))))
-
-(defun gemini-companion--not-installed (reason)
-  "Display REASON, why nothing was installed.
-Turn the mode off unless the server is running."
-  (if (gemini-companion-server-running-p)
-      (display-warning 'gemini-companion reason :error)
-    (gemini-companion--ended reason)))
 
 (provide 'gemini-companion)
 ;;; gemini-companion.el ends here
