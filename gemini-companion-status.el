@@ -797,10 +797,8 @@ The environment of Emacs determines it."
 
 (defun gemini-companion-status--json (file)
   "Return the JSON object in FILE as an alist, or nil."
-  (condition-case nil
-      (let ((value (json-read-file file)))
-        (and (consp value) (consp (car value)) value))
-    (error nil)))
+  (let ((value (ignore-errors (json-read-file file))))
+    (and (consp value) (consp (car value)) value)))
 
 (defun gemini-companion-status-roots (file)
   "Return the workspace roots in FILE, a discovery file."
@@ -876,86 +874,70 @@ directory and / are never roots; see `gemini-companion-roots-function'.")))))))
 
 ;;;; Other editors
 
+(defun gemini-companion-status--editors (client directory)
+  "Return the other editors to which CLIENT in DIRECTORY may connect.
+They are plists with the `:name', the discovery `:file' and the `:port',
+and with `:ended' if the editor has ended."
+  (let ((place (gemini-companion-status--own-directory client))
+        (regexp (gemini-companion-clients-get client :discovery-regexp)))
+    (when (file-directory-p place)
+      (mapcar (lambda (file)
+                (gemini-companion-status--editor file regexp))
+              (seq-filter
+               (lambda (file)
+                 (gemini-companion-status--below-p
+                  directory (gemini-companion-status-roots file)))
+               (delete (gemini-companion-status--own-file client)
+                       (directory-files place t regexp)))))))
+
+(defun gemini-companion-status--editor (file regexp)
+  "Return the editor that wrote FILE, whose name matches REGEXP."
+  (let* ((content (gemini-companion-status--json file))
+         (name (or (alist-get 'displayName (alist-get 'ideInfo content))
+                   "An editor"))
+         (base (file-name-nondirectory file))
+         (pid (or (alist-get 'ppid content)
+                  (and (string-match regexp base)
+                       (match-string 1 base)
+                       (string-to-number (match-string 1 base))))))
+    (list :name (if pid (format "%s (process %d)" name pid) name)
+          :file file
+          :port (alist-get 'port content)
+          :ended (and pid (null (process-attributes pid))))))
+
 (defun gemini-companion-status--others (directory _ask)
   "Check for discovery files of other editors that a CLI in DIRECTORY may use."
   (or (seq-mapcat (lambda (client)
-                    (delq nil
-                          (mapcar (lambda (file)
-                                    (gemini-companion-status--other
-                                     client file directory))
-                                  (gemini-companion-status--other-files
-                                   client))))
+                    (mapcar (apply-partially #'gemini-companion-status--other
+                                             client)
+                            (gemini-companion-status--editors client
+                                                              directory)))
                   (gemini-companion-status--clients))
       '((good "None for this project"))))
 
-(defun gemini-companion-status--other-files (client)
-  "Return the discovery files for CLIENT, except that of this Emacs."
-  (let ((directory (gemini-companion-status--own-directory client)))
-    (when (file-directory-p directory)
-      (delete (gemini-companion-status--own-file client)
-              (directory-files
-               directory t
-               (gemini-companion-clients-get client :discovery-regexp))))))
-
-(defun gemini-companion-status--pid (client file)
-  "Return the process id of the editor that wrote FILE for CLIENT, or nil."
-  (or (alist-get 'ppid (gemini-companion-status--json file))
-      (let ((name (file-name-nondirectory file)))
-        (string-match (gemini-companion-clients-get client :discovery-regexp)
-                      name)
-        (when-let* ((pid (match-string 1 name)))
-          (string-to-number pid)))))
-
-(defun gemini-companion-status--ended-p (client file)
-  "Return non-nil if the editor that wrote FILE for CLIENT has ended."
-  (when-let* ((pid (gemini-companion-status--pid client file)))
-    (null (process-attributes pid))))
-
-(defun gemini-companion-status--editor (client file)
-  "Return a name for the editor that wrote FILE for CLIENT."
-  (let ((name (or (alist-get 'displayName
-                             (alist-get 'ideInfo
-                                        (gemini-companion-status--json file)))
-                  "An editor"))
-        (pid (gemini-companion-status--pid client file)))
-    (if pid (format "%s (process %d)" name pid) name)))
-
-(defun gemini-companion-status--other (client file directory)
-  "Return a finding about FILE if it affects CLIENT in DIRECTORY, or nil.
-FILE is a discovery file of another editor."
-  (let* ((editor (gemini-companion-status--editor client file))
-         (title (gemini-companion-clients-title client)))
-    (cond
-     ((not (gemini-companion-status--below-p
-            directory (gemini-companion-status-roots file)))
-      nil)
-     ((gemini-companion-status--ended-p client file)
-      `(bad ,(format "%s is from %s, which has ended" file editor)
-            "Delete it."
-            ("Delete" . ,(lambda ()
-                           (when (yes-or-no-p (format "Delete %s? " file))
-                             (delete-file file))))))
-     (t
-      `(note ,(format "%s has this project open too; %s in a terminal \
-outside Emacs may connect to it" editor title)
-             "Start it in a terminal of the editor that you want.")))))
+(defun gemini-companion-status--other (client editor)
+  "Return the finding about EDITOR, to which CLIENT may connect."
+  (let ((name (plist-get editor :name))
+        (file (plist-get editor :file)))
+    (if (plist-get editor :ended)
+        `(bad ,(format "%s is from %s, which has ended" file name)
+              "Delete it."
+              ("Delete" . ,(lambda ()
+                             (when (yes-or-no-p (format "Delete %s? " file))
+                               (delete-file file)))))
+      `(note ,(format "%s has this project open too; %s in a terminal outside Emacs may connect to it" name (gemini-companion-clients-title client))
+             "Start it in a terminal of the editor that you want."))))
 
 (defun gemini-companion-status--rival (client directory port)
   "Return the name of another editor that CLIENT in DIRECTORY may use, or nil.
 PORT, a string or nil, is the port of the editor in whose terminal the
 CLI was started."
-  (seq-some (lambda (file)
-              (and (gemini-companion-status--below-p
-                    directory (gemini-companion-status-roots file))
-                   (not (gemini-companion-status--ended-p client file))
+  (seq-some (lambda (editor)
+              (and (not (plist-get editor :ended))
                    (member port
-                           (list nil
-                                 (format "%s" (alist-get
-                                               'port
-                                               (gemini-companion-status--json
-                                                file)))))
-                   (gemini-companion-status--editor client file)))
-            (gemini-companion-status--other-files client)))
+                           (list nil (format "%s" (plist-get editor :port))))
+                   (plist-get editor :name)))
+            (gemini-companion-status--editors client directory)))
 
 ;;;; Running CLIs
 
