@@ -310,7 +310,8 @@ They show that one again when the other buffer is quit."
                 (window-list frame 'no-minibuffer))
         (mapcar (lambda (window) (cons window (window-buffer window)))
                 (seq-filter #'gemini-companion-windows--following-p
-                            (window-list frame 'no-minibuffer)))))
+                            (window-list frame 'no-minibuffer)))
+        (frame-parameter frame 'buried-buffer-list)))
 
 (defun gemini-companion-windows-layout-frame (layout)
   "Return the frame of LAYOUT, which may be deleted."
@@ -327,8 +328,10 @@ They show that one again when the other buffer is quit."
   "Restore the frame of LAYOUT.
 Windows of a terminal follow its output.  If BUFFERS, those of a
 review, are given, a window that shows another buffer keeps it, its
-point and the selection: the user may have worked there meanwhile."
-  (pcase-let* ((`(,configuration (,selected ,point) ,histories ,following)
+point and the selection: the user may have worked there meanwhile.  A
+buffer that the user has quit since LAYOUT is not displayed again."
+  (pcase-let* ((`( ,configuration (,selected ,point) ,histories ,following
+                   ,buried)
                 layout)
                (frame (window-configuration-frame configuration)))
     (when (frame-live-p frame)
@@ -341,6 +344,10 @@ point and the selection: the user may have worked there meanwhile."
                                       (memq (window-buffer window) buffers))
                                     (window-list frame 'no-minibuffer)))))
             (last (frame-selected-window frame))
+            (quit (seq-remove (lambda (buffer) (get-buffer-window buffer frame))
+                              (seq-difference
+                               (frame-parameter frame 'buried-buffer-list)
+                               (append buffers buried) #'eq)))
             ;; The configuration moves point of its selected buffer.
             (ends (mapcar (pcase-lambda (`(,window . ,buffer))
                             (list window buffer
@@ -367,6 +374,8 @@ point and the selection: the user may have worked there meanwhile."
               (set-window-start window start))
             (set-window-start window (window-start window) 'noforce)
             (set-window-point window point)))
+        (dolist (buffer quit)
+          (mapc #'quit-restore-window (get-buffer-window-list buffer nil frame)))
         (when (and (window-live-p last) (assq last kept))
           (set-frame-selected-window frame last 'norecord))))))
 

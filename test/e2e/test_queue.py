@@ -6,6 +6,7 @@ import json
 import pytest
 from harness.emacs import Reviews
 from harness.model import replace, say, write_file
+from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
@@ -13,6 +14,8 @@ from test_prompt import prompts
 from test_review import IN_FILE, WINDOWS
 
 pytestmark = pytest.mark.shared
+
+IN_LIST = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
 
 
 @pytest.mark.fresh
@@ -47,9 +50,29 @@ def test_list_displays_one_and_the_other_waits_again(
     one.wait_for("one done")
     assert (first.read_text(), second.read_text()) == ("eins\n", "due\n")
     # The list that was opened during the review stays.
-    emacs.holds('(equal "*gemini reviews*" (buffer-name (window-buffer)))')
+    emacs.holds(IN_LIST)
     emacs.keys("q")
     eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
+
+
+def test_list_that_was_quit_during_a_review_does_not_return(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file, extra=PROPOSE)
+    reviews = Reviews(emacs)
+    before = emacs.value(WINDOWS)
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-list")
+    emacs.keys("Enter")
+    emacs.holds(IN_LIST)
+    propose(emacs, file, "uno\n")
+    reviews.shown("a.txt")
+
+    emacs.keys("q")
+    emacs.holds('(not (get-buffer-window "*gemini reviews*"))')
+    reviews.reject()
+    assert emacs.value(WINDOWS) == before
 
 
 @pytest.mark.fresh
