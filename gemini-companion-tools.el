@@ -114,10 +114,14 @@ M-x gemini-companion-install-server installs what is needed")))))
          (hooks
           . [((type . "command")
               (name . ,gemini-companion-tools--server)
-              (command . ,(mapconcat #'shell-quote-argument
-                                     (gemini-companion-tools--command
-                                      client "--hook")
-                                     " "))
+              ;; A CLI takes the status 2, with which Python ends after the
+              ;; extension was deleted, for the failure of the edit.
+              (command . ,(concat
+                           (mapconcat #'shell-quote-argument
+                                      (gemini-companion-tools--command
+                                       client "--hook")
+                                      " ")
+                           " || echo {}"))
               (timeout . ,gemini-companion-tools--hook-milliseconds))]))])))
 
 (defun gemini-companion-tools--files ()

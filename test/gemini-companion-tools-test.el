@@ -114,6 +114,25 @@
       (delete-directory gemini-companion-install-directory)
       (should (equal before (gemini-companion-tools-test-files directory))))))
 
+(ert-deftest gemini-companion-tools-hooks-of-running-clis-outlive-the-link ()
+  (gemini-companion-tools-test-with-home
+    (gemini-companion-tools-write-extension)
+    (let ((commands
+           (mapcar
+            (lambda (name)
+              (let ((text (gemini-companion-test-file-text
+                           (expand-file-name
+                            name (gemini-companion-tools-directory)))))
+                (should (string-match "\"command\":\\(\"[^\"]*--hook[^\"]*\"\\)"
+                                      text))
+                (json-read-from-string (match-string 1 text))))
+            '("hooks/hooks.json" "qwen-extension.json"))))
+      (gemini-companion-tools-delete-extension)
+      (dolist (command commands)
+        (with-temp-buffer
+          (should (eq 0 (call-process "sh" nil '(t nil) nil "-c" command)))
+          (should (equal "{}\n" (buffer-string))))))))
+
 (ert-deftest gemini-companion-tools-does-nothing-without-a-yes ()
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory)))

@@ -167,6 +167,10 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     assert not list(scratch.home.glob(".gemini/**/gemini-companion*"))
     assert not list(scratch.home.glob(".emacs.d/gemini-companion/extension"))
     assert "No Emacs has this directory open" in result_of(cli, question)
+    result_of(cli, write_file(file, GOOD))
+    result = cli.model.requests[-1]["contents"][-1]["parts"][0]["functionResponse"]
+    assert "error" not in result["response"]
+    assert "failed for event" not in cli.screen()
 
 
 def test_no_emacs_no_trust_and_the_right_one_of_two(
