@@ -342,8 +342,10 @@ priority = 100
           (lambda (found)
             (funcall answer
                      (append found
-                             (list :busy (gemini-companion-errors-busy-p
-                                          file)))))))
+                             ;; Otherwise the file may be a remote one.
+                             (unless (plist-get found :problem)
+                               (list :busy (gemini-companion-errors-busy-p
+                                            file))))))))
         ('definition
          (gemini-companion-code-definition file symbol line answer))
         ('diagnostics

@@ -320,6 +320,24 @@ print(response.status, response.read().decode())
 
 ;;;; Definitions and diagnostics
 
+(ert-deftest gemini-companion-tools-connects-to-no-remote-host ()
+  (let* (operations
+         answers
+         (handler (lambda (operation &rest _)
+                    (push operation operations)
+                    "/mock:host:"))
+         (file-name-handler-alist (cons (cons "\\`/mock:" handler)
+                                        file-name-handler-alist)))
+    (cl-letf (((symbol-function 'gemini-companion-server-call)
+               (lambda (&rest args) (push (plist-get (nth 2 args) :problem)
+                                          answers))))
+      (dolist (kind '(references definition diagnostics))
+        (gemini-companion-tools-ask 1 kind '(:path "/mock:host:/a.py"
+                                             :symbol "a"))))
+    (should (equal (make-list 3 "/mock:host:/a.py is not shared by Emacs")
+                   answers))
+    (should (equal '(file-remote-p) (delete-dups operations)))))
+
 (ert-deftest gemini-companion-code-defines-a-symbol-of-lisp ()
   (gemini-companion-tools-test-in-project
       '(("a.el" "\n(defun gemini-companion-tools-test-f ()
