@@ -748,10 +748,12 @@ ask again"))))))
 
 (defun gemini-companion-code--checked-p (buffer)
   "Return non-nil unless Flymake or Flycheck is yet to check BUFFER.
-Signal an error if Flycheck cannot."
+Signal an error if it cannot."
   (with-current-buffer buffer
     (pcase (gemini-companion-code-checker buffer)
       ('flymake-mode
+       (unless (flymake-running-backends)
+         (gemini-companion-code--fail-unchecked))
        (and (verify-visited-file-modtime)
             (not flymake-timer)
             (gemini-companion-code-reported-p)))
@@ -790,17 +792,17 @@ Signal an error if Flycheck cannot."
   (let ((buffer (gemini-companion-code-buffer file)))
     (if (and buffer (gemini-companion-code-checker buffer))
         (gemini-companion-code-checked buffer)
-      (let ((known (assoc file (bound-and-true-p
-                                flymake-list-only-diagnostics))))
-        (unless (or known buffer
-                    (ignore-errors (gemini-companion-code--place file)))
+      (let ((known (cdr (assoc file (bound-and-true-p
+                                     flymake-list-only-diagnostics)))))
+        ;; A server also reports none for a file that it does not check.
+        (unless known
           (gemini-companion-code--fail-unchecked))
         (mapcar (lambda (diagnostic)
                   (gemini-companion-code--diagnostic
                    diagnostic
                    ;; Of a file without a buffer, it is (LINE . COLUMN).
                    (car (flymake-diagnostic-beg diagnostic))))
-                (cdr known))))))
+                known)))))
 
 (defun gemini-companion-code--fail-unchecked ()
   "Signal that a file is not checked."

@@ -399,6 +399,20 @@ REPORT is called with an error then."
                                          buffer-file-name)
                                         :problem))))))
 
+(ert-deftest gemini-companion-code-has-no-diagnostics-of-what-is-not-checked ()
+  (gemini-companion-tools-test-in-project '(("a.txt" "one\n"))
+    (let ((ask (lambda ()
+                 (plist-get (gemini-companion-tools-test-answer
+                             #'gemini-companion-code-diagnostics
+                             (expand-file-name "a.txt"))
+                            :problem))))
+      (should (string-search "does not check" (funcall ask)))
+      (with-current-buffer (find-file-noselect "a.txt")
+        (should (string-search "does not check" (funcall ask)))
+        (setq flymake-diagnostic-functions nil)
+        (flymake-mode)
+        (should (string-search "does not check" (funcall ask)))))))
+
 (ert-deftest gemini-companion-code-has-the-diagnostics-of-flymake ()
   (gemini-companion-tools-test-in-project '(("a.txt" "one\ntwo\n"))
     (find-file-noselect "a.txt")
@@ -615,6 +629,24 @@ print(os.getcwd())
   `("python3" ,(expand-file-name "test/language_server.py"
                                  gemini-companion-test-root)
     ,@flags))
+
+(ert-deftest gemini-companion-code-has-no-diagnostics-of-a-text-not-open ()
+  (let ((gemini-companion-tools-test-server
+         (gemini-companion-tools-test-fake "open")))
+    (gemini-companion-tools-test-with-eglot
+        '(("a.py" "") ("b.py" "error x\n"))
+      ;; The server then reports that there are none, as it was closed.
+      (should (equal '(1) (gemini-companion-tools-test-references "b.py" "x")))
+      (gemini-companion-test-eventually
+        (assoc (expand-file-name "b.py") flymake-list-only-diagnostics))
+      (gemini-companion-test-eventually
+        (null (cdr (assoc (expand-file-name "b.py")
+                          flymake-list-only-diagnostics))))
+      (should (string-search "does not check"
+                             (plist-get (gemini-companion-tools-test-answer
+                                         #'gemini-companion-code-diagnostics
+                                         (expand-file-name "b.py"))
+                                        :problem))))))
 
 (defun gemini-companion-tools-test-references (file symbol)
   "Return the lines of the references to SYMBOL in FILE, or the problem."
