@@ -164,6 +164,17 @@ excluded for a moment."
 
 ;;;; View
 
+(defmacro gemini-companion-ediff--keeping-message (&rest body)
+  "Evaluate BODY, and then show the current message again.
+Ediff replaces or clears it."
+  (declare (indent 0) (debug t))
+  (let ((said (make-symbol "said")))
+    `(let ((,said (current-message)))
+       (prog1 (progn ,@body)
+         (when ,said
+           (let ((message-log-max nil))
+             (message "%s" ,said)))))))
+
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.
 If KEEP is non-nil, the selected window there stays visible.  The
@@ -174,8 +185,9 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer buffer
         (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-ediff--set-faces)))
-    (let ((panel (gemini-companion-ediff--start diff original proposal
-                                                frame keep)))
+    (let ((panel (gemini-companion-ediff--keeping-message
+                   (gemini-companion-ediff--start diff original proposal
+                                                  frame keep))))
       (gemini-companion-ediff--compared panel)
       ;; While Ediff starts, it draws the windows again and again.
       (with-current-buffer original
@@ -456,18 +468,16 @@ Excluded hunks stay among the differences."
 
 (defun gemini-companion-ediff--compare (panel frame)
   "Compare again in PANEL's session on FRAME, and leave its windows alone."
-  (let ((said (current-message))
-        (message-log-max nil))
-    (with-selected-frame frame
-      (save-window-excursion
-        ;; Ediff selects the selected window again meanwhile.
-        (if-let* ((window (get-buffer-window panel)))
-            (select-window window 'norecord)
-          (gemini-companion-ediff--display panel))
-        (with-current-buffer panel
-          (gemini-companion-ediff-compare-again))))
-    (when said
-      (message "%s" said))))
+  (let ((message-log-max nil))
+    (gemini-companion-ediff--keeping-message
+      (with-selected-frame frame
+        (save-window-excursion
+          ;; Ediff selects the selected window again meanwhile.
+          (if-let* ((window (get-buffer-window panel)))
+              (select-window window 'norecord)
+            (gemini-companion-ediff--display panel))
+          (with-current-buffer panel
+            (gemini-companion-ediff-compare-again)))))))
 
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.
@@ -556,25 +566,22 @@ SIDE is `A' or `B'.  The control panel is current."
                            ediff-fine-diff-buffer ediff-error-buffer)))
           (layout (gemini-companion-windows-layout (selected-frame)))
           (kill-buffer-query-functions nil)
-          (said (current-message))
           ;; Ediff makes the selected window the only one, even a side window.
           (ignore-window-parameters t)
           ;; With it Ediff accepts that its buffers are killed, and does not
           ;; display them.
           (this-command 'ediff-quit))
-      (save-window-excursion
-        (with-current-buffer panel
-          (remove-hook 'ediff-quit-hook
-                       #'gemini-companion-diff-buffer-killed t)
-          (gemini-companion-diff-release)
-          (when (window-live-p ediff-control-window)
-            (set-window-parameter ediff-control-window 'mode-line-format nil))
-          (gemini-companion-ediff--quit)))
+      (gemini-companion-ediff--keeping-message
+        (save-window-excursion
+          (with-current-buffer panel
+            (remove-hook 'ediff-quit-hook
+                         #'gemini-companion-diff-buffer-killed t)
+            (gemini-companion-diff-release)
+            (when (window-live-p ediff-control-window)
+              (set-window-parameter ediff-control-window
+                                    'mode-line-format nil))
+            (gemini-companion-ediff--quit))))
       (gemini-companion-windows-restore layout)
-      ;; Ediff clears the echo area.
-      (when said
-        (let ((message-log-max nil))
-          (message "%s" said)))
       (mapc #'gemini-companion-diff-discard buffers)
       ;; A hook that fails may have kept Ediff from that.
       (setq ediff-session-registry (delq panel ediff-session-registry))
