@@ -167,6 +167,9 @@ Its functions display the diffs; they must be fast and not fail.")
 (defvar gemini-companion-diff--announced nil
   "The last announcement of a diff that waits, or nil.")
 
+(defvar gemini-companion-diff--reported nil
+  "The last report of a review that ended without an answer, or nil.")
+
 (defvar gemini-companion-diff--asking nil
   "The diff about which the user is being asked, or nil.")
 
@@ -552,12 +555,27 @@ buffer of messages has the whole text."
   (let ((text (gemini-companion-diff--announcement diff does (frame-width))))
     (unless (or (active-minibuffer-window)
                 (equal text gemini-companion-diff--announced))
-      (let ((inhibit-message t))
-        (message "%s" (gemini-companion-diff--announcement
-                       diff does most-positive-fixnum)))
-      (setq gemini-companion-diff--announced
-            (let ((message-log-max nil))
-              (message "%s" text))))))
+      (let ((report (gemini-companion-diff--shown-report)))
+        ;; That clears the echo area.
+        (let ((inhibit-message t))
+          (message "%s" (gemini-companion-diff--announcement
+                         diff does most-positive-fixnum)))
+        (let ((message-log-max nil))
+          (message "%s" (string-join (delq nil (list report text)) "\n"))))
+      (setq gemini-companion-diff--announced text))))
+
+(defun gemini-companion-diff--shown-report ()
+  "Return the last report if it is still in the echo area, or nil."
+  (and gemini-companion-diff--reported
+       (string-prefix-p gemini-companion-diff--reported
+                        (or (current-message) ""))
+       gemini-companion-diff--reported))
+
+(defun gemini-companion-diff--report (format &rest arguments)
+  "Show a message about a review that ended without an answer.
+FORMAT and ARGUMENTS are those of `message'.  The announcement of the
+next review does not replace it."
+  (setq gemini-companion-diff--reported (apply #'message format arguments)))
 
 (defun gemini-companion-diff--announcement (diff does width)
   "Return a text that announces DIFF in one line of less than WIDTH columns.
@@ -600,10 +618,13 @@ shows your edits"))))
         command))))
 
 (defun gemini-companion-diff--unannounce ()
-  "Clear the echo area if a diff is still announced."
+  "Clear the echo area if a diff is still announced, but leave a report."
   (when (and gemini-companion-diff--announced
-             (equal (current-message) gemini-companion-diff--announced))
-    (message nil))
+             (string-suffix-p gemini-companion-diff--announced
+                              (or (current-message) "")))
+    (let ((report (gemini-companion-diff--shown-report))
+          (message-log-max nil))
+      (message (and report "%s") report)))
   (setq gemini-companion-diff--announced nil))
 
 (defun gemini-companion-diff--show (diff &optional select)
@@ -701,11 +722,12 @@ another edit, and `lost' if the server gave up the diff."
               (gemini-companion-diff--settle diff 'dismissed 'later))
           (gemini-companion-diff--dismiss diff)
           (unless (eq reason 'lost)
-            (message "%s %s; review closed, %s not written"
-                     (gemini-companion-session-name
-                      (gemini-companion-diff-session diff))
-                     reason
-                     (gemini-companion-diff-name diff))))
+            (gemini-companion-diff--report
+             "%s %s; review closed, %s not written"
+             (gemini-companion-session-name
+              (gemini-companion-diff-session diff))
+             reason
+             (gemini-companion-diff-name diff))))
         text)
     (and gemini-companion-diff--ended
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
@@ -1077,11 +1099,12 @@ view as outdated."
     (gemini-companion-diff--report-unedited
      diff (gemini-companion-diff-proposal-text diff)))
    ((not (active-minibuffer-window))
-    (message "%s already has the proposed text; review closed (if %s still \
+    (gemini-companion-diff--report
+     "%s already has the proposed text; review closed (if %s still \
 prompts, answer there)"
-             (gemini-companion-diff-name diff)
-             (gemini-companion-session-title
-              (gemini-companion-diff-session diff))))))
+     (gemini-companion-diff-name diff)
+     (gemini-companion-session-title
+      (gemini-companion-diff-session diff))))))
 
 (provide 'gemini-companion-diff)
 ;;; gemini-companion-diff.el ends here

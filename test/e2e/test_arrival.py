@@ -372,6 +372,25 @@ def test_announcement_ends_when_the_review_appears(
     emacs.terminal.wait_until_gone("selects it")
 
 
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_announcement_leaves_the_report_of_a_cli_that_has_exited(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    emacs = world.emacs(
+        first, extra=f"{OWN}(setq gemini-companion-review-view '{view})"
+    )
+    reviews = Reviews(emacs)
+    propose(emacs, first, "uno\n")
+    reviews.shown("a.txt")
+    propose(emacs, second, "due\n", "two")
+
+    emacs.act("(gemini-companion-diff-close (1- e2e-id) 'exited)")
+    reviews.shown("b.txt")
+    emacs.terminal.wait_for("edit of b.txt; M-x gemini-companion-review selects it")
+    assert "exited; review closed, a.txt not written" in emacs.screen()
+
+
 @pytest.mark.fresh
 def test_announcement_takes_one_line_of_a_small_frame(
     world: World, scratch: Scratch
