@@ -99,7 +99,8 @@ a project may have there."
             (error "Text after the JSON object")))))))
 
 (defun gemini-companion-settings-get (file keys)
-  "Return what FILE has for KEYS, a list of strings, or nil."
+  "Return what FILE has for KEYS, a list of strings, or nil.
+Without KEYS, return all that it has.  Ignore errors."
   (let ((value (ignore-errors (gemini-companion-settings-read file))))
     (dolist (key keys value)
       (setq value (and (consp value) (cdr (assoc key value)))))))

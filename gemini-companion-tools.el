@@ -190,10 +190,9 @@ After an update of this package, the CLIs find the new ones."
 
 (defun gemini-companion-tools-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
-  (when-let* ((text (gemini-companion-tools--read
-                     (gemini-companion-tools--pointer client))))
-    (equal (directory-file-name (gemini-companion-tools-directory))
-           (alist-get 'source (ignore-errors (json-read-from-string text))))))
+  (equal (directory-file-name (gemini-companion-tools-directory))
+         (gemini-companion-settings-get (gemini-companion-tools--pointer client)
+                                        '("source"))))
 
 (defun gemini-companion-tools--enablement (client)
   "Return the file of CLIENT with the rules for each extension."
@@ -209,11 +208,10 @@ After an update of this package, the CLIs find the new ones."
 
 (defun gemini-companion-tools--trusted-p (client directory)
   "Return non-nil if CLIENT trusts DIRECTORY or one above it."
-  (let ((rules (ignore-errors
-                 (gemini-companion-settings-read
-                  (expand-file-name "trustedFolders.json"
-                                    (gemini-companion-clients-home
-                                     client)))))
+  (let ((rules (gemini-companion-settings-get
+                (expand-file-name "trustedFolders.json"
+                                  (gemini-companion-clients-home client))
+                nil))
         (directory (expand-file-name directory)))
     (seq-some (pcase-lambda (`(,place . ,trust))
                 (pcase trust
@@ -257,7 +255,7 @@ priority = 100
 (defun gemini-companion-tools--forget (client)
   "Delete what CLIENT has recorded of where the extension is enabled."
   (let* ((file (gemini-companion-tools--enablement client))
-         (all (ignore-errors (gemini-companion-settings-read file)))
+         (all (gemini-companion-settings-get file nil))
          (others (seq-remove (pcase-lambda (`(,name . ,_))
                                (equal name gemini-companion-tools--name))
                              all)))
