@@ -344,17 +344,9 @@ def _reject(answer: "asyncio.Future[str | None]", error: Exception) -> None:
 
 # Arguments of Emacs
 
-
-def _id(value: Sexp) -> int:
-    return as_integer(value, "ID")
-
-
-def _session(value: Sexp) -> str:
-    return as_text(value, "SESSION-ID")
-
-
-def _path(value: Sexp) -> str:
-    return as_text(value, "FILE-PATH")
+_id = partial(as_integer, name="ID")
+_session = partial(as_text, name="SESSION-ID")
+_path = partial(as_text, name="FILE-PATH")
 
 
 def _facts(value: Sexp) -> dict[str, Sexp]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument
 from .processes import ancestors
-from .sexp import Sexp
+from .sexp import Sexp, is_integer
 from .types import clean
 from .words import count_lines
 
@@ -294,8 +294,8 @@ def _checked(name: object, arguments: object, directory: str) -> Facts:
     return checked
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+def _is_count(value: Sexp) -> bool:
+    return is_integer(value) and 0 <= value < 2**31
 
 
 def _is_word(value: object) -> bool:
