@@ -84,10 +84,7 @@ Emacs takes it for a remote name."
 
 (defun gemini-companion-name--outermost (name roots)
   "Return the outermost of ROOTS with the file NAME in it, or nil."
-  (car (seq-sort-by #'length #'<
-                    (seq-filter (lambda (root)
-                                  (gemini-companion-text-in-directory-p name root))
-                                roots))))
+  (car (seq-sort-by #'length #'< (gemini-companion-roots-above name roots))))
 
 (defun gemini-companion-name--expanded (file)
   "Return FILE, an absolute name, without dots and doubled slashes."

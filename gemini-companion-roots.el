@@ -113,11 +113,15 @@ They are the last computed roots that contain DIRECTORY.  If there
 are none, as a root may be dropped while the CLI is connected, it is
 the root of its project."
   (unless (file-remote-p directory)
-    (or (seq-filter (lambda (root)
-                      (gemini-companion-text-in-directory-p
-                       (file-name-as-directory directory) root))
-                    gemini-companion-roots-last)
+    (or (gemini-companion-roots-above (file-name-as-directory directory)
+                                      gemini-companion-roots-last)
         (delq nil (list (cdr (gemini-companion-roots--place directory)))))))
+
+(defun gemini-companion-roots-above (name roots)
+  "Return those of ROOTS that contain NAME; all are true names.
+That of a directory ends with a slash."
+  (seq-filter (apply-partially #'gemini-companion-text-in-directory-p name)
+              roots))
 
 (defun gemini-companion-roots-forget ()
   "Drop all cached values."
@@ -215,9 +219,7 @@ is in none of the last computed roots."
 (defun gemini-companion-roots--inside (name)
   "Return NAME if it is in one of the last computed roots, else nil."
   (and name
-       (seq-some (lambda (root)
-                   (gemini-companion-text-in-directory-p name root))
-                 gemini-companion-roots-last)
+       (gemini-companion-roots-above name gemini-companion-roots-last)
        name))
 
 (provide 'gemini-companion-roots)

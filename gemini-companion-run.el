@@ -39,11 +39,11 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
+(require 'gemini-companion-roots)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-settings)
 (require 'gemini-companion-share)
-(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -739,10 +739,8 @@ Give a hint about it when Emacs is idle, unless it is new."
 (defun gemini-companion-run--hint-text (directory age)
   "Return the hint for a CLI of AGE seconds in DIRECTORY.
 It is a format for the title of the CLI and the name of its buffer."
-  (cond ((seq-every-p (lambda (root)
-                        (not (gemini-companion-text-in-directory-p
-                              directory root)))
-                      (gemini-companion-share-roots))
+  (cond ((not (gemini-companion-roots-above directory
+                                            (gemini-companion-share-roots)))
          "%s in %s cannot connect, as it runs outside the open \
 projects; M-x gemini-companion-status shows more")
         ((< (- (float-time) (or (plist-get (gemini-companion-server-info) :since)

@@ -842,10 +842,9 @@ searches %s" file (gemini-companion-clients-title client) directory)
 (defun gemini-companion-status--below-p (directory roots)
   "Return non-nil if DIRECTORY is one of ROOTS or below one."
   (unless (file-remote-p directory)
-    (let ((directory (file-truename directory)))
-      (seq-some (lambda (root)
-                  (file-in-directory-p directory (file-truename root)))
-                roots))))
+    (gemini-companion-roots-above
+     (file-name-as-directory (file-truename directory))
+     (mapcar #'file-truename roots))))
 
 (defun gemini-companion-status--project (directory _ask)
   "Check whether a CLI in DIRECTORY may connect."
