@@ -880,10 +880,9 @@ files with errors come first."
      names)
     (mapcar (pcase-lambda (`(,errors ,warnings ,name))
               (list name (format "%d errors, %d warnings" errors warnings)))
-            (sort rows (lambda (a b)
-                         (or (> (car a) (car b))
-                             (and (= (car a) (car b))
-                                  (string< (nth 2 a) (nth 2 b)))))))))
+            (seq-sort-by #'car #'>
+                         (seq-sort-by (lambda (row) (nth 2 row))
+                                      #'string< rows)))))
 
 (provide 'gemini-companion-code)
 ;;; gemini-companion-code.el ends here
