@@ -692,17 +692,20 @@ its first one, and the line that closes it."
 (defvar-local gemini-companion-code-flycheck-tick nil
   "Tick of the text that Flycheck was told to check, or nil.")
 
-(defun gemini-companion-code-diagnostics (file answer)
+(defun gemini-companion-code-diagnostics (file answer &optional awaited-p)
   "Call ANSWER with the diagnostics of FILE.
 If FILE is nil, call it with the numbers of diagnostics of each file.
 The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
-and TEXT; or `:problem', why there is no answer."
+and TEXT; or `:problem', why there is no answer.  AWAITED-P is called
+in the buffer that visits FILE, and returns non-nil while a language
+server is yet to report on its text, which Flymake does not know."
   (gemini-companion-code--guarded answer
     (if file
         (let ((file (gemini-companion-code--true-name file)))
           (gemini-companion-code--start-flycheck file)
           (gemini-companion-code--await-check
-           file answer (+ (float-time) gemini-companion-code--check-limit)))
+           file answer (or awaited-p #'ignore)
+           (+ (float-time) gemini-companion-code--check-limit)))
       (gemini-companion-code--shared
        (gemini-companion-code--checked-files)
        (lambda (names)
@@ -726,12 +729,15 @@ Flycheck itself does so only when the user edits or saves it."
   (and (eql gemini-companion-code-flycheck-tick (buffer-chars-modified-tick))
        (memq flycheck-last-status-change states)))
 
-(defun gemini-companion-code--await-check (file answer end)
+(defun gemini-companion-code--await-check (file answer awaited-p end)
   "Call ANSWER with the diagnostics of FILE when its text has been checked.
-Wait until END at most, which is a `float-time'."
+Wait until END at most, which is a `float-time'.  For AWAITED-P, see
+`gemini-companion-code-diagnostics'."
   (gemini-companion-code--guarded answer
     (let ((buffer (gemini-companion-code-buffer file)))
-      (cond ((or (null buffer) (gemini-companion-code--checked-p buffer))
+      (cond ((or (null buffer)
+                 (and (gemini-companion-code--checked-p buffer)
+                      (not (with-current-buffer buffer (funcall awaited-p)))))
              (funcall
               answer
               (list :rows (mapcar (pcase-lambda (`(,line ,severity ,text))
@@ -740,7 +746,7 @@ Wait until END at most, which is a `float-time'."
                                    (gemini-companion-code--diagnostics file))))))
             ((< (float-time) end)
              (run-at-time 0.05 nil #'gemini-companion-code--await-check
-                          file answer end))
+                          file answer awaited-p end))
             (t
              (gemini-companion-code--fail
               "Emacs has not checked the current text of this file yet; \

@@ -506,6 +506,14 @@ They are known after QUIET seconds without another report."
               (gemini-companion-code-reported-p)
               (cons (gemini-companion-errors--checked) t)))))
 
+(defun gemini-companion-errors-awaited-p ()
+  "Return non-nil if a server has yet to report on the text of this buffer.
+Return nil if that is not known, as Eglot managed it before the start."
+  (and (gemini-companion-errors--managed-p)
+       gemini-companion-errors--opened
+       (not (gemini-companion-errors--current
+             gemini-companion-errors--quiet))))
+
 (defun gemini-companion-errors--checked ()
   "Return the errors of this buffer that Flymake or Flycheck has."
   (mapcar (pcase-lambda (`(,line ,_ ,text))
@@ -727,8 +735,20 @@ new errors, or if they are not known within three seconds."
     (advice-add 'eglot-handle-notification
                 :after #'gemini-companion-errors--notified)))
 
+(defun gemini-companion-errors--managed ()
+  "Await the errors of this buffer, which Eglot manages from now on."
+  (gemini-companion-errors--attach)
+  (gemini-companion-events-guarded 'errors
+    (when-let* (((gemini-companion-errors--managed-p))
+                (buffer-file-truename)
+                (server (gemini-companion-code-server (current-buffer))))
+      (setq gemini-companion-errors--opened
+            (gemini-companion-errors--document-make
+             :server server :path (expand-file-name buffer-file-truename)
+             :seen 0)))))
+
 (defconst gemini-companion-errors--hooks
-  '((eglot-managed-mode-hook . gemini-companion-errors--attach)
+  '((eglot-managed-mode-hook . gemini-companion-errors--managed)
     (flycheck-before-syntax-check-hook
      . gemini-companion-errors--flycheck-begins)
     (flycheck-after-syntax-check-hook . gemini-companion-errors--flycheck-ended)

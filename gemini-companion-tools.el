@@ -347,7 +347,8 @@ priority = 100
         ('definition
          (gemini-companion-code-definition file symbol line answer))
         ('diagnostics
-         (gemini-companion-code-diagnostics file answer))
+         (gemini-companion-code-diagnostics
+          file answer #'gemini-companion-errors-awaited-p))
         ('visible
          (gemini-companion-code-visible (plist-get facts :files) answer)))))))
 

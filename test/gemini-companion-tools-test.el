@@ -22,6 +22,7 @@
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
 (declare-function eglot-shutdown "eglot")
+(declare-function eglot--signal-textDocument/didChange "eglot")
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-define-error-level "ext:flycheck")
 (declare-function flycheck-define-generic-checker "ext:flycheck")
@@ -35,6 +36,7 @@
 (defvar flycheck-checkers)
 (defvar flymake-diagnostic-functions)
 (defvar flymake-list-only-diagnostics)
+(defvar flymake-timer)
 
 ;;;; Helpers
 
@@ -647,6 +649,33 @@ print(os.getcwd())
                                          #'gemini-companion-code-diagnostics
                                          (expand-file-name "b.py"))
                                         :problem))))))
+
+(ert-deftest gemini-companion-tools-await-the-report-of-a-server ()
+  (let* ((gemini-companion-tools-test-server
+          (gemini-companion-tools-test-fake))
+         answers
+         (ask (lambda ()
+                (setq answers nil)
+                ;; Eglot then reports the errors that it knows.
+                (flymake-start)
+                (gemini-companion-tools-ask 1 'diagnostics
+                                            (list :path buffer-file-name))
+                (gemini-companion-test-eventually answers)
+                (plist-get (car answers) :rows))))
+    (gemini-companion-errors-start)
+    (unwind-protect
+        (gemini-companion-tools-test-with-eglot '(("a.py" "error x\n"))
+          (cl-letf (((symbol-function 'gemini-companion-server-call)
+                     (lambda (&rest args) (push (nth 2 args) answers))))
+            (should (equal '((1 "error: test: x is wrong")) (funcall ask)))
+            (delete-region (point-min) (point-max))
+            (insert "error y\n")
+            ;; Its timer runs in the selected window only.
+            (setq flymake-timer nil)
+            (eglot--signal-textDocument/didChange)
+            (should (equal '((1 "error: test: y is wrong")) (funcall ask)))
+            (set-buffer-modified-p nil)))
+      (gemini-companion-errors-stop))))
 
 (defun gemini-companion-tools-test-references (file symbol)
   "Return the lines of the references to SYMBOL in FILE, or the problem."
