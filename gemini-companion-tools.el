@@ -199,12 +199,23 @@ After an update of this package, the CLIs find the new ones."
   (expand-file-name "extensions/extension-enablement.json"
                     (gemini-companion-clients-home client)))
 
-(defun gemini-companion-tools--disabled-p (client)
-  "Return non-nil if the extension is disabled everywhere in CLIENT."
-  (let ((overrides (gemini-companion-settings-get
-                    (gemini-companion-tools--enablement client)
-                    (list gemini-companion-tools--name "overrides"))))
-    (seq-some (lambda (rule) (string-prefix-p "!" rule)) overrides)))
+(defun gemini-companion-tools--disabled-p (client directory)
+  "Return non-nil if the extension is disabled in CLIENT in DIRECTORY.
+A rule is a name of a directory, with \"*\" for those below too, and
+after \"!\" if it disables the extension.  The last one that matches wins."
+  (let ((rules (gemini-companion-settings-get
+                (gemini-companion-tools--enablement client)
+                (list gemini-companion-tools--name "overrides")))
+        (directory (file-name-as-directory (file-truename directory))))
+    (seq-reduce (lambda (disabled rule)
+                  (string-match "\\`\\(!?\\)\\(.*?\\)\\(\\*?\\)\\'" rule)
+                  (let ((name (match-string 2 rule)))
+                    (if (if (string-suffix-p "*" rule)
+                            (string-prefix-p name directory)
+                          (equal name directory))
+                        (string-prefix-p "!" rule)
+                      disabled)))
+                rules nil)))
 
 (defun gemini-companion-tools--trusted-p (client directory)
   "Return non-nil if CLIENT trusts DIRECTORY or one above it."
@@ -420,11 +431,21 @@ them."))
                 "hooksConfig.enabled is false, so edits are not reported")
            (and (eq t (funcall setting "disableAllHooks"))
                 "disableAllHooks is true, so edits are not reported")
+           (and (seq-contains-p (funcall setting "hooksConfig" "disabled") name)
+                (format "hooksConfig.disabled has %s, so edits are not reported"
+                        name))
+           (and (eq :false (gemini-companion-settings-get
+                            (expand-file-name
+                             "mcp-server-enablement.json"
+                             (gemini-companion-clients-home client))
+                            (list name "enabled")))
+                (format "the server %s is disabled; /mcp enable %s enables it"
+                        name name))
            (and allowed (not (seq-contains-p allowed name))
                 (format "mcp.allowed lacks %s" name))
            (and (seq-contains-p (funcall setting "mcp" "excluded") name)
                 (format "mcp.excluded has %s" name))
-           (and (gemini-companion-tools--disabled-p client)
+           (and (gemini-companion-tools--disabled-p client directory)
                 "the extension is disabled there")
            (and (gemini-companion-tools--untrusted-p client directory)
                 (format "%s is not trusted, so questions are not offered and \

@@ -198,6 +198,10 @@ edits are not reported"
         (`(,file ,text ,reason)
          '(("settings.json" "{\"hooksConfig\": {\"enabled\": false}}"
             "hooksConfig.enabled is false")
+           ("settings.json" "{\"hooksConfig\": {\"disabled\": [\"emacs\"]}}"
+            "hooksConfig.disabled has emacs")
+           ("mcp-server-enablement.json" "{\"emacs\": {\"enabled\": false}}"
+            "the server emacs is disabled")
            ("settings.json" "{\"mcp\": {\"allowed\": [\"other\"]}}"
             "mcp.allowed lacks emacs")
            ("settings.json" "{\"mcp\": {\"excluded\": [\"emacs\"]}}"
@@ -211,6 +215,13 @@ edits are not reported"
         (should (string-search reason (car (gemini-companion-tools-test-texts
                                             directory))))
         (delete-file file)))
+    (dolist (rules '(["!/elsewhere/*"] ["!/*" "/*"] ["!/"]))
+      (write-region (json-encode `((gemini-companion . ((overrides . ,rules)))))
+                    nil ".gemini/extensions/extension-enablement.json"
+                    nil 'silent)
+      (should-not (string-search "is disabled"
+                                 (car (gemini-companion-tools-test-texts
+                                       directory)))))
     (gemini-companion-tools-test-answering '(t)
       (gemini-companion-tools))))
 
