@@ -194,6 +194,15 @@ After an update of this package, the CLIs find the new ones."
          (gemini-companion-settings-get (gemini-companion-tools--pointer client)
                                         '("source"))))
 
+(defun gemini-companion-tools--taken-p (client)
+  "Return non-nil if CLIENT has another extension of the same name."
+  (let* ((pointer (gemini-companion-tools--pointer client))
+         (directory (file-name-directory pointer)))
+    (and (file-directory-p directory)
+         (remove (file-name-nondirectory pointer)
+                 (directory-files directory nil
+                                  directory-files-no-dot-files-regexp)))))
+
 (defun gemini-companion-tools--enablement (client)
   "Return the file of CLIENT with the rules for each extension."
   (expand-file-name "extensions/extension-enablement.json"
@@ -490,6 +499,10 @@ it starts next.  The same command deletes both."
                       (user-error "No CLI is installed")))
          (titles (mapconcat #'gemini-companion-clients-title clients
                             " and ")))
+    (when-let* ((client (seq-find #'gemini-companion-tools--taken-p clients)))
+      (user-error "%s has another extension named %s; uninstall it first"
+                  (gemini-companion-clients-title client)
+                  gemini-companion-tools--name))
     (unless (y-or-n-p
              (format "%s will receive the new errors after each edit, and may \
 ask Emacs for references, definitions and diagnostics of shared files.  \

@@ -166,6 +166,23 @@
                    (gemini-companion-test-file-text
                     ".gemini/extensions/extension-enablement.json")))))
 
+(ert-deftest gemini-companion-tools-keeps-another-extension-of-its-name ()
+  (gemini-companion-tools-test-with-home
+    (let ((other ".gemini/extensions/gemini-companion/"))
+      (make-directory other t)
+      (write-region "{}" nil (concat other "gemini-extension.json")
+                    nil 'silent)
+      (write-region "git" nil (concat other ".gemini-extension-install.json")
+                    nil 'silent)
+      (let ((before (gemini-companion-tools-test-files directory)))
+        (should (string-search "another extension"
+                               (cadr (should-error (gemini-companion-tools)
+                                                   :type 'user-error))))
+        (should (equal before (gemini-companion-tools-test-files directory)))
+        (should (equal "git" (gemini-companion-test-file-text
+                              (concat other
+                                      ".gemini-extension-install.json"))))))))
+
 (ert-deftest gemini-companion-tools-keeps-a-link-of-another-directory ()
   (gemini-companion-tools-test-with-home
     (gemini-companion-tools-write-extension)
