@@ -180,19 +180,42 @@ Signal an error if it is malformed or has unsaved changes."
       (write-region (concat (json-encode object) "\n") nil file nil 'silent))))
 
 (defun gemini-companion-settings--edit (file keys value)
-  "Visit FILE where KEYS belong, with a line for VALUE in the kill ring."
-  (find-file-other-window file)
-  (goto-char (point-min))
-  (let ((inside (re-search-forward
-                 (format "%S[ \t\r\n]*:[ \t\r\n]*{" (car keys)) nil t))
-        (line (format "%S: %s" (cadr keys) (json-encode value))))
-    (unless inside
-      (search-forward "{" nil t))
-    (kill-new (if inside
-                  (concat line ",")
-                (format "%S: {%s}," (car keys) line)))
-    (message "%s has comments; yank %s here, then save"
-             (file-name-nondirectory file) (current-kill 0))))
+  "Visit FILE where KEYS belong, with a line for VALUE in the kill ring.
+If it has another value, go there, with VALUE in the kill ring."
+  (let ((old (gemini-companion-settings-get file keys))
+        (text (json-encode value)))
+    (find-file-other-window file)
+    (goto-char (point-min))
+    (let ((inside (gemini-companion-settings--search (car keys) "{")))
+      (unless inside
+        (search-forward "{" nil t))
+      (setq old (and old inside
+                     (gemini-companion-settings--search (cadr keys))))
+      (unless old
+        (setq text (format "%S: %s" (cadr keys) text))
+        (unless inside
+          (setq text (format "%S: {%s}" (car keys) text)))
+        (unless (gemini-companion-settings--last-p)
+          (setq text (concat text ","))))
+      (kill-new text)
+      (message (if old
+                   "%s has comments; replace the value here by %s, then save"
+                 "%s has comments; yank %s here, then save")
+               (file-name-nondirectory file) text))))
+
+(defun gemini-companion-settings--search (key &optional beginning)
+  "Go to the value of KEY, or after its BEGINNING, and return non-nil.
+Return nil if there is none after point."
+  (re-search-forward (format "%S[ \t\r\n]*:[ \t\r\n]*%s" key
+                             (or beginning ""))
+                     nil t))
+
+(defun gemini-companion-settings--last-p ()
+  "Return non-nil if the object ends after point, but for comments."
+  (looking-at-p (rx (* (or (any " \t\r\n")
+                           (seq "//" (* nonl))
+                           (seq "/*" (*? anything) "*/")))
+                    "}")))
 
 (provide 'gemini-companion-settings)
 ;;; gemini-companion-settings.el ends here

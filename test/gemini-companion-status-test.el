@@ -500,12 +500,19 @@ There is none if TEXT is nil."
       (`(,text ,at ,line)
        '(("// mine\n{\n  \"a\": 1\n}\n" "{" "\"ide\": {\"enabled\": true},")
          ("{\n  \"ide\": { // mine\n    \"x\": 1\n  }\n}\n" "\"ide\": {"
-          "\"enabled\": true,")))
+          "\"enabled\": true,")
+         ("{\n  \"ide\": { // mine\n  }\n}\n" "\"ide\": {"
+          "\"enabled\": true")
+         ("{ /* mine */ }" "{" "\"ide\": {\"enabled\": true}")
+         ("{ /* mine */ \"ide\": {\"x\": 1, \"enabled\": false}}"
+          "\"enabled\": " "true")))
     (gemini-companion-status-test--with-settings text
       (gemini-companion-status-test--set-enabled)
       (should (file-equal-p file buffer-file-name))
       (should (looking-back (regexp-quote at) (line-beginning-position)))
       (should (equal line (current-kill 0)))
+      (when (looking-at "false")
+        (replace-match ""))
       (yank)
       (save-buffer)
       (should (eq 'good (car
