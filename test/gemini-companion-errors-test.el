@@ -58,7 +58,7 @@ Return a function that returns all answers, a list."
   (let* ((began (float-time))
          (answers (gemini-companion-errors-test-begin file before after))
          (text (car (gemini-companion-test-eventually (funcall answers)))))
-    (should (< (- (float-time) began) 3))
+    (should (< (- (float-time) began) 30))
     (should (equal (list text) (funcall answers)))
     (and text (cdr (split-string text "\n")))))
 
@@ -238,14 +238,14 @@ which is visited.  If COMMAND is nil there is none."
       '(("home.txt" "fine"))
     (let ((text (concat (make-string 100000 ?\n) "error x"))
           (longest 0))
-      (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 3))
+      (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 5))
       (let ((answers (gemini-companion-errors-test-begin "a.txt" "" text)))
         (while (not (funcall answers))
           (let ((began (float-time)))
             (accept-process-output nil 0.01)
             (setq longest (max longest (- (float-time) began)))))
         (should (equal '(nil) (funcall answers)))
-        (should (< longest 1)))
+        (should (< longest 3)))
       (gemini-companion-test-eventually
         (gemini-companion-errors-test-edit "a.txt" "" text)))
     (should-not (gemini-companion-errors-test-edit
