@@ -281,8 +281,26 @@ priority = 100
                              all)))
     (cond ((equal all others))
           (others
-           (gemini-companion-tools--write file (json-encode others)))
-          (t (delete-file file)))))
+           (gemini-companion-tools--write-object file others))
+          (t (delete-file file))))
+  ;; Qwen Code also records it here.
+  (let* ((file (expand-file-name "extension-store/state.json"
+                                 (gemini-companion-clients-home client)))
+         (state (gemini-companion-settings-get file nil))
+         (all (assoc "extensions" state))
+         (own (seq-find (pcase-lambda (`(,_ . ,record))
+                          (equal gemini-companion-tools--name
+                                 (cdr (assoc "name" record))))
+                        (cdr all))))
+    (when own
+      (setcdr all (delq own (cdr all)))
+      (gemini-companion-tools--write-object file state))))
+
+(defun gemini-companion-tools--write-object (file object)
+  "Write OBJECT, a value of `gemini-companion-settings-read', to FILE."
+  (let ((json-false :false)
+        (json-null :null))
+    (gemini-companion-tools--write file (json-encode object))))
 
 (defun gemini-companion-tools--delete (file count)
   "Delete FILE and up to COUNT directories above it that are empty then."

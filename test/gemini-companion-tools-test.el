@@ -166,6 +166,25 @@
                    (gemini-companion-test-file-text
                     ".gemini/extensions/extension-enablement.json")))))
 
+(ert-deftest gemini-companion-tools-deletes-the-record-of-qwen-code ()
+  (gemini-companion-tools-test-with-home
+    (gemini-companion-tools-write-extension)
+    (gemini-companion-tools-link-client "qwen")
+    (let ((record "\"%s\":{\"name\":\"%s\",\"workspaceOverrides\":{}}")
+          (state "{\"version\":2,\"extensions\":{%s},\"old\":null}")
+          (file ".qwen/extension-store/state.json"))
+      (make-directory ".qwen/extension-store")
+      (pcase-dolist (`(,before ,after)
+                     `((,(format record "a" "gemini-companion") "")
+                       (,(concat (format record "a" "gemini-companion") ","
+                                 (format record "b" "other"))
+                        ,(format record "b" "other"))))
+        (write-region (format state before) nil file nil 'silent)
+        (gemini-companion-tools-link-client "qwen")
+        (gemini-companion-tools-delete-extension)
+        (should (equal (format state after)
+                       (gemini-companion-test-file-text file)))))))
+
 (ert-deftest gemini-companion-tools-keeps-another-extension-of-its-name ()
   (gemini-companion-tools-test-with-home
     (let ((other ".gemini/extensions/gemini-companion/"))

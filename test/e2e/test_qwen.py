@@ -282,3 +282,5 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(
     ]
     assert [file for file in left if "gemini-companion" in file.read_text()] == []
     assert not list(scratch.home.glob(".qwen/**/gemini-companion*"))
+    state = scratch.home / ".qwen" / "extension-store" / "state.json"
+    assert "gemini-companion" not in state.read_text()
