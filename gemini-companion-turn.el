@@ -280,7 +280,9 @@ reviewed is not recorded again."
       :client (or client (plist-get session :client))
       :file file :state 'written :reported t
       :before (cond ((null before) 'new)
-                    ((< gemini-companion-turn--most-bytes (length before))
+                    ((or (< gemini-companion-turn--most-bytes (length before))
+                         ;; The CLI could not decode it.
+                         (string-search "\uFFFD" before))
                      'unknown)
                     (t (encode-coding-string before 'utf-8)))
       :after after))

@@ -184,9 +184,12 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-turn-written session "gemini" file "é\n" "new\n")
       (gemini-companion-turn-written nil "qwen" file nil "newer\n")
       (gemini-companion-turn-written nil nil file large "newest\n")
+      ;; A CLI takes any file for UTF-8.
+      (gemini-companion-turn-written nil nil file "caf\uFFFD\n" "last\n")
       (should (equal '(("a" written "\303\251\n" "new\n" nil)
                        ("a" written new "newer\n" nil)
-                       ("a" written unknown "newest\n" nil))
+                       ("a" written unknown "newest\n" nil)
+                       ("a" written unknown "last\n" nil))
                      (gemini-companion-turn-test-reported))))))
 
 (ert-deftest gemini-companion-turn-records-a-reviewed-edit-once ()
