@@ -92,7 +92,7 @@ changes it.")
      :required ((("ide" "enabled") t "IDE integration is off in Qwen Code"
                  "/ide enable")
                 (("tools" "approvalMode") "default"
-                 "Qwen Code writes without asking, so no review appears"
+                 "Qwen Code does not ask about edits, so no review appears"
                  "/approval-mode default"))
      :trust "/trust"
      ;; It writes before it fetches the text of the review.

@@ -290,7 +290,7 @@ prompts, the last first, and `saved' what would be saved."
         (gemini-companion-session-update (list session))
         (gemini-companion-session-update nil)
         (gemini-companion-session-update (list session)))
-      (should (equal '("Qwen Code writes without asking, so no review appears; \
+      (should (equal '("Qwen Code does not ask about edits, so no review appears; \
 type /approval-mode default there (M-x gemini-companion-status sets it)")
                      messages))
       (make-directory ".qwen")

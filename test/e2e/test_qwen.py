@@ -167,7 +167,7 @@ def test_qwen_that_writes_without_asking_is_reported_and_set(
     scratch.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file)
     cli = world.qwen(tools={})
-    emacs.terminal.wait_for("Qwen Code writes without asking")
+    emacs.terminal.wait_for("Qwen Code does not ask about edits")
     emacs.eval("(gemini-companion-status)")
     emacs.terminal.wait_for("Connected: 1 Qwen Code")
 
