@@ -64,6 +64,7 @@
 (defvar eglot-server-programs)
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
+(defvar flymake-diagnostic-functions)
 (defvar flymake-list-only-diagnostics)
 (defvar flymake-timer)
 
@@ -758,7 +759,7 @@ Signal an error if it cannot."
   (with-current-buffer buffer
     (pcase (gemini-companion-code-checker buffer)
       ('flymake-mode
-       (unless (flymake-running-backends)
+       (unless (gemini-companion-code-backends)
          (gemini-companion-code--fail-unchecked))
        (and (verify-visited-file-modtime)
             (not flymake-timer)
@@ -769,6 +770,13 @@ Signal an error if it cannot."
        (and (verify-visited-file-modtime)
             (gemini-companion-code--flycheck-p 'finished)))
       (_ t))))
+
+(defun gemini-companion-code-backends ()
+  "Return the running backends of Flymake that this buffer still has.
+Flymake keeps that of a language server that has ended, without errors."
+  (seq-intersection (flymake-running-backends)
+                    (append flymake-diagnostic-functions
+                            (default-value 'flymake-diagnostic-functions))))
 
 (defun gemini-companion-code-reported-p ()
   "Return non-nil if all running backends of Flymake have reported."

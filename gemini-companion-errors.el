@@ -45,7 +45,6 @@
 
 (declare-function flycheck-buffer "ext:flycheck")
 (declare-function flycheck-stop "ext:flycheck")
-(declare-function flymake-running-backends "flymake")
 (declare-function flymake-start "flymake")
 (declare-function jsonrpc-async-request "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
@@ -502,7 +501,7 @@ They are known after QUIET seconds without another report."
          (and (eq 'finished flycheck-last-status-change)
               (cons (gemini-companion-errors--checked) t)))
         ((bound-and-true-p flymake-mode)
-         (and (flymake-running-backends)
+         (and (gemini-companion-code-backends)
               (gemini-companion-code-reported-p)
               (cons (gemini-companion-errors--checked) t)))))
 

@@ -458,8 +458,16 @@ REPORT is called with an error then."
       (should (string-search "does not check" (funcall ask)))
       (with-current-buffer (find-file-noselect "a.txt")
         (should (string-search "does not check" (funcall ask)))
-        (setq flymake-diagnostic-functions nil)
+        (setq-local flymake-diagnostic-functions
+                    '(gemini-companion-tools-test-flymake))
         (flymake-mode)
+        (flymake-start)
+        (gemini-companion-test-eventually (flymake-reporting-backends))
+        (should-not (funcall ask))
+        ;; As that of Eglot, when its language server ends.
+        (setq-local flymake-diagnostic-functions nil)
+        (should (string-search "does not check" (funcall ask)))
+        (flymake-start)
         (should (string-search "does not check" (funcall ask)))))))
 
 (ert-deftest gemini-companion-code-has-the-diagnostics-of-flymake ()
