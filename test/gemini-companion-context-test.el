@@ -309,7 +309,7 @@ Return what it holds then."
             (let ((coding-system-for-read coding))
               (find-file file))
             (setq text (buffer-string))
-            (dotimes (_ 200)
+            (dotimes (_ 60)
               (setq text (gemini-companion-context-test-step text))
               (should (equal (gemini-companion-context-test-expected text)
                              (gemini-companion-context-test-shared-place
