@@ -59,16 +59,30 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
 
 ;;;; Reading
 
+(rx-define gemini-companion-settings--string
+  (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\""))
+
 (defun gemini-companion-settings--strip-comments ()
   "Delete the comments in the current buffer of JSON."
   (goto-char (point-min))
   (while (re-search-forward
-          (rx (or (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\"")
+          (rx (or gemini-companion-settings--string
                   (group (or (seq "//" (* nonl))
                              (seq "/*" (*? anything) "*/")))))
           nil t)
     (when (match-beginning 1)
       (replace-match " " t t))))
+
+(defun gemini-companion-settings--check-commas ()
+  "Signal an error if a comma ends an object or array in the current buffer.
+`json-read' accepts that, and no CLI does."
+  (goto-char (point-min))
+  (while (re-search-forward
+          (rx (or gemini-companion-settings--string
+                  (group "," (* (any " \t\r\n")) (any "]}"))))
+          nil t)
+    (when (match-beginning 1)
+      (error "A comma is before a closing bracket"))))
 
 (defun gemini-companion-settings-read (file)
   "Return the JSON object in FILE, which may have comments, as an alist.
@@ -82,6 +96,7 @@ a project may have there."
       (let ((coding-system-for-read 'utf-8))
         (insert-file-contents file)))
     (gemini-companion-settings--strip-comments)
+    (gemini-companion-settings--check-commas)
     (goto-char (point-min))
     (skip-chars-forward " \t\r\n")
     (unless (eobp)

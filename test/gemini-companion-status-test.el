@@ -441,7 +441,9 @@ There is none if TEXT is nil."
 
 (ert-deftest gemini-companion-status-test-names-malformed-settings ()
   (dolist (text '("{" "[]" "null" "{} x" "ide" "{\"a\": 1 \"b\": 2}"
-                  "{\"ide\" {}}" "\"{\""))
+                  "{\"ide\" {}}" "\"{\""
+                  "{\"ide\": {\"enabled\": true}, // mine\n}"
+                  "{\"ide\": {\"enabled\": true}, \"a\": [\",]\",]}"))
     (ert-info (text :prefix "Text: ")
       (gemini-companion-status-test--with-settings text
         (should (string-search "malformed"
