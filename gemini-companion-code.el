@@ -711,7 +711,10 @@ server is yet to report on its text, which Flymake does not know."
        (gemini-companion-code--checked-files)
        (lambda (names)
          (funcall answer
-                  (list :rows (gemini-companion-code--counts names))))))))
+                  (if (zerop (hash-table-count names))
+                      '(:problem "Emacs checks no file that is shared; run \
+the project's own checks")
+                    (list :rows (gemini-companion-code--counts names)))))))))
 
 (defun gemini-companion-code--start-flycheck (file)
   "Start a check by Flycheck of FILE unless its text has been checked.

@@ -687,6 +687,16 @@ print(os.getcwd())
                                  gemini-companion-test-root)
     ,@flags))
 
+(ert-deftest gemini-companion-code-has-no-diagnostics-if-nothing-is-checked ()
+  (gemini-companion-tools-test-in-project '(("a.txt" "one\n"))
+    (with-current-buffer (find-file-noselect "a.txt")
+      (let ((flymake-list-only-diagnostics nil))
+        (should (string-search
+                 "checks no file"
+                 (plist-get (gemini-companion-tools-test-answer
+                             #'gemini-companion-code-diagnostics nil)
+                            :problem)))))))
+
 (ert-deftest gemini-companion-code-has-no-diagnostics-of-a-text-not-open ()
   (let ((gemini-companion-tools-test-server
          (gemini-companion-tools-test-fake "open")))
