@@ -527,12 +527,18 @@ ask Emacs for references, definitions and diagnostics of shared files.  \
 The same command deletes the link.  Link it? "
                      titles))
       (user-error "Nothing was linked"))
-    (gemini-companion-tools-write-extension)
-    (mapc #'gemini-companion-tools-link-client clients)
-    (when (and (member "gemini" clients)
-               (y-or-n-p "Allow these read-only questions of Gemini CLI \
-without confirmation? "))
-      (gemini-companion-tools-write-policy))
+    (let ((allowed (and (member "gemini" clients)
+                        (y-or-n-p "Allow these read-only questions of \
+Gemini CLI without confirmation? "))))
+      (condition-case problem
+          (progn
+            (gemini-companion-tools-write-extension)
+            (mapc #'gemini-companion-tools-link-client clients)
+            (when allowed
+              (gemini-companion-tools-write-policy)))
+        (file-error
+         (gemini-companion-tools-delete-extension)
+         (signal (car problem) (cdr problem)))))
     (gemini-companion-tools--start)
     (message "Linked %s; restart those that are running" titles)))
 

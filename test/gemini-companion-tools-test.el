@@ -142,6 +142,25 @@
         (should-error (gemini-companion-tools) :type 'user-error))
       (should (equal before (gemini-companion-tools-test-files directory))))))
 
+(ert-deftest gemini-companion-tools-links-all-or-nothing ()
+  (gemini-companion-tools-test-with-home
+    (let ((before (gemini-companion-tools-test-files directory)))
+      ;; The user quits the second question.
+      (should (eq 'quit
+                  (condition-case nil
+                      (cl-letf (((symbol-function 'y-or-n-p)
+                                 (lambda (question)
+                                   (or (string-search "Link it?" question)
+                                       (signal 'quit nil)))))
+                        (gemini-companion-tools))
+                    (quit 'quit))))
+      (should (equal before (gemini-companion-tools-test-files directory))))
+    (write-region "" nil ".gemini/policies" nil 'silent)
+    (gemini-companion-tools-test-answering '(t t)
+      (should-error (gemini-companion-tools) :type 'file-error))
+    (should-not (gemini-companion-tools-extension-p))
+    (should-not (file-exists-p ".gemini/extensions"))))
+
 (ert-deftest gemini-companion-tools-link-works-after-an-update ()
   (gemini-companion-tools-test-with-home
     (gemini-companion-tools-test-answering '(t nil)
