@@ -195,24 +195,22 @@ Excluding a hunk does not change the diff, which has all hunks."
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
       (add-hook 'after-change-functions
                 #'gemini-companion-list--changed nil t)))
-  (let ((tick (gemini-companion-list--tick edit))
-        (before (gemini-companion-turn-edit-before edit))
-        (after (gemini-companion-list--after edit)))
-    (if (and (not (eq before 'unknown))
-             (<= (length after) gemini-companion-list--most-bytes)
-             (executable-find diff-command))
-        (setq gemini-companion-list--process
-              (gemini-companion-list--call-with-texts
-               edit
-               (lambda (old new)
+  (let ((tick (gemini-companion-list--tick edit)))
+    (gemini-companion-list--call-with-texts
+     edit
+     (lambda (old new)
+       (if (and (not (eq 'unknown (gemini-companion-turn-edit-before edit)))
+                (<= (buffer-size new) gemini-companion-list--most-bytes)
+                (executable-find diff-command))
+           (setq gemini-companion-list--process
                  (gemini-companion-hunk-compare
                   old new
                   (lambda (hunks)
                     (puthash edit (cons tick hunks)
                              gemini-companion-list--diffs)
                     (gemini-companion-list--compare-next)
-                    (gemini-companion-list--soon))))))
-      (puthash edit (cons tick 'failed) gemini-companion-list--diffs))))
+                    (gemini-companion-list--soon))))
+         (puthash edit (cons tick 'failed) gemini-companion-list--diffs))))))
 
 (defun gemini-companion-list--call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
