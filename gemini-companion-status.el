@@ -924,7 +924,9 @@ and with `:ended' if the editor has ended."
               ("Delete" . ,(lambda ()
                              (when (yes-or-no-p (format "Delete %s? " file))
                                (delete-file file)))))
-      `(note ,(format "%s has this project open too; %s in a terminal outside Emacs may connect to it" name (gemini-companion-clients-title client))
+      `(note ,(format "%s has this project open too; %s in a terminal outside \
+Emacs may connect to it"
+                      name (gemini-companion-clients-title client))
              "Start it in a terminal of the editor that you want."))))
 
 (defun gemini-companion-status--rival (client directory port)
