@@ -399,7 +399,7 @@ switch to a local buffer"
 
 (defun gemini-companion-run--check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
-  (unless (gemini-companion-run-terminal)
+  (unless (gemini-companion-run--terminal-type)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
                 (abbreviate-file-name (plist-get place :directory))))
@@ -514,7 +514,7 @@ If it is in a selected side window, hide that."
 
 ;;;; Terminals
 
-(defun gemini-companion-run-terminal ()
+(defun gemini-companion-run--terminal-type ()
   "Return the terminal to use: a value of `gemini-companion-terminal'.
 Return nil if there is none, as on Windows."
   (cond (gemini-companion-terminal)
@@ -525,7 +525,7 @@ Return nil if there is none, as on Windows."
 
 (defun gemini-companion-run--terminal ()
   "Return the function to make the current buffer a terminal."
-  (pcase (gemini-companion-run-terminal)
+  (pcase (gemini-companion-run--terminal-type)
     ('vterm #'gemini-companion-run--vterm)
     ('eat #'gemini-companion-run--eat)
     ('term #'gemini-companion-run--term)
