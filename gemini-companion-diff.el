@@ -167,9 +167,6 @@ Its functions display the diffs; they must be fast and not fail.")
 (defvar gemini-companion-diff--announced nil
   "The last announcement of a diff that waits, or nil.")
 
-(defvar gemini-companion-diff--reported nil
-  "The last report of a review that ended without an answer, or nil.")
-
 (defvar gemini-companion-diff--asking nil
   "The diff about which the user is being asked, or nil.")
 
@@ -555,7 +552,7 @@ buffer of messages has the whole text."
   (let ((text (gemini-companion-diff--announcement diff does (frame-width))))
     (unless (or (active-minibuffer-window)
                 (equal text gemini-companion-diff--announced))
-      (let ((report (gemini-companion-diff--shown-report)))
+      (let ((report (gemini-companion-revert-shown-report)))
         ;; That clears the echo area.
         (let ((inhibit-message t))
           (message "%s" (gemini-companion-diff--announcement
@@ -563,19 +560,6 @@ buffer of messages has the whole text."
         (let ((message-log-max nil))
           (message "%s" (string-join (delq nil (list report text)) "\n"))))
       (setq gemini-companion-diff--announced text))))
-
-(defun gemini-companion-diff--shown-report ()
-  "Return the last report if it is still in the echo area, or nil."
-  (and gemini-companion-diff--reported
-       (string-prefix-p gemini-companion-diff--reported
-                        (or (current-message) ""))
-       gemini-companion-diff--reported))
-
-(defun gemini-companion-diff--report (format &rest arguments)
-  "Show a message about a review that ended without an answer.
-FORMAT and ARGUMENTS are those of `message'.  The announcement of the
-next review does not replace it."
-  (setq gemini-companion-diff--reported (apply #'message format arguments)))
 
 (defun gemini-companion-diff--announcement (diff does width)
   "Return a text that announces DIFF in one line of less than WIDTH columns.
@@ -622,7 +606,7 @@ shows your edits"))))
   (when (and gemini-companion-diff--announced
              (string-suffix-p gemini-companion-diff--announced
                               (or (current-message) "")))
-    (let ((report (gemini-companion-diff--shown-report))
+    (let ((report (gemini-companion-revert-shown-report))
           (message-log-max nil))
       (message (and report "%s") report)))
   (setq gemini-companion-diff--announced nil))
@@ -652,10 +636,10 @@ If that fails, show why; the CLI's own prompt can still answer it."
              (format "Cannot show the review of %s: %s"
                      (gemini-companion-diff-name diff)
                      (error-message-string problem))))
-     (message "%s; answer in the terminal of %s"
-              (gemini-companion-diff-problem diff)
-              (gemini-companion-session-title
-               (gemini-companion-diff-session diff)))
+     (gemini-companion-revert-report
+      "%s; answer in the terminal of %s"
+      (gemini-companion-diff-problem diff)
+      (gemini-companion-session-title (gemini-companion-diff-session diff)))
      (gemini-companion-diff--schedule)))
   (gemini-companion-diff-updated)
   (when (eq (gemini-companion-diff-state diff) 'shown)
@@ -722,7 +706,7 @@ another edit, and `lost' if the server gave up the diff."
               (gemini-companion-diff--settle diff 'dismissed 'later))
           (gemini-companion-diff--dismiss diff)
           (unless (eq reason 'lost)
-            (gemini-companion-diff--report
+            (gemini-companion-revert-report
              "%s %s; review closed, %s not written"
              (gemini-companion-session-name
               (gemini-companion-diff-session diff))
@@ -763,10 +747,11 @@ DIFF is accepted, report a file that is not written."
 (defun gemini-companion-diff--report-unedited (diff text)
   "Keep TEXT of the review of DIFF, which the CLI did not write; report that."
   (gemini-companion-diff-keep diff text)
-  (message (substitute-command-keys
-            "%s was written without your edits; \
+  (gemini-companion-revert-report
+   (substitute-command-keys
+    "%s was written without your edits; \
 \\[gemini-companion-last-proposal] shows them")
-           (gemini-companion-diff-name diff)))
+   (gemini-companion-diff-name diff)))
 
 (defun gemini-companion-diff--report-unwritten (diff text)
   "Keep TEXT of DIFF, accepted but not written soon; report that once.
@@ -774,10 +759,11 @@ A user who interrupts Gemini CLI leaves a review that it ignores."
   (let ((kept (cons (gemini-companion-diff-file-path diff) text)))
     (unless (equal kept gemini-companion-diff--last-proposal)
       (setq gemini-companion-diff--last-proposal kept)
-      (message (substitute-command-keys
-                "%s was accepted 10 seconds ago and is not written; \
+      (gemini-companion-revert-report
+       (substitute-command-keys
+        "%s was accepted 10 seconds ago and is not written; \
 \\[gemini-companion-last-proposal] shows the text")
-               (gemini-companion-diff-name diff)))))
+       (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.
@@ -792,11 +778,12 @@ The CLI is about to close DIFF and may write another text."
   (when (gemini-companion-diff-edited-p diff)
     (gemini-companion-diff-keep diff (gemini-companion-diff-proposal-text diff))
     (when (gemini-companion-diff--emptied-p diff)
-      (message "You emptied the proposal for %s; if you answered yes \
+      (gemini-companion-revert-report
+       "You emptied the proposal for %s; if you answered yes \
 in the terminal, %s writes its own text"
-               (gemini-companion-diff-name diff)
-               (gemini-companion-session-title
-                (gemini-companion-diff-session diff))))))
+       (gemini-companion-diff-name diff)
+       (gemini-companion-session-title
+        (gemini-companion-diff-session diff))))))
 
 (defun gemini-companion-diff-keep (diff text)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'."
@@ -1099,7 +1086,7 @@ view as outdated."
     (gemini-companion-diff--report-unedited
      diff (gemini-companion-diff-proposal-text diff)))
    ((not (active-minibuffer-window))
-    (gemini-companion-diff--report
+    (gemini-companion-revert-report
      "%s already has the proposed text; review closed (if %s still \
 prompts, answer there)"
      (gemini-companion-diff-name diff)

@@ -80,6 +80,9 @@ or nil.")
 (defconst gemini-companion-revert--largest (* 1024 1024)
   "Size of a file above which it is neither compared nor merged.")
 
+(defvar gemini-companion-revert--reported nil
+  "The last report, or nil.")
+
 (defvar-local gemini-companion-revert--ancestor nil
   "The text of this buffer's file before a CLI wrote it, or nil.")
 
@@ -141,10 +144,10 @@ is non-nil, go to the first change."
       (setf (gemini-companion-revert--watch-timer watch)
             (run-at-time delay nil #'gemini-companion-revert--recheck watch))
     (gemini-companion-revert--cancel watch)
-    (gemini-companion-revert--report watch nil)))
+    (gemini-companion-revert--end watch nil)))
 
-(defun gemini-companion-revert--report (watch written)
-  "Report once whether the file of WATCH was WRITTEN."
+(defun gemini-companion-revert--end (watch written)
+  "Call the function of WATCH, once, as its file was WRITTEN or not."
   (when-let* ((function (gemini-companion-revert--watch-written watch)))
     (setf (gemini-companion-revert--watch-written watch) nil)
     (with-demoted-errors "Following a written file: %S"
@@ -178,7 +181,7 @@ not changed since the last check."
       (gemini-companion-revert
        (gemini-companion-revert--watch-file watch)
        (gemini-companion-revert--watch-keys watch))
-      (gemini-companion-revert--report watch t))))
+      (gemini-companion-revert--end watch t))))
 
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
@@ -210,6 +213,21 @@ Follow symbolic links."
     ;; The links of FILE may be a loop.
     (ignore-errors (find-buffer-visiting file))))
 
+;;;; Reports
+
+(defun gemini-companion-revert-report (format &rest arguments)
+  "Show a message about a file that a CLI has written or not.
+FORMAT and ARGUMENTS are those of `message'.  The announcement of a
+review does not replace it."
+  (setq gemini-companion-revert--reported (apply #'message format arguments)))
+
+(defun gemini-companion-revert-shown-report ()
+  "Return the last report if it is still in the echo area, or nil."
+  (and gemini-companion-revert--reported
+       (string-prefix-p gemini-companion-revert--reported
+                        (or (current-message) ""))
+       gemini-companion-revert--reported))
+
 ;;;; Bringing up to date
 
 (defun gemini-companion-revert--buffer (buffer keys)
@@ -232,10 +250,11 @@ See `gemini-companion-revert' for KEYS."
                  (when (and keys lines)
                    (gemini-companion-revert--go-to (caar lines) keys))))
               (t
-               (message (substitute-command-keys
-                         "%s was written, and has unsaved changes here; \
+               (gemini-companion-revert-report
+                (substitute-command-keys
+                 "%s was written, and has unsaved changes here; \
 \\[gemini-companion-merge] merges them")
-                        (gemini-companion-name buffer-file-name))))))))
+                (gemini-companion-name buffer-file-name))))))))
 
 (defun gemini-companion-revert--revert (text coding)
   "Revert the current buffer in place to TEXT, which is in CODING.

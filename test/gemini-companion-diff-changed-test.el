@@ -289,7 +289,8 @@ The proposal is edited if EDIT, and the file then has WRITTEN."
       (cl-letf (((symbol-function 'message)
                  (lambda (format &rest _)
                    (when (string-search "written without your edits" format)
-                     (cl-incf count)))))
+                     (cl-incf count))
+                   nil)))
         (funcall end diff written)
         (gemini-companion-test-eventually
           (gemini-companion-test-run-timers)

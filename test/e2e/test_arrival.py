@@ -391,6 +391,46 @@ def test_announcement_leaves_the_report_of_a_cli_that_has_exited(
     assert "exited; review closed, a.txt not written" in emacs.screen()
 
 
+# What happens to a review of a.txt, and the report
+ENDS = [
+    (
+        "(with-current-buffer (gemini-companion-diff-proposal-buffer"
+        ' (car (gemini-companion-diffs))) (insert "mine"))'
+        '(write-region "uno\\n" nil "a.txt")',
+        "a.txt was written without your edits",
+    ),
+    ("(gemini-companion-diff-accept)", "a.txt was accepted 10 seconds ago"),
+    (
+        '(with-current-buffer "a.txt" (insert "mine"))'
+        "(gemini-companion-diff-accept)"
+        '(write-region "uno\\n" nil "a.txt")',
+        "a.txt was written, and has unsaved changes here",
+    ),
+    (
+        "(gemini-companion-diff-reject)"
+        '(e2e-propose "one" (expand-file-name "a.txt") "one\\n")',
+        "Proposal for a.txt contains no changes",
+    ),
+]
+
+
+@pytest.mark.parametrize(("end", "report"), ENDS)
+def test_announcement_leaves_a_report_about_a_file(
+    world: World, scratch: Scratch, end: str, report: str
+) -> None:
+    emacs = started(world, scratch)
+    reviews = Reviews(emacs)
+    propose(emacs, scratch.project / "a.txt", "uno\n")
+    reviews.shown("a.txt")
+
+    emacs.eval(f"(let ((gemini-companion-revert--delays '(0.1 0.1))) {end} nil)")
+    emacs.terminal.wait_for(report)
+    propose(emacs, scratch.project / "b.txt", "due\n", "two")
+    reviews.shown("b.txt")
+    screen = emacs.terminal.wait_for("M-x gemini-companion-review selects it")
+    assert report in screen
+
+
 @pytest.mark.fresh
 def test_announcement_takes_one_line_of_a_small_frame(
     world: World, scratch: Scratch
