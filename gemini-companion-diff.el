@@ -93,7 +93,8 @@ If one of them signals an error, the diff stays open.")
 The CLI has not written the file yet.")
 
 (defvar gemini-companion-diff-written-functions nil
-  "Functions called with each diff whose file was written after it ended.")
+  "Functions called with each diff that has ended and may be written.
+The second argument is non-nil if its file was written soon.")
 
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.
@@ -731,11 +732,11 @@ DIFF is accepted, report a file that is not written."
               (when (and edited
                          (not (gemini-companion-text-same-written-p
                                text (gemini-companion-text-read file))))
-                (gemini-companion-diff--report-unedited diff text))
-              (run-hook-with-args 'gemini-companion-diff-written-functions
-                                  diff))
+                (gemini-companion-diff--report-unedited diff text)))
              ((eq 'accepted (gemini-companion-diff-state diff))
-              (gemini-companion-diff--report-unwritten diff text))))
+              (gemini-companion-diff--report-unwritten diff text)))
+       (run-hook-with-args 'gemini-companion-diff-written-functions
+                           diff written))
      (not (gemini-companion-diff-automatic diff)))
     ;; Qwen Code writes before it closes the review.
     (when (and edited

@@ -90,6 +90,7 @@
     (shown "shown" bold)
     (accepted "accepted" success)
     (automatic "accepted automatically" success)
+    (unwritten "not written" warning)
     (rejected "rejected" error)
     (dismissed "closed" shadow)
     (written "written without review" warning)
@@ -888,8 +889,8 @@ If the edit at point has ended, visit its file at that line instead."
       (save-restriction
         (widen)
         (goto-char (point-min))
-        (forward-line (1- (if (eq 'rejected (gemini-companion-turn-edit-state
-                                             edit))
+        (forward-line (1- (if (memq (gemini-companion-turn-edit-state edit)
+                                    '(rejected unwritten))
                               (car numbers)
                             (cdr numbers))))))))
 

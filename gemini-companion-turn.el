@@ -57,9 +57,10 @@
                (:copier nil))
   "An edit of FILE by SESSION, which may be nil, or else by CLIENT.
 DIFF is its diff while that is open.  STATE is then nil, and later
-`accepted', `automatic' if that was done without review,
-`rejected', `dismissed', `written' if there was no review, `reverted'
-if the user then reverted it, or `deleted' if the file was new.
+`accepted', `automatic' if that was done without review, `unwritten'
+if the CLI then did not write it, `rejected', `dismissed', `written'
+if there was no review, `reverted' if the user then reverted it, or
+`deleted' if the file was new.
 BEFORE is the text that the file had, undecoded, `new' if there was
 no file, `unknown', or nil if it was not read yet; AFTER is the text
 that was proposed or written, or nil while DIFF is open."
@@ -253,15 +254,24 @@ EDIT is not written yet."
 
 ;;;; Writes
 
-(defun gemini-companion-turn--diff-written (diff)
-  "Record that DIFF was accepted in the terminal if its file has its text."
+(defun gemini-companion-turn--diff-written (diff written)
+  "Record that DIFF was accepted in the terminal, or not WRITTEN at all."
   (dolist (edit gemini-companion-turn--edits)
-    (when (and (eq 'dismissed (gemini-companion-turn-edit-state edit))
-               (equal (gemini-companion-diff-file-path diff)
-                      (gemini-companion-turn-edit-file edit))
-               (gemini-companion-turn--as-written-p edit))
-      (setf (gemini-companion-turn-edit-state edit) 'accepted)
-      (run-hooks 'gemini-companion-turn-changed-hook))))
+    (when (equal (gemini-companion-diff-file-path diff)
+                 (gemini-companion-turn-edit-file edit))
+      (pcase (gemini-companion-turn-edit-state edit)
+        ((and 'dismissed
+              (guard written)
+              (guard (gemini-companion-turn--as-written-p edit)))
+         (setf (gemini-companion-turn-edit-state edit) 'accepted))
+        ((and (or 'accepted 'automatic)
+              (guard (not written))
+              ;; Not an earlier edit of this file.
+              (guard (eq (gemini-companion-diff-accepted-text diff)
+                         (gemini-companion-turn-edit-after edit)))
+              (guard (not (gemini-companion-turn--as-written-p edit))))
+         (setf (gemini-companion-turn-edit-state edit) 'unwritten)))))
+  (run-hooks 'gemini-companion-turn-changed-hook))
 
 (defun gemini-companion-turn-written (session client file before after)
   "Record that a CLI has written FILE, maybe without a review.
@@ -273,7 +283,11 @@ reviewed is not recorded again."
                    (lambda (edit)
                      (gemini-companion-turn--accounts-p edit file after))
                    gemini-companion-turn--edits)))
-      (setf (gemini-companion-turn-edit-reported edit) t)
+      (progn
+        (setf (gemini-companion-turn-edit-reported edit) t)
+        (when (eq 'unwritten (gemini-companion-turn-edit-state edit))
+          (setf (gemini-companion-turn-edit-state edit) 'accepted)
+          (run-hooks 'gemini-companion-turn-changed-hook)))
     (gemini-companion-turn--add
      (gemini-companion-turn--make
       :session session
@@ -358,6 +372,8 @@ the file has changed since."
   (pcase (gemini-companion-turn-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
+    ('unwritten (unless (gemini-companion-turn--as-written-p edit)
+                  "was not written"))
     ('deleted "was deleted already")))
 
 (defun gemini-companion-turn--as-written-p (edit &optional text)

@@ -490,6 +490,26 @@ a file outside your projects: /gemini-companion-test")
     (should (equal "1\n" (buffer-string)))
     (should (equal "one\n" (gemini-companion-test-file-text "a")))))
 
+(ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
+  (let ((gemini-companion-revert--delays '(0.01)))
+    (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
+      ;; The CLI ignores it.
+      (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
+      (gemini-companion-list-test-open 1 1 "a" "one\n")
+      (gemini-companion-list-test-open 2 1 "b" "one\n")
+      (gemini-companion-list-test-go-to "+1 −1  a")
+      (gemini-companion-list-test-key "a")
+      (gemini-companion-list-test-shows "  not written  +1 −1  a"
+                                        "  waiting  +1 −1  b")
+      (gemini-companion-list-test-go-to "+1 −1  a")
+      (should-not (ignore-error user-error (gemini-companion-list-revertible-p)))
+      (should (equal "a was not written"
+                     (cadr (should-error (gemini-companion-list-test-key "u")
+                                         :type 'user-error))))
+      ;; It writes late.
+      (write-region "one\n" nil "a" nil 'silent)
+      (should (gemini-companion-list-revertible-p)))))
+
 (ert-deftest gemini-companion-list-deletes-a-file-that-was-new ()
   (gemini-companion-list-test-with nil
     (gemini-companion-list-test-open 1 1 "new" "x\n")

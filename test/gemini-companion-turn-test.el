@@ -219,6 +219,20 @@ What is accepted is written at once.  `session' is that of a CLI."
       (should (equal '(accepted rejected dismissed accepted written written)
                      (funcall states))))))
 
+(ert-deftest gemini-companion-turn-records-a-write-that-was-late ()
+  (gemini-companion-turn-test-with '(("a" "A\n"))
+    (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
+    (let ((gemini-companion-revert--delays '(0.01)))
+      (gemini-companion-diff-accept
+       (gemini-companion-test-open "a" "1\n" 1 session)))
+    (gemini-companion-test-eventually
+      (equal '(("a" unwritten "A\n" "1\n" nil))
+             (gemini-companion-turn-test-reported)))
+    (gemini-companion-turn-written session "gemini" (expand-file-name "a")
+                                   "A\n" "1\n")
+    (should (equal '(("a" accepted "A\n" "1\n" nil))
+                   (gemini-companion-turn-test-reported)))))
+
 (ert-deftest gemini-companion-turn-reverts-an-edit-unsaved ()
   (gemini-companion-turn-test-with '(("a" ""))
     (let ((file (expand-file-name "a"))
