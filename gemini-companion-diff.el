@@ -817,7 +817,7 @@ LATER is non-nil."
 (defun gemini-companion-diff--leave (diff)
   "Close the view of DIFF, which was not settled by the user.
 Wait for the end of a command, of a prompt, or of typing in the view:
-keys would go to another buffer.  Keep what is typed meanwhile."
+keys would go to another buffer."
   (unless (or (eq diff gemini-companion-diff--asking)
               (and (gemini-companion-diff-hide diff)
                    (or (not (gemini-companion-diff--between-commands-p))
@@ -825,16 +825,18 @@ keys would go to another buffer.  Keep what is typed meanwhile."
                                       'gemini-companion-diff-here
                                       (window-buffer)))
                             (gemini-companion-diff--typing-p)))))
-    (when (and (eq 'dismissed (gemini-companion-diff-state diff))
-               (gemini-companion-diff--rewritten-p diff))
-      (gemini-companion-diff-keep diff
-                                  (gemini-companion-diff-proposal-text diff)))
     (gemini-companion-diff--finish diff)))
 
 (defun gemini-companion-diff--finish (diff)
-  "Close the view and the proposal of settled DIFF, and show the next one."
+  "Close the view and the proposal of settled DIFF, and show the next one.
+Keep what was typed since DIFF was dismissed."
   (setq gemini-companion-diff--leaving
         (delq diff gemini-companion-diff--leaving))
+  (when (and (eq 'dismissed (gemini-companion-diff-state diff))
+             (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
+             (gemini-companion-diff--rewritten-p diff))
+    (gemini-companion-diff-keep diff
+                                (gemini-companion-diff-proposal-text diff)))
   (gemini-companion-diff--unannounce)
   (when-let* ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-hide diff) nil)

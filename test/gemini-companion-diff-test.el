@@ -418,6 +418,32 @@ diffs that have a view now."
       (should (equal "mine and more new\n"
                      (gemini-companion-test-last-proposal))))))
 
+(ert-deftest gemini-companion-diff-keeps-what-was-typed-before-another-is-viewed ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let* ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+           (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
+      (gemini-companion-test-eventually (equal (list first) views))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer first)
+        (insert "mine ")
+        (gemini-companion-diff-close 1 'exited)
+        (insert "and more "))
+      (gemini-companion-diff-view second)
+      (should (equal "mine and more new\n"
+                     (gemini-companion-test-last-proposal))))))
+
+(ert-deftest gemini-companion-diff-goes-on-if-an-ended-proposal-is-killed ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let* ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
+           (proposal (gemini-companion-diff-proposal-buffer first))
+           (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
+      (gemini-companion-test-eventually (equal (list first) views))
+      (with-current-buffer proposal
+        (insert "mine "))
+      (gemini-companion-diff-close 1 'exited)
+      (kill-buffer proposal)
+      (gemini-companion-test-run-timers)
+      (gemini-companion-test-eventually (equal (list second) views)))))
+
 (ert-deftest gemini-companion-diff-viewed-takes-the-place-of-one-that-ended ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
