@@ -313,6 +313,9 @@ If KEEP is non-nil, the selected window stays visible."
        (list (window-buffer window)
              (window-total-width window) (window-total-height window))))
 
+(defvar-local gemini-companion-ediff--wide nil
+  "Non-nil if the session of this control panel had place for wide sides.")
+
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
 It replaces its remaining windows, or else the whole frame, as Ediff
@@ -327,7 +330,9 @@ itself always does.  If all windows exist, do nothing."
            (ediff-use-long-help-message nil)
            (there (gemini-companion-ediff--place))
            (bottom (split-window there -2 'below))
-           (here (gemini-companion-ediff--split there)))
+           (here (progn
+                   (gemini-companion-ediff--fit bottom)
+                   (gemini-companion-ediff--split there))))
       (set-window-buffer there ediff-buffer-A)
       (set-window-buffer here ediff-buffer-B)
       (setq ediff-window-A there
@@ -370,6 +375,25 @@ both are wide enough."
       #'split-window-horizontally
     ediff-split-window-function))
 
+(defun gemini-companion-ediff--fits-p (window)
+  "Return non-nil if the sides are as WINDOW, below both, is wide enough for.
+The control panel is current."
+  (eq gemini-companion-ediff--wide
+      (gemini-companion-ediff--wide-p (window-total-width window))))
+
+(defun gemini-companion-ediff--fit (window)
+  "Choose the place of the sides again if WINDOW, below both, was resized.
+The control panel is current."
+  (unless (gemini-companion-ediff--fits-p window)
+    (setq gemini-companion-ediff--wide (not gemini-companion-ediff--wide))
+    ;; Else the user, or the start of the session, has chosen it.
+    (when (eq (default-value 'ediff-split-window-function)
+              #'split-window-vertically)
+      (setq ediff-split-window-function
+            (if gemini-companion-ediff--wide
+                #'split-window-horizontally
+              #'split-window-vertically)))))
+
 (defun gemini-companion-ediff--split (window)
   "Split WINDOW as the user likes it in Ediff, and return the new one.
 The control panel is current."
@@ -382,13 +406,14 @@ The control panel is current."
       (selected-window))))
 
 (defun gemini-companion-ediff--select (panel)
-  "Select the window of PANEL if the session is laid out.
+  "Select the window of PANEL if the session is laid out for its width.
 Return non-nil if it is."
   (with-current-buffer panel
-    (when (seq-set-equal-p (list ediff-window-A ediff-window-B
-                                 ediff-control-window)
-                           (gemini-companion-ediff--windows)
-                           #'eq)
+    (when (and (seq-set-equal-p (list ediff-window-A ediff-window-B
+                                      ediff-control-window)
+                                (gemini-companion-ediff--windows)
+                                #'eq)
+               (gemini-companion-ediff--fits-p ediff-control-window))
       (select-window ediff-control-window))))
 
 (defun gemini-companion-ediff--display (panel)

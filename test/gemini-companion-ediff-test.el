@@ -53,6 +53,32 @@
       (should focused)
       (should-not (member (expand-file-name "b" directory) focused)))))
 
+(ert-deftest gemini-companion-ediff-fits-a-frame-that-was-resized ()
+  (gemini-companion-test-with-reviews '(("a" "old\n"))
+    (let* ((beside (lambda ()
+                     (window-combined-p (get-buffer-window "*gemini original: a*")
+                                        'horizontal)))
+           diff
+           (resized (lambda (columns)
+                      (set-frame-size nil columns 45)
+                      (gemini-companion-diff-view diff)
+                      (funcall beside))))
+      (unwind-protect
+          (progn
+            (set-frame-size nil 130 45)
+            (setq diff (gemini-companion-test-show "a" "new\n"))
+            (should-not (funcall beside))
+            (should (funcall resized 160))
+            (should-not (funcall resized 130))
+            ;; The user prefers it.
+            (with-current-buffer (gemini-companion-ediff-test-panel)
+              (ediff-toggle-split))
+            (should (funcall beside))
+            (should (funcall resized 140))
+            (gemini-companion-diff-reject)
+            (should (one-window-p)))
+        (set-frame-size nil 160 45)))))
+
 (ert-deftest gemini-companion-ediff-opens-from-a-side-window ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
