@@ -53,8 +53,9 @@
 
 ;;;; State
 
-(defconst gemini-companion-errors--bound 2.8
-  "Seconds after which an unfinished check ends without a result.")
+(defvar gemini-companion-errors-bound 2.8
+  "Seconds after which an unfinished check ends without a result.
+The CLI waits for it.")
 
 (defconst gemini-companion-errors--interval 0.05
   "Seconds between tests of what the running check waits for.")
@@ -643,7 +644,7 @@ new errors, or if they are not known within three seconds."
                    (gemini-companion-errors--check-file other))
         (gemini-companion-errors--end other nil)))
     (setf (gemini-companion-errors--check-bound check)
-          (run-at-time gemini-companion-errors--bound nil
+          (run-at-time gemini-companion-errors-bound nil
                        #'gemini-companion-errors--end check nil))
     (setq gemini-companion-errors--checks
           (append gemini-companion-errors--checks (list check)))

@@ -82,6 +82,7 @@ which is visited.  If COMMAND is nil there is none."
   (declare (indent 2) (debug t))
   `(gemini-companion-test-with-directory ,files
      (let ((command ,command)
+           (gemini-companion-errors-bound 60)
            (gemini-companion-paused nil))
        (call-process "git" nil nil nil "init" "-q")
        (gemini-companion-roots directory)
@@ -90,7 +91,7 @@ which is visited.  If COMMAND is nil there is none."
            (let ((eglot-server-programs
                   (list (cons '(text-mode python-mode) command)))
                  (eglot-autoreconnect nil)
-                 (eglot-sync-connect 5)
+                 (eglot-sync-connect t)
                  (inhibit-message t))
              (when command
                (gemini-companion-errors-test-visit (car (car ,files))))
@@ -214,13 +215,15 @@ which is visited.  If COMMAND is nil there is none."
   (gemini-companion-errors-test-with
       (gemini-companion-errors-test-server "busy")
       '(("home.txt" "fine"))
-    (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x"))))
+    (let ((gemini-companion-errors-bound 1))
+      (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x")))))
 
 (ert-deftest gemini-companion-errors-says-nothing-without-a-report ()
   (gemini-companion-errors-test-with
       (gemini-companion-errors-test-server "mute")
       '(("home.txt" "fine"))
-    (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x"))))
+    (let ((gemini-companion-errors-bound 1))
+      (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x")))))
 
 (ert-deftest gemini-companion-errors-says-nothing-of-a-dead-server ()
   (gemini-companion-errors-test-with
@@ -237,6 +240,7 @@ which is visited.  If COMMAND is nil there is none."
       (gemini-companion-errors-test-server)
       '(("home.txt" "fine"))
     (let ((text (concat (make-string 100000 ?\n) "error x"))
+          (gemini-companion-errors-bound 2)
           (longest 0))
       (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 5))
       (let ((answers (gemini-companion-errors-test-begin "a.txt" "" text)))
@@ -410,8 +414,9 @@ which is visited.  If COMMAND is nil there is none."
                  "a.txt" "\nerror old\nerror x\n" "error old\nwarning y\n"))
     ;; One that does not report.
     (add-hook 'flymake-diagnostic-functions #'ignore nil t)
-    (should-not (gemini-companion-errors-test-edit
-                 "a.txt" "error old\nwarning y\n" "error z\n"))))
+    (let ((gemini-companion-errors-bound 1))
+      (should-not (gemini-companion-errors-test-edit
+                   "a.txt" "error old\nwarning y\n" "error z\n")))))
 
 ;;;; Flycheck
 
