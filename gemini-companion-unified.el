@@ -352,11 +352,12 @@ lines, or `fold' for unchanged lines to fold.  Fold lines beyond
       (pcase (and (not excluded) (assoc-default (cons kind line) words))
         (`(,beg . ,end)
          ;; Bold: red words on a red line are all but invisible to some users.
-         (add-face-text-property beg end 'bold nil text)
-         (add-face-text-property beg end (if removed
-                                             'diff-refine-removed
-                                           'diff-refine-added)
-                                 nil text)))
+         ;; Colors of the mode are hard to read on green in a dark theme.
+         (put-text-property beg end 'face (list (if removed
+                                                    'diff-refine-removed
+                                                  'diff-refine-added)
+                                                'bold)
+                            text)))
       (gemini-companion-unified--insert-line
        view text (and removed line) (and (not removed) line)
        (cond ((and plain (not excluded)) " ") (removed "-") (t "+"))

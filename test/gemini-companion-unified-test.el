@@ -113,6 +113,17 @@
             (goto-char end)))
         (should (equal '("title" "name") words))))))
 
+(ert-deftest gemini-companion-unified-marks-words-without-colors-of-the-mode ()
+  (gemini-companion-unified-test-with '(("a.el" "(setq a \"the old text\")\n"))
+    (gemini-companion-test-show "a.el" "(setq a \"the new text\")\n")
+    (with-current-buffer (window-buffer)
+      (dolist (word '("old" "new"))
+        (goto-char (point-min))
+        (search-forward word)
+        (let ((face (get-text-property (1- (point)) 'face)))
+          (should (memq 'bold face))
+          (should-not (memq 'font-lock-string-face face)))))))
+
 (ert-deftest gemini-companion-unified-strikes-the-text-of-an-excluded-hunk-through ()
   (gemini-companion-unified-test-with '(("a" "if x:\n    one\nrest\n"))
     (gemini-companion-test-show "a" "if x:\n    two\nrest\n")
