@@ -786,6 +786,17 @@ in the terminal, %s writes its own text"
        (gemini-companion-session-title
         (gemini-companion-diff-session diff))))))
 
+(defun gemini-companion-diff--keep-late (diff)
+  "Keep what was typed since DIFF was dismissed, if anything; report that."
+  (let ((text (gemini-companion-diff-proposal-text diff)))
+    (unless (equal text (cdr gemini-companion-diff--last-proposal))
+      (gemini-companion-diff-keep diff text)
+      (gemini-companion-revert-report
+       (substitute-command-keys
+        "Review of %s closed; \
+\\[gemini-companion-last-proposal] shows your edits")
+       (gemini-companion-diff-name diff)))))
+
 (defun gemini-companion-diff-keep (diff text)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'."
   (setq gemini-companion-diff--last-proposal
@@ -828,15 +839,13 @@ keys would go to another buffer."
     (gemini-companion-diff--finish diff)))
 
 (defun gemini-companion-diff--finish (diff)
-  "Close the view and the proposal of settled DIFF, and show the next one.
-Keep what was typed since DIFF was dismissed."
+  "Close the view and the proposal of settled DIFF, and show the next one."
   (setq gemini-companion-diff--leaving
         (delq diff gemini-companion-diff--leaving))
   (when (and (eq 'dismissed (gemini-companion-diff-state diff))
              (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
              (gemini-companion-diff--rewritten-p diff))
-    (gemini-companion-diff-keep diff
-                                (gemini-companion-diff-proposal-text diff)))
+    (gemini-companion-diff--keep-late diff))
   (gemini-companion-diff--unannounce)
   (when-let* ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-hide diff) nil)

@@ -431,6 +431,25 @@ diffs that have a view now."
       (should (equal "mine and more new\n"
                      (gemini-companion-test-last-proposal))))))
 
+(ert-deftest gemini-companion-diff-reports-what-was-typed-after-the-end ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (dolist (typed '(nil "and more "))
+      (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n"))
+            reported)
+        (gemini-companion-test-eventually views)
+        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          (insert "mine ")
+          (gemini-companion-diff-close 1 'exited)
+          (when typed
+            (insert typed)))
+        (cl-letf (((symbol-function 'message)
+                   (lambda (format &rest _)
+                     (when (string-search "shows your edits" (or format ""))
+                       (setq reported t))
+                     nil)))
+          (gemini-companion-test-eventually (not views)))
+        (should (eq reported (and typed t)))))))
+
 (ert-deftest gemini-companion-diff-goes-on-if-an-ended-proposal-is-killed ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let* ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
