@@ -591,6 +591,8 @@ first edit that arrives when no edit of that CLI is open, and none has
 arrived or ended for a minute.
 
 \\{gemini-companion-list-mode-map}"
+  ;; A global mode may have turned them on.
+  :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
         header-line-format (substitute-command-keys

@@ -548,6 +548,8 @@ and a sign: `-' for a removed line, `+' for an added one.  Before the
 sign, `x' marks a line of an excluded hunk, `*' a line that you edited.
 
 \\{gemini-companion-unified-mode-map}"
+  ;; A global mode may have turned them on.
+  :after-hook (setq display-line-numbers nil)
   (setq buffer-undo-list t
         truncate-lines nil)
   ;; Lines differ in their colors from their beginning.

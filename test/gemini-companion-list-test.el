@@ -215,6 +215,13 @@ a file outside your projects: /gemini-companion-test")
       (funcall is "  2  +(defun b ())" 'diff-added)
       (should (= 0 hooks)))))
 
+(ert-deftest gemini-companion-list-shows-only-line-numbers-of-files ()
+  (global-display-line-numbers-mode 1)
+  (unwind-protect
+      (gemini-companion-list-test-with nil
+        (should-not display-line-numbers))
+    (global-display-line-numbers-mode -1)))
+
 (ert-deftest gemini-companion-list-omits-colors-that-take-long ()
   (let ((gemini-companion-unified--seconds -1))
     (gemini-companion-list-test-with '(("a.el" "(setq b 2)\n"))

@@ -113,6 +113,16 @@
             (goto-char end)))
         (should (equal '("title" "name") words))))))
 
+(ert-deftest gemini-companion-unified-shows-only-line-numbers-of-the-file ()
+  (global-display-line-numbers-mode 1)
+  (unwind-protect
+      (gemini-companion-unified-test-with '(("a" "one\n"))
+        (gemini-companion-test-show "a" "two\n")
+        (should-not (buffer-local-value 'display-line-numbers (window-buffer)))
+        (should (buffer-local-value 'display-line-numbers
+                                    (find-file-noselect "a"))))
+    (global-display-line-numbers-mode -1)))
+
 (ert-deftest gemini-companion-unified-marks-words-without-colors-of-the-mode ()
   (gemini-companion-unified-test-with '(("a.el" "(setq a \"the old text\")\n"))
     (gemini-companion-test-show "a.el" "(setq a \"the new text\")\n")
