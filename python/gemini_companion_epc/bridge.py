@@ -194,7 +194,7 @@ class Bridge:
         ended.set()
 
     def _watch(self, ended: threading.Event) -> None:
-        """Report that the tools have appeared or gone."""
+        """Report that the tools have appeared or disappeared."""
         while not ended.wait(SCAN_SECONDS):
             listed, files = self._has_tools, discovery_files(self._client)
             if listed is None or (listed and files == self._seen):

@@ -26,11 +26,11 @@ class Client:
     title: str
     """The name of the client in messages."""
     directory: Callable[[Mapping[str, str]], Path]
-    """Returns the directory of the discovery files for an environment."""
+    """Function that returns the directory of discovery files for an environment."""
     file_name: Callable[[int, int], str]
-    """Returns the name of the file for the PID of Emacs and the HTTP port."""
+    """Function that returns the file name for the PID of Emacs and the HTTP port."""
     file_pattern: re.Pattern[str]
-    """Matches such names; the group ``pid``, if any, is the PID of Emacs."""
+    """Regexp for these names; the group ``pid``, if any, is the PID of Emacs."""
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     takes_json_roots: bool = False

@@ -32,65 +32,65 @@ class Config:
     log_level: str = "info"
 
     hello_limit: float = 5
-    """How long an EPC peer may take to authenticate."""
+    """Time limit for an EPC peer to authenticate."""
     review_grace: float = 30
-    """How long the diffs of a session stay open after its event stream has closed.
+    """Time for which the diffs of a session outlive its event stream.
 
     A Gemini CLI that formats a large edit takes more than 10 s to connect again.
     """
     return_limit: float = 2
-    """How long the clients of the previous process take to open their streams."""
+    """Time in which the clients of the previous process open their streams."""
     session_grace: float = 120
-    """How long a session without an event stream and without requests is kept."""
+    """Time for which a session without an event stream and requests is kept."""
     max_sessions: int = 2000
-    """The largest number of sessions; further clients are refused."""
+    """Maximum number of sessions; further clients are refused."""
     report_interval: float = 0.1
-    """The shortest time between two reports of the sessions to Emacs."""
+    """Minimum time between two reports of the sessions to Emacs."""
     cancel_window: float = 2
-    """How long the next openDiff after an interrupted one still belongs to it."""
+    """Time in which the next openDiff after an interrupted one belongs to it."""
     list_limit: float = 1
-    """How long tools/list waits for the process of its session to be found."""
+    """Time limit of tools/list for finding the process of its session."""
     open_limit: float = 0.05
-    """How long openDiff waits for the process of its session to be found."""
+    """Time limit of openDiff for finding the process of its session."""
     question_limit: float = 15
-    """How long a question of the model may take."""
+    """Time limit for a question of the model."""
     edit_limit: float = 4
-    """How long Emacs may take to find the new errors after an edit."""
+    """Time limit for Emacs to find the new errors after an edit."""
     count_limit: float = 1
-    """How long counting the lines that have a word may take."""
+    """Time limit for counting the lines that have a word."""
     close_limit: float = 120
-    """How long Emacs may take to answer close-diff."""
+    """Time limit for Emacs to answer close-diff."""
     file_check: float = 15
-    """The time between two checks of the files that a cleanup may remove."""
+    """Time between two checks of the files that a cleanup may remove."""
     headers_time: float = 300
-    """How long a client may take from connecting to sending its request.
+    """Time limit for a client from connecting to sending its request.
 
     Gemini CLI connects, then lays out a long line for more than 30 s, and fails
     if it finds the connection closed.
     """
     comment_interval: float = 30
-    """The time between two comments in a silent event stream.
+    """Time between two comments in a silent event stream.
 
     A multiple of ``file_check``, so that one wake-up serves both.
     """
     body_limit: int = 65 * 1024 * 1024
-    """The largest HTTP body in bytes: 64 MiB of text, and what JSON adds."""
+    """Maximum size in bytes of an HTTP body: 64 MiB of text, and what JSON adds."""
     body_time: float = 30
-    """How long a client may take to send a body."""
+    """Time limit for a client to send a body."""
     answer_limit: float = 0.3
-    """How long closeDiff may still wait for Emacs when the server stops."""
+    """Time limit for closeDiff to wait for Emacs when the server stops."""
     flush_limit: float = 1
-    """How long writing the outcomes may take when the server stops."""
+    """Time limit for writing the outcomes when the server stops."""
     retire_limit: float = 0.3
-    """How long writing the outcomes may take when a successor takes over."""
+    """Time limit for writing the outcomes when a successor takes over."""
     request_time: float = 0.05
-    """Within this time after connecting, most clients have sent their request."""
+    """Time after connecting within which most clients have sent their request."""
     done_limit: float = 0.5
-    """How long Emacs may take to answer its calls when the server ends."""
+    """Time limit for Emacs to answer its calls when the server ends."""
     end_limit: float = 0.5
-    """How long the event streams, and then hypercorn, may take to end."""
+    """Time limit for the event streams, and then for hypercorn, to end."""
     exit_limit: float = 3
-    """How long a stop may take before the process exits anyway."""
+    """Time limit for a stop, after which the process exits anyway."""
 
 
 def parse_start_line(line: bytes) -> Config:

@@ -168,7 +168,7 @@ class Server:
     # Stop
 
     def stop(self) -> None:
-        """Begin to stop; if retiring, do not wait for clients any longer."""
+        """Begin to stop; if retiring, stop waiting for the clients."""
         self._hurry.set()
         if not self._stop.is_set():
             logger.info("Stopping")

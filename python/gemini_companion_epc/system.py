@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The questions that each operating system answers in its own way.
+"""Everything that differs by operating system.
 
-No other module knows the system.  With ``GC_SYSTEM=portable`` in the environment,
+No other module depends on the system.  With ``GC_SYSTEM=portable`` in the environment,
 nothing is used here that only Linux has, so that tests on Linux show what happens
 on macOS.
 """
@@ -106,7 +106,7 @@ def _find_in_own(port: int, server_port: int) -> int | None:
     # A process that has just connected was probably started recently.
     own = [one for one in psutil.process_iter(["name", "uids"]) if _is_own_process(one)]
     own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
-    # Of processor time: on a busy machine the search goes on.
+    # Processor time, as a search on a busy machine takes longer.
     end = time.thread_time() + _SEARCH_LIMIT
     for process in own:
         if time.thread_time() > end:
@@ -219,7 +219,7 @@ class Handover:
     """An offer of ``listener`` to a successor, at a name in ``directory``.
 
     Both processes then accept from one queue, so no connection is refused or
-    reset, however long the one ends and the other begins.
+    reset, however long the handover takes.
     """
 
     def __init__(self, listener: socket.socket, directory: Path) -> None:
