@@ -20,8 +20,9 @@
 
 ;;; Commentary:
 
-;; The commands of gemini-companion.el, and those of a review, as transients.  A
-;; file of its own so that Emacs loads the package transient only when it is used.
+;; The commands of gemini-companion.el, and the keys of a review, of the list and
+;; of the status buffer, as transients.  A file of its own, so that Emacs loads
+;; the package transient only when it is used.
 
 ;;; Code:
 
@@ -87,7 +88,7 @@ evaluates the rest of BODY before it displays the transient."
 ;;;; List and status
 
 (gemini-companion-menu--define gemini-companion-list-menu
-  "Display the commands of the list of reviews in a menu."
+  "Display the commands of the list of edits in a menu."
   '(("Answer"
      ("a" gemini-companion-list-accept "Accept"
       :enable gemini-companion-list-diffs)
@@ -126,7 +127,7 @@ evaluates the rest of BODY before it displays the transient."
     ("Others"
      ("r" gemini-companion-review "Go to the review"
       :enable gemini-companion-diffs)
-     ("l" gemini-companion-list "List of reviews"
+     ("l" gemini-companion-list "List of edits"
       :count gemini-companion-diffs)
      ("e" gemini-companion-events-buffer "Show the event log")
      ("h" gemini-companion-menu "All commands"))))

@@ -85,7 +85,7 @@
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
       :enable gemini-companion-diffs)
-     ("l" gemini-companion-list "List of reviews"
+     ("l" gemini-companion-list "List of edits"
       :count gemini-companion-diffs)
      ("a" gemini-companion-auto-accept "Auto-accept"
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)

@@ -67,7 +67,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n") ("b" ""))
     (let ((items (gemini-companion-menu-test--items)))
       (should-not (assoc "Accept" items))
-      (should (assoc "List of reviews" items))
+      (should (assoc "List of edits" items))
       (should (member "Go to the review"
                       (gemini-companion-menu-test--greyed items))))
     (gemini-companion-test-show "a" "one\n2\nthree\n")
@@ -78,7 +78,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
         (should (equal '("Go to the review" "Accept" "Reject")
                        (mapcar #'car (seq-subseq items 1 4))))
         (should (assoc "Reviews waiting (2)" items))
-        (should-not (assoc "List of reviews" items))
+        (should-not (assoc "List of edits" items))
         (should-not (assoc "Go to the review" (seq-drop items 2)))
         (dolist (label '("Accept" "Next change" "Exclude this change"))
           (should-not (member label

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The list of reviews, and edits that are accepted without review."""
+"""The list of edits, and edits that are accepted without review."""
 
 import json
 
