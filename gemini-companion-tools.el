@@ -104,7 +104,7 @@ M-x gemini-companion-install-server installs what is needed")))))
        . ((,gemini-companion-tools--server
            . ((command . ,(car command))
               (args . ,(vconcat (cdr command)))
-              ;; Else, Qwen Code hides the tools behind its tool_search.
+              ;; Otherwise Qwen Code hides the tools behind its tool_search.
               (alwaysLoadTools . t))))))))
 
 (defun gemini-companion-tools--hooks (client event matcher)
@@ -432,8 +432,8 @@ For findings, see `gemini-companion-status-checks'."
     (pcase-let ((`(,questions ,edits) gemini-companion-tools--counts))
       (cond ((not (gemini-companion-tools-linked-p client))
              `(note ,(format "%s is not linked" title)
-                    "M-x gemini-companion-tools unlinks all CLIs; repeat it to link \
-them."))
+                    "M-x gemini-companion-tools unlinks all CLIs; run it again to \
+link them."))
             (obstacles
              `(note ,(format "%s is linked, but: %s" title
                              (string-join obstacles "; "))
@@ -514,7 +514,8 @@ it starts next.  The same command deletes both."
 (defun gemini-companion-tools--link ()
   "Ask, and link the CLIs that are installed."
   (let* ((clients (or (gemini-companion-tools-clients)
-                      (user-error "No CLI is installed")))
+                      (user-error "No CLI is installed; install Gemini CLI or \
+Qwen Code")))
          (titles (mapconcat #'gemini-companion-clients-title clients
                             " and ")))
     (when-let* ((client (seq-find #'gemini-companion-tools--taken-p clients)))
@@ -522,9 +523,9 @@ it starts next.  The same command deletes both."
                   (gemini-companion-clients-title client)
                   gemini-companion-tools--name))
     (unless (y-or-n-p
-             (format "%s will receive the new errors after each edit, and may \
-ask Emacs for references, definitions and diagnostics of shared files.  \
-The same command deletes the link.  Link it? "
+             (format "A linked CLI receives the new errors after each edit, and \
+may ask Emacs for references, definitions and diagnostics of shared files; \
+the same command unlinks it.  Link %s? "
                      titles))
       (user-error "Nothing was linked"))
     (let ((allowed (and (member "gemini" clients)

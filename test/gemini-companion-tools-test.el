@@ -150,7 +150,7 @@
                   (condition-case nil
                       (cl-letf (((symbol-function 'y-or-n-p)
                                  (lambda (question)
-                                   (or (string-search "Link it?" question)
+                                   (or (string-search "A linked CLI" question)
                                        (signal 'quit nil)))))
                         (gemini-companion-tools))
                     (quit 'quit))))

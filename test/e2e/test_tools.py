@@ -50,7 +50,7 @@ def link(emacs: Emacs) -> None:
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-tools")
     emacs.keys("Enter")
-    emacs.terminal.wait_for("Link it?")
+    emacs.terminal.wait_for("A linked CLI")
     emacs.keys("y")
     emacs.terminal.wait_for("without confirmation")
     emacs.keys("y")
