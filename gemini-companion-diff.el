@@ -63,8 +63,8 @@ that is shown."
 (defcustom gemini-companion-review-focus nil
   "Whether a review that appears by itself is selected.
 Nil means never, t means always, and `terminal' means if the terminal
-of its CLI is selected.  Letters are ignored in such a review for the
-first second."
+of its CLI is selected.  Letters, and the keys that accept, are
+ignored in such a review for the first second."
   :type '(choice (const :tag "Never" nil)
                  (const :tag "From the CLI's terminal" terminal)
                  (const :tag "Always" t))
@@ -273,17 +273,17 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   "Return the diff of the current buffer, else the one that is shown."
   (or gemini-companion-diff-here
       (gemini-companion-diff--shown)
-      (user-error "No review is open here")))
+      (user-error "No review is displayed")))
 
 ;;;; Arrival
 
 (defun gemini-companion-diff-start ()
-  "Accept proposals."
+  "Follow which frames are made and deleted."
   (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
 
 (defun gemini-companion-diff-stop (state &optional now)
-  "Settle all diffs with STATE, and accept no more.
+  "Settle all diffs with STATE, and stop following the frames.
 Close their views at once if NOW is non-nil, as Emacs is about to
 exit; else between two commands."
   (remove-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
@@ -971,7 +971,7 @@ or disconnected."
        (insert text)
        (goto-char (point-min))
        (pop-to-buffer (current-buffer))))
-    (_ (user-error "No unwritten text of a review is kept"))))
+    (_ (user-error "No unwritten proposal to show"))))
 
 ;;;; Changed files
 

@@ -38,14 +38,14 @@
 ;;;; Customization
 
 (defcustom gemini-companion-after-write 'pulse
-  "How to show what has changed in a file that a CLI has written.
+  "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
 changed lines for a moment, and `show' also to display the buffer
 without selecting it.  After your answer to a review, a window of the
 buffer also goes to the first change, unless you type there meanwhile."
-  :type '(choice (const :tag "Nothing more" nil)
+  :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
-                 (const :tag "Also display the buffer" show))
+                 (const :tag "Highlight them, and display the buffer" show))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 

@@ -22,8 +22,8 @@
 ;;; Commentary:
 
 ;; The review of a diff: its view and how to switch to another one, the buffer
-;; of the original, colors and header lines, and excluded hunks.  The two views
-;; have their own files, which are loaded when one of them is used.
+;; of the original, colors and header lines, and excluded hunks.  The windows
+;; have their own file, and so do the two views, which are loaded when used.
 
 ;;; Code:
 
@@ -218,7 +218,7 @@ ARGS are its arguments."
   (unless gemini-companion-diff-here
     (user-error (substitute-command-keys
                  "No review in this buffer; \\[gemini-companion-review] \
-goes to it")))
+goes to one")))
   (gemini-companion-review--here))
 
 ;;;; A review as data
@@ -317,7 +317,7 @@ It is counted in the proposal with no hunk excluded."
 ;;;; Menu state
 
 (defun gemini-companion-review-subject ()
-  "Return the file of the review here and its amount of change."
+  "Return the file name and the amount of change of the current review."
   (let ((diff (gemini-companion-diff-current)))
     (concat (gemini-companion-diff-name diff)
             (pcase (gemini-companion-diff-counts diff)
@@ -645,7 +645,7 @@ the excluded hunks stay."
            (gemini-companion-review--view-layout view)
            (gemini-companion-review--buffers view)
            (gemini-companion-review--view-windows view))
-    (user-error "The review is not on this tab"))
+    (user-error "The review is on another tab; switch to that first"))
   (when (and (eq kind 'ediff)
              (< gemini-companion-ediff-limit
                 (gemini-companion-review--size
