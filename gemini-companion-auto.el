@@ -204,7 +204,9 @@ connected CLI; if there are several, ask for one."
   (let ((sessions (gemini-companion-sessions)))
     (cond (gemini-companion-diff-here
            (gemini-companion-diff-session gemini-companion-diff-here))
-          ((null sessions) (user-error "No CLI is connected"))
+          ((null sessions)
+           (user-error "No CLI is connected; M-x gemini-companion-run starts \
+one"))
           ((null (cdr sessions)) (car sessions))
           (t (gemini-companion-session-read "CLI" sessions)))))
 

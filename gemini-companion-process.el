@@ -275,7 +275,7 @@ for the user, or nil after `gemini-companion-process-close'."
           (error "Connection closed")))
     (error
      (gemini-companion-process--fail
-      process (format "Cannot use its port %d (%s)" port
+      process (format "Cannot connect to port %d (%s)" port
                       ;; The rest is a list of keywords.
                       (car (split-string (error-message-string problem)
                                          ", :name")))))))

@@ -82,7 +82,7 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
                   (group "," (* (any " \t\r\n")) (any "]}"))))
           nil t)
     (when (match-beginning 1)
-      (error "A comma is before a closing bracket"))))
+      (error "Comma before a closing bracket"))))
 
 (defun gemini-companion-settings-read (file)
   "Return the JSON object in FILE, which may have comments, as an alist.

@@ -584,7 +584,7 @@ RET and start Emacs again."))))
                        (abbreviate-file-name
                         (car (plist-get info :command)))))))
      ((gemini-companion-install-running-p)
-      '((wait "Its Python packages are being installed")))
+      '((wait "The Python packages are being installed")))
      (gemini-companion-mode
       '((wait "The server is starting")))
      (gemini-companion-last-problem
@@ -661,7 +661,7 @@ files are not shared" problem)
            (cond ((null version)
                   `(note ,(format "%s does not print its version" file)))
                  ((version< version oldest)
-                  `(bad ,(format "%s %s cannot find Emacs; %s can (%s)"
+                  `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
                                  title version oldest file)
                         ,(concat "To update it: " install)))
                  (t `(good ,(format "%s %s, %s" title version file))))))

@@ -356,7 +356,7 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
         (should (string-search "The editor is off in Acme Code" (funcall found)))
         (should (string-search "Not chosen yet; Acme refuses free accounts"
                                (funcall found)))
-        (should (string-search "Acme Code 1.1.0 cannot find Emacs; 1.2.0 can"
+        (should (string-search "Acme Code 1.1.0 cannot find Emacs; 1.2.0 or later is needed"
                                (funcall found)))
         (gemini-companion-run-test-answering t
           (gemini-companion-run))

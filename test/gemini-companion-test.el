@@ -162,7 +162,7 @@
 
 (ert-deftest gemini-companion-mode-reports-a-port-that-refuses ()
   (let ((buffers (buffer-list)))
-    (should (string-match-p "Cannot use its port 1"
+    (should (string-match-p "Cannot connect to port 1"
                             (gemini-companion-test-failure
                              "sh" "-c" "echo 1; exec sleep 60")))
     (should-not (seq-find (lambda (buffer)
