@@ -144,7 +144,7 @@ the CLI, without the user's edits of the proposal;
           gemini-companion-clients))
 
 (defun gemini-companion-clients-all (key)
-  "Return the values of KEY of all CLIs, lists, as one list."
+  "Append the lists that are the values of KEY of all CLIs."
   (seq-mapcat (lambda (client) (plist-get (cdr client) key))
               gemini-companion-clients))
 

@@ -263,14 +263,14 @@ called with all of them."
     (cond (list
            (run-at-time 0 nil #'gemini-companion-code--slice
                         function list values done))
-          ;; It may do as much again.
+          ;; DONE may do as much work again.
           ((gemini-companion-code--early-p began 2)
            (funcall done (nreverse values)))
           (t
            (run-at-time 0 nil done (nreverse values))))))
 
 (defun gemini-companion-code--early-p (began part)
-  "Return non-nil if work that BEGAN has taken less than 1/PART of its time."
+  "Return non-nil if less than 1/PART of a slice has passed since BEGAN."
   (< (- (float-time) began)
      (/ gemini-companion-code--seconds-at-once part)))
 
@@ -691,7 +691,7 @@ its first one, and the line that closes it."
   "Seconds to wait until the current text of a file has been checked.")
 
 (defvar-local gemini-companion-code-flycheck-tick nil
-  "Tick of the text that Flycheck was told to check, or nil.")
+  "Tick of the text that Flycheck was asked to check, or nil.")
 
 (defun gemini-companion-code-diagnostics (file answer &optional awaited-p)
   "Call ANSWER with the diagnostics of FILE.

@@ -310,7 +310,7 @@ Signal an error below zero."
     (signal 'gemini-companion-geminiignore-too-complex nil)))
 
 (defun gemini-companion-privacy--ignored-p (file)
-  "Return non-nil if an ignore file of a CLI, as .geminiignore, names FILE.
+  "Return non-nil if an ignore file, such as .geminiignore, names FILE.
 A file in an ignored directory cannot be included again."
   (let ((parts (gemini-companion-privacy--parts file))
         (case-fold-search (file-name-case-insensitive-p file)))
@@ -328,8 +328,9 @@ A file in an ignored directory cannot be included again."
   (vconcat (split-string name "/" t)))
 
 (defun gemini-companion-privacy--ignored-at-p (files parts depth)
-  "Return non-nil if FILES, .geminiignore, name the first DEPTH of PARTS.
-The last rule that matches decides, in the innermost directory first."
+  "Return non-nil if the rules of FILES exclude the first DEPTH of PARTS.
+FILES is a value of `gemini-companion-privacy--ignore-files'.  The last
+rule that matches decides, in the innermost directory first."
   (cl-loop for (above . rules) in files
            for rule = (and (< above depth)
                            (gemini-companion-privacy--matching-rule

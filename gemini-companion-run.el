@@ -91,7 +91,7 @@ asks, and sets this option."
 (defcustom gemini-companion-run-offer-ide t
   "Non-nil means to offer to enable the IDE integration of a CLI.
 The question is asked before a CLI starts whose IDE integration is off,
-as it cannot connect.  The answer no sets this option to nil."
+as it cannot connect.  Answering no sets this option to nil."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0"))
 

@@ -122,7 +122,7 @@ Lines end as terminals paste them; other control characters go."
 
 (defun gemini-companion-send--takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
-Some stand still for the user to copy from, or to edit a line."
+Some are suspended while the user copies text or edits a line."
   (cond ((derived-mode-p 'vterm-mode)
          (not (bound-and-true-p vterm-copy-mode)))
         ((derived-mode-p 'term-mode)
@@ -132,7 +132,7 @@ Some stand still for the user to copy from, or to edit a line."
 (defun gemini-companion-send-type (session text &optional submit)
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
 Return non-nil if TEXT was typed, nil if SESSION runs in no
-terminal of this Emacs, or in one that stands still.  Enter is
+terminal of this Emacs, or in a suspended one.  Enter is
 pressed once TEXT is shown there.  Control characters other than
 newlines and tabs are omitted.  TEXT may have 65,536 characters."
   (when-let* ((process (gemini-companion-send--process session)))
@@ -185,7 +185,7 @@ Give up after LEFT further checks."
                     (buffer-name (process-buffer process))))))
 
 (defun gemini-companion-send--enter (process)
-  "Press Enter in the terminal of PROCESS if that still lives."
+  "Press Enter in the terminal of PROCESS if PROCESS is still live."
   (when (process-live-p process)
     (process-send-string process "\r")))
 

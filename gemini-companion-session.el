@@ -61,7 +61,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     t))
 
 (defun gemini-companion-session-ready (how)
-  "Drop all sessions if the server became ready HOW, as `recovered'.
+  "Drop all sessions if HOW, see `gemini-companion--ready', is `recovered'.
 These CLIs do not reconnect by themselves."
   (when (eq how 'recovered)
     (gemini-companion-session-update nil)))

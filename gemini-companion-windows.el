@@ -42,10 +42,8 @@ An alist of a window of a review that ended meanwhile, and what
 ;;;; Frame
 
 (defun gemini-companion-windows-frame (buffers)
-  "Return the frame for a review: one with one of BUFFERS on it.
-It is the selected frame if that is one, or if none is.
-A daemon has frames on several terminals, and a frame may be too
-small for a review."
+  "Return the frame for a review, one that displays one of BUFFERS.
+Prefer the selected frame, and return it if no frame displays one."
   (let ((frames (seq-filter #'gemini-companion-windows--roomy-p
                             (cons (selected-frame)
                                   (seq-filter
