@@ -229,7 +229,7 @@ class Ide:
             session for session in self._sessions.values() if session.stream is not None
         ]
         if not connected:
-            # Emacs sends the next one when a client connects.
+            # Emacs sends the next context when a client connects.
             self._context = None
             for session in self._sessions.values():
                 session.context = None
@@ -421,7 +421,7 @@ class Ide:
         self._is_stopping = True
         for diff in list(self._diffs.values()):
             self._settle(diff, Rejected(diff.path))
-            # After a signal, Emacs does not know.
+            # After a signal, Emacs does not know that the server stops.
             self._dismiss(diff, "lost")
 
     async def finish_closing(self) -> None:

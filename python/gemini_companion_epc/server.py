@@ -61,10 +61,10 @@ class Server:
     def __init__(self, config: Config) -> None:
         self._listener, is_busy = listen(config.port, config.predecessor)
         if is_busy:
-            # Clients send the previous token to the program that has the port now.
+            # The program that has the port now receives the previous token.
             config = replace(config, token=new_token(), is_exposed=False)
         elif config.port and not self._listener.is_inherited:
-            # They may have sent it to a program that had the port for a while.
+            # A program that had the port for a while may have received the token.
             config = replace(config, is_exposed=True)
         self._config = config
         self._port = self._listener.port
@@ -195,7 +195,7 @@ class Server:
         waiting_limit = self._config.headers_time if self._is_retiring else 0
         _exit_after(self._config.exit_limit + waiting_limit)
         if self._is_retiring:
-            # Before, the event loop would begin to listen later.
+            # The event loop would begin to listen on a socket that was ended before.
             await self._serves.wait()
             self._listener.end()
             await asyncio.sleep(self._config.request_time)
