@@ -93,8 +93,8 @@ If one of them signals an error, the diff stays open.")
 The CLI has not written the file yet.")
 
 (defvar gemini-companion-diff-written-functions nil
-  "Functions called with each diff that has ended and may be written.
-The second argument is non-nil if its file was written soon.")
+  "Functions called once it is known whether the file of a diff was written.
+The arguments are the diff, which has ended, and non-nil if it was.")
 
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.

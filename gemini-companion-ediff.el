@@ -314,7 +314,7 @@ If KEEP is non-nil, the selected window stays visible."
              (window-total-width window) (window-total-height window))))
 
 (defvar-local gemini-companion-ediff--wide nil
-  "Non-nil if the session of this control panel had place for wide sides.")
+  "Non-nil if the window of this control panel was wide at the last layout.")
 
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
@@ -376,17 +376,17 @@ both are wide enough."
     ediff-split-window-function))
 
 (defun gemini-companion-ediff--fits-p (window)
-  "Return non-nil if the sides are as WINDOW, below both, is wide enough for.
+  "Return non-nil if the last layout fits the width of WINDOW, below both sides.
 The control panel is current."
   (eq gemini-companion-ediff--wide
       (gemini-companion-ediff--wide-p (window-total-width window))))
 
 (defun gemini-companion-ediff--fit (window)
-  "Choose the place of the sides again if WINDOW, below both, was resized.
-The control panel is current."
+  "Change how the sides are split if the last layout does not fit WINDOW.
+WINDOW is below both sides.  The control panel is current."
   (unless (gemini-companion-ediff--fits-p window)
     (setq gemini-companion-ediff--wide (not gemini-companion-ediff--wide))
-    ;; Else the user, or the start of the session, has chosen it.
+    ;; Otherwise the user, or the start of the session, has chosen another one.
     (when (eq (default-value 'ediff-split-window-function)
               #'split-window-vertically)
       (setq ediff-split-window-function

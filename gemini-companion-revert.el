@@ -147,7 +147,7 @@ is non-nil, go to the first change."
     (gemini-companion-revert--end watch nil)))
 
 (defun gemini-companion-revert--end (watch written)
-  "Call the function of WATCH, once, as its file was WRITTEN or not."
+  "Call the function of WATCH once, with whether its file was WRITTEN."
   (when-let* ((function (gemini-companion-revert--watch-written watch)))
     (setf (gemini-companion-revert--watch-written watch) nil)
     (with-demoted-errors "Following a written file: %S"
@@ -216,7 +216,7 @@ Follow symbolic links."
 ;;;; Reports
 
 (defun gemini-companion-revert-report (format &rest arguments)
-  "Show a message about a file that a CLI has written or not.
+  "Show a message about the outcome of an edit.
 FORMAT and ARGUMENTS are those of `message'.  The announcement of a
 review does not replace it."
   (setq gemini-companion-revert--reported (apply #'message format arguments)))

@@ -255,7 +255,8 @@ EDIT is not written yet."
 ;;;; Writes
 
 (defun gemini-companion-turn--diff-written (diff written)
-  "Record that DIFF was accepted in the terminal, or not WRITTEN at all."
+  "Record whether the file of DIFF was WRITTEN.
+A dismissed DIFF that was written was accepted in the terminal."
   (dolist (edit gemini-companion-turn--edits)
     (when (equal (gemini-companion-diff-file-path diff)
                  (gemini-companion-turn-edit-file edit))
