@@ -253,7 +253,7 @@ name it anyway? ")))
   "Return the session that FILE is for; ask if that is not clear."
   (let* ((sessions (or (gemini-companion-sessions)
                        (user-error "No CLI is connected; \
-start gemini in the project, or type /ide enable in it")))
+M-x gemini-companion-run starts one, /ide enable connects a running one")))
          (near (seq-filter (lambda (session)
                              (gemini-companion-send--inside-p file session))
                            sessions)))

@@ -213,7 +213,10 @@ could not start or crashed too often."
   "Replace the server's process by a new one.
 CLIs stay connected, and open reviews stay open."
   (unless (gemini-companion-server-ready-p)
-    (user-error "The server is not running yet"))
+    (user-error (if (gemini-companion-server-running-p)
+                    "The server is starting; try again soon"
+                  "The server is not running; M-x gemini-companion-mode \
+starts it")))
   (let* ((server gemini-companion-server--server)
          (rest (- (+ (gemini-companion-server--replaced server)
                      gemini-companion-server--rest-seconds)

@@ -359,6 +359,15 @@
       (should (file-exists-p (gemini-companion-test-discovery-file)))
       (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
 
+(ert-deftest gemini-companion-restart-without-a-server-shows-what-to-do ()
+  (let ((report (lambda ()
+                  (cadr (should-error (gemini-companion-restart)
+                                      :type 'user-error)))))
+    (should (string-search "M-x gemini-companion-mode" (funcall report)))
+    (gemini-companion-test-with-mode '(("a" "text"))
+      (gemini-companion-test-kill-server)
+      (should (string-search "starting" (funcall report))))))
+
 (ert-deftest gemini-companion-restart-returns-nothing-to-print ()
   "Printing a server's state keeps Emacs busy for half a minute."
   (gemini-companion-test-with-mode '(("a" "text"))
