@@ -277,6 +277,9 @@ A hook of the user may fail at any time."
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
     (add-hook hook #'gemini-companion-ediff--panel-changed nil t))
+  (when (bound-and-true-p global-display-line-numbers-mode)
+    ;; That would number the panel after the next command.
+    (display-line-numbers-mode -1))
   (use-local-map gemini-companion-ediff--panel-map)
   ;; Before Emacs 29, `describe-mode' shows its keys.
   (setq-local ediff-mode-map gemini-companion-ediff--panel-map)

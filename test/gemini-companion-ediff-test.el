@@ -79,6 +79,17 @@
             (should (one-window-p)))
         (set-frame-size nil 160 45)))))
 
+(ert-deftest gemini-companion-ediff-numbers-no-line-of-the-panel ()
+  (global-display-line-numbers-mode 1)
+  (unwind-protect
+      (gemini-companion-test-with-reviews '(("a" "old\n"))
+        (gemini-companion-test-show "a" "new\n")
+        ;; Here a global mode also turns on its mode.
+        (run-hooks 'post-command-hook)
+        (should-not (buffer-local-value 'display-line-numbers
+                                        (gemini-companion-ediff-test-panel))))
+    (global-display-line-numbers-mode -1)))
+
 (ert-deftest gemini-companion-ediff-opens-from-a-side-window ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
