@@ -52,7 +52,7 @@
 
 ;;;; State
 
-(defconst gemini-companion-unified--wait 0.3
+(defvar gemini-companion-unified-wait 0.3
   "Maximum seconds to wait for the hunks.
 If they take longer, they appear later.")
 
@@ -681,7 +681,7 @@ If WIDE is non-nil, it has enough columns, too."
 
 (defun gemini-companion-unified--make (buffer &optional seconds)
   "Compare again for the view in BUFFER, and wait SECONDS for the hunks.
-The default is `gemini-companion-unified--wait'."
+The default is `gemini-companion-unified-wait'."
   (with-current-buffer buffer
     (when gemini-companion-unified--process
       (gemini-companion-hunk-cancel gemini-companion-unified--process))
@@ -694,7 +694,7 @@ The default is `gemini-companion-unified--wait'."
              (gemini-companion-unified--take buffer hunks))))
     (force-mode-line-update)
     (gemini-companion-hunk-wait gemini-companion-unified--process
-                                (or seconds gemini-companion-unified--wait))
+                                (or seconds gemini-companion-unified-wait))
     (when (and gemini-companion-unified--process
                (zerop (buffer-size)))
       (let ((inhibit-read-only t)

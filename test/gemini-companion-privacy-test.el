@@ -367,6 +367,8 @@ and 1 is what a thousand plain regexps take for it."
         (progn
           (gemini-companion-test-wait
            (lambda () (not (process-live-p process))) 120)
+          (ert-info ((with-current-buffer " *seconds errors*" (buffer-string)))
+            (should (eql 0 (process-exit-status process))))
           (with-current-buffer buffer
             (car (read-from-string (concat "(" (buffer-string) ")")))))
       (delete-process process)

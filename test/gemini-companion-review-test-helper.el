@@ -11,6 +11,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-test-helper)
 (require 'gemini-companion-review)
+(require 'gemini-companion-unified)
 
 (defmacro gemini-companion-test-with-diffs (files start stop &rest body)
   "Evaluate START, BODY and in the end STOP in a directory with FILES.
@@ -71,9 +72,11 @@ at once."
 
 (defmacro gemini-companion-test-with-reviews (files &rest body)
   "Show proposals while BODY is run in a directory with FILES.
-`outcomes' holds what was told, the last one first."
+`outcomes' holds the outcomes, the last one first."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
+         ;; Until `diff' has ended, on a busy machine, too.
+         (gemini-companion-unified-wait 60)
          outcomes)
      (gemini-companion-test-with-diffs ,files
          (progn
