@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 # Seconds between two probes; the longer the wait, the fewer they are.
 SHORTEST = 0.03
-LONGEST = 0.1
+LONGEST = 0.2
 # Long, because the machine may be busy.
 BOUND = 180.0
 
