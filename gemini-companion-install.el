@@ -138,8 +138,10 @@ apt install python3-venv), %s")
     ("Permission denied\\|Read-only file system\\|Cannot create\\'\
 \\|os error \\(?:13\\|30\\)\\_>"
      . "Cannot write in %d; customize `gemini-companion-install-directory'")
-    ("NewConnectionError\\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)\
-\\|timed out\\|ProxyError\\|SSLError\\|error sending request"
+    ("NewConnectionError\\|ConnectTimeout\\|ReadTimeout\\|timed out\
+\\|ProxyError\\|SSLError\\|CERTIFICATE_VERIFY\\|Network is unreachable\
+\\|name resolution\\|getaddrinfo failed\\|error sending request\
+\\|[Cc]onnection \\(?:refused\\|reset\\|broken\\)"
      . "Cannot fetch the packages; check the network, and the proxy and index \
 settings of pip and uv (HTTPS_PROXY, PIP_INDEX_URL, UV_INDEX_URL, pip.conf)")
     ("DO NOT MATCH THE HASHES\\|Hash mismatch"
@@ -171,13 +173,14 @@ the package exec-path-from-shell sets it"
 
 (defun gemini-companion-install--pythons ()
   "Return the programs that may be Python, in order of preference."
-  (seq-remove (lambda (file)
-                ;; Python there is 3.9, or only opens a dialog.
-                (and (eq system-type 'darwin) (string-prefix-p "/usr/bin/" file)))
-              (delq nil (mapcar #'executable-find
-                                '("python3.15" "python3.14" "python3.13"
-                                  "python3.12" "python3.11" "python3.10"
-                                  "python3" "python" "py")))))
+  (let ((exec-path (seq-remove (lambda (directory)
+                                 ;; Python there is 3.9, or only opens a dialog.
+                                 (and (eq system-type 'darwin)
+                                      (member directory '("/usr/bin" "/usr/bin/"))))
+                               exec-path)))
+    (delq nil (mapcar #'executable-find
+                      '("python3.15" "python3.14" "python3.13" "python3.12"
+                        "python3.11" "python3.10" "python3" "python" "py")))))
 
 (defun gemini-companion-install--ways (directory)
   "Return lists of commands to make DIRECTORY, in order of preference."
