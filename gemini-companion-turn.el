@@ -258,21 +258,23 @@ EDIT is not written yet."
   "Record whether the file of DIFF was WRITTEN.
 A dismissed DIFF that was written was accepted in the terminal."
   (dolist (edit gemini-companion-turn--edits)
-    (when (equal (gemini-companion-diff-file-path diff)
-                 (gemini-companion-turn-edit-file edit))
-      (pcase (gemini-companion-turn-edit-state edit)
-        ((and 'dismissed
-              (guard written)
-              (guard (gemini-companion-turn--as-written-p edit)))
-         (setf (gemini-companion-turn-edit-state edit) 'accepted))
-        ((and (or 'accepted 'automatic)
-              (guard (not written))
-              ;; Not an earlier edit of this file.
-              (guard (eq (gemini-companion-diff-accepted-text diff)
-                         (gemini-companion-turn-edit-after edit)))
-              (guard (not (gemini-companion-turn--as-written-p edit))))
-         (setf (gemini-companion-turn-edit-state edit) 'unwritten)))))
-  (run-hooks 'gemini-companion-turn-changed-hook))
+    (when-let* (((equal (gemini-companion-diff-file-path diff)
+                        (gemini-companion-turn-edit-file edit)))
+                (state
+                 (pcase (gemini-companion-turn-edit-state edit)
+                   ((and 'dismissed
+                         (guard written)
+                         (guard (gemini-companion-turn--as-written-p edit)))
+                    'accepted)
+                   ((and (or 'accepted 'automatic)
+                         (guard (not written))
+                         ;; Not an earlier edit of this file.
+                         (guard (eq (gemini-companion-diff-accepted-text diff)
+                                    (gemini-companion-turn-edit-after edit)))
+                         (guard (not (gemini-companion-turn--as-written-p edit))))
+                    'unwritten))))
+      (setf (gemini-companion-turn-edit-state edit) state)
+      (run-hooks 'gemini-companion-turn-changed-hook))))
 
 (defun gemini-companion-turn-written (session client file before after)
   "Record that a CLI has written FILE, maybe without a review.
