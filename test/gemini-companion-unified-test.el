@@ -381,6 +381,7 @@
 (ert-deftest gemini-companion-unified-leaves-no-file-and-no-process ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (let ((temporary-file-directory (expand-file-name "tmp/" directory))
+          (gemini-companion-unified-wait 0.1)
           (diff-command (gemini-companion-unified-test-slow-diff directory)))
       (make-directory temporary-file-directory)
       (gemini-companion-test-show "a" "new\n")
