@@ -15,11 +15,11 @@ START_VTERM = f"""(progn (add-to-list 'load-path "{VTERM[-1] if VTERM else ""}")
 (require 'vterm) (setq vterm-shell %s) (vterm "*vterm*"))"""
 
 
+@pytest.mark.shared
 def test_cli_beside_emacs_is_connected_and_lists_open_files(
     world: World, scratch: Scratch
 ) -> None:
-    world.emacs(scratch.file("a.txt"), scratch.file("b.txt"))
-    cli = world.gemini()
+    _, _, cli = world.pair(scratch.file("a.txt"), scratch.file("b.txt"))
 
     status = cli.ide_status()
 
@@ -28,9 +28,9 @@ def test_cli_beside_emacs_is_connected_and_lists_open_files(
     assert "- a.txt" in status
 
 
+@pytest.mark.shared("inside")
 def test_cli_in_term_is_connected(world: World, scratch: Scratch) -> None:
-    emacs = world.emacs(scratch.file("a.txt"))
-    cli = world.gemini_inside(emacs, "(term %s)", "*terminal*")
+    _, _, cli = world.pair_inside(scratch.file("a.txt"))
 
     status = cli.ide_status()
 

@@ -91,7 +91,6 @@ def test_exclusion_affects_open_files_and_new_names(
     assert cli.context() == {}
 
 
-@pytest.mark.fresh
 def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)

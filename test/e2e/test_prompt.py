@@ -104,10 +104,11 @@ def test_unresponsive_terminal_is_not_typed_into(
 
 
 @pytest.mark.once
+@pytest.mark.shared("inside")
 def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs = world.emacs(file)
-    cli = world.gemini_inside(emacs, START_TERM, "*terminal*")
+    emacs, _, cli = world.pair_inside(file)
+    emacs.eval("(require 'gemini-companion-send)")
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
@@ -123,6 +124,7 @@ def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) ->
 
 
 @pytest.mark.once
+@pytest.mark.shared
 def test_a_cli_outside_is_not_typed_into(world: World, scratch: Scratch) -> None:
     emacs, _, cli = world.pair(scratch.file("a.txt", "one\n"))
     emacs.eval("(require 'gemini-companion-send)")

@@ -27,6 +27,7 @@ def has_followed(former: psutil.Process, scratch: Scratch) -> None:
     eventually(lambda: others() == [True], "one new server")
 
 
+@pytest.mark.shared
 @pytest.mark.system
 def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
@@ -86,6 +87,7 @@ WARNED = """
 """
 
 
+@pytest.mark.shared
 @pytest.mark.system
 def test_killed_server_that_is_back_in_time_goes_unnoticed(
     world: World, scratch: Scratch

@@ -26,11 +26,11 @@ def text(emacs: Emacs) -> str:
     return str(emacs.value(f'(with-current-buffer "{STATUS}" (buffer-string))'))
 
 
+@pytest.mark.shared
 def test_status_shows_sessions_and_what_is_shared(
     world: World, scratch: Scratch
 ) -> None:
-    emacs = world.emacs(scratch.file("a.txt", "one\ntwo\n"))
-    world.gemini()
+    emacs, _, _ = world.pair(scratch.file("a.txt", "one\ntwo\n"))
     emacs.act("(progn (goto-char 5) (set-mark (point-max)) (activate-mark))")
 
     shown = status(emacs)
