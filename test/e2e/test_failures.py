@@ -44,7 +44,7 @@ def test_a_stopped_process_continues(
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
     process = psutil.Process(whose(emacs, scratch))
     # It continues a stopped process at once.
-    (tmux,) = scratch.processes("run/tmux")
+    tmux = psutil.Process(world.tmux.pid)
 
     tmux.suspend()
     process.suspend()

@@ -14,17 +14,27 @@ from .scratch import Scratch
 from .tools import Tools
 from .wait import BOUND, eventually
 
+OPTIONS = ("-u", "-f", "/dev/null", "-C")
+IDLE = ("new-session", "-s", "control", "exec cat")
+
 
 class Tmux:
     """One tmux server, which only this test uses."""
 
     def __init__(self, tools: Tools, scratch: Scratch) -> None:
-        self._command = [tools.tmux, "-u", "-f", "/dev/null", "-S"]
-        self._command.append(str(scratch.run / "tmux"))
-        self._environment = scratch.environment
+        # A client in control mode reads commands from its input.  One for each
+        # command would take much of the time of a busy machine.
+        self._client = subprocess.Popen(
+            [tools.tmux, "-S", str(scratch.run / "tmux"), *OPTIONS, *IDLE],
+            env=scratch.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+        )
+        assert self._answer()[0], "no tmux server"
+        self.pid = int(self.call("display-message", "-p", "#{pid}"))
         self.terminals: list[Terminal] = []
-        # A server that exits when its last program does may take a new one along.
-        self.call("start-server", ";", "set-option", "-s", "exit-empty", "off")
 
     def start(
         self,
@@ -45,21 +55,37 @@ class Tmux:
         return terminal
 
     def call(self, *arguments: str, check: bool = True) -> str:
-        """Run a tmux command and return what it prints."""
-        done = subprocess.run(
-            [*self._command, *arguments],
-            env=self._environment,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=BOUND,
-        )
-        assert not check or done.returncode == 0, f"{arguments}: {done.stderr}"
-        return done.stdout
+        """Run a tmux command, without newlines, and return what it prints."""
+        assert self._client.stdin
+        self._client.stdin.write(shlex.join(arguments) + "\n")
+        self._client.stdin.flush()
+        is_well, printed = self._answer()
+        assert not check or is_well, f"{arguments}: {printed}"
+        return printed
 
     def close(self) -> None:
         """Stop the server and all programs in it."""
-        self.call("kill-server", check=False)
+        if self._client.poll() is None:
+            self._client.communicate("kill-server\n", BOUND)
+
+    def _answer(self) -> tuple[bool, str]:
+        """Return whether the command worked, and what it printed.
+
+        That is between two lines with the same number; other lines are about
+        the sessions.
+        """
+        assert self._client.stdout
+        printed: list[str] = []
+        number = None
+        for line in self._client.stdout:
+            word, _, rest = line.partition(" ")
+            if number is None and word == "%begin":
+                number = rest
+            elif rest == number and word in {"%end", "%error"}:
+                return word == "%end", "".join(printed)
+            elif number is not None:
+                printed.append(line)
+        return False, "tmux has exited"
 
 
 class Screen(ABC):
