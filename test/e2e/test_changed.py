@@ -53,6 +53,7 @@ def test_saved_file_is_compared_again_and_overwritten_only_on_request(
 
 
 @pytest.mark.fresh
+@pytest.mark.once
 def test_edit_of_another_cli_is_undone_only_on_request(
     world: World, scratch: Scratch
 ) -> None:

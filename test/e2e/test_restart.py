@@ -11,6 +11,8 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
+pytestmark = pytest.mark.once
+
 SLOW = """
 (setq gemini-companion-server-command
       (append '("sh" "-c" "sleep 1.5; exec \\"$@\\"" "sh")
@@ -51,7 +53,6 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
 
 
 @pytest.mark.long
-@pytest.mark.once
 def test_restarts_while_a_long_line_keeps_the_cli_busy_lose_no_review(
     world: World, scratch: Scratch
 ) -> None:
@@ -114,7 +115,6 @@ def test_killed_server_that_is_back_in_time_goes_unnoticed(
     assert "Connected to Emacs" in cli.ide_status()
 
 
-@pytest.mark.once
 def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     world: World, scratch: Scratch
 ) -> None:
@@ -140,7 +140,6 @@ def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     assert file.read_text() == "uno\n"
 
 
-@pytest.mark.once
 def test_signal_to_the_server_ends_its_reviews_in_emacs_too(
     world: World, scratch: Scratch
 ) -> None:

@@ -347,6 +347,7 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
 
 
 @pytest.mark.fresh
+@pytest.mark.once
 def test_review_ends_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)

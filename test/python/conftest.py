@@ -87,7 +87,7 @@ def until(condition: Callable[[], object]) -> None:
     end = time.monotonic() + BOUND
     while not condition():
         assert time.monotonic() < end, "it did not come to hold"
-        threading.Event().wait(0.001)
+        threading.Event().wait(0.005)
 
 
 class StubEmacs:
