@@ -337,6 +337,22 @@ def test_a_client_that_comes_early_waits(start: Start, cli_of: CliOf) -> None:
     events.close()
 
 
+RUNS = "hypercorn: Running on"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="not of Windows")
+def test_the_http_server_is_loaded_for_the_first_client(
+    start: Start, cli_of: CliOf
+) -> None:
+    emacs = start()
+    emacs.call("stop")
+    assert emacs.wait() == 0
+    assert not any(RUNS in line for line in emacs.log)
+    other = start()
+    cli_of(other).connect()
+    until(lambda: any(RUNS in line for line in other.log))
+
+
 def test_another_version_and_a_stranger_do_not_stop_the_server(start: Start) -> None:
     emacs = start(is_connected=False)
     older, stranger = EpcClient(emacs.epc_port), EpcClient(emacs.epc_port)
