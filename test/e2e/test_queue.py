@@ -19,6 +19,7 @@ IN_LIST = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
 
 
 @pytest.mark.fresh
+@pytest.mark.once
 def test_list_displays_one_and_the_other_waits_again(
     world: World, scratch: Scratch
 ) -> None:
@@ -168,6 +169,7 @@ def test_files_of_a_turn_are_answered_in_the_list(
 
 
 @pytest.mark.fresh
+@pytest.mark.once
 def test_edit_outside_the_project_is_reviewed_with_a_warning(
     world: World, scratch: Scratch
 ) -> None:

@@ -96,6 +96,7 @@ def test_cli_is_sent_the_background_color(
     assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
 
 
+@pytest.mark.once
 def test_cli_that_has_ended_is_started_again_by_key(
     world: World, scratch: Scratch
 ) -> None:
@@ -114,6 +115,7 @@ def test_cli_that_has_ended_is_started_again_by_key(
     assert CONNECTED in Gemini(cli.terminal, cli.model).ide_status()
 
 
+@pytest.mark.once
 def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
     world: World, scratch: Scratch
 ) -> None:
