@@ -494,6 +494,9 @@
              (state (progn
                       ;; Emacs makes buffers of its own at the first one.
                       (gemini-companion-review-test-whole view)
+                      ;; One that was killed has not always ended.
+                      (gemini-companion-test-eventually
+                        (not (get-process "gemini-companion-diff")))
                       (gemini-companion-review-test-state))))
         (gemini-companion-review-test-whole view)
         (gemini-companion-test-eventually
