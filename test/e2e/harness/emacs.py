@@ -67,12 +67,12 @@ C-g does not quit a filter, so it goes where the test wants it."
                       :service {socket} :filter #'e2e-answer)
 (defun e2e-hold (arguments)
   "Return ARGUMENTS without an incomplete character at the end of the output.
-Until Emacs 30, term may lose what follows one."
+The term of Emacs 28 to 30 may lose what follows one."
   (pcase-let* ((`(,process ,output) arguments)
                (output (concat (process-get process 'e2e-held) output))
                (end (or (string-match
-                         (concat "\\(?:[\300-\377]\\|[\340-\377][\200-\277]"
-                                 "\\|[\360-\377][\200-\277]\\{{2\\}}\\)\\'")
+                         (concat "\\\\(?:[\\300-\\377]\\\\|[\\340-\\377][\\200-\\277]"
+                                 "\\\\|[\\360-\\377][\\200-\\277]\\\\{{2\\\\}}\\\\)\\\\'")
                          output)
                         (length output))))
     (process-put process 'e2e-held (substring output end))
