@@ -160,7 +160,7 @@ class Server:
                 )
 
     async def _serve(self, stop_http: asyncio.Event) -> None:
-        # A port of before is one to which CLIs return.
+        # CLIs return to the port of a former server.
         if not self._config.port:
             await self._first_client()
             if self._stop.is_set() and not self._is_retiring:
