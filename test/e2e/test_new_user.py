@@ -40,7 +40,7 @@ def test_new_user_gets_a_connected_cli(world: World, scratch: Scratch) -> None:
     user.type("/ide status")
     pause_before_enter()
     user.press("Enter")
-    assert "- hello.py" in user.see(CONNECTED)
+    user.see_match(rf"(?s){CONNECTED}.*- hello\.py")
     user.press("C-x", "o")
     user.leave()
 

@@ -143,7 +143,9 @@ class Gemini:
     def ide_status(self) -> str:
         """Return the screen with the answer to /ide status."""
         self.type("/ide status")
-        return self.terminal.wait_for_match("Connected to|Disconnected|Connecting")
+        answer = "(?:Connected to|Disconnected|Connecting)"
+        # The prompt below it is drawn last.
+        return self.terminal.wait_for_match(f"(?s){answer}.*{PLACEHOLDER}")
 
     def answer(self, choice: str) -> None:
         """Answer the question about an edit with ``choice``, a word of its label."""
