@@ -36,8 +36,7 @@ INIT = """
 (setq inhibit-startup-screen t
       ring-bell-function #'ignore
       load-prefer-newer t
-      package-user-dir {elpa}
-      package-directory-list nil)
+      load-path (append (directory-files {elpa} t "-[0-9.]+\\\\'") load-path))
 (defvar e2e-up nil "Non-nil once Emacs is as the test wants it.")
 (defvar e2e-problem nil "Why it will never be.")
 (defvar e2e-ready nil "Non-nil once the server was ready.")
@@ -83,7 +82,6 @@ The term of Emacs 28 to 30 may lose what follows one."
 (server-start)
 (condition-case problem
     (progn
-      (package-initialize)
       (add-to-list 'load-path {root})
       (require 'gemini-companion)
       (setq gemini-companion-server-command
