@@ -235,13 +235,15 @@ class Emacs:
         """Press ``keys``, spelled as tmux spells them.
 
         Those before a C-g are waited for: it would drop them, and interrupt what
-        they do rather than be read as a key.
+        they do rather than be read as a key.  So is the C-g before others.
         """
+        is_after_quit = False
         for quits, some in groupby(keys, "C-g".__eq__):
-            if quits:
+            if quits or is_after_quit:
                 self.terminal.written()
                 self.holds(WAITS, "Emacs has read all keys")
             self.terminal.keys(*some)
+            is_after_quit = quits
 
     def screen(self) -> str:
         """Return what the screen shows."""
