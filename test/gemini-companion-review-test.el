@@ -465,12 +465,8 @@
                                      ediff-session-registry))))
          (push (cons symbol (default-value symbol)) values))))
     (list (sort values (lambda (a b) (string< (car a) (car b))))
-          ;; That of Emacs for undo comes with a change, and goes in ten seconds.
-          (seq-count (lambda (timer)
-                       (not (eq 'undo-auto--boundary-timer
-                                (timer--function timer))))
-                     timer-list)
-          (length timer-idle-list) (process-list)
+          (gemini-companion-test-timer-count) (length timer-idle-list)
+          (process-list)
           (sort (mapcar #'buffer-name (buffer-list)) #'string<))))
 
 (defun gemini-companion-review-test-whole (view)

@@ -57,6 +57,13 @@ BODY must not have assertions, which need what is bound here."
                                (format "%S" (timer--function timer))))
               (append timer-list timer-idle-list)))
 
+(defun gemini-companion-test-timer-count ()
+  "Return the number of timers, without that of Emacs for undo.
+It comes with a change, and goes in ten seconds."
+  (seq-count (lambda (timer)
+               (not (eq 'undo-auto--boundary-timer (timer--function timer))))
+             timer-list))
+
 (defun gemini-companion-test-pending ()
   "Return those that do not repeat, as the watch of the files does."
   (seq-remove #'timer--repeat-delay (gemini-companion-test-timers)))

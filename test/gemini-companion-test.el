@@ -41,7 +41,7 @@
               #'string<)
         (length (gemini-companion-test-processes))
         (copy-sequence (default-value 'process-environment))
-        (length timer-list)
+        (gemini-companion-test-timer-count)
         (length timer-idle-list)
         epc:live-connections))
 
@@ -88,7 +88,8 @@
       (gemini-companion-test-eventually
         (not (or (gemini-companion-test-processes)
                  (file-exists-p discovery)))))
-    (should (equal before (gemini-companion-test-trace)))))
+    (gemini-companion-test-eventually
+      (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-sends-new-roots-and-keeps-the-port ()
   (gemini-companion-test-with-mode '(("a" "text"))
