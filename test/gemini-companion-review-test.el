@@ -466,19 +466,7 @@
          (push (cons symbol (default-value symbol)) values))))
     (list (sort values (lambda (a b) (string< (car a) (car b))))
           (gemini-companion-test-timer-count) (length timer-idle-list)
-          (process-list)
-          (sort (mapcar #'buffer-name (buffer-list)) #'string<))))
-
-(defun gemini-companion-review-test-whole (view)
-  "Show a review in VIEW, exclude its hunks, switch the view twice and reject it."
-  (gemini-companion-test-show "a" "one\n2\n")
-  (with-current-buffer (window-buffer)
-    (gemini-companion-review-test-toggle-all view)
-    (gemini-companion-review-switch-view))
-  (with-current-buffer (window-buffer)
-    (gemini-companion-review-switch-view))
-  (gemini-companion-diff-reject)
-  (gemini-companion-test-run-timers))
+          (process-list) (gemini-companion-test-buffers))))
 
 (ert-deftest gemini-companion-review-leaves-nothing-behind ()
   (dolist (view '(ediff diff))
@@ -489,12 +477,21 @@
              (temporary-file-directory directory)
              (state (progn
                       ;; Emacs makes buffers of its own at the first one.
-                      (gemini-companion-review-test-whole view)
+                      (gemini-companion-test-show "a" "one\n2\n")
+                      (gemini-companion-diff-reject)
+                      (gemini-companion-test-run-timers)
                       ;; One that was killed has not always ended.
                       (gemini-companion-test-eventually
                         (not (get-process "gemini-companion-diff")))
                       (gemini-companion-review-test-state))))
-        (gemini-companion-review-test-whole view)
+        (gemini-companion-test-show "a" "one\n2\n")
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review-test-toggle-all view)
+          (gemini-companion-review-switch-view))
+        (with-current-buffer (window-buffer)
+          (gemini-companion-review-switch-view))
+        (gemini-companion-diff-reject)
+        (gemini-companion-test-run-timers)
         (gemini-companion-test-eventually
           (equal state (gemini-companion-review-test-state)))
         (should (equal '("a") (directory-files directory nil "\\`[^.]")))

@@ -48,6 +48,14 @@ BODY must not have assertions, which need what is bound here."
   (declare (indent 0) (debug t))
   `(should (gemini-companion-test-wait (lambda () ,@body))))
 
+;;;; Buffers
+
+(defun gemini-companion-test-buffers ()
+  "Return the names of the buffers, without those in which Emacs decodes text."
+  (sort (seq-remove (lambda (name) (string-prefix-p " *code-conver" name))
+                    (mapcar #'buffer-name (buffer-list)))
+        #'string<))
+
 ;;;; Timers
 
 (defun gemini-companion-test-timers ()

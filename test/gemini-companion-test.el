@@ -33,12 +33,7 @@
                   after-revert-hook after-set-visited-file-name-hook
                   after-change-major-mode-hook activate-mark-hook
                   deactivate-mark-hook))
-        (sort (mapcar #'buffer-name
-                      (seq-remove (lambda (buffer)
-                                    (string-prefix-p " *code-conversion"
-                                                     (buffer-name buffer)))
-                                  (buffer-list)))
-              #'string<)
+        (gemini-companion-test-buffers)
         (length (gemini-companion-test-processes))
         (copy-sequence (default-value 'process-environment))
         (gemini-companion-test-timer-count)
