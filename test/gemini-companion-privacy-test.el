@@ -355,18 +355,19 @@ and 1 is what a thousand plain regexps take for it."
                                  (mapcar #'least ',names) base plain)))))
          (_ (write-region (prin1-to-string form) nil "measure.el" nil 'silent))
          (buffer (generate-new-buffer " *seconds*"))
+         (ended nil)
          (process (make-process
                    :name "seconds" :buffer buffer :noquery t
                    :connection-type 'pipe
                    :stderr (get-buffer-create " *seconds errors*")
-                   :sentinel #'ignore
+                   ;; It is called when all output is in the buffer.
+                   :sentinel (lambda (&rest _) (setq ended t))
                    :command (list (expand-file-name invocation-name
                                                     invocation-directory)
                                   "-Q" "--batch" "-l" "measure.el"))))
     (unwind-protect
         (progn
-          (gemini-companion-test-wait
-           (lambda () (not (process-live-p process))) 120)
+          (gemini-companion-test-wait (lambda () ended) 120)
           (ert-info ((with-current-buffer " *seconds errors*" (buffer-string)))
             (should (eql 0 (process-exit-status process))))
           (with-current-buffer buffer
