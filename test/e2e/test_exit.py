@@ -14,6 +14,7 @@ from harness.world import World
 
 # Some libraries add functions to hooks when they are loaded.
 STATE = """
+(require 'auth-source)
 (require 'ediff)
 (require 'nsm)
 (require 'project)
