@@ -69,9 +69,10 @@
                                  (directory-files directory t "\\.el\\'"))
                     0 1))))
 
-(defun batch--compile (files)
-  "Compile FILES to nowhere, print the warnings, and return t if there is none.
-That is done in an Emacs of its own with nothing else loaded."
+(defun batch--compile (file)
+  "Compile FILE to nowhere, print the warnings, and return t if there is none.
+That is done in an Emacs of its own with nothing else loaded, as
+the native compiler does it."
   (let* ((output (make-temp-file "compile" nil ".elc"))
          (code `(progn
                   (setq gc-cons-threshold ,gc-cons-threshold
@@ -81,8 +82,7 @@ That is done in an Emacs of its own with nothing else loaded."
                         byte-compile-dest-file-function (lambda (_) ,output))
                   ;; .dir-locals.el keeps users from compiling the files for development.
                   (push 'no-byte-compile ignored-local-variables)
-                  (kill-emacs (if (memq nil (mapcar #'byte-compile-file ',files))
-                                  1 0)))))
+                  (kill-emacs (if (byte-compile-file ,file) 0 1)))))
     (with-temp-buffer
       ;; By its name, because it may be a script.
       (let ((status (call-process "emacs" nil t nil
@@ -92,20 +92,14 @@ That is done in an Emacs of its own with nothing else loaded."
         (eql status 0)))))
 
 (defun batch-compile ()
-  "Compile files to nowhere; exit with 1 if there is a warning.
-Each file of the package is compiled alone, as the native compiler
-does it, and those in directories together."
+  "Compile files to nowhere; exit with 1 if there is a warning."
   (let* ((files (batch--files))
-         (groups (seq-group-by (lambda (file)
-                                 (if (file-name-directory file) 'others file))
-                               files))
          (done 0)
          (status 0))
-    (pcase-dolist (`(,_ . ,group) groups)
-      (unless (batch--compile group)
+    (dolist (file files)
+      (unless (batch--compile file)
         (setq status 1))
-      (setq done (+ done (length group)))
-      (message "compiled %d/%d" done (length files)))
+      (message "compiled %d/%d" (setq done (1+ done)) (length files)))
     (kill-emacs status)))
 
 ;;;; Lint
