@@ -9,6 +9,7 @@ import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Timer
 
 from .scratch import Scratch
 from .tools import Tools
@@ -59,7 +60,10 @@ class Tmux:
         assert self._client.stdin
         self._client.stdin.write(shlex.join(arguments) + "\n")
         self._client.stdin.flush()
+        late = Timer(BOUND, self._client.kill)
+        late.start()
         is_well, printed = self._answer()
+        late.cancel()
         assert not check or is_well, f"{arguments}: {printed}"
         return printed
 
