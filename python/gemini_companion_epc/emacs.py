@@ -69,7 +69,7 @@ class Emacs:
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
         self._server = PeerServer(config.secret)
-        self._accepting: asyncio.Task[None] | None = None
+        self._is_listening = False
         if self.directory.path is None:
             self.warn(
                 f"Cannot create a temporary directory ({self.directory.problem}), so "
@@ -110,7 +110,8 @@ class Emacs:
         server.on_connect = self._connected
         server.on_disconnect = self._disconnected
         server.on_authenticate = self._authenticated
-        self._accepting = server.loop.create_task(self._accept())
+        self._is_listening = True
+        threading.Thread(target=self._accept, daemon=True).start()
 
     async def close(self) -> None:
         """Disconnect when Emacs has answered, and remove the directory."""
@@ -131,16 +132,9 @@ class Emacs:
         if self._peer is not None:
             await self._request("outcome-written", [0], lambda reply: None)
 
-    async def _accept(self) -> None:
-        server = self._server
-        try:
-            while True:
-                with suppress(ConnectionError):
-                    peer, address = await server.loop.sock_accept(server.socket)
-                    peer.setblocking(True)
-                    server.process_request(peer, address)
-        finally:
-            server.server_close()
+    def _accept(self) -> None:
+        self._server.serve_forever()
+        self._server.server_close()
 
     def _connected(self, handler: Handler) -> None:
         waiting = [one for one in self._server.clients if not one.is_authenticated]
@@ -166,9 +160,10 @@ class Emacs:
         return {**self._hello(), "directory": directory}
 
     def _stop_listening(self) -> None:
-        if self._accepting is not None:
-            self._accepting.cancel()
-            self._accepting = None
+        if self._is_listening:
+            self._is_listening = False
+            # It waits until no more connections are accepted.
+            threading.Thread(target=self._server.shutdown, daemon=True).start()
         for handler in list(self._server.clients):
             if handler is not self._peer:
                 handler.close()

@@ -273,7 +273,6 @@ class PeerServer(ThreadingMixIn, EPCServer):
         epc_logger.handlers.clear()
         epc_logger.setLevel(logging.ERROR)
         super().__init__(("127.0.0.1", 0), Handler)
-        self.socket.setblocking(False)
         self.secret = secret
         self.loop: asyncio.AbstractEventLoop
         self.on_authenticate: Callable[[Handler, int], None]

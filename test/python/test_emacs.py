@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import os
 import queue
@@ -332,6 +333,21 @@ def test_of_two_hellos_at_once_one_is_let_in(rig: Rig) -> None:
         epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
     kinds = [epc.reply_to(1).get(timeout=BOUND)[0] for epc in clients]
     assert sorted(kinds) == ["closed", "return"]
+
+
+def test_connections_during_the_hello_are_closed() -> None:
+    for _ in range(20):
+        rig = Rig()
+        peer = rig.epc()
+        peer.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+        late = [socket.socket() for _ in range(3)]
+        for stranger in late:
+            stranger.connect_ex(("127.0.0.1", rig.port))
+            stranger.close()
+        assert peer.reply_to(1).get(timeout=BOUND)[0] == "return"
+        # An unclosed socket is a warning when its object is deleted.
+        rig.close()
+        gc.collect()
 
 
 def test_another_version_gets_the_remedy_and_may_retry(rig: Rig) -> None:
