@@ -11,12 +11,20 @@ from harness.tools import Tools
 from harness.world import World
 
 
+# Before that of xdist, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_shared(item):
             # One process runs those with the same world.
             item.add_marker(pytest.mark.xdist_group(world_name(item) or item.path.stem))
-    items.sort(key=lambda item: (world_name(item), not item.get_closest_marker("long")))
+    items.sort(key=place)
+
+
+def place(item: pytest.Item) -> tuple[bool, ...]:
+    """Return what to sort tests by: those of which the rest may wait begin first."""
+    is_long = item.get_closest_marker("long") is not None
+    return not is_long, not is_shared(item), not world_name(item)
 
 
 def world_name(item: pytest.Item) -> str:
