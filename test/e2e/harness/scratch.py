@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -116,9 +117,15 @@ class Scratch:
         try:
             if process.status() == psutil.STATUS_ZOMBIE:
                 return False
-            return bool(process.environ().get(MARK) == str(self.root))
+            return _mark(process) == str(self.root)
         except psutil.Error:
             return False
+
+
+@cache
+def _mark(process: psutil.Process) -> str:
+    """Return the root of the test that has started ``process``, or ""."""
+    return str(process.environ().get(MARK, ""))
 
 
 def _command(process: psutil.Process) -> str:
