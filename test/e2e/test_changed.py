@@ -52,15 +52,14 @@ def test_saved_file_is_compared_again_and_overwritten_only_on_request(
     assert file.read_text() == proposed.replace("one", "uno")
 
 
-@pytest.mark.fresh
 @pytest.mark.once
+@pytest.mark.shared("two")
 def test_edit_of_another_cli_is_undone_only_on_request(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", OLD)
-    emacs = world.emacs(file)
-    reviews = Reviews(emacs)
-    one, two = world.gemini("first"), world.gemini("second")
+    emacs, reviews, one = world.pair(file)
+    two = world.second()
     first, second = OLD.replace("one", "uno"), OLD.replace("five", "cinque")
     reviews.proposed(one, file, write_file(file, first), say("first done"))
     two.model.script(write_file(file, second), say("second done"))

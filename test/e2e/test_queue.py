@@ -24,9 +24,8 @@ def test_list_displays_one_and_the_other_waits_again(
     world: World, scratch: Scratch
 ) -> None:
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
-    emacs = world.emacs(first)
-    reviews = Reviews(emacs)
-    one, two = world.gemini("first"), world.gemini("second")
+    emacs, reviews, one = world.pair(first)
+    two = world.second()
     before = emacs.value(WINDOWS)
     reviews.proposed(one, first, write_file(first, "uno\n"), say("one done"))
     reviews.edit("uno", "eins")

@@ -2,18 +2,17 @@
 """Several CLIs work with one Emacs."""
 
 import pytest
-from harness.emacs import Reviews
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.shared("two"), pytest.mark.once]
 
 
 def test_each_cli_gets_its_own_answer(world: World, scratch: Scratch) -> None:
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
-    reviews = Reviews(world.emacs(first))
-    one, two = world.gemini("first"), world.gemini("second")
+    _, reviews, one = world.pair(first)
+    two = world.second()
     one.model.script(write_file(first, "uno\n"), say("all done"))
     two.model.script(write_file(second, "due\n"), say("all done"))
     one.ask()
@@ -33,8 +32,8 @@ def test_each_cli_gets_its_own_answer(world: World, scratch: Scratch) -> None:
 
 def test_proposals_for_one_file_are_kept_apart(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
-    reviews = Reviews(world.emacs(file))
-    one, two = world.gemini("first"), world.gemini("second")
+    _, reviews, one = world.pair(file)
+    two = world.second()
     one.model.script(write_file(file, "from one\n"), say("all done"))
     two.model.script(write_file(file, "from two\n"))
     one.ask()
