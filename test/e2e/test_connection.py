@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The CLI finds Emacs, wherever it is started."""
 
-from pathlib import Path
-
 import pytest
 from harness.gemini import CONNECTED
 from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.once
-
-VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
-START_VTERM = f"""(progn (add-to-list 'load-path "{VTERM[-1] if VTERM else ""}")
-(require 'vterm) (setq vterm-shell %s) (vterm "*vterm*"))"""
 
 
 @pytest.mark.shared
@@ -31,17 +25,6 @@ def test_cli_beside_emacs_is_connected_and_lists_open_files(
 @pytest.mark.shared("inside")
 def test_cli_in_term_is_connected(world: World, scratch: Scratch) -> None:
     _, _, cli = world.pair_inside(scratch.file("a.txt"))
-
-    status = cli.ide_status()
-
-    assert CONNECTED in status
-    assert "- a.txt (active)" in status
-
-
-@pytest.mark.skipif(not VTERM, reason="vterm is not installed")
-def test_cli_in_vterm_is_connected(world: World, scratch: Scratch) -> None:
-    emacs = world.emacs(scratch.file("a.txt"))
-    cli = world.gemini_inside(emacs, START_VTERM, "*vterm*")
 
     status = cli.ide_status()
 

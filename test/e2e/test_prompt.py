@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Text that Emacs types into a prompt reaches the model."""
 
-from pathlib import Path
-
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
+from harness.tools import VTERM, needs_eat, needs_vterm
 from harness.world import World
 
 LOAD = """
 (require 'gemini-companion-send)
 (add-to-list 'load-path {}) (require '{})"""
 
-VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
-START_VTERM = f"""{LOAD.format(lisp(VTERM[-1] if VTERM else ""), "vterm")}
+START_VTERM = f"""{LOAD.format(lisp(VTERM), "vterm")}
 (setq vterm-shell %s) (vterm "*vterm*")"""
 START_TERM = f"""{LOAD.format('"/"', "term")} (term %s)"""
 START_EAT = f"""{LOAD.format('"/"', "eat")} (eat %s)"""
@@ -24,12 +22,8 @@ TYPE = "(gemini-companion-send-type (car (gemini-companion-sessions)) {} {})"
 
 TERMINALS = [
     ("*terminal*", START_TERM),
-    pytest.param(
-        "*vterm*",
-        START_VTERM,
-        marks=pytest.mark.skipif(not VTERM, reason="vterm is not installed"),
-    ),
-    ("*eat*", START_EAT),
+    pytest.param("*vterm*", START_VTERM, marks=needs_vterm),
+    pytest.param("*eat*", START_EAT, marks=needs_eat),
 ]
 
 
@@ -60,8 +54,6 @@ def test_typed_text_and_a_reason_are_what_the_model_is_asked(
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs = world.emacs(file)
-    if buffer == "*eat*" and emacs.eval('(locate-library "eat")') == "nil":
-        pytest.skip("eat is not installed")
     cli = world.gemini_inside(emacs, start, buffer)
     cli.model.script(say("all done"))
 
@@ -72,6 +64,7 @@ def test_typed_text_and_a_reason_are_what_the_model_is_asked(
     emacs.holds(TYPE.format('" more please"', "t"), "typed")
     cli.wait_for("all done")
 
+    assert cli.model.context()["activeFile"]["path"] == str(file)
     asked = prompts(cli)[-1]
     assert asked.replace("\t", " ").split("\n") == [
         "größe 大小 [201~ 😀 one",

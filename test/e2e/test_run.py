@@ -4,25 +4,24 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from harness import gemini
 from harness.emacs import Emacs, TerminalBuffer, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.scratch import Scratch
+from harness.tools import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
 
-VTERM = sorted(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"))
 BUFFER = "*gemini: project*"
 TERMINALS = [
     pytest.param("term", "", id="term"),
-    pytest.param("eat", "", id="eat"),
+    pytest.param("eat", "", marks=needs_eat, id="eat"),
     pytest.param(
         "vterm",
-        f"(add-to-list 'load-path {lisp(VTERM[-1]) if VTERM else ''})",
-        marks=pytest.mark.skipif(not VTERM, reason="vterm is not installed"),
+        f"(add-to-list 'load-path {lisp(VTERM)})",
+        marks=needs_vterm,
         id="vterm",
     ),
 ]
@@ -55,9 +54,6 @@ def test_run_turns_the_mode_on_and_connects(
         extra=f"{load} (setq gemini-companion-terminal '{terminal})"
         f" (dired {lisp(scratch.project)})",
     )
-    if terminal == "eat" and emacs.eval('(locate-library "eat")') == "nil":
-        pytest.skip("eat is not installed")
-
     cli = run(world, emacs)
 
     emacs.holds("(gemini-companion-sessions)", "a session")
