@@ -21,9 +21,9 @@ START_EAT = f"""{LOAD.format('"/"', "eat")} (eat %s)"""
 TYPE = "(gemini-companion-send-type (car (gemini-companion-sessions)) {} {})"
 
 TERMINALS = [
-    ("*terminal*", START_TERM),
-    pytest.param("*vterm*", START_VTERM, marks=needs_vterm),
-    pytest.param("*eat*", START_EAT, marks=needs_eat),
+    pytest.param("*terminal*", START_TERM, id="term"),
+    pytest.param("*vterm*", START_VTERM, marks=needs_vterm, id="vterm"),
+    pytest.param("*eat*", START_EAT, marks=needs_eat, id="eat"),
 ]
 
 

@@ -28,6 +28,7 @@ SETTINGS = {
 }
 QUESTION = "Apply this change?"
 PLACEHOLDER = "Type your message"
+ANSWER = "\u2726"
 CONNECTED = "Connected to Emacs"
 HEADER = "Gemini CLI v"
 SIZE = (110, 45)
@@ -75,6 +76,7 @@ class Gemini:
         self.terminal = terminal
         self.model = model
         self._prompts = 0
+        self._typed: list[str] = []
 
     def screen(self) -> str:
         """Return what the screen shows."""
@@ -91,6 +93,7 @@ class Gemini:
             eventually(lambda: self._is_sent(text), f"{text!r} sent")
 
     def _enter(self, text: str) -> None:
+        self._typed.append(text)
         self.terminal.text(text)
         self.terminal.wait_for(text)
         pause_before_enter()
@@ -113,20 +116,27 @@ class Gemini:
         return False
 
     def reset(self) -> None:
-        """Clear the screen and begin a new conversation."""
+        """Clear the screen and begin a new conversation, if there was one."""
         self.model.script()
         self.terminal.wait_for(PLACEHOLDER)
-        self._enter("/clear")
-        eventually(self._is_clear, "the screen is cleared")
+        if self._typed or self.model.requests:
+            self._enter("/clear")
+            eventually(self._is_clear, "the screen is cleared")
+            self._typed.clear()
+            self.model.requests.clear()
 
     def _is_clear(self) -> bool:
-        """Return whether no prompt is on the screen; else press Enter again."""
+        """Return whether nothing of a conversation is on the screen.
+
+        What is typed before that is lost.  Press Enter again if it chose a completion.
+        """
         Event().wait(0.2)
         screen = self.screen()
-        if "/clear" in screen or " please" in screen:
+        if PLACEHOLDER in screen:
+            return not any(text in screen for text in (ANSWER, *self._typed))
+        if "/clear" in screen:
             self.terminal.keys("Enter")
-            return False
-        return True
+        return False
 
     def prompt(self) -> str:
         """Send a unique prompt, and return it."""
