@@ -5,8 +5,8 @@ import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
+from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.scratch import Scratch
-from harness.tools import VTERM, needs_eat, needs_vterm
 from harness.world import World
 
 LOAD = """

@@ -9,8 +9,8 @@ import pytest
 from harness import gemini
 from harness.emacs import Emacs, TerminalBuffer, lisp
 from harness.gemini import CONNECTED, Gemini
+from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.scratch import Scratch
-from harness.tools import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
 

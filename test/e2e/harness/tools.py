@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[3]
-
-# Where Debian installs it; its module is compiled for the system's Emacs.
-VTERM = next(Path("/usr/share/emacs/site-lisp/elpa").glob("vterm-*"), None)
 
 MELPA = "https://melpa.org/packages/"
 
@@ -36,13 +31,6 @@ def _elpa(emacs: str) -> str:
         [emacs, "--version"], capture_output=True, check=True, text=True
     ).stdout
     return str(ROOT / ".eask" / printed.split()[2] / "elpa")
-
-
-needs_vterm = pytest.mark.skipif(not VTERM, reason="vterm is not installed")
-needs_eat = pytest.mark.skipif(
-    not list(Path(os.environ.get("GC_ELPA", "/")).glob("eat-*")),
-    reason="eat is not installed",
-)
 
 
 @dataclass(frozen=True)
