@@ -103,7 +103,7 @@ The first attempt after a crash is always immediate.")
 Gemini CLI tries to reconnect after one second, and after 1.5 more,
 but it opens no more reviews if the first attempt fails.")
 
-(defvar gemini-companion-server--healthy-seconds 60
+(defvar gemini-companion-server-healthy-seconds 60
   "Seconds after which a server that crashes gets all attempts again.
 The soak test crashes it more often, and sets this to 0.")
 
@@ -342,7 +342,7 @@ REPORT is the reason, or nil if it was intended."
         ((not (eq process (gemini-companion-server--current server))))
         ((gemini-companion-server--kept server)
          (let ((now (float-time)))
-           (when (< gemini-companion-server--healthy-seconds
+           (when (< gemini-companion-server-healthy-seconds
                     (- now (plist-get (gemini-companion-process-info process)
                                       :since)))
              (setf (gemini-companion-server--delays-left server)

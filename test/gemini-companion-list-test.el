@@ -222,14 +222,25 @@ a file outside your projects: /gemini-companion-test")
         (should-not display-line-numbers))
     (global-display-line-numbers-mode -1)))
 
+(define-derived-mode gemini-companion-list-test-slow-mode prog-mode "Slow"
+  "Take 0.6 s of the processor for the color of each `defun'."
+  (setq-local font-lock-defaults
+              '((((lambda (limit)
+                    (when (re-search-forward "defun" limit t)
+                      (let ((until (+ 0.6 (float-time (get-internal-run-time)))))
+                        (while (< (float-time (get-internal-run-time)) until))
+                        t)))
+                  (0 'font-lock-keyword-face))))))
+
 (ert-deftest gemini-companion-list-omits-colors-that-take-long ()
-  (let ((gemini-companion-unified--seconds -1))
-    (gemini-companion-list-test-with '(("a.el" "(setq b 2)\n"))
-      (gemini-companion-list-test-open 1 1 "a.el" "(defun b ())\n")
-      (gemini-companion-list-test-go-to "+1 −1  a.el")
+  (let ((auto-mode-alist
+         '(("\\.slow\\'" . gemini-companion-list-test-slow-mode))))
+    (gemini-companion-list-test-with '(("a.slow" "(defun a ())\n"))
+      (gemini-companion-list-test-open 1 1 "a.slow" "(defun b ())\n")
+      (gemini-companion-list-test-go-to "+1 −1  a.slow")
       (gemini-companion-list-test-key "TAB")
       (gemini-companion-list-test-go-to "+(defun b ())")
-      (should (eq 'diff-added (get-text-property (1+ (point)) 'face))))))
+      (should (eq 'diff-added (get-text-property (+ 2 (point)) 'face))))))
 
 (ert-deftest gemini-companion-list-unfolds-unchanged-lines ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n"))
@@ -498,24 +509,23 @@ a file outside your projects: /gemini-companion-test")
     (should (equal "one\n" (gemini-companion-test-file-text "a")))))
 
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
-  (let ((gemini-companion-revert--delays '(0.01)))
-    (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
-      ;; The CLI ignores it.
-      (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
-      (gemini-companion-list-test-open 1 1 "a" "one\n")
-      (gemini-companion-list-test-open 2 1 "b" "one\n")
-      (gemini-companion-list-test-go-to "+1 −1  a")
-      (gemini-companion-list-test-key "a")
-      (gemini-companion-list-test-shows "  not written  +1 −1  a"
-                                        "  waiting  +1 −1  b")
-      (gemini-companion-list-test-go-to "+1 −1  a")
-      (should-not (ignore-error user-error (gemini-companion-list-revertible-p)))
-      (should (equal "a was not written"
-                     (cadr (should-error (gemini-companion-list-test-key "u")
-                                         :type 'user-error))))
-      ;; It writes late.
-      (write-region "one\n" nil "a" nil 'silent)
-      (should (gemini-companion-list-revertible-p)))))
+  (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
+    ;; The CLI ignores it.
+    (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
+    (gemini-companion-list-test-open 1 1 "a" "one\n")
+    (gemini-companion-list-test-open 2 1 "b" "one\n")
+    (gemini-companion-list-test-go-to "+1 −1  a")
+    (gemini-companion-list-test-key "a")
+    (gemini-companion-list-test-shows "  not written  +1 −1  a"
+                                      "  waiting  +1 −1  b")
+    (gemini-companion-list-test-go-to "+1 −1  a")
+    (should-not (ignore-error user-error (gemini-companion-list-revertible-p)))
+    (should (equal "a was not written"
+                   (cadr (should-error (gemini-companion-list-test-key "u")
+                                       :type 'user-error))))
+    ;; It writes late.
+    (write-region "one\n" nil "a" nil 'silent)
+    (should (gemini-companion-list-revertible-p))))
 
 (ert-deftest gemini-companion-list-deletes-a-file-that-was-new ()
   (gemini-companion-list-test-with nil

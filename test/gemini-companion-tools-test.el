@@ -390,20 +390,22 @@ print(response.status, response.read().decode())
 
 (ert-deftest gemini-companion-tools-connects-to-no-remote-host ()
   (let* (operations
-         answers
+         (file "/mock:host:/a.py")
          (handler (lambda (operation &rest _)
                     (push operation operations)
                     "/mock:host:"))
          (file-name-handler-alist (cons (cons "\\`/mock:" handler)
                                         file-name-handler-alist)))
-    (cl-letf (((symbol-function 'gemini-companion-server-call)
-               (lambda (&rest args) (push (plist-get (nth 2 args) :problem)
-                                          answers))))
-      (dolist (kind '(references definition diagnostics))
-        (gemini-companion-tools-ask 1 kind '(:path "/mock:host:/a.py"
-                                             :symbol "a"))))
-    (should (equal (make-list 3 "/mock:host:/a.py is not shared by Emacs")
-                   answers))
+    (dolist (kind '(references definition diagnostics))
+      (gemini-companion-tools-ask 1 kind (list :path file :symbol "a")))
+    (pcase-dolist (`(,function . ,arguments)
+                   '((gemini-companion-code-references "a" nil nil)
+                     (gemini-companion-code-definition "a" nil)
+                     (gemini-companion-code-diagnostics)))
+      (should (equal "/mock:host:/a.py is not shared by Emacs"
+                     (plist-get (apply #'gemini-companion-tools-test-answer
+                                       function file arguments)
+                                :problem))))
     (should (equal '(file-remote-p) (delete-dups operations)))))
 
 (ert-deftest gemini-companion-code-defines-a-symbol-of-lisp ()
@@ -737,28 +739,26 @@ print(os.getcwd())
 (ert-deftest gemini-companion-tools-await-the-report-of-a-server ()
   (let* ((gemini-companion-tools-test-server
           (gemini-companion-tools-test-fake))
-         answers
          (ask (lambda ()
-                (setq answers nil)
                 ;; Eglot then reports the errors that it knows.
                 (flymake-start)
-                (gemini-companion-tools-ask 1 'diagnostics
-                                            (list :path buffer-file-name))
-                (gemini-companion-test-eventually answers)
-                (plist-get (car answers) :rows))))
+                (plist-get (gemini-companion-tools-test-answer
+                            (lambda (answer)
+                              (gemini-companion-code-diagnostics
+                               buffer-file-name answer
+                               #'gemini-companion-errors-awaited-p)))
+                           :rows))))
     (gemini-companion-errors-start)
     (unwind-protect
         (gemini-companion-tools-test-with-eglot '(("a.py" "error x\n"))
-          (cl-letf (((symbol-function 'gemini-companion-server-call)
-                     (lambda (&rest args) (push (nth 2 args) answers))))
-            (should (equal '((1 "error: test: x is wrong")) (funcall ask)))
-            (delete-region (point-min) (point-max))
-            (insert "error y\n")
-            ;; Its timer runs in the selected window only.
-            (setq flymake-timer nil)
-            (eglot--signal-textDocument/didChange)
-            (should (equal '((1 "error: test: y is wrong")) (funcall ask)))
-            (set-buffer-modified-p nil)))
+          (should (equal '((1 "error: test: x is wrong")) (funcall ask)))
+          (delete-region (point-min) (point-max))
+          (insert "error y\n")
+          ;; Its timer runs in the selected window only.
+          (setq flymake-timer nil)
+          (eglot--signal-textDocument/didChange)
+          (should (equal '((1 "error: test: y is wrong")) (funcall ask)))
+          (set-buffer-modified-p nil))
       (gemini-companion-errors-stop))))
 
 (defun gemini-companion-tools-test-references (file symbol)

@@ -30,7 +30,7 @@
       (list (getenv "GC_PYTHON") "-m" "gemini_companion_epc"))
 
 ;; Five crashes within minutes would turn the mode off.
-(setq gemini-companion-server--healthy-seconds 0)
+(setq gemini-companion-server-healthy-seconds 0)
 
 (random (getenv "GC_SOAK_SEED"))
 
