@@ -10,7 +10,8 @@ until the buffer that visits it has the new text.
 The comparator is another CLI that is connected to the server of Node, which has
 the same Emacs display the texts by Ediff, and keeps the buffer up to date by
 `auto-revert-mode`.  The two take turns, and a CLI is idle while the other works.
-The limit of the last row is the file: no buffer can be up to date before.
+The limit of the last row is the file: no buffer can be up to date before.  The goal
+is relative to that: the comparator takes 5 s when it misses a notification, or 60 ms.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LINES = 500
 ROWS = {
     "openDiff sent → review shown, ms": [Goal(times=1.5)],
     "accepted → file written, ms": [Goal(times=1.5)],
-    "accepted → buffer up to date, ms": [Goal(times=1), Goal(more=300, side="limit")],
+    "accepted → buffer up to date, ms": [Goal(more=300, side="limit")],
 }
 
 Edit = tuple[float, float, float]
