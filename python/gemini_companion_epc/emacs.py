@@ -69,7 +69,6 @@ class Emacs:
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
         self._server = PeerServer(config.secret)
-        self._is_listening = False
         if self.directory.path is None:
             self.warn(
                 f"Cannot create a temporary directory ({self.directory.problem}), so "
@@ -110,7 +109,6 @@ class Emacs:
         server.on_connect = self._connected
         server.on_disconnect = self._disconnected
         server.on_authenticate = self._authenticated
-        self._is_listening = True
         threading.Thread(target=self._accept, daemon=True).start()
 
     async def close(self) -> None:
@@ -160,10 +158,8 @@ class Emacs:
         return {**self._hello(), "directory": directory}
 
     def _stop_listening(self) -> None:
-        if self._is_listening:
-            self._is_listening = False
-            # It waits until no more connections are accepted.
-            threading.Thread(target=self._server.shutdown, daemon=True).start()
+        # It waits until no more connections are accepted.
+        threading.Thread(target=self._server.shutdown, daemon=True).start()
         for handler in list(self._server.clients):
             if handler is not self._peer:
                 handler.close()
