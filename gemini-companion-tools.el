@@ -337,9 +337,17 @@ priority = 100
 ;;;; Questions
 
 (defun gemini-companion-tools-ask (id kind facts &rest texts)
-  "Answer question ID, of KIND, about FACTS, a plist, and TEXTS, later."
-  (let ((answer (apply-partially #'gemini-companion-server-call 'answered id))
-        (texts (mapcar #'gemini-companion-tools--text texts)))
+  "Send the server the answer to its question ID, later.
+KIND, FACTS and TEXTS are those of `gemini-companion-tools-answer'."
+  (apply #'gemini-companion-tools-answer
+         (apply-partially #'gemini-companion-server-call 'answered id)
+         kind facts texts)
+  t)
+
+(defun gemini-companion-tools-answer (answer kind facts &rest texts)
+  "Call ANSWER, later, with the answer to a question of KIND.
+It is about FACTS, a plist, and TEXTS."
+  (let ((texts (mapcar #'gemini-companion-tools--text texts)))
     ;; The server asks the last one by itself.
     (unless (eq kind 'visible)
       (cl-incf (nth (if (eq kind 'edited) 1 0)
@@ -349,8 +357,7 @@ priority = 100
           (gemini-companion-tools--dispatch kind facts texts answer))
       (error
        (funcall answer (list :problem (format "Emacs failed: %s"
-                                              (car problem)))))))
-  t)
+                                              (car problem))))))))
 
 (defun gemini-companion-tools--text (text)
   "Return TEXT, a string or nil; call it if it is a function to insert one."

@@ -390,22 +390,18 @@ print(response.status, response.read().decode())
 
 (ert-deftest gemini-companion-tools-connects-to-no-remote-host ()
   (let* (operations
-         (file "/mock:host:/a.py")
+         answers
          (handler (lambda (operation &rest _)
                     (push operation operations)
                     "/mock:host:"))
          (file-name-handler-alist (cons (cons "\\`/mock:" handler)
                                         file-name-handler-alist)))
     (dolist (kind '(references definition diagnostics))
-      (gemini-companion-tools-ask 1 kind (list :path file :symbol "a")))
-    (pcase-dolist (`(,function . ,arguments)
-                   '((gemini-companion-code-references "a" nil nil)
-                     (gemini-companion-code-definition "a" nil)
-                     (gemini-companion-code-diagnostics)))
-      (should (equal "/mock:host:/a.py is not shared by Emacs"
-                     (plist-get (apply #'gemini-companion-tools-test-answer
-                                       function file arguments)
-                                :problem))))
+      (gemini-companion-tools-answer
+       (lambda (answer) (push (plist-get answer :problem) answers))
+       kind '(:path "/mock:host:/a.py" :symbol "a")))
+    (should (equal (make-list 3 "/mock:host:/a.py is not shared by Emacs")
+                   answers))
     (should (equal '(file-remote-p) (delete-dups operations)))))
 
 (ert-deftest gemini-companion-code-defines-a-symbol-of-lisp ()
@@ -744,9 +740,9 @@ print(os.getcwd())
                 (flymake-start)
                 (plist-get (gemini-companion-tools-test-answer
                             (lambda (answer)
-                              (gemini-companion-code-diagnostics
-                               buffer-file-name answer
-                               #'gemini-companion-errors-awaited-p)))
+                              (gemini-companion-tools-answer
+                               answer 'diagnostics
+                               (list :path buffer-file-name))))
                            :rows))))
     (gemini-companion-errors-start)
     (unwind-protect
