@@ -54,6 +54,7 @@ def test_run_turns_the_mode_on_and_connects(
         extra=f"{load} (setq gemini-companion-terminal '{terminal})"
         f" (dired {lisp(scratch.project)})",
     )
+
     cli = run(world, emacs)
 
     emacs.holds("(gemini-companion-sessions)", "a session")
