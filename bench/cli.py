@@ -39,7 +39,7 @@ from texts import lines
 HERE = Path(__file__).resolve().parent
 ROUNDS = 7
 LINES = 500
-# In the last row the comparator waits for seconds; 300 ms are hardly noticed.
+# 300 ms are hardly noticed.
 ROWS = {
     "openDiff sent → review shown, ms": [Goal(times=1.5)],
     "accepted → file written, ms": [Goal(times=1.5)],
