@@ -352,29 +352,14 @@ and 1 is what a thousand plain regexps take for it."
                  (insert pattern))
                (print (cl-mapcar (lambda (seconds base plain)
                                    (/ (- seconds base) plain))
-                                 (mapcar #'least ',names) base plain)))))
-         (_ (write-region (prin1-to-string form) nil "measure.el" nil 'silent))
-         (buffer (generate-new-buffer " *seconds*"))
-         (ended nil)
-         (process (make-process
-                   :name "seconds" :buffer buffer :noquery t
-                   :connection-type 'pipe
-                   :stderr (get-buffer-create " *seconds errors*")
-                   ;; It is called when all output is in the buffer.
-                   :sentinel (lambda (&rest _) (setq ended t))
-                   :command (list (expand-file-name invocation-name
-                                                    invocation-directory)
-                                  "-Q" "--batch" "-l" "measure.el"))))
-    (unwind-protect
-        (progn
-          (gemini-companion-test-wait (lambda () ended) 120)
-          (ert-info ((with-current-buffer " *seconds errors*" (buffer-string)))
-            (should (eql 0 (process-exit-status process))))
-          (with-current-buffer buffer
-            (car (read-from-string (concat "(" (buffer-string) ")")))))
-      (delete-process process)
-      (kill-buffer buffer)
-      (kill-buffer " *seconds errors*"))))
+                                 (mapcar #'least ',names) base plain))))))
+    (write-region (prin1-to-string form) nil "measure.el" nil 'silent)
+    (car (read-from-string
+          (concat "("
+                  (gemini-companion-test-output
+                   (expand-file-name invocation-name invocation-directory)
+                   "-Q" "--batch" "-l" "measure.el")
+                  ")")))))
 
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
   (gemini-companion-test-with-directory '()

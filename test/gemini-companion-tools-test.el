@@ -316,21 +316,12 @@ print(response.status, response.read().decode())
 
 (defun gemini-companion-tools-test-post (&rest request)
   "Return what the server answers to REQUEST, a plist."
-  (let* ((info (gemini-companion-server-info))
-         (buffer (generate-new-buffer " *post*"))
-         (process (make-process
-                   :name "post" :buffer buffer :noquery t :sentinel #'ignore
-                   :command (list (gemini-companion-test-python) "-c"
-                                  gemini-companion-tools-test-program
-                                  (number-to-string (plist-get info :port))
-                                  (plist-get info :token)
-                                  (json-encode
-                                   (append (list :directory default-directory)
-                                           request))))))
-    (gemini-companion-test-eventually (not (process-live-p process)))
-    (accept-process-output process 0.1)
-    (prog1 (with-current-buffer buffer (string-trim (buffer-string)))
-      (kill-buffer buffer))))
+  (let ((info (gemini-companion-server-info)))
+    (string-trim
+     (gemini-companion-test-output
+      (gemini-companion-test-python) "-c" gemini-companion-tools-test-program
+      (number-to-string (plist-get info :port)) (plist-get info :token)
+      (json-encode (append (list :directory default-directory) request))))))
 
 (ert-deftest gemini-companion-tools-are-answered-once-they-are-linked ()
   (gemini-companion-tools-test-with-home
