@@ -38,22 +38,17 @@ class Listener(socket.socket):
         )
         self._waiting: dict[Address, tuple[socket.socket, float]] = {}
         self.is_inherited = descriptor is not None
-        if self.is_inherited:
-            return
-        try:
-            self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            may_bind_again(self)
-            self.bind(("127.0.0.1", port))
-            self.listen(_BACKLOG)
-        except OSError:
-            self.close()
-            raise
-
-    @property
-    def port(self) -> int:
-        """The port of the socket."""
-        port: int = self.getsockname()[1]
-        return port
+        if not self.is_inherited:
+            try:
+                self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                may_bind_again(self)
+                self.bind(("127.0.0.1", port))
+                self.listen(_BACKLOG)
+            except OSError:
+                self.close()
+                raise
+        # Once it has ended, the socket does not know its port.
+        self.port: int = self.getsockname()[1]
 
     def accept(self) -> tuple[socket.socket, Address]:
         """Accept a connection for the event loop."""

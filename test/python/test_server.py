@@ -506,10 +506,15 @@ def _connected(server: FakeEmacs) -> socket.socket:
     return socket.create_connection(("127.0.0.1", server.port), BOUND)
 
 
+@pytest.mark.parametrize("is_exposed", [False, True])
 def test_a_retiring_server_answers_a_client_that_had_connected(
-    start: Start, cli_of: CliOf
+    start: Start, cli_of: CliOf, is_exposed: bool
 ) -> None:
     emacs = start()
+    if is_exposed:
+        emacs.process.kill()
+        emacs = _succeed(start, emacs)
+    assert bool(emacs.hello["is-exposed"]) == is_exposed
     cli = cli_of(emacs)
     events = cli.connect()
     with _connected(emacs) as peer:
