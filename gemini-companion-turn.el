@@ -52,6 +52,9 @@
 (defconst gemini-companion-turn--most-bytes-in-all (* 40 1024 1024)
   "Maximum size of all texts to keep.")
 
+(defvar gemini-companion-turn--last-id 0
+  "The `id' of the last edit.")
+
 (cl-defstruct (gemini-companion-turn-edit
                (:constructor gemini-companion-turn--make)
                (:copier nil))
@@ -64,7 +67,8 @@ if there was no review, `reverted' if the user then reverted it, or
 BEFORE is the text that the file had, undecoded, `new' if there was
 no file, `unknown', or nil if it was not read yet; AFTER is the text
 that was proposed or written, or nil while DIFF is open."
-  id session client file diff state before after
+  session client file diff state before after
+  (id (cl-incf gemini-companion-turn--last-id))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (stamp nil :documentation "Stamp of the file when BEFORE was read.")
   (earlier nil :documentation "Non-nil if it belongs to an earlier turn.")
@@ -72,9 +76,6 @@ that was proposed or written, or nil while DIFF is open."
 
 (defvar gemini-companion-turn--edits nil
   "The recorded edits, the last one first.")
-
-(defvar gemini-companion-turn--last-id 0
-  "The `id' of the last edit.")
 
 (defvar gemini-companion-turn--timer nil
   "Timer that reads the files of new edits, or nil.")
@@ -116,9 +117,6 @@ Its functions display the edits; they must be fast and not fail.")
                     (gemini-companion-turn-edit-session edit)
                     (gemini-companion-turn-edit-client edit)))
                  gemini-companion-turn--edits)))
-    (setf (gemini-companion-turn-edit-id edit)
-          (setq gemini-companion-turn--last-id
-                (1+ gemini-companion-turn--last-id)))
     (unless (seq-some #'gemini-companion-turn--going-on-p others)
       (dolist (other others)
         (setf (gemini-companion-turn-edit-earlier other) t)))
