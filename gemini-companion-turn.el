@@ -97,11 +97,10 @@ Its functions display the edits; they must be fast and not fail.")
 
 (defun gemini-companion-turn-same-p (edit session client)
   "Return non-nil if EDIT is of SESSION, or if that is nil, of CLIENT."
-  (let ((other (gemini-companion-turn-edit-session edit)))
-    (if (and session other)
-        (gemini-companion-session-same-p session other)
-      (and (null session) (null other)
-           (equal client (gemini-companion-turn-edit-client edit))))))
+  (and (gemini-companion-session-same-p
+        session (gemini-companion-turn-edit-session edit))
+       (or session
+           (equal client (gemini-companion-turn-edit-client edit)))))
 
 (defun gemini-companion-turn--of (diff)
   "Return the edit of DIFF, or nil."
