@@ -333,8 +333,11 @@ the file has changed since."
         (name (gemini-companion-turn-name edit)))
     (if (eq before 'new)
         (progn
-          (gemini-companion-turn--delete file name)
-          (setf (gemini-companion-turn-edit-state edit) 'deleted))
+          (delete-file file 'trash)
+          (when-let* ((buffer (find-buffer-visiting file)))
+            (kill-buffer buffer))
+          (setf (gemini-companion-turn-edit-state edit) 'deleted)
+          (message "Deleted %s" name))
       ;; Otherwise Emacs may ask whether to read the file again.
       (gemini-companion-revert file)
       (with-current-buffer (find-file-noselect file)
@@ -359,13 +362,6 @@ the file has changed since."
                   name))
     (when (gemini-companion-revert-unsaved-p file)
       (user-error "%s has unsaved changes; save or undo them first" name))))
-
-(defun gemini-companion-turn--delete (file name)
-  "Delete FILE, kill its buffer, and report that NAME was deleted."
-  (delete-file file 'trash)
-  (when-let* ((buffer (find-buffer-visiting file)))
-    (kill-buffer buffer))
-  (message "Deleted %s" name))
 
 (defun gemini-companion-turn--unwritten (edit)
   "Return why EDIT has not changed its file, a predicate, or nil."
