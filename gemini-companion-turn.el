@@ -201,13 +201,13 @@ Its functions display the edits; they must be fast and not fail.")
   "Read the text of the file of EDIT, unless it has not changed.
 EDIT is not written yet."
   (let* ((file (gemini-companion-turn-edit-file edit))
-         (stamp (and (not (gemini-companion-text-problem file))
-                     (gemini-companion-revert-stamp file))))
+         (problem (gemini-companion-text-problem file))
+         (stamp (unless problem (gemini-companion-revert-stamp file))))
     (unless (and (gemini-companion-turn-edit-before edit)
                  (equal stamp (gemini-companion-turn-edit-stamp edit)))
       (setf (gemini-companion-turn-edit-stamp edit) stamp
             (gemini-companion-turn-edit-before edit)
-            (cond ((gemini-companion-text-problem file) 'unknown)
+            (cond (problem 'unknown)
                   ((null stamp) 'new)
                   ((< gemini-companion-turn--most-bytes (nth 1 stamp)) 'unknown)
                   (t (condition-case nil
@@ -259,17 +259,17 @@ A dismissed DIFF that was written was accepted in the terminal."
                         (gemini-companion-turn-edit-file edit)))
                 (state
                  (pcase (gemini-companion-turn-edit-state edit)
-                   ((and 'dismissed
-                         (guard written)
-                         (guard (gemini-companion-turn--as-written-p edit)))
-                    'accepted)
-                   ((and (or 'accepted 'automatic)
-                         (guard (not written))
+                   ('dismissed
+                    (and written
+                         (gemini-companion-turn--as-written-p edit)
+                         'accepted))
+                   ((or 'accepted 'automatic)
+                    (and (not written)
                          ;; Not an earlier edit of this file.
-                         (guard (eq (gemini-companion-diff-accepted-text diff)
-                                    (gemini-companion-turn-edit-after edit)))
-                         (guard (not (gemini-companion-turn--as-written-p edit))))
-                    'unwritten))))
+                         (eq (gemini-companion-diff-accepted-text diff)
+                             (gemini-companion-turn-edit-after edit))
+                         (not (gemini-companion-turn--as-written-p edit))
+                         'unwritten)))))
       (setf (gemini-companion-turn-edit-state edit) state)
       (run-hooks 'gemini-companion-turn-changed-hook))))
 
