@@ -161,8 +161,9 @@ OLD and NEW are its sides, WIDTH is the width of a line number, and
 EXCLUDED has the lines of excluded hunks.  MODEL is a table of the
 lines that the CLI proposed, CURRENT one of the lines of the proposal
 now; both are nil if the user has not edited the proposal.  Words are
-marked until the time UNTIL."
-  old new width excluded model current until)
+marked until the time UNTIL.  UNFOLDED-P is called with each fold; if
+it returns non-nil, the lines of that fold are shown."
+  old new width excluded model current until (unfolded-p #'ignore))
 
 (defun gemini-companion-unified-insert
     (file original proposal hunks excluded model unfolded-p)
@@ -183,19 +184,9 @@ the lines that were in one, are for `gemini-companion-unified--open-fold'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-review-highlight file)))
-  (let ((view (gemini-companion-unified--view original proposal excluded model))
-        (beg (point)))
-    (gemini-companion-unified--insert-hunks view (cons nil hunks))
-    (save-restriction
-      (narrow-to-region beg (point))
-      (goto-char beg)
-      (while (not (eobp))
-        (let ((fold (get-text-property (point) 'gemini-companion-fold)))
-          (if (not (and fold (funcall unfolded-p fold)))
-              (forward-line)
-            (delete-region (point) (line-beginning-position 2))
-            (save-excursion
-              (gemini-companion-unified--unfold view fold))))))))
+  (let ((view (gemini-companion-unified--view original proposal excluded model)))
+    (setf (gemini-companion-unified--view-unfolded-p view) unfolded-p)
+    (gemini-companion-unified--insert-hunks view hunks)))
 
 (defun gemini-companion-unified--call (function)
   "Call FUNCTION in this buffer with the view of its diff.
@@ -245,21 +236,15 @@ CLI proposed, or nil if the user has not edited it."
       (puthash line t table))
     table))
 
-(defun gemini-companion-unified--insert-hunks (view place)
-  "Insert the hunks of VIEW at PLACE, a cons of the last one and the rest."
-  (pcase-let ((`(,last . ,hunks) place)
-              (left gemini-companion-unified--most-hunks))
-    (while (and hunks (< 0 left))
-      (let ((hunk (pop hunks)))
-        (gemini-companion-unified--insert-between view last hunk)
-        (gemini-companion-unified--insert-hunk view hunk)
-        (setq last hunk
-              left (1- left))))
-    (if hunks
-        (gemini-companion-unified--insert-fold
-         view (list 'hunks last hunks)
-         (format "%d more changes" (length hunks)))
-      (gemini-companion-unified--insert-between view last nil))))
+(defun gemini-companion-unified--insert-hunks (view hunks &optional last)
+  "Insert HUNKS of VIEW, which follow the hunk LAST, or nil."
+  (dolist (hunk (seq-take hunks gemini-companion-unified--most-hunks))
+    (gemini-companion-unified--insert-between view last hunk)
+    (gemini-companion-unified--insert-hunk view hunk)
+    (setq last hunk))
+  (if-let* ((others (nthcdr gemini-companion-unified--most-hunks hunks)))
+      (gemini-companion-unified--insert-fold view (list 'hunks last others))
+    (gemini-companion-unified--insert-between view last nil)))
 
 (defun gemini-companion-unified--insert-between (view last next)
   "Insert the unchanged lines of VIEW between the hunks LAST and NEXT."
@@ -278,55 +263,57 @@ CLI proposed, or nil if the user has not edited it."
     (if (< hidden 2)
         (gemini-companion-unified--insert-same view old new count)
       (gemini-companion-unified--insert-same view old new before)
-      (gemini-companion-unified--insert-run
-       view 'fold (+ old before) (+ new before) hidden)
+      (gemini-companion-unified--insert-fold
+       view (list 'same (+ old before) (+ new before) hidden nil))
       (gemini-companion-unified--insert-same
        view (+ old before hidden) (+ new before hidden) after))))
 
-(defun gemini-companion-unified--insert-same (view old new count &optional fold)
-  "Insert COUNT unchanged lines of VIEW, the first with the numbers OLD and NEW.
-FOLD is the fold that they were in, or nil."
+(defun gemini-companion-unified--insert-same (view old new count)
+  "Insert COUNT unchanged lines of VIEW, the first with the numbers OLD and NEW."
   (dolist (text (gemini-companion-unified--texts
                  (gemini-companion-unified--view-new view) new count))
     (gemini-companion-unified--insert-line
-     view text old new " " nil (list 'gemini-companion-line new
-                                     'gemini-companion-unfolded fold))
+     view text old new " " nil (list 'gemini-companion-line new))
     (setq old (1+ old)
           new (1+ new))))
 
-(defun gemini-companion-unified--insert-run (view kind old new count &optional hunk)
+(defun gemini-companion-unified--insert-run (view kind old new count hunk)
   "Insert COUNT lines of KIND of VIEW, from the line OLD or NEW on.
-KIND is `removed' or `added' for lines of HUNK, `same' for unchanged
-lines, or `fold' for unchanged lines to fold.  Fold lines beyond
-`gemini-companion-unified--most-lines'."
-  (let ((shown (if (eq kind 'fold)
-                   0
-                 (min count gemini-companion-unified--most-lines))))
-    (if (memq kind '(same fold))
-        (gemini-companion-unified--insert-same view old new shown)
-      (gemini-companion-unified--insert-changed view kind old new shown hunk))
-    (when (< shown count)
-      (let ((rest (- count shown)))
-        (gemini-companion-unified--insert-fold
-         view
-         (list kind
-               (if (eq kind 'added) old (+ old shown))
-               (if (eq kind 'removed) new (+ new shown))
-               rest hunk)
-         (if (memq kind '(same fold))
-             (format "%d unchanged lines" rest)
-           (format "%d more %s lines" rest kind)))))))
+KIND is `removed' or `added' for lines of HUNK, or `same' for unchanged
+lines.  Fold lines beyond `gemini-companion-unified--most-lines'."
+  (let* ((shown (min count gemini-companion-unified--most-lines))
+         (rest (- count shown)))
+    (if hunk
+        (gemini-companion-unified--insert-changed view kind old new shown hunk)
+      (gemini-companion-unified--insert-same view old new shown))
+    (when (< 0 rest)
+      (gemini-companion-unified--insert-fold
+       view (list kind
+                  (if (eq kind 'added) old (+ old shown))
+                  (if (eq kind 'removed) new (+ new shown))
+                  rest hunk)))))
 
-(defun gemini-companion-unified--insert-fold (view fold text)
-  "Insert a line of VIEW with TEXT in place of FOLD."
-  (let ((prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
-    (insert (propertize (concat "... " text "\n")
-                        'face 'gemini-companion-fold
-                        'gemini-companion-fold fold
-                        'mouse-face 'highlight
-                        'help-echo "TAB: show these lines"
-                        'line-prefix prefix
-                        'wrap-prefix prefix))))
+(defun gemini-companion-unified--insert-fold (view fold)
+  "Insert a line of VIEW in place of FOLD, or its lines if they are shown.
+FOLD is a list of `hunks', the hunk before them and these hunks, or the
+arguments of `gemini-companion-unified--insert-run' after VIEW."
+  (if (funcall (gemini-companion-unified--view-unfolded-p view) fold)
+      (gemini-companion-unified--unfold view fold)
+    (let ((text (pcase-exhaustive fold
+                  (`(hunks ,_ ,hunks)
+                   (format "%d more changes" (length hunks)))
+                  (`(same ,_ ,_ ,count ,_)
+                   (format "%d unchanged lines" count))
+                  (`(,kind ,_ ,_ ,count ,_)
+                   (format "%d more %s lines" count kind))))
+          (prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
+      (insert (propertize (concat "... " text "\n")
+                          'face 'gemini-companion-fold
+                          'gemini-companion-fold fold
+                          'mouse-face 'highlight
+                          'help-echo "TAB: show these lines"
+                          'line-prefix prefix
+                          'wrap-prefix prefix)))))
 
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
@@ -506,24 +493,22 @@ Return nil if there is no fold at point."
              (delete-region beg end)
              (if fold
                  (gemini-companion-unified--unfold view fold)
-               (pcase-let ((`(,_ ,old ,new ,count) unfolded))
-                 (gemini-companion-unified--insert-run
-                  view 'fold old new count))))))
+               (gemini-companion-unified--insert-fold view unfolded)))))
         t))))
 
 (defun gemini-companion-unified--unfold (view fold)
   "Insert the lines of VIEW for which FOLD stands."
-  (pcase fold
+  (pcase-exhaustive fold
     (`(hunks ,last ,hunks)
-     (gemini-companion-unified--insert-hunks view (cons last hunks)))
-    (`(fold ,old ,new ,count ,_)
-     (if (<= count gemini-companion-unified--most-lines)
-         (gemini-companion-unified--insert-same view old new count fold)
-       (gemini-companion-unified--insert-run view 'same old new count)))
-    (`(,kind ,old ,new ,count ,hunk)
+     (gemini-companion-unified--insert-hunks view hunks last))
+    (`(,_ ,_ ,_ ,count ,hunk)
      (let ((beg (point)))
-       (gemini-companion-unified--insert-run view kind old new count hunk)
-       (put-text-property beg (point) 'gemini-companion-hunk hunk)))))
+       (apply #'gemini-companion-unified--insert-run view fold)
+       (cond (hunk
+              (put-text-property beg (point) 'gemini-companion-hunk hunk))
+             ((<= count gemini-companion-unified--most-lines)
+              (put-text-property beg (point) 'gemini-companion-unfolded
+                                 fold)))))))
 
 (defun gemini-companion-unified--around (position property)
   "Return the range (BEG . END) with the same PROPERTY as at POSITION."
@@ -739,7 +724,7 @@ proposal; the first time, go to the first hunk."
           (t
            (gemini-companion-unified--call
             (lambda (view)
-              (gemini-companion-unified--insert-hunks view (cons nil hunks))))))
+              (gemini-companion-unified--insert-hunks view hunks)))))
     (set-buffer-modified-p nil)
     (if first
         (gemini-companion-unified--go-to-first windows)
