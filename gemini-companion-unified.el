@@ -181,10 +181,8 @@ The lines have these text properties:
 `gemini-companion-old' the number in the original, except on folds;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, are for `gemini-companion-unified--open-fold'."
-  (dolist (text (list original proposal))
-    (with-current-buffer text
-      (gemini-companion-review-highlight file)))
-  (let ((view (gemini-companion-unified--view original proposal excluded model)))
+  (let ((view (gemini-companion-unified--view file original proposal
+                                              excluded model)))
     (setf (gemini-companion-unified--view-unfolded-p view) unfolded-p)
     (gemini-companion-unified--insert-hunks view hunks)))
 
@@ -193,25 +191,25 @@ the lines that were in one, are for `gemini-companion-unified--open-fold'."
 No hunk is excluded from the proposal meanwhile."
   (let* ((buffer (current-buffer))
          (diff gemini-companion-diff-here)
-         (original gemini-companion-unified--original)
          (proposal (gemini-companion-diff-proposal-buffer diff))
          (excluded (gemini-companion-hunk-excluded-lines proposal)))
-    (dolist (text (list original proposal))
-      (with-current-buffer text
-        (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))))
     (gemini-companion-hunk-call-with-all
      proposal
      (lambda ()
        (with-current-buffer buffer
          (funcall function
                   (gemini-companion-unified--view
-                   original proposal excluded
+                   (gemini-companion-diff-file-path diff)
+                   gemini-companion-unified--original proposal excluded
                    (gemini-companion-diff-unedited diff))))))))
 
-(defun gemini-companion-unified--view (original proposal excluded model)
-  "Return the view of the texts in the buffers ORIGINAL and PROPOSAL.
+(defun gemini-companion-unified--view (file original proposal excluded model)
+  "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
 EXCLUDED are the lines of excluded hunks, MODEL is the text that the
 CLI proposed, or nil if the user has not edited it."
+  (dolist (text (list original proposal))
+    (with-current-buffer text
+      (gemini-companion-review-highlight file)))
   (let* ((until (+ (float-time (get-internal-run-time))
                    gemini-companion-unified--seconds))
          (old (gemini-companion-unified--read-side original until))
