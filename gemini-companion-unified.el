@@ -141,14 +141,11 @@ If PLAIN is non-nil, they are without colors."
   "Return the text from BEG to END with its faces and no other properties."
   (with-demoted-errors "Colors for the review: %S"
     (font-lock-ensure beg end))
-  (let ((text (buffer-substring-no-properties beg end))
-        (position beg))
-    (while (< position end)
-      (let ((face (get-text-property position 'face))
-            (next (next-single-property-change position 'face nil end)))
-        (when face
-          (put-text-property (- position beg) (- next beg) 'face face text))
-        (setq position next)))
+  (let ((text (buffer-substring-no-properties beg end)))
+    (pcase-dolist (`(,from ,to ,properties)
+                   (object-intervals (buffer-substring beg end)))
+      (when-let* ((face (plist-get properties 'face)))
+        (put-text-property from to 'face face text)))
     text))
 
 ;;;; Inserting
