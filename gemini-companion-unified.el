@@ -431,19 +431,15 @@ lines of VIEW are compared."
         (dolist (removed (gemini-companion-unified--texts
                           (gemini-companion-unified--view-old view)
                           old old-count 'plain))
-          (let ((rest added)
-                (line new)
-                ranges)
-            (while (and rest
-                        (not (setq ranges (gemini-companion-unified--differing
-                                           removed (car rest)))))
-              (setq rest (cdr rest)
-                    line (1+ line)))
-            (when ranges
-              (push (cons (cons 'removed old) (car ranges)) words)
-              (push (cons (cons 'added line) (cdr ranges)) words)
-              (setq added (cdr rest)
-                    new (1+ line))))
+          (when-let* ((index
+                       (seq-position added removed
+                                     #'gemini-companion-unified--differing))
+                      (ranges (gemini-companion-unified--differing
+                               (nth index added) removed)))
+            (push (cons (cons 'added (+ new index)) (car ranges)) words)
+            (push (cons (cons 'removed old) (cdr ranges)) words)
+            (setq added (nthcdr (1+ index) added)
+                  new (+ new index 1)))
           (setq old (1+ old)))))
     words))
 
