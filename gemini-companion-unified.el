@@ -80,10 +80,6 @@ If they take longer, they appear later.")
 (defvar-local gemini-companion-unified--process nil
   "The process that finds the hunks of this view, or nil.")
 
-(defvar-local gemini-companion-unified--diff nil
-  "The buffer with the unified view of this proposal, or nil.")
-(put 'gemini-companion-unified--diff 'permanent-local t)
-
 (defvar-local gemini-companion-unified--stale nil
   "Non-nil if the proposal has changed since this view was made.
 The value is the timer that updates it, or t.")
@@ -552,7 +548,6 @@ value is a plist; see `gemini-companion-review--kinds'."
        (gemini-companion-unified--close buffer proposal)
        (signal (car problem) (cdr problem))))
     (with-current-buffer proposal
-      (setq gemini-companion-unified--diff buffer)
       (add-hook 'after-change-functions #'gemini-companion-unified--changed
                 nil t))
     (list :buffers (list buffer proposal)
@@ -642,7 +637,6 @@ If WIDE is non-nil, it has enough columns, too."
   "Close the view in BUFFER of PROPOSAL without changing the windows."
   (when (buffer-live-p proposal)
     (with-current-buffer proposal
-      (setq gemini-companion-unified--diff nil)
       (remove-hook 'after-change-functions
                    #'gemini-companion-unified--changed t)))
   (when (buffer-live-p buffer)
@@ -774,15 +768,14 @@ proposal; the first time, go to the first hunk."
 (defun gemini-companion-unified--changed (&rest _)
   "Record that the current buffer, a proposal, was edited by the user.
 Its diff is updated soon, or when the user returns to it."
-  (let ((buffer gemini-companion-unified--diff))
-    (when (and (buffer-live-p buffer)
-               (not gemini-companion-hunk-toggling))
-      (with-current-buffer buffer
-        (unless gemini-companion-unified--stale
-          (setq gemini-companion-unified--stale
-                (run-with-idle-timer 0.5 nil
-                                     #'gemini-companion-unified--follow
-                                     buffer)))))))
+  (when-let* (((not gemini-companion-hunk-toggling))
+              (diff gemini-companion-diff-here)
+              (buffer (gemini-companion-diff-main diff)))
+    (with-current-buffer buffer
+      (unless gemini-companion-unified--stale
+        (setq gemini-companion-unified--stale
+              (run-with-idle-timer 0.5 nil #'gemini-companion-unified--follow
+                                   buffer))))))
 
 (put 'gemini-companion-unified--changed 'permanent-local-hook t)
 
