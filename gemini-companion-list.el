@@ -121,9 +121,6 @@ compared.  HUNKS is `failed' if they could not be compared.")
   "Cache of the displayed diff of each edit, a cons (KEY . TEXT).
 KEY is a list of all that TEXT depends on.")
 
-(defvar gemini-companion-list--edits nil
-  "The edits that have a line in the list.")
-
 (defvar gemini-companion-list--process nil
   "The process that compares two texts, or nil.")
 
@@ -143,7 +140,7 @@ and a name of that CLI; with `earlier' in place of `cli', it is the key
 of the earlier edits.  The key of a fold in the diff of an edit is a
 cons of the `id' and the fold.")
 
-(defvar-local gemini-companion-list--starts nil
+(defvar gemini-companion-list--starts nil
   "Alist of the key of each section and where it begins.")
 
 ;;;; Diffs
@@ -180,12 +177,19 @@ Excluding a hunk does not change the diff, which has all hunks."
        (lambda () (gemini-companion-diff-proposal-text diff)))
     (gemini-companion-turn-edit-after edit)))
 
+(defun gemini-companion-list--start (edit)
+  "Return where the section of EDIT begins, or nil if it has none."
+  (cdr (assoc (gemini-companion-turn-edit-id edit)
+              gemini-companion-list--starts)))
+
 (defun gemini-companion-list--compare-next ()
-  "Compare the texts of the first edit whose diff is not known."
+  "Compare the texts of the first listed edit whose diff is not known."
   (unless (process-live-p gemini-companion-list--process)
     (when-let* ((edit (seq-find (lambda (edit)
-                                  (not (gemini-companion-list--known-p edit)))
-                                gemini-companion-list--edits)))
+                                  (and (gemini-companion-list--start edit)
+                                       (not (gemini-companion-list--known-p
+                                             edit))))
+                                (gemini-companion-turn-edits))))
       (gemini-companion-list--compare edit)
       (unless (process-live-p gemini-companion-list--process)
         (gemini-companion-list--soon)))))
@@ -272,18 +276,15 @@ the line before and after the edit; the `:place' of a comment on it; the
     (put-text-property beg (point) 'gemini-companion-list-item item)))
 
 (defun gemini-companion-list--insert-all ()
-  "Insert the sections of all CLIs; return the edits that have a line."
+  "Insert the sections of all CLIs."
   (setq gemini-companion-list--starts nil)
-  (let ((groups (gemini-companion-list--groups)))
-    (unless groups
-      (insert (propertize "No CLI is connected\n" 'face 'shadow)))
-    (seq-mapcat (lambda (group)
-                  (apply #'gemini-companion-list--insert-cli group))
-                groups)))
+  (if-let* ((groups (gemini-companion-list--groups)))
+      (dolist (group groups)
+        (apply #'gemini-companion-list--insert-cli group))
+    (insert (propertize "No CLI is connected\n" 'face 'shadow))))
 
 (defun gemini-companion-list--insert-cli (session client &rest edits)
-  "Insert the section of SESSION of CLIENT with EDITS.
-Return the edits that have a line."
+  "Insert the section of SESSION of CLIENT with EDITS."
   (let* ((name (or (plist-get session :id) client))
          (key (list 'cli name))
          (now (seq-remove #'gemini-companion-turn-edit-earlier edits))
@@ -294,10 +295,10 @@ Return the edits that have a line."
                  'face 'font-lock-keyword-face)
      "  " (gemini-companion-list--summary session now))
     (when (gemini-companion-list--unfolded-p key)
-      (append (gemini-companion-list--insert-edits now)
-              (when earlier
-                (gemini-companion-list--insert-earlier
-                 (list 'earlier name) session earlier))))))
+      (gemini-companion-list--insert-edits now)
+      (when earlier
+        (gemini-companion-list--insert-earlier
+         (list 'earlier name) session earlier)))))
 
 (defun gemini-companion-list--title (session client)
   "Return the name of SESSION, or if that is nil, of a CLI of CLIENT."
@@ -330,8 +331,7 @@ Return the edits that have a line."
    ", "))
 
 (defun gemini-companion-list--insert-earlier (key session edits)
-  "Insert the section of KEY with EDITS, the earlier edits of SESSION.
-Return the edits that have a line."
+  "Insert the section of KEY with EDITS, the earlier edits of SESSION."
   (gemini-companion-list--insert
    (list :key key :stop t :session session)
    (propertize (format "  %d earlier" (length edits)) 'face 'shadow))
@@ -339,14 +339,13 @@ Return the edits that have a line."
     (gemini-companion-list--insert-edits edits)))
 
 (defun gemini-companion-list--insert-edits (edits)
-  "Insert EDITS, with their diffs where these are unfolded; return EDITS."
+  "Insert EDITS, with their diffs where these are unfolded."
   (let ((width (apply #'max 0 (mapcar (lambda (edit)
                                         (length (gemini-companion-list--label
                                                  edit)))
                                       edits))))
     (dolist (edit edits)
-      (gemini-companion-list--insert-edit edit width)))
-  edits)
+      (gemini-companion-list--insert-edit edit width))))
 
 (defun gemini-companion-list--label (edit)
   "Return the state of EDIT for the user."
@@ -556,7 +555,7 @@ start of the section, the column and the line."
                                           (window-point window))))
                      (get-buffer-window-list nil nil t))))
         (erase-buffer)
-        (setq gemini-companion-list--edits (gemini-companion-list--insert-all))
+        (gemini-companion-list--insert-all)
         (goto-char (gemini-companion-list--position here))
         (pcase-dolist (`(,window ,place ,lines) places)
           (set-window-point window (gemini-companion-list--position place))
@@ -613,7 +612,7 @@ arrived or ended for a minute.
                #'gemini-companion-list--soon)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-list--soon)
-  (setq gemini-companion-list--edits nil)
+  (setq gemini-companion-list--starts nil)
   (when gemini-companion-list--process
     (gemini-companion-hunk-cancel gemini-companion-list--process))
   (when gemini-companion-list--timer
@@ -758,9 +757,9 @@ In a buffer of a review, go to the line of that review."
       (when-let* ((edit (seq-find (lambda (edit)
                                     (eq diff (gemini-companion-turn-edit-diff
                                               edit)))
-                                  gemini-companion-list--edits)))
-        (goto-char (cdr (assoc (gemini-companion-turn-edit-id edit)
-                               gemini-companion-list--starts)))))))
+                                  (gemini-companion-turn-edits)))
+                  (start (gemini-companion-list--start edit)))
+        (goto-char start)))))
 
 (defun gemini-companion-list--enlarge ()
   "Give the selected window up to two thirds of the height of its frame.
