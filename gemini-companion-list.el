@@ -752,14 +752,13 @@ In a buffer of a review, go to the line of that review."
 
 (defun gemini-companion-list--go-to (diff)
   "Go to the line of the edit of DIFF, unless point is in its section."
-  (let ((edit (gemini-companion-list--get :edit)))
-    (unless (and edit (eq diff (gemini-companion-turn-edit-diff edit)))
-      (when-let* ((edit (seq-find (lambda (edit)
-                                    (eq diff (gemini-companion-turn-edit-diff
-                                              edit)))
-                                  (gemini-companion-turn-edits)))
-                  (start (gemini-companion-list--start edit)))
-        (goto-char start)))))
+  (when-let* ((edit (seq-find (lambda (edit)
+                                (eq diff (gemini-companion-turn-edit-diff
+                                          edit)))
+                              (gemini-companion-turn-edits)))
+              (start (gemini-companion-list--start edit)))
+    (unless (eq edit (gemini-companion-list--get :edit))
+      (goto-char start))))
 
 (defun gemini-companion-list--enlarge ()
   "Give the selected window up to two thirds of the height of its frame.
