@@ -291,20 +291,20 @@ the line before and after the edit; the `:place' of a comment on it; the
          (earlier (seq-filter #'gemini-companion-turn-edit-earlier edits)))
     (gemini-companion-list--insert
      (list :key key :stop t :session session)
-     (propertize (gemini-companion-list--title session client)
+     (propertize (if session
+                     (gemini-companion-session-name session)
+                   (or (gemini-companion-clients-get client :title) "A CLI"))
                  'face 'font-lock-keyword-face)
      "  " (gemini-companion-list--summary session now))
     (when (gemini-companion-list--unfolded-p key)
       (gemini-companion-list--insert-edits now)
       (when earlier
-        (gemini-companion-list--insert-earlier
-         (list 'earlier name) session earlier)))))
-
-(defun gemini-companion-list--title (session client)
-  "Return the name of SESSION, or if that is nil, of a CLI of CLIENT."
-  (cond (session (gemini-companion-session-name session))
-        ((gemini-companion-clients-get client :title))
-        (t "A CLI")))
+        (let ((key (list 'earlier name)))
+          (gemini-companion-list--insert
+           (list :key key :stop t :session session)
+           (propertize (format "  %d earlier" (length earlier)) 'face 'shadow))
+          (when (gemini-companion-list--unfolded-p key)
+            (gemini-companion-list--insert-edits earlier)))))))
 
 (defun gemini-companion-list--summary (session edits)
   "Return a text with the number of EDITS of SESSION in each state."
@@ -329,14 +329,6 @@ the line before and after the edit; the `:place' of a comment on it; the
                gemini-companion-list--labels))
       '("no edits")))
    ", "))
-
-(defun gemini-companion-list--insert-earlier (key session edits)
-  "Insert the section of KEY with EDITS, the earlier edits of SESSION."
-  (gemini-companion-list--insert
-   (list :key key :stop t :session session)
-   (propertize (format "  %d earlier" (length edits)) 'face 'shadow))
-  (when (gemini-companion-list--unfolded-p key)
-    (gemini-companion-list--insert-edits edits)))
 
 (defun gemini-companion-list--insert-edits (edits)
   "Insert EDITS, with their diffs where these are unfolded."
