@@ -668,19 +668,23 @@ If there are several diffs, ask for confirmation with VERB."
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
-  (when-let* ((next (or (gemini-companion-list--open-after (point))
-                        (gemini-companion-list--open-after (point-min)))))
-    (goto-char next)))
+  (let ((next (lambda ()
+                (gemini-companion-list--find
+                 1 #'gemini-companion-list--open-here-p))))
+    (when-let* ((place (or (funcall next)
+                           (save-excursion
+                             (goto-char (point-min))
+                             (funcall next)))))
+      (goto-char place))))
 
-(defun gemini-companion-list--open-after (position)
-  "Return the position of the next open edit after POSITION, or nil.
-An open edit is one that awaits an answer."
+(defun gemini-companion-list--find (step predicate)
+  "Return where the next line begins at which PREDICATE is non-nil, or nil.
+STEP is 1, or -1 to search backward."
   (save-excursion
-    (goto-char position)
-    (while (and (zerop (forward-line 1))
-                (not (eobp))
-                (not (gemini-companion-list--open-here-p))))
-    (and (not (eobp)) (point))))
+    (let (found)
+      (while (and (not found) (zerop (forward-line step)) (not (eobp)))
+        (setq found (and (funcall predicate) (point))))
+      found)))
 
 (defun gemini-companion-list--open-here-p ()
   "Return non-nil if the line at point is that of an edit to be answered."
@@ -814,15 +818,9 @@ In a diff, unfold the unchanged lines that are folded at point."
   (interactive "p" gemini-companion-list-mode)
   (let ((step (if (< count 0) -1 1)))
     (dotimes (_ (abs count))
-      (let ((next (save-excursion
-                    (while (and (zerop (forward-line step))
-                                (not (eobp))
-                                (not (gemini-companion-list--get :stop))))
-                    (and (gemini-companion-list--get :stop)
-                         (line-beginning-position)))))
-        (if (or (null next) (= next (line-beginning-position)))
-            (user-error "No more edits or hunks")
-          (goto-char next))))))
+      (goto-char (or (gemini-companion-list--find
+                      step (lambda () (gemini-companion-list--get :stop)))
+                     (user-error "No more edits or hunks"))))))
 
 (defun gemini-companion-list-previous (&optional count)
   "Go to the previous line of an edit or hunk, or COUNT such lines back."
