@@ -494,17 +494,13 @@ proposal."
 
 ;;;; Refresh
 
-(defun gemini-companion-list--item ()
-  "Return the item of the line at point, or nil."
-  (get-text-property (line-beginning-position) 'gemini-companion-list-item))
-
 (defun gemini-companion-list--place (position)
   "Return the place of POSITION, to find it again after a refresh.
 It is a list of the key of the section, the number of lines from the
 start of the section, the column and the line."
   (save-excursion
     (goto-char position)
-    (let* ((key (plist-get (gemini-companion-list--item) :key))
+    (let* ((key (gemini-companion-list--get :key))
            (start (cdr (assoc key gemini-companion-list--starts))))
       (list key
             (if start (count-lines start (line-beginning-position)) 0)
@@ -518,11 +514,9 @@ start of the section, the column and the line."
       (if-let* ((start (cdr (assoc key gemini-companion-list--starts))))
           (progn
             (goto-char start)
-            (while (and (< 0 lines) (zerop (forward-line 1))
-                        (equal key (plist-get (gemini-companion-list--item)
-                                              :key)))
-              (setq lines (1- lines)))
-            (unless (equal key (plist-get (gemini-companion-list--item) :key))
+            (forward-line lines)
+            ;; The section may have become shorter.
+            (while (not (equal key (gemini-companion-list--get :key)))
               (forward-line -1)))
         (goto-char (point-min))
         (forward-line (1- line))
@@ -622,7 +616,9 @@ arrived or ended for a minute.
 
 (defun gemini-companion-list--get (key)
   "Return the value of KEY of the line at point, or nil."
-  (plist-get (gemini-companion-list--item) key))
+  (plist-get (get-text-property (line-beginning-position)
+                                'gemini-companion-list-item)
+             key))
 
 (defun gemini-companion-list--edit ()
   "Return the edit at point, or signal an error."
