@@ -684,11 +684,10 @@ STEP is 1, or -1 to search backward."
 
 (defun gemini-companion-list--open-here-p ()
   "Return non-nil if the line at point is that of an edit to be answered."
-  (let ((edit (gemini-companion-list--get :edit)))
-    (and edit
-         (gemini-companion-turn-edit-diff edit)
-         (gemini-companion-list--get :stop)
-         (not (gemini-companion-list--get :block)))))
+  (and (gemini-companion-list--get :stop)
+       (not (gemini-companion-list--get :block))
+       (when-let* ((edit (gemini-companion-list--get :edit)))
+         (gemini-companion-turn-edit-diff edit))))
 
 ;;;; Menu state
 
@@ -827,12 +826,12 @@ In a diff, unfold the unchanged lines that are folded at point."
   "Review the proposal at point, at the hunk at point.
 If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
-  (let* ((edit (gemini-companion-list--get :edit))
-         (line (gemini-companion-list--get :line)))
+  (let ((edit (gemini-companion-list--get :edit)))
     (cond ((null edit) (gemini-companion-list-toggle))
           ((gemini-companion-turn-edit-diff edit)
            (gemini-companion-list--review))
-          (t (gemini-companion-list--visit edit line)))))
+          (t (gemini-companion-list--visit
+              edit (gemini-companion-list--get :line))))))
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
@@ -899,9 +898,8 @@ Comments on their lines are sent as the reason."
 (defun gemini-companion-list-reject-with-reason ()
   "Reject the proposal at point with a reason and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
-  (let ((diff (gemini-companion-list-diff)))
-    (gemini-companion-diff-reject-with-reason diff)
-    (gemini-companion-list--refresh)))
+  (gemini-companion-diff-reject-with-reason (gemini-companion-list-diff))
+  (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
