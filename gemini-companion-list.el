@@ -393,8 +393,7 @@ They are counted in the proposal with no hunk excluded."
 ;;;; Diff of an edit
 
 (defun gemini-companion-list--insert-diff (item edit)
-  "Insert the diff of EDIT.
-The item of each line is ITEM with properties of its own."
+  "Insert the diff of EDIT, lines with ITEM."
   (let ((hunks (cdr (gethash edit gemini-companion-list--diffs)))
         (last (cdr (gethash edit gemini-companion-list--texts))))
     (cond ((eq hunks 'failed)
@@ -407,8 +406,7 @@ The item of each line is ITEM with properties of its own."
           (t (gemini-companion-list--insert item "    comparing...")))))
 
 (defun gemini-companion-list--insert-hunks (item edit hunks)
-  "Insert HUNKS of EDIT.
-The item of each line is ITEM with properties of its own."
+  "Insert HUNKS of EDIT, lines with ITEM."
   (let* ((diff (gemini-companion-turn-edit-diff edit))
          (id (gemini-companion-turn-edit-id edit))
          (excluded (and diff (gemini-companion-list--excluded diff)))
