@@ -832,18 +832,15 @@ Elsewhere go to the next fold."
 (defun gemini-companion-unified--next ()
   "Return where the next hunk begins, or nil.
 If it is folded, show it."
-  (let* ((here (point))
-         (find (lambda ()
-                 (seq-find (lambda (start) (< here start))
-                           (gemini-companion-unified--starts)))))
-    (or (funcall find)
-        (save-excursion
-          (goto-char (point-max))
-          (forward-line -1)
-          (and (eq 'hunks (car (get-text-property (point)
-                                                  'gemini-companion-fold)))
-               (gemini-companion-unified--open-fold)
-               (funcall find))))))
+  (or (seq-find (lambda (start) (< (point) start))
+                (gemini-companion-unified--starts))
+      (and (save-excursion
+             (goto-char (point-max))
+             (forward-line -1)
+             (and (eq 'hunks (car (get-text-property (point)
+                                                     'gemini-companion-fold)))
+                  (gemini-companion-unified--open-fold)))
+           (gemini-companion-unified--next))))
 
 (defun gemini-companion-unified--previous ()
   "Return where the hunk before the one at point begins, or nil."
