@@ -151,12 +151,11 @@ If PLAIN is non-nil, they are without colors."
                (:copier nil))
   "Data for the lines of a diff.
 OLD and NEW are its sides, WIDTH is the width of a line number, and
-EXCLUDED has the lines of excluded hunks.  MODEL is a table of the
-lines that the CLI proposed, CURRENT one of the lines of the proposal
-now; both are nil if the user has not edited the proposal.  Words are
-marked until the time UNTIL.  UNFOLDED-P is called with each fold; if
-it returns non-nil, the lines of that fold are shown."
-  old new width excluded model current until (unfolded-p #'ignore))
+EXCLUDED has the lines of excluded hunks.  OWN is a table of the lines
+that the user has changed, or nil; see `gemini-companion-unified--own'.
+Words are marked until the time UNTIL.  UNFOLDED-P is called with each
+fold; if it returns non-nil, the lines of that fold are shown."
+  old new width excluded own until (unfolded-p #'ignore))
 
 (defun gemini-companion-unified-insert
     (file original proposal hunks excluded model unfolded-p)
@@ -206,25 +205,28 @@ CLI proposed, or nil if the user has not edited it."
   (let* ((until (+ (float-time (get-internal-run-time))
                    gemini-companion-unified--seconds))
          (old (gemini-companion-unified--read-side original until))
-         (new (gemini-companion-unified--read-side proposal until))
-         (current (and model (gemini-companion-text-of-buffer proposal)))
-         (edited (and model
-                      (not (string= model current))
-                      (< (length current) gemini-companion-unified--colored))))
+         (new (gemini-companion-unified--read-side proposal until)))
     (gemini-companion-unified--view-make
      :old old :new new :excluded excluded :until until
      :width (length (number-to-string
                      (max 10
                           (gemini-companion-unified--side-last old)
                           (gemini-companion-unified--side-last new))))
-     :model (and edited (gemini-companion-unified--table model))
-     :current (and edited (gemini-companion-unified--table current)))))
+     :own (and model
+               (< (buffer-size proposal) gemini-companion-unified--colored)
+               (gemini-companion-unified--own
+                model (gemini-companion-text-of-buffer proposal))))))
 
-(defun gemini-companion-unified--table (text)
-  "Return a table of the lines of TEXT."
+(defun gemini-companion-unified--own (model text)
+  "Return a table of the lines of MODEL, as the CLI proposed it, and of TEXT.
+The value of a line is \"-\" if it is only in MODEL, \"+\" if it is only in
+TEXT, or `both'."
   (let ((table (make-hash-table :test #'equal)))
+    (dolist (line (split-string model "\n"))
+      (puthash line "-" table))
     (dolist (line (split-string text "\n"))
-      (puthash line t table))
+      (puthash line (if (member (gethash line table) '(nil "+")) "+" 'both)
+               table))
     table))
 
 (defun gemini-companion-unified--insert-hunks (view hunks &optional last)
@@ -369,7 +371,8 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
 OLD and NEW are its numbers, or nil; SIGN is the sign before it.  If
 EXCLUDED is non-nil, do not use its own colors."
   (let ((beg (point))
-        (own (gemini-companion-unified--own-p view text sign)))
+        (own (when-let* ((signs (gemini-companion-unified--view-own view)))
+               (equal sign (gethash text signs)))))
     (insert (if excluded (gemini-companion-review-struck text 0) text) "\n")
     (when face
       (add-face-text-property beg (point) face 'append))
@@ -382,16 +385,6 @@ EXCLUDED is non-nil, do not use its own colors."
                                  view nil nil " " face nil)
                    'gemini-companion-old old)
              properties))))
-
-(defun gemini-companion-unified--own-p (view text sign)
-  "Return non-nil if SIGN of TEXT in VIEW is due to an edit of the user."
-  (when-let* ((model (gemini-companion-unified--view-model view))
-              (text (substring-no-properties text)))
-    (pcase sign
-      ("+" (not (gethash text model)))
-      ("-" (and (gethash text model)
-                (not (gethash text (gemini-companion-unified--view-current
-                                    view))))))))
 
 (defun gemini-companion-unified--prefix (view old new sign face mark)
   "Return the prefix of a line of VIEW.
