@@ -857,13 +857,11 @@ If the edit at point has ended, visit its file at that line instead."
       (user-error "%s does not exist" (gemini-companion-turn-name edit)))
     (gemini-companion-list--show-file file)
     (when numbers
-      (save-restriction
-        (widen)
-        (goto-char (point-min))
-        (forward-line (1- (if (memq (gemini-companion-turn-edit-state edit)
-                                    '(rejected unwritten))
-                              (car numbers)
-                            (cdr numbers))))))))
+      (goto-char (gemini-companion-hunk-line
+                  (if (memq (gemini-companion-turn-edit-state edit)
+                            '(rejected unwritten))
+                      (car numbers)
+                    (cdr numbers)))))))
 
 (defun gemini-companion-list-accept ()
   "Accept the proposal at point, or all proposals of the CLI at point."

@@ -262,7 +262,7 @@ TEXT, or `both'."
        view (+ old before hidden) (+ new before hidden) after))))
 
 (defun gemini-companion-unified--insert-same (view old new count)
-  "Insert COUNT unchanged lines of VIEW, the first with the numbers OLD and NEW."
+  "Insert COUNT unchanged lines of VIEW, from the lines OLD and NEW on."
   (dolist (text (gemini-companion-unified--texts
                  (gemini-companion-unified--view-new view) new count))
     (gemini-companion-unified--insert-line
@@ -755,8 +755,7 @@ proposal; the first time, go to the first hunk."
            (gemini-companion-unified--insert-hunk view
                                                   (prop-match-value match))))
         (set-buffer-modified-p nil))
-      (goto-char (point-min))
-      (forward-line (1- line)))))
+      (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-unified--changed (&rest _)
   "Record that the current buffer, a proposal, was edited by the user.
