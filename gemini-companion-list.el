@@ -177,9 +177,7 @@ Excluding a hunk does not change it, as the diff has all hunks."
                                        (not (gemini-companion-list--known-p
                                              edit))))
                                 (gemini-companion-turn-edits))))
-      (gemini-companion-list--compare edit)
-      (unless (process-live-p gemini-companion-list--process)
-        (gemini-companion-list--soon)))))
+      (gemini-companion-list--compare edit))))
 
 (defun gemini-companion-list--compare (edit)
   "Start to compare the texts of EDIT, unless they are too large."
@@ -202,7 +200,8 @@ Excluding a hunk does not change it, as the diff has all hunks."
                              gemini-companion-list--diffs)
                     (gemini-companion-list--compare-next)
                     (gemini-companion-list--soon))))
-         (puthash edit (cons tick 'failed) gemini-companion-list--diffs))))))
+         (puthash edit (cons tick 'failed) gemini-companion-list--diffs)
+         (gemini-companion-list--soon))))))
 
 (defun gemini-companion-list--call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
