@@ -295,25 +295,23 @@ the line before and after the edit; the `:place' of a comment on it; the
 (defun gemini-companion-list--summary (session edits)
   "Return a text with the number of EDITS of SESSION in each state."
   (string-join
-   (append
-    (and session
-         (not (gemini-companion-session-connected-p session))
-         '("disconnected"))
-    (and session
-         (gemini-companion-auto-on-p session)
-         (list (propertize "auto-accept" 'face 'warning)))
-    (if edits
-        (delq nil
-              (mapcar
-               (pcase-lambda (`(,status ,label ,_))
-                 (let ((count (seq-count
-                               (lambda (edit)
-                                 (eq status
-                                     (gemini-companion-turn-edit-status edit)))
-                               edits)))
-                   (and (< 0 count) (format "%d %s" count label))))
-               gemini-companion-list--labels))
-      '("no edits")))
+   (delq nil
+         `(,(and session
+                 (not (gemini-companion-session-connected-p session))
+                 "disconnected")
+           ,(and session
+                 (gemini-companion-auto-on-p session)
+                 (propertize "auto-accept" 'face 'warning))
+           ,@(mapcar
+              (pcase-lambda (`(,status ,label ,_))
+                (let ((count (seq-count
+                              (lambda (edit)
+                                (eq status
+                                    (gemini-companion-turn-edit-status edit)))
+                              edits)))
+                  (and (< 0 count) (format "%d %s" count label))))
+              gemini-companion-list--labels)
+           ,(unless edits "no edits")))
    ", "))
 
 (defun gemini-companion-list--insert-edits (edits)
