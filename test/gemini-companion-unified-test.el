@@ -78,6 +78,19 @@
       (gemini-companion-diff-accept)
       (should (equal 5002 (length (nth 2 (car outcomes))))))))
 
+(ert-deftest gemini-companion-unified-folds-the-rest-of-many-lines-again ()
+  (gemini-companion-unified-test-with `(("a" ,(make-string 1000 ?\n)))
+    (gemini-companion-test-show "a" (concat (make-string 1000 ?\n) "x\n"))
+    (with-current-buffer (window-buffer)
+      (goto-char (point-min))
+      ;; Open a fold, go to the next one, and so on.
+      (dotimes (_ 5)
+        (gemini-companion-unified-toggle-fold))
+      (should (= 1001 (length (gemini-companion-test-diff))))
+      (gemini-companion-unified-toggle-fold)
+      (should (equal '(" ... 197 unchanged lines" " " " " " " "+x")
+                     (last (gemini-companion-test-diff) 5))))))
+
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
   (gemini-companion-unified-test-with
       `(("a" ,(mapconcat #'number-to-string (number-sequence 1 2000) "\n")))
