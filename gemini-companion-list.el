@@ -511,9 +511,7 @@ start of the section, the column and the line."
   "Write the list again; each of its windows stays at the same line."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
-      (let ((inhibit-read-only t)
-            (inhibit-modification-hooks t)
-            (here (gemini-companion-list--place (point)))
+      (let ((here (gemini-companion-list--place (point)))
             (places (mapcar
                      (lambda (window)
                        (list window
@@ -522,8 +520,9 @@ start of the section, the column and the line."
                              (count-lines (window-start window)
                                           (window-point window))))
                      (get-buffer-window-list nil nil t))))
-        (erase-buffer)
-        (gemini-companion-list--insert-all)
+        (with-silent-modifications
+          (erase-buffer)
+          (gemini-companion-list--insert-all))
         (goto-char (gemini-companion-list--position here))
         (pcase-dolist (`(,window ,place ,lines) places)
           (set-window-point window (gemini-companion-list--position place))
@@ -533,7 +532,6 @@ start of the section, the column and the line."
                               (forward-line (- lines))
                               (point))
                             'noforce))
-        (set-buffer-modified-p nil)
         (gemini-companion-list--compare-next)))))
 
 (defun gemini-companion-list--soon (&rest _)

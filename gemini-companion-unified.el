@@ -457,9 +457,7 @@ The value is a cons of two ranges (BEG . END), or nil."
   "Show the lines of the fold at point, or fold them again.
 Return nil if there is no fold at point."
   (let ((fold (get-text-property (point) 'gemini-companion-fold))
-        (unfolded (get-text-property (point) 'gemini-companion-unfolded))
-        (inhibit-read-only t)
-        (inhibit-modification-hooks t))
+        (unfolded (get-text-property (point) 'gemini-companion-unfolded)))
     (when (or fold unfolded)
       (pcase-let ((`(,beg . ,end)
                    (gemini-companion-unified--around
@@ -467,13 +465,14 @@ Return nil if there is no fold at point."
                                 'gemini-companion-fold
                               'gemini-companion-unfolded))))
         (goto-char beg)
-        (gemini-companion-unified--call
-         (lambda (view)
-           (save-excursion
-             (delete-region beg end)
-             (if fold
-                 (gemini-companion-unified--unfold view fold)
-               (gemini-companion-unified--insert-fold view unfolded)))))
+        (with-silent-modifications
+          (gemini-companion-unified--call
+           (lambda (view)
+             (save-excursion
+               (delete-region beg end)
+               (if fold
+                   (gemini-companion-unified--unfold view fold)
+                 (gemini-companion-unified--insert-fold view unfolded))))))
         t))))
 
 (defun gemini-companion-unified--unfold (view fold)
@@ -660,8 +659,7 @@ The default is `gemini-companion-unified-wait'."
                                 (or seconds gemini-companion-unified-wait))
     (when (and gemini-companion-unified--process
                (zerop (buffer-size)))
-      (let ((inhibit-read-only t)
-            (inhibit-modification-hooks t))
+      (with-silent-modifications
         (insert "Comparing...\n")))))
 
 (defun gemini-companion-unified--take (buffer hunks)
@@ -688,22 +686,20 @@ proposal; the first time, go to the first hunk."
                                  (gemini-companion-unified--line
                                   (window-start window))))
                          windows))
-         (line (gemini-companion-unified--line (point)))
-         (inhibit-read-only t)
-         (inhibit-modification-hooks t))
-    (erase-buffer)
-    (cond ((eq hunks 'failed)
-           (insert (format "%s failed; %s switches to another view.\n"
-                           diff-command
-                           (substitute-command-keys
-                            "\\[gemini-companion-review-switch-view]"))))
-          ((null hunks)
-           (insert "No differences left.\n"))
-          (t
-           (gemini-companion-unified--call
-            (lambda (view)
-              (gemini-companion-unified--insert-hunks view hunks)))))
-    (set-buffer-modified-p nil)
+         (line (gemini-companion-unified--line (point))))
+    (with-silent-modifications
+      (erase-buffer)
+      (cond ((eq hunks 'failed)
+             (insert (format "%s failed; %s switches to another view.\n"
+                             diff-command
+                             (substitute-command-keys
+                              "\\[gemini-companion-review-switch-view]"))))
+            ((null hunks)
+             (insert "No differences left.\n"))
+            (t
+             (gemini-companion-unified--call
+              (lambda (view)
+                (gemini-companion-unified--insert-hunks view hunks))))))
     (if first
         (gemini-companion-unified--go-to-first windows)
       (goto-char (gemini-companion-unified--where line))
@@ -741,20 +737,18 @@ proposal; the first time, go to the first hunk."
 (defun gemini-companion-unified--redraw (buffer hunk)
   "Redraw HUNK in BUFFER, as it was excluded or restored."
   (with-current-buffer buffer
-    (let ((line (line-number-at-pos))
-          (inhibit-read-only t)
-          (inhibit-modification-hooks t))
+    (let ((line (line-number-at-pos)))
       (goto-char (point-min))
       (when-let* ((match (text-property-search-forward
                           'gemini-companion-hunk hunk
                           (lambda (one other)
                             (eql (nth 2 one) (nth 2 other))))))
-        (delete-region (prop-match-beginning match) (prop-match-end match))
-        (gemini-companion-unified--call
-         (lambda (view)
-           (gemini-companion-unified--insert-hunk view
-                                                  (prop-match-value match))))
-        (set-buffer-modified-p nil))
+        (with-silent-modifications
+          (delete-region (prop-match-beginning match) (prop-match-end match))
+          (gemini-companion-unified--call
+           (lambda (view)
+             (gemini-companion-unified--insert-hunk
+              view (prop-match-value match))))))
       (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-unified--changed (&rest _)
@@ -788,13 +782,10 @@ Its diff is updated soon, or when the user returns to it."
   "Show the unchanged lines that are folded here, or fold them again.
 Elsewhere go to the next fold."
   (interactive)
-  (let ((next (and (not (get-text-property (point) 'gemini-companion-fold))
-                   (text-property-not-all (point) (point-max)
-                                          'gemini-companion-fold nil))))
-    (cond ((gemini-companion-unified--open-fold)
-           (set-buffer-modified-p nil))
-          (next (goto-char next))
-          (t (user-error "No more folded lines")))))
+  (unless (gemini-companion-unified--open-fold)
+    (goto-char (or (text-property-not-all (point) (point-max)
+                                          'gemini-companion-fold nil)
+                   (user-error "No more folded lines")))))
 
 ;;;; Hunks
 
