@@ -709,9 +709,7 @@ proposal; the first time, go to the first hunk."
 
 (defun gemini-companion-unified--go-to-first (windows)
   "Go to the first hunk, in WINDOWS too."
-  (goto-char (point-min))
-  (unless (get-text-property (point) 'gemini-companion-hunk)
-    (goto-char (or (gemini-companion-unified--next) (point-min))))
+  (goto-char (or (car (gemini-companion-unified--starts)) (point-min)))
   (dolist (window windows)
     (set-window-start window (point-min))
     (set-window-point window (point))))
