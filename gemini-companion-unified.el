@@ -91,24 +91,24 @@ The value is the timer that updates it, or t.")
                (:copier nil))
   "One side of a diff, read line by line from BUFFER.
 The reader is at LINE, which begins at POSITION.  LAST is the number of
-the last line.  Colors are used until the time UNTIL."
+the last line.  Colors are used, and words marked, until Emacs has used
+UNTIL seconds of processor time."
   buffer (line 1) (position 1) last until)
 
 (defun gemini-companion-unified--read-side (buffer until)
-  "Return the side of a diff whose text is in BUFFER.
-Use its colors until the time UNTIL, or not at all if it is large."
+  "Return the side of a diff whose text is in BUFFER, with UNTIL."
   (with-current-buffer buffer
     (gemini-companion-unified--side-make
-     :buffer buffer
+     :buffer buffer :until until
      :last (save-restriction
              (widen)
              (let ((cache-long-scans nil))
-               (count-lines (point-min) (point-max))))
-     :until (if (< (buffer-size) gemini-companion-unified--colored) until 0))))
+               (count-lines (point-min) (point-max)))))))
 
-(defun gemini-companion-unified--early-p (until)
-  "Return non-nil unless Emacs has used UNTIL seconds of processor time."
-  (< (float-time (get-internal-run-time)) until))
+(defun gemini-companion-unified--early-p (side)
+  "Return non-nil if there is time left for the colors of SIDE."
+  (< (float-time (get-internal-run-time))
+     (gemini-companion-unified--side-until side)))
 
 (defun gemini-companion-unified--texts (side line count &optional plain)
   "Return COUNT lines of SIDE from LINE on, strings with colors.
@@ -128,8 +128,8 @@ If PLAIN is non-nil, they are without colors."
             (forward-line count)
             (gemini-companion-text-lines
              (if (and (not plain)
-                      (gemini-companion-unified--early-p
-                       (gemini-companion-unified--side-until side)))
+                      (< (buffer-size) gemini-companion-unified--colored)
+                      (gemini-companion-unified--early-p side))
                  (gemini-companion-unified--colored beg (point))
                (buffer-substring-no-properties beg (point))))))))))
 
@@ -153,9 +153,9 @@ If PLAIN is non-nil, they are without colors."
 OLD and NEW are its sides, WIDTH is the width of a line number, and
 EXCLUDED has the lines of excluded hunks.  OWN is a table of the lines
 that the user has changed, or nil; see `gemini-companion-unified--own'.
-Words are marked until the time UNTIL.  UNFOLDED-P is called with each
-fold; if it returns non-nil, the lines of that fold are shown."
-  old new width excluded own until (unfolded-p #'ignore))
+UNFOLDED-P is called with each fold; if it returns non-nil, the lines of
+that fold are shown."
+  old new width excluded own (unfolded-p #'ignore))
 
 (defun gemini-companion-unified-insert
     (file original proposal hunks excluded model unfolded-p)
@@ -207,7 +207,7 @@ CLI proposed, or nil if the user has not edited it."
          (old (gemini-companion-unified--read-side original until))
          (new (gemini-companion-unified--read-side proposal until)))
     (gemini-companion-unified--view-make
-     :old old :new new :excluded excluded :until until
+     :old old :new new :excluded excluded
      :width (length (number-to-string
                      (max 10
                           (gemini-companion-unified--side-last old)
@@ -413,7 +413,7 @@ lines of VIEW are compared."
     (when (and (< 0 old-count 40)
                (< 0 new-count 40)
                (gemini-companion-unified--early-p
-                (gemini-companion-unified--view-until view)))
+                (gemini-companion-unified--view-new view)))
       (let ((added (gemini-companion-unified--texts
                     (gemini-companion-unified--view-new view) new new-count
                     'plain)))
