@@ -633,11 +633,15 @@ If WIDE is non-nil, it has enough columns, too."
                    #'gemini-companion-unified--changed t)))
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (when (timerp gemini-companion-unified--stale)
-        (cancel-timer gemini-companion-unified--stale))
-      (when gemini-companion-unified--process
-        (gemini-companion-hunk-cancel gemini-companion-unified--process)))
+      (gemini-companion-unified--cancel))
     (gemini-companion-diff-discard buffer)))
+
+(defun gemini-companion-unified--cancel ()
+  "Cancel what is to update this view, a timer or a process."
+  (when (timerp gemini-companion-unified--stale)
+    (cancel-timer gemini-companion-unified--stale))
+  (when gemini-companion-unified--process
+    (gemini-companion-hunk-cancel gemini-companion-unified--process)))
 
 ;;;; Text
 
@@ -645,8 +649,7 @@ If WIDE is non-nil, it has enough columns, too."
   "Compare again for the view in BUFFER, and wait SECONDS for the hunks.
 The default is `gemini-companion-unified-wait'."
   (with-current-buffer buffer
-    (when gemini-companion-unified--process
-      (gemini-companion-hunk-cancel gemini-companion-unified--process))
+    (gemini-companion-unified--cancel)
     (setq gemini-companion-unified--stale nil
           gemini-companion-unified--process
           (gemini-companion-hunk-compare

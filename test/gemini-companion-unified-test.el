@@ -339,6 +339,18 @@
         (should (equal "mine\nnew\n"
                        (gemini-companion-diff-proposal-text diff)))))))
 
+(ert-deftest gemini-companion-unified-compares-an-edit-once ()
+  (gemini-companion-unified-test-with '(("a" "old\n"))
+    (let* ((diff (gemini-companion-test-show "a" "new\n"))
+           (timers (gemini-companion-test-timers)))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine\n"))
+      (with-current-buffer (window-buffer)
+        (gemini-companion-unified-refresh)
+        (should (member "*+mine" (gemini-companion-test-diff)))
+        (should-not (seq-difference (gemini-companion-test-timers) timers
+                                    #'eq))))))
+
 (ert-deftest gemini-companion-unified-compares-what-the-proposal-is-now ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show
