@@ -478,12 +478,6 @@ Signal an error if RESULT is an error."
                  ((keywordp (car-safe result)) (list result))
                  (t result)))))
 
-(defun gemini-companion-code--before-p (a b)
-  "Return non-nil if the place A comes before B."
-  (if (equal (car a) (car b))
-      (< (cdr a) (cdr b))
-    (string< (car a) (car b))))
-
 ;;;; References
 
 (defun gemini-companion-code-references (file symbol line after answer)
@@ -512,13 +506,16 @@ nil; or `:problem', why there is no answer."
 (defun gemini-companion-code--renamed (places names)
   "Return PLACES with their NAMES, in order.
 NAMES is a hash table; places without a name are omitted."
-  (sort (delete-dups
-         (delq nil
-               (mapcar (pcase-lambda (`(,file . ,line))
-                         (when-let* ((name (gethash file names)))
-                           (cons name line)))
-                       places)))
-        #'gemini-companion-code--before-p))
+  (seq-sort-by
+   #'car #'string<
+   (seq-sort-by
+    #'cdr #'<
+    (delete-dups
+     (delq nil
+           (mapcar (pcase-lambda (`(,file . ,line))
+                     (when-let* ((name (gethash file names)))
+                       (cons name line)))
+                   places))))))
 
 (defun gemini-companion-code--shared (files then)
   "Call THEN with a hash table of the true names of FILES.
