@@ -789,8 +789,7 @@ Flymake keeps that of a language server that has ended, without errors."
    (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
            (delq nil
                  (mapcar (lambda (buffer)
-                           (and (buffer-file-name buffer)
-                                (gemini-companion-code-checker buffer)
+                           (and (gemini-companion-code-checker buffer)
                                 (buffer-file-name buffer)))
                          (buffer-list))))))
 
@@ -871,10 +870,10 @@ Flycheck has those of other files, too, which may not be shared."
 
 (defun gemini-companion-code--sorted (diagnostics)
   "Return DIAGNOSTICS with the errors first, each kind by line."
-  (let ((rank (lambda (one)
-                (+ (pcase (nth 1 one) ("error" 0) ("warning" 1.0e9) (_ 2.0e9))
-                   (or (car one) 0)))))
-    (seq-sort-by rank #'< diagnostics)))
+  (seq-sort-by (lambda (one)
+                 (seq-position '("error" "warning" "note") (nth 1 one)))
+               #'<
+               (seq-sort-by (lambda (one) (or (car one) 0)) #'< diagnostics)))
 
 (defun gemini-companion-code--counts (names)
   "Return the numbers of the diagnostics of NAMES, a hash table.
