@@ -247,32 +247,19 @@ That is a list of (LINE . COLUMN), one for each line."
 
 ;;;; Slices
 
-(defun gemini-companion-code--each (function list done)
+(defun gemini-companion-code--each (function list done &optional values)
   "Call FUNCTION with each element of LIST, then DONE with the values.
-Emacs handles keys in between."
-  (gemini-companion-code--slice function list nil done))
-
-(defun gemini-companion-code--slice (function list values done)
-  "Call FUNCTION with some elements of LIST, and continue later.
-VALUES are those of the elements before, the last one first; DONE is
-called with all of them."
-  (let ((began (float-time)))
-    (gemini-companion-code--silently
-      (while (and list (gemini-companion-code--early-p began 1))
-        (push (ignore-errors (funcall function (pop list))) values)))
-    (cond (list
-           (run-at-time 0 nil #'gemini-companion-code--slice
-                        function list values done))
-          ;; DONE may do as much work again.
-          ((gemini-companion-code--early-p began 2)
-           (funcall done (nreverse values)))
-          (t
-           (run-at-time 0 nil done (nreverse values))))))
-
-(defun gemini-companion-code--early-p (began part)
-  "Return non-nil if less than 1/PART of a slice has passed since BEGAN."
-  (< (- (float-time) began)
-     (/ gemini-companion-code--seconds-at-once part)))
+Emacs handles keys in between.  VALUES are those of the elements before,
+the last one first."
+  (gemini-companion-code--silently
+    (if (null list)
+        (funcall done (nreverse values))
+      (let ((end (+ (float-time) gemini-companion-code--seconds-at-once)))
+        (while (and list (< (float-time) end))
+          (push (ignore-errors (funcall function (pop list))) values))
+        ;; DONE may do as much work again.
+        (run-at-time 0 nil #'gemini-companion-code--each
+                     function list done values)))))
 
 ;;;; Language servers
 
