@@ -327,11 +327,9 @@ its server; if there are several such roots, take the innermost."
   "Return a buffer of the language server of FILE, a true name.
 It visits FILE, or else another file of that language.  Signal an
 error if no server runs."
-  (or (and (featurep 'eglot)
-           (let ((buffer (gemini-companion-code-buffer file)))
-             (if buffer
-                 (and (gemini-companion-code-server buffer) buffer)
-               (gemini-companion-code-neighbor file))))
+  (or (if-let* ((buffer (gemini-companion-code-buffer file)))
+          (and (gemini-companion-code-server buffer) buffer)
+        (gemini-companion-code-neighbor file))
       (gemini-companion-code--fail
        "No language server runs for this file; use grep_search")))
 
