@@ -263,10 +263,14 @@ the last one first."
 
 ;;;; Language servers
 
+(defun gemini-companion-code-managed-p ()
+  "Return non-nil if Eglot manages this buffer."
+  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+
 (defun gemini-companion-code-server (buffer)
   "Return the live language server of BUFFER, or nil."
   (with-current-buffer buffer
-    (when-let* (((and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+    (when-let* (((gemini-companion-code-managed-p))
                 (server (and (fboundp 'eglot-current-server)
                              (eglot-current-server)))
                 ((jsonrpc-running-p server)))

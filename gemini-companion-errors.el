@@ -220,10 +220,6 @@ nil, as BEFORE may be incomplete."
 
 ;;;; Language servers
 
-(defun gemini-companion-errors--managed-p ()
-  "Return non-nil if Eglot manages this buffer."
-  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
-
 (defun gemini-companion-errors--diagnostics (diagnostics)
   "Return the errors among the DIAGNOSTICS of a language server."
   (mapcar (lambda (diagnostic)
@@ -290,7 +286,7 @@ nil, as BEFORE may be incomplete."
                   gemini-companion-errors--checks)
         (when-let* ((buffer (gemini-companion-code-buffer path)))
           (with-current-buffer buffer
-            (when (gemini-companion-errors--managed-p)
+            (when (gemini-companion-code-managed-p)
               (or (funcall is-it gemini-companion-errors--opened)
                   (setq gemini-companion-errors--opened
                         (gemini-companion-errors--document-make
@@ -490,7 +486,7 @@ does not read would block Emacs."
 (defun gemini-companion-errors--current (quiet)
   "Return (ERRORS . EXACT) of this buffer, or nil if they are unknown.
 They are known after QUIET seconds without another report."
-  (cond ((gemini-companion-errors--managed-p)
+  (cond ((gemini-companion-code-managed-p)
          (let ((document gemini-companion-errors--opened))
            (and document
                 (eq (gemini-companion-code-server (current-buffer))
@@ -509,7 +505,7 @@ They are known after QUIET seconds without another report."
 (defun gemini-companion-errors-awaited-p ()
   "Return non-nil if a server has yet to report on the text of this buffer.
 Return nil if that is not known, as Eglot managed it before the start."
-  (and (gemini-companion-errors--managed-p)
+  (and (gemini-companion-code-managed-p)
        gemini-companion-errors--opened
        (not (gemini-companion-errors--current
              gemini-companion-errors--quiet))))
@@ -562,7 +558,7 @@ Return nil if that is not known, as Eglot managed it before the start."
 Eglot has closed and opened it."
   (gemini-companion-events-guarded 'errors
     (when (and gemini-companion-errors--opened
-               (gemini-companion-errors--managed-p))
+               (gemini-companion-code-managed-p))
       (let ((document (gemini-companion-errors--document-make
                        :server (gemini-companion-code-server (current-buffer))
                        :path (gemini-companion-errors--document-path
@@ -574,7 +570,7 @@ Eglot has closed and opened it."
   "Request the errors of this buffer.
 Return the document that will have them.  Return nil if they will be in
 the document that Eglot opened, or in the buffer itself."
-  (cond ((gemini-companion-errors--managed-p)
+  (cond ((gemini-companion-code-managed-p)
          (gemini-companion-errors--pull))
         ((bound-and-true-p flycheck-mode)
          (ignore (flycheck-stop)
@@ -739,7 +735,7 @@ new errors, or if they are not known within three seconds."
   "Await the errors of this buffer, which Eglot manages from now on."
   (gemini-companion-errors--attach)
   (gemini-companion-events-guarded 'errors
-    (when-let* (((gemini-companion-errors--managed-p))
+    (when-let* (((gemini-companion-code-managed-p))
                 (buffer-file-truename)
                 (server (gemini-companion-code-server (current-buffer))))
       (setq gemini-companion-errors--opened
