@@ -367,8 +367,10 @@ called with a plist that has it as `:problem'."
              (funcall finish results)
            (let ((own (gemini-companion-code--open file buffer server)))
              (funcall ask (lambda (results)
-                            (when own
-                              (gemini-companion-code--close file server))
+                            ;; It may be visited meanwhile.
+                            (when (and own
+                                       (not (gemini-companion-code-buffer file)))
+                              (gemini-companion-code-close file server))
                             (funcall finish results))))))))))
 
 (defun gemini-companion-code--requests
@@ -418,22 +420,23 @@ text was sent.  Signal an error if it is too large."
       (when (< gemini-companion-code--sendable (string-bytes text))
         (gemini-companion-code--fail "%s is too large to be sent to the \
 language server; open it in Emacs, or use grep_search" file))
-      (jsonrpc-notify
-       server :textDocument/didOpen
-       (list :textDocument
-             (list :uri (gemini-companion-code-uri file)
-                   :version 0
-                   :languageId (with-current-buffer buffer
-                                 (gemini-companion-code-language))
-                   :text text)))
+      (gemini-companion-code-open
+       file server text
+       (with-current-buffer buffer (gemini-companion-code-language)))
       t)))
 
-(defun gemini-companion-code--close (file server)
-  "Close the text of FILE in SERVER, unless it is visited meanwhile."
-  (unless (gemini-companion-code-buffer file)
-    (jsonrpc-notify server :textDocument/didClose
-                    (list :textDocument
-                          (list :uri (gemini-companion-code-uri file))))))
+(defun gemini-companion-code-open (file server text language)
+  "Open FILE, a true name, in SERVER, with version 1 of TEXT in LANGUAGE."
+  (jsonrpc-notify server :textDocument/didOpen
+                  (list :textDocument
+                        (list :uri (gemini-companion-code-uri file)
+                              :version 1 :languageId language :text text))))
+
+(defun gemini-companion-code-close (file server)
+  "Close FILE, a true name, in SERVER."
+  (jsonrpc-notify server :textDocument/didClose
+                  (list :textDocument
+                        (list :uri (gemini-companion-code-uri file)))))
 
 (defun gemini-companion-code--request (buffer server method params then)
   "Send SERVER the request METHOD with PARAMS, and call THEN with its result.

@@ -382,7 +382,6 @@ They are final after QUIET seconds without another report."
   (pcase-let* (((cl-struct gemini-companion-errors--document
                            server path version requests)
                 (gemini-companion-errors--check-document check))
-               (uri (gemini-companion-code-uri path))
                (version (1+ version))
                (document (gemini-companion-errors--document-make
                           :server server :path path :version version
@@ -394,15 +393,12 @@ They are final after QUIET seconds without another report."
                                             gemini-companion-errors--quiet))
           (gemini-companion-errors--check-then check) then)
     (if (= 1 version)
-        (jsonrpc-notify
-         server :textDocument/didOpen
-         (list :textDocument
-               (list :uri uri :version version
-                     :languageId (gemini-companion-errors--check-language check)
-                     :text text)))
+        (gemini-companion-code-open
+         path server text (gemini-companion-errors--check-language check))
       (jsonrpc-notify
        server :textDocument/didChange
-       (list :textDocument (list :uri uri :version version)
+       (list :textDocument (list :uri (gemini-companion-code-uri path)
+                                 :version version)
              :contentChanges (vector (list :text text)))))
     (gemini-companion-errors--ask document)))
 
@@ -454,15 +450,6 @@ does not read would block Emacs."
       (jsonrpc-async-request server :$/gemini-companion nil
                              :success-fn reads :error-fn reads
                              :timeout-fn #'ignore))))
-
-(defun gemini-companion-errors--close (document)
-  "Close DOCUMENT, which a check has opened."
-  (pcase-let (((cl-struct gemini-companion-errors--document server path)
-               document))
-    (when (jsonrpc-running-p server)
-      (jsonrpc-notify server :textDocument/didClose
-                      `(:textDocument
-                        (:uri ,(gemini-companion-code-uri path)))))))
 
 (defun gemini-companion-errors--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
@@ -717,8 +704,10 @@ new errors, or if they are not known within three seconds."
         (cancel-timer gemini-companion-errors--timer)
         (setq gemini-companion-errors--timer nil)))
     (gemini-companion-events-guarded 'errors
-      (when-let* ((document (gemini-companion-errors--check-document check)))
-        (gemini-companion-errors--close document)))
+      (pcase (gemini-companion-errors--check-document check)
+        ((cl-struct gemini-companion-errors--document server path)
+         (when (jsonrpc-running-p server)
+           (gemini-companion-code-close path server)))))
     (gemini-companion-events-guarded 'errors
       (funcall (gemini-companion-errors--check-callback check) text))
     nil))
