@@ -376,22 +376,31 @@ called with a plist that has it as `:problem'."
 (defun gemini-companion-code--requests
     (buffer server file line column requests then)
   "Send SERVER, that of BUFFER, REQUESTS about LINE and COLUMN of FILE.
-Call THEN with a list of the results."
-  (let ((results (make-vector (length requests) nil))
+First send the changes in BUFFER that SERVER does not have yet.  Call
+THEN with a list of the results."
+  (let ((place (list :textDocument (list :uri (gemini-companion-code-uri file))
+                     :position (list :line (1- line) :character column)))
+        (results (make-vector (length requests) nil))
         (left (length requests)))
-    (seq-do-indexed
-     (lambda (request index)
-       (gemini-companion-code--request
-        buffer server (car request)
-        (append (list :textDocument
-                      (list :uri (gemini-companion-code-uri file))
-                      :position (list :line (1- line) :character column))
-                (cdr request))
-        (lambda (result)
-          (aset results index result)
-          (when (zerop (setq left (1- left)))
-            (funcall then (append results nil))))))
-     requests)))
+    (with-current-buffer buffer
+      (seq-do-indexed
+       (pcase-lambda (`(,method . ,params) index)
+         (let ((done (lambda (result)
+                       (aset results index result)
+                       (when (zerop (cl-decf left))
+                         (funcall then (append results nil))))))
+           (jsonrpc-async-request
+            server method (append place params)
+            :success-fn done
+            :error-fn (lambda (problem)
+                        (funcall done
+                                 (list 'error (plist-get problem :message))))
+            :timeout-fn (lambda ()
+                          (funcall done (list 'error "no answer in time")))
+            :timeout gemini-companion-code--seconds
+            ;; Another request with the same key would take its place.
+            :deferred (make-symbol "question"))))
+       requests))))
 
 (defun gemini-companion-code--includes-p (result file symbol line column)
   "Return non-nil if RESULT includes SYMBOL on LINE of FILE, at COLUMN.
@@ -437,20 +446,6 @@ language server; open it in Emacs, or use grep_search" file))
   (jsonrpc-notify server :textDocument/didClose
                   (list :textDocument
                         (list :uri (gemini-companion-code-uri file)))))
-
-(defun gemini-companion-code--request (buffer server method params then)
-  "Send SERVER the request METHOD with PARAMS, and call THEN with its result.
-First send the changes in BUFFER that SERVER does not have yet."
-  (with-current-buffer buffer
-    (jsonrpc-async-request
-     server method params
-     :success-fn then
-     :error-fn (lambda (problem)
-                 (funcall then (list 'error (plist-get problem :message))))
-     :timeout-fn (lambda () (funcall then (list 'error "no answer in time")))
-     :timeout gemini-companion-code--seconds
-     ;; Another request with the same key would take its place.
-     :deferred (make-symbol "question"))))
 
 (defun gemini-companion-code--places (result)
   "Return RESULT, locations, as a list of (FILE . LINE).
