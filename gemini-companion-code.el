@@ -647,10 +647,9 @@ its first one, and the line that closes it."
     (gemini-companion-code--define
      symbol places
      (when-let* ((symbol (intern-soft symbol)))
-       (or (and (fboundp symbol)
-                (ignore-errors (documentation symbol t)))
-           (let ((text (get symbol 'variable-documentation)))
-             (and (stringp text) text))))
+       (ignore-errors
+         (or (and (fboundp symbol) (documentation symbol t))
+             (documentation-property symbol 'variable-documentation t))))
      nil answer)))
 
 (defun gemini-companion-code--elisp-place (location)

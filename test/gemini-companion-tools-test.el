@@ -417,6 +417,20 @@ print(response.status, response.read().decode())
                         (expand-file-name "a.el") "nil" nil nil)
                        :problem))))
 
+(ert-deftest gemini-companion-code-has-the-documentation-of-compiled-lisp ()
+  (gemini-companion-tools-test-in-project
+      '(("a.el" ";; -*- lexical-binding: t -*-
+(defvar gemini-companion-tools-test-v nil\n  \"Be nil.\")\n"))
+    (let ((byte-compile-verbose nil))
+      (byte-compile-file (expand-file-name "a.el")))
+    (load (expand-file-name "a.elc") nil t)
+    (should (equal "Be nil."
+                   (plist-get (gemini-companion-tools-test-answer
+                               #'gemini-companion-code-definition
+                               (expand-file-name "a.el")
+                               "gemini-companion-tools-test-v" nil)
+                              :documentation)))))
+
 (defun gemini-companion-tools-test-flymake (report &rest _)
   "Call REPORT with an error on line 2 and a warning on line 1."
   (funcall report (list (flymake-make-diagnostic (current-buffer) 1 2
