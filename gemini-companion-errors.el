@@ -558,24 +558,19 @@ Eglot has closed and opened it."
 Return the document that will have them.  Return nil if they will be in
 the document that Eglot opened, or in the buffer itself."
   (cond ((gemini-companion-code-managed-p)
-         (gemini-companion-errors--pull))
+         (pcase gemini-companion-errors--opened
+           ((cl-struct gemini-companion-errors--document server path)
+            (when-let* ((requests (gemini-companion-errors--requests path))
+                        (document (gemini-companion-errors--document-make
+                                   :server server :path path
+                                   :requests requests)))
+              (gemini-companion-errors--ask document)
+              document))))
         ((bound-and-true-p flycheck-mode)
          (ignore (flycheck-stop)
                  (flycheck-buffer)))
         ((bound-and-true-p flymake-mode)
          (ignore (flymake-start)))))
-
-(defun gemini-companion-errors--pull ()
-  "Ask the server for the errors of this buffer, if it can be asked.
-Return the document that will have them, or nil."
-  (when-let* ((opened gemini-companion-errors--opened)
-              (path (gemini-companion-errors--document-path opened))
-              (requests (gemini-companion-errors--requests path)))
-    (let ((document (gemini-companion-errors--document-make
-                     :server (gemini-companion-errors--document-server opened)
-                     :path path :requests requests)))
-      (gemini-companion-errors--ask document)
-      document)))
 
 (defun gemini-companion-errors--watch (check buffer)
   "Begin CHECK of a file that BUFFER visits."
