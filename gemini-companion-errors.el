@@ -105,9 +105,8 @@ answered a request that was sent after the text, or nil."
   "A check of a file that was written and had the text BEFORE, now AFTER.
 CALLBACK is called at the end of the check, or by BOUND, a timer.
 SETTLED returns (ERRORS . EXACT) once the errors are known, and THEN is
-called with them.  LANGUAGE is the language of DOCUMENT, which the check
-opened, or nil."
-  file before after callback bound settled then document language)
+called with them.  DOCUMENT is the one that the check opened, or nil."
+  file before after callback bound settled then document)
 
 (defvar gemini-companion-errors--checks nil
   "The checks, of which only the first one runs.
@@ -377,8 +376,9 @@ They are final after QUIET seconds without another report."
 
 ;;;; Files that are not visited
 
-(defun gemini-companion-errors--show (check text then)
-  "Send TEXT to the server of CHECK, and call THEN with its errors."
+(defun gemini-companion-errors--show (check text then &optional language)
+  "Send TEXT to the server of CHECK, and call THEN with its errors.
+LANGUAGE is that of the first text."
   (pcase-let* (((cl-struct gemini-companion-errors--document
                            server path version requests)
                 (gemini-companion-errors--check-document check))
@@ -393,8 +393,7 @@ They are final after QUIET seconds without another report."
                                             gemini-companion-errors--quiet))
           (gemini-companion-errors--check-then check) then)
     (if (= 1 version)
-        (gemini-companion-code-open
-         path server text (gemini-companion-errors--check-language check))
+        (gemini-companion-code-open path server text language)
       (jsonrpc-notify
        server :textDocument/didChange
        (list :textDocument (list :uri (gemini-companion-code-uri path)
@@ -402,8 +401,8 @@ They are final after QUIET seconds without another report."
              :contentChanges (vector (list :text text)))))
     (gemini-companion-errors--ask document)))
 
-(defun gemini-companion-errors--compare (check)
-  "Send the texts of CHECK to its server.
+(defun gemini-companion-errors--compare (check language)
+  "Send the texts of CHECK, in LANGUAGE, to its server.
 The text after the edit is sent again at the end, because a change in
 another file may have caused an error in the meantime."
   (pcase-let (((cl-struct gemini-companion-errors--check before after) check))
@@ -423,7 +422,8 @@ another file may have caused an error in the meantime."
                  check after
                  (lambda (again _exact)
                    (gemini-companion-errors--report
-                    check (seq-intersection new again)))))))))))))
+                    check (seq-intersection new again))))))))))
+     language)))
 
 (defun gemini-companion-errors--begin (check neighbor)
   "Begin CHECK of a file that is not visited, by the server of NEIGHBOR.
@@ -438,12 +438,10 @@ does not read would block Emacs."
            (language (gemini-companion-code-language))
            (reads (lambda (&rest _)
                     (when (memq check gemini-companion-errors--checks)
-                      (setf (gemini-companion-errors--check-language check)
-                            language
-                            (gemini-companion-errors--check-document check)
+                      (setf (gemini-companion-errors--check-document check)
                             document)
                       (condition-case nil
-                          (gemini-companion-errors--compare check)
+                          (gemini-companion-errors--compare check language)
                         (error (gemini-companion-errors--end check nil)))))))
       (setf (gemini-companion-errors--check-settled check) #'ignore)
       ;; It must answer that it does not know this one.
