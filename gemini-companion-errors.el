@@ -479,13 +479,11 @@ They are known after QUIET seconds without another report."
                 (eql (buffer-chars-modified-tick)
                      (gemini-companion-errors--document-tick document))
                 (gemini-companion-errors--final document quiet))))
-        ((bound-and-true-p flycheck-mode)
-         (and (eq 'finished flycheck-last-status-change)
-              (cons (gemini-companion-errors--checked) t)))
-        ((bound-and-true-p flymake-mode)
-         (and (gemini-companion-code-backends)
-              (gemini-companion-code-reported-p)
-              (cons (gemini-companion-errors--checked) t)))))
+        ((pcase (gemini-companion-code-checker (current-buffer))
+           ('flymake-mode (and (gemini-companion-code-backends)
+                               (gemini-companion-code-reported-p)))
+           ('flycheck-mode (eq 'finished flycheck-last-status-change)))
+         (cons (gemini-companion-errors--checked) t))))
 
 (defun gemini-companion-errors-awaited-p ()
   "Return non-nil if a server has yet to report on the text of this buffer.
@@ -555,20 +553,20 @@ Eglot has closed and opened it."
   "Request the errors of this buffer.
 Return the document that will have them.  Return nil if they will be in
 the document that Eglot opened, or in the buffer itself."
-  (cond ((gemini-companion-code-managed-p)
-         (pcase gemini-companion-errors--opened
-           ((cl-struct gemini-companion-errors--document server path)
-            (when-let* ((requests (gemini-companion-errors--requests path))
-                        (document (gemini-companion-errors--document-make
-                                   :server server :path path
-                                   :requests requests)))
-              (gemini-companion-errors--ask document)
-              document))))
-        ((bound-and-true-p flycheck-mode)
-         (ignore (flycheck-stop)
-                 (flycheck-buffer)))
-        ((bound-and-true-p flymake-mode)
-         (ignore (flymake-start)))))
+  (if (gemini-companion-code-managed-p)
+      (pcase gemini-companion-errors--opened
+        ((cl-struct gemini-companion-errors--document server path)
+         (when-let* ((requests (gemini-companion-errors--requests path))
+                     (document (gemini-companion-errors--document-make
+                                :server server :path path
+                                :requests requests)))
+           (gemini-companion-errors--ask document)
+           document)))
+    (ignore
+     (pcase (gemini-companion-code-checker (current-buffer))
+       ('flymake-mode (flymake-start))
+       ('flycheck-mode (flycheck-stop)
+                       (flycheck-buffer))))))
 
 (defun gemini-companion-errors--watch (check buffer)
   "Begin CHECK of a file that BUFFER visits."
