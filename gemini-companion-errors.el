@@ -451,14 +451,8 @@ does not read would block Emacs."
 
 (defun gemini-companion-errors--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
-  (when-let* (buffer-file-name
-              (file (expand-file-name buffer-file-truename))
-              (check (seq-find (lambda (check)
-                                 (equal file
-                                        (gemini-companion-errors--check-file
-                                         check)))
-                               gemini-companion-errors--checks)))
-    (gemini-companion-errors--end check nil)))
+  (when buffer-file-truename
+    (gemini-companion-errors--end-of (expand-file-name buffer-file-truename))))
 
 ;;;; Files that are visited
 
@@ -613,10 +607,7 @@ new errors, or if they are not known within three seconds."
   (let ((check (gemini-companion-errors--check-make
                 :file (or (gemini-companion-text-true-name file) file)
                 :before before :after after :callback callback)))
-    (dolist (other gemini-companion-errors--checks)
-      (when (equal (gemini-companion-errors--check-file check)
-                   (gemini-companion-errors--check-file other))
-        (gemini-companion-errors--end other nil)))
+    (gemini-companion-errors--end-of (gemini-companion-errors--check-file check))
     (setf (gemini-companion-errors--check-bound check)
           (run-at-time gemini-companion-errors-bound nil
                        #'gemini-companion-errors--end check nil))
@@ -681,6 +672,12 @@ new errors, or if they are not known within three seconds."
        (gemini-companion-errors--text
         errors (gemini-companion-name-escaped
                 (if root (file-relative-name file root) file)))))))
+
+(defun gemini-companion-errors--end-of (file)
+  "End the check of FILE, a true name, if there is one."
+  (dolist (check gemini-companion-errors--checks)
+    (when (equal file (gemini-companion-errors--check-file check))
+      (gemini-companion-errors--end check nil))))
 
 (defun gemini-companion-errors--end (check text)
   "End CHECK with TEXT for the model, or nil."
