@@ -614,8 +614,6 @@ new errors, or if they are not known within three seconds."
     (setq gemini-companion-errors--checks
           (append gemini-companion-errors--checks (list check)))
     (unless gemini-companion-errors--timer
-      (add-hook 'change-major-mode-after-body-hook
-                #'gemini-companion-errors--visiting)
       (setq gemini-companion-errors--timer
             (run-at-time 0 gemini-companion-errors--interval
                          #'gemini-companion-errors--step)))))
@@ -686,11 +684,8 @@ new errors, or if they are not known within three seconds."
           (delq check gemini-companion-errors--checks))
     (cancel-timer (gemini-companion-errors--check-bound check))
     (unless gemini-companion-errors--checks
-      (remove-hook 'change-major-mode-after-body-hook
-                   #'gemini-companion-errors--visiting)
-      (when gemini-companion-errors--timer
-        (cancel-timer gemini-companion-errors--timer)
-        (setq gemini-companion-errors--timer nil)))
+      (cancel-timer gemini-companion-errors--timer)
+      (setq gemini-companion-errors--timer nil))
     (gemini-companion-events-guarded 'errors
       (pcase (gemini-companion-errors--check-document check)
         ((cl-struct gemini-companion-errors--document server path)
@@ -721,13 +716,14 @@ new errors, or if they are not known within three seconds."
              :seen 0)))))
 
 (defconst gemini-companion-errors--hooks
-  '((eglot-managed-mode-hook . gemini-companion-errors--managed)
+  '((change-major-mode-after-body-hook . gemini-companion-errors--visiting)
+    (eglot-managed-mode-hook . gemini-companion-errors--managed)
     (flycheck-before-syntax-check-hook
      . gemini-companion-errors--flycheck-begins)
     (flycheck-after-syntax-check-hook . gemini-companion-errors--flycheck-ended)
     (before-revert-hook . gemini-companion-errors--before-revert)
     (after-revert-hook . gemini-companion-errors--after-revert))
-  "Functions that are on hooks while errors are kept.")
+  "Functions that are on hooks while edits are checked.")
 
 (defun gemini-companion-errors-start ()
   "Start keeping the errors of visited files."
