@@ -635,8 +635,7 @@ new errors, or if they are not known within three seconds."
   "Begin CHECK, according to its file."
   (pcase-let* (((cl-struct gemini-companion-errors--check file before after)
                 check)
-               (buffer (and (file-name-absolute-p file)
-                            (not (gemini-companion-text-problem file))
+               (buffer (and (not (gemini-companion-text-problem file))
                             (find-buffer-visiting file)))
                (neighbor (and (null buffer)
                               (gemini-companion-code-neighbor file))))
@@ -740,13 +739,11 @@ new errors, or if they are not known within three seconds."
   (advice-remove 'eglot-handle-notification #'gemini-companion-errors--notified)
   (clrhash gemini-companion-errors--busy)
   (dolist (buffer (buffer-list))
-    (dolist (variable '(gemini-companion-code-flycheck-tick
-                        gemini-companion-errors--opened
-                        gemini-companion-errors--settled
-                        gemini-companion-errors--known))
-      (when (local-variable-p variable buffer)
-        (with-current-buffer buffer
-          (kill-local-variable variable))))))
+    (with-current-buffer buffer
+      (mapc #'kill-local-variable '(gemini-companion-code-flycheck-tick
+                                    gemini-companion-errors--opened
+                                    gemini-companion-errors--settled
+                                    gemini-companion-errors--known)))))
 
 (provide 'gemini-companion-errors)
 ;;; gemini-companion-errors.el ends here
