@@ -168,17 +168,20 @@ After an update of this package, the CLIs find the new ones."
 
 ;;;; Links
 
+(defun gemini-companion-tools--file (client name)
+  "Return the file NAME in the directory of CLIENT."
+  (expand-file-name name (gemini-companion-clients-home client)))
+
 (defun gemini-companion-tools--pointer (client)
   "Return the file that links the extension to CLIENT."
-  (expand-file-name
-   (format "extensions/%s/.%s-extension-install.json"
-           gemini-companion-tools--name client)
-   (gemini-companion-clients-home client)))
+  (gemini-companion-tools--file
+   client (format "extensions/%s/.%s-extension-install.json"
+                  gemini-companion-tools--name client)))
 
 (defun gemini-companion-tools-policy-file ()
   "Return the file of the policy for questions of Gemini CLI."
-  (expand-file-name (format "policies/%s.toml" gemini-companion-tools--name)
-                    (gemini-companion-clients-home "gemini")))
+  (gemini-companion-tools--file
+   "gemini" (format "policies/%s.toml" gemini-companion-tools--name)))
 
 (defun gemini-companion-tools-clients ()
   "Return the names of the CLIs that are installed."
@@ -203,17 +206,13 @@ After an update of this package, the CLIs find the new ones."
                  (directory-files directory nil
                                   directory-files-no-dot-files-regexp)))))
 
-(defun gemini-companion-tools--enablement (client)
-  "Return the file of CLIENT with the rules for each extension."
-  (expand-file-name "extensions/extension-enablement.json"
-                    (gemini-companion-clients-home client)))
-
 (defun gemini-companion-tools--disabled-p (client directory)
   "Return non-nil if the extension is disabled in CLIENT in DIRECTORY.
 A rule is a name of a directory, with \"*\" for those below too, and
 after \"!\" if it disables the extension.  The last one that matches wins."
   (let ((rules (gemini-companion-settings-get
-                (gemini-companion-tools--enablement client)
+                (gemini-companion-tools--file
+                 client "extensions/extension-enablement.json")
                 (list gemini-companion-tools--name "overrides")))
         (directory (file-name-as-directory (file-truename directory))))
     (seq-reduce (lambda (disabled rule)
@@ -229,8 +228,7 @@ after \"!\" if it disables the extension.  The last one that matches wins."
 (defun gemini-companion-tools--trusted-p (client directory)
   "Return non-nil if CLIENT trusts DIRECTORY or one above it."
   (let ((rules (gemini-companion-settings-get
-                (expand-file-name "trustedFolders.json"
-                                  (gemini-companion-clients-home client))
+                (gemini-companion-tools--file client "trustedFolders.json")
                 nil))
         (directory (expand-file-name directory)))
     (seq-some (pcase-lambda (`(,place . ,trust))
@@ -274,7 +272,8 @@ priority = 100
 
 (defun gemini-companion-tools--forget (client)
   "Delete what CLIENT has recorded of where the extension is enabled."
-  (let* ((file (gemini-companion-tools--enablement client))
+  (let* ((file (gemini-companion-tools--file
+                client "extensions/extension-enablement.json"))
          (all (gemini-companion-settings-get file nil))
          (others (seq-remove (pcase-lambda (`(,name . ,_))
                                (equal name gemini-companion-tools--name))
@@ -284,8 +283,8 @@ priority = 100
            (gemini-companion-tools--write-object file others))
           (t (delete-file file))))
   ;; Qwen Code also records it here.
-  (let* ((file (expand-file-name "extension-store/state.json"
-                                 (gemini-companion-clients-home client)))
+  (let* ((file (gemini-companion-tools--file
+                client "extension-store/state.json"))
          (state (gemini-companion-settings-get file nil))
          (all (assoc "extensions" state))
          (own (seq-find (pcase-lambda (`(,_ . ,record))
@@ -469,9 +468,8 @@ link them."))
                 (format "hooksConfig.disabled has %s, so edits are not reported"
                         name))
            (and (eq :false (gemini-companion-settings-get
-                            (expand-file-name
-                             "mcp-server-enablement.json"
-                             (gemini-companion-clients-home client))
+                            (gemini-companion-tools--file
+                             client "mcp-server-enablement.json")
                             (list name "enabled")))
                 (format "the server %s is disabled; /mcp enable %s enables it"
                         name name))
