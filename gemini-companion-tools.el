@@ -216,8 +216,7 @@ after \"!\" if it disables the extension.  The last one that matches wins."
                 (list gemini-companion-tools--name "overrides")))
         (directory (file-name-as-directory (file-truename directory))))
     (seq-reduce (lambda (disabled rule)
-                  (string-match "\\`\\(!?\\)\\(.*?\\)\\(\\*?\\)\\'" rule)
-                  (let ((name (match-string 2 rule)))
+                  (let ((name (string-trim rule "!" "\\*")))
                     (if (if (string-suffix-p "*" rule)
                             (string-prefix-p name directory)
                           (equal name directory))
@@ -274,14 +273,11 @@ priority = 100
   "Delete what CLIENT has recorded of where the extension is enabled."
   (let* ((file (gemini-companion-tools--file
                 client "extensions/extension-enablement.json"))
-         (all (gemini-companion-settings-get file nil))
-         (others (seq-remove (pcase-lambda (`(,name . ,_))
-                               (equal name gemini-companion-tools--name))
-                             all)))
-    (cond ((equal all others))
-          (others
-           (gemini-companion-tools--write-object file others))
-          (t (delete-file file))))
+         (all (gemini-companion-settings-get file nil)))
+    (when (assoc gemini-companion-tools--name all)
+      (if-let* ((others (assoc-delete-all gemini-companion-tools--name all)))
+          (gemini-companion-tools--write-object file others)
+        (delete-file file))))
   ;; Qwen Code also records it here.
   (let* ((file (gemini-companion-tools--file
                 client "extension-store/state.json"))
