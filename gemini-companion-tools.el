@@ -141,14 +141,9 @@ M-x gemini-companion-install-server installs what is needed")))))
    ;; Python keeps compiled what is imported, and a hook runs after each edit.
    (cons "__main__.py" "import bridge\n\nbridge.main()\n")
    (cons "bridge.py"
-         (gemini-companion-tools--read
+         (gemini-companion-text-read
           (expand-file-name "python/gemini_companion_epc/bridge.py"
                             gemini-companion-server-directory)))))
-
-(defun gemini-companion-tools--read (file)
-  "Return the text of FILE, or nil if there is none."
-  (when (file-exists-p file)
-    (gemini-companion-text-read file)))
 
 (defun gemini-companion-tools-write-extension ()
   "Write those files of the extension that are missing or differ.
@@ -156,7 +151,8 @@ After an update of this package, the CLIs find the new ones."
   (pcase-dolist (`(,name . ,text) (gemini-companion-tools--files))
     (let ((file (expand-file-name name
                                   (gemini-companion-tools-directory))))
-      (unless (equal text (gemini-companion-tools--read file))
+      (unless (and (file-exists-p file)
+                   (equal text (gemini-companion-text-read file)))
         (gemini-companion-tools--write file text)))))
 
 (defun gemini-companion-tools--write (file text)
