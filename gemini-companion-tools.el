@@ -392,20 +392,17 @@ It is about FACTS, a plist, and TEXTS."
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
 FACTS names the file and the CLI; BEFORE, nil for a new file, and
 AFTER are its texts."
-  (let ((file (plist-get facts :path)))
+  (let ((file (plist-get facts :path))
+        (session (seq-find (lambda (session)
+                             (memql (plist-get session :pid)
+                                    (plist-get facts :pids)))
+                           (gemini-companion-sessions))))
     (gemini-companion-revert file)
-    (gemini-companion-turn-written (gemini-companion-tools--session facts)
-                                   (plist-get facts :client)
+    (gemini-companion-turn-written session (plist-get facts :client)
                                    file before after)
     (gemini-companion-errors-after-edit
      file before after
      (lambda (text) (funcall answer (list :text text))))))
-
-(defun gemini-companion-tools--session (facts)
-  "Return the session of the CLI that FACTS describe, or nil."
-  (seq-find (lambda (session)
-              (memql (plist-get session :pid) (plist-get facts :pids)))
-            (gemini-companion-sessions)))
 
 ;;;; Status
 
@@ -427,22 +424,21 @@ For findings, see `gemini-companion-status-checks'."
   "Return the finding about the link of CLIENT, for one in DIRECTORY."
   (let ((title (gemini-companion-clients-title client))
         (obstacles (gemini-companion-tools--obstacles client directory)))
-    (pcase-let ((`(,questions ,edits) gemini-companion-tools--counts))
-      (cond ((not (gemini-companion-tools-linked-p client))
-             `(note ,(format "%s is not linked" title)
-                    "M-x gemini-companion-tools unlinks all CLIs; run it again to \
+    (cond ((not (gemini-companion-tools-linked-p client))
+           `(note ,(format "%s is not linked" title)
+                  "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
-            (obstacles
-             `(note ,(format "%s is linked, but: %s" title
-                             (string-join obstacles "; "))
-                    ,(when (gemini-companion-tools--untrusted-p
-                            client directory)
-                       (format "To trust it, type %s in %s there."
-                               (gemini-companion-clients-get client :trust)
-                               title))))
-            (t
-             `(good ,(format "%s is linked; %d questions and %d edits so far"
-                             title questions edits)))))))
+          (obstacles
+           `(note ,(format "%s is linked, but: %s" title
+                           (string-join obstacles "; "))
+                  ,(when (gemini-companion-tools--untrusted-p client directory)
+                     (format "To trust it, type %s in %s there."
+                             (gemini-companion-clients-get client :trust)
+                             title))))
+          (t
+           `(good ,(apply #'format
+                          "%s is linked; %d questions and %d edits so far"
+                          title gemini-companion-tools--counts))))))
 
 (defun gemini-companion-tools--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
