@@ -220,19 +220,6 @@ after \"!\" if it disables the extension.  The last one that matches wins."
                       disabled)))
                 rules nil)))
 
-(defun gemini-companion-tools--trusted-p (client directory)
-  "Return non-nil if CLIENT trusts DIRECTORY or one above it."
-  (let ((rules (gemini-companion-settings-get
-                (gemini-companion-tools--file client "trustedFolders.json")
-                nil))
-        (directory (expand-file-name directory)))
-    (seq-some (pcase-lambda (`(,place . ,trust))
-                (pcase trust
-                  ("TRUST_FOLDER" (file-in-directory-p directory place))
-                  ("TRUST_PARENT" (file-in-directory-p
-                                   directory (file-name-directory place)))))
-              rules)))
-
 (defun gemini-companion-tools-link-client (client)
   "Link CLIENT to the extension."
   (gemini-companion-tools--write
@@ -480,12 +467,19 @@ edits are not reported"
     (gemini-companion-settings-get file keys)))
 
 (defun gemini-companion-tools--untrusted-p (client directory)
-  "Return non-nil if CLIENT does not trust DIRECTORY."
+  "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
   (and (eq t (or (gemini-companion-tools--setting
                   client directory "security" "folderTrust" "enabled")
                  ;; The default.
                  (equal client "gemini")))
-       (not (gemini-companion-tools--trusted-p client directory))))
+       (seq-every-p
+        (pcase-lambda (`(,place . ,trust))
+          (not (pcase trust
+                 ("TRUST_FOLDER" (file-in-directory-p directory place))
+                 ("TRUST_PARENT" (file-in-directory-p
+                                  directory (file-name-directory place))))))
+        (gemini-companion-settings-get
+         (gemini-companion-tools--file client "trustedFolders.json") nil))))
 
 ;;;; Command
 
