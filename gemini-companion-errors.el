@@ -104,9 +104,10 @@ answered a request that was sent after the text, or nil."
                (:copier nil))
   "A check of a file that was written and had the text BEFORE, now AFTER.
 CALLBACK is called at the end of the check, or by BOUND, a timer.
-SETTLED returns (ERRORS . EXACT) once the errors are known, and THEN is
-called with them.  DOCUMENT is the one that the check opened, or nil."
-  file before after callback bound settled then document)
+STEP is called with the check again and again; it begins the check, or
+tests what that waits for.  DOCUMENT is what the check opened, or nil."
+  file before after callback bound document
+  (step #'gemini-companion-errors--dispatch))
 
 (defvar gemini-companion-errors--checks nil
   "The checks, of which only the first one runs.
@@ -387,11 +388,11 @@ LANGUAGE is that of the first text."
                           :server server :path path :version version
                           :requests requests)))
     (setf (gemini-companion-errors--check-document check) document
-          (gemini-companion-errors--check-settled check)
-          (lambda ()
-            (gemini-companion-errors--final document
-                                            gemini-companion-errors--quiet))
-          (gemini-companion-errors--check-then check) then)
+          (gemini-companion-errors--check-step check)
+          (lambda (_check)
+            (pcase (gemini-companion-errors--final
+                    document gemini-companion-errors--quiet)
+              (`(,errors . ,exact) (funcall then errors exact)))))
     (if (= 1 version)
         (gemini-companion-code-open path server text language)
       (jsonrpc-notify
@@ -443,7 +444,7 @@ does not read would block Emacs."
                       (condition-case nil
                           (gemini-companion-errors--compare check language)
                         (error (gemini-companion-errors--end check nil)))))))
-      (setf (gemini-companion-errors--check-settled check) #'ignore)
+      (setf (gemini-companion-errors--check-step check) #'ignore)
       ;; It must answer that it does not know this one.
       (jsonrpc-async-request server :$/gemini-companion nil
                              :success-fn reads :error-fn reads
@@ -566,35 +567,37 @@ the document that Eglot opened, or in the buffer itself."
   "Begin CHECK of a file that BUFFER visits."
   (with-current-buffer buffer
     (pcase-let (((cl-struct gemini-companion-errors--check before after) check)
-                (known gemini-companion-errors--known)
-                (tick (buffer-chars-modified-tick)))
+                (known gemini-companion-errors--known))
       (if (not (and (equal (buffer-hash) (gemini-companion-errors--hash after))
                     (or (null before)
                         (equal (car known)
                                (gemini-companion-errors--hash before)))))
           (gemini-companion-errors--end check nil)
-        (setf (gemini-companion-errors--check-settled check)
-              (let ((pulled (gemini-companion-errors--start)))
-                (lambda ()
-                  (with-current-buffer buffer
-                    (cond ((not (eql tick (buffer-chars-modified-tick)))
-                           (gemini-companion-errors--end check nil))
-                          (pulled
-                           (gemini-companion-errors--final pulled 0))
-                          (t
-                           (gemini-companion-errors--current
-                            gemini-companion-errors--quiet))))))
-              (gemini-companion-errors--check-then check)
-              (lambda (errors exact)
-                (with-current-buffer buffer
-                  (setq gemini-companion-errors--settled
-                        (cons tick (cons errors exact))))
-                (gemini-companion-errors--report
-                 check
+        (setf (gemini-companion-errors--check-step check)
+              (apply-partially
+               #'gemini-companion-errors--await
+               buffer (buffer-chars-modified-tick)
+               (gemini-companion-errors--start)
+               (lambda (errors)
                  (if before
                      (gemini-companion-errors--new
                       errors after (cadr known) before (cddr known))
                    errors))))))))
+
+(defun gemini-companion-errors--await (buffer tick pulled new check)
+  "End CHECK once the errors of BUFFER are known, or if it has not TICK.
+They are those of the document PULLED if it is non-nil; NEW returns
+those of them that are new."
+  (with-current-buffer buffer
+    (if (not (eql tick (buffer-chars-modified-tick)))
+        (gemini-companion-errors--end check nil)
+      (pcase (if pulled
+                 (gemini-companion-errors--final pulled 0)
+               (gemini-companion-errors--current
+                gemini-companion-errors--quiet))
+        (`(,errors . ,exact)
+         (setq gemini-companion-errors--settled `(,tick ,errors . ,exact))
+         (gemini-companion-errors--report check (funcall new errors)))))))
 
 ;;;; Checks
 
@@ -619,15 +622,11 @@ new errors, or if they are not known within three seconds."
                          #'gemini-companion-errors--step)))))
 
 (defun gemini-companion-errors--step ()
-  "Begin the first check, or test what it waits for."
+  "Continue the first check."
   (when-let* ((check (car gemini-companion-errors--checks)))
     (condition-case nil
         (save-match-data
-          (if-let* ((settled (gemini-companion-errors--check-settled check)))
-              (when-let* ((errors (funcall settled)))
-                (funcall (gemini-companion-errors--check-then check)
-                         (car errors) (cdr errors)))
-            (gemini-companion-errors--dispatch check)))
+          (funcall (gemini-companion-errors--check-step check) check))
       ;; A server has ended, or a buffer was killed.
       (error (gemini-companion-errors--end check nil)))))
 
