@@ -139,8 +139,7 @@ A timer or a filter must not change it."
   "Return non-nil if FILE, a true name, may be shared and is in a root."
   (and (not (gemini-companion-text-problem file))
        (not (gemini-companion-code-hidden-p file))
-       (gemini-companion-roots-name file)
-       t))
+       (gemini-companion-roots-name file)))
 
 (defun gemini-companion-code--true-name (file)
   "Return the true name of FILE, a file that may be shared.
@@ -310,16 +309,15 @@ It visits a file with the same extension, and FILE is below the root of
 its server; if there are several such roots, take the innermost."
   (let ((extension (file-name-extension file))
         best)
-    (dolist (buffer (buffer-list))
-      (when-let* ((other (buffer-file-name buffer))
-                  ((and extension
-                        (equal extension (file-name-extension other))))
+    (dolist (buffer (buffer-list) (car best))
+      (when-let* (extension
+                  (other (buffer-file-name buffer))
+                  ((equal extension (file-name-extension other)))
                   (server (gemini-companion-code-server buffer))
                   (root (gemini-companion-code--root server))
-                  ((gemini-companion-text-in-directory-p file root)))
-        (when (or (null best) (< (length (cdr best)) (length root)))
-          (setq best (cons buffer root)))))
-    (car best)))
+                  ((gemini-companion-text-in-directory-p file root))
+                  ((< (length (cdr best)) (length root))))
+        (setq best (cons buffer root))))))
 
 (defun gemini-companion-code--root (server)
   "Return the root of the project of SERVER, or nil if it is remote."
@@ -773,11 +771,9 @@ Flymake keeps that of a language server that has ended, without errors."
   "Return the names of files that may have diagnostics."
   (delete-dups
    (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
-           (delq nil
-                 (mapcar (lambda (buffer)
-                           (and (gemini-companion-code-checker buffer)
-                                (buffer-file-name buffer)))
-                         (buffer-list))))))
+           (delq nil (mapcar #'buffer-file-name
+                             (seq-filter #'gemini-companion-code-checker
+                                         (buffer-list)))))))
 
 (defun gemini-companion-code-checker (buffer)
   "Return the mode for diagnostics in BUFFER, or nil."
@@ -868,12 +864,11 @@ files with errors come first."
   (let (rows)
     (maphash
      (lambda (_ name)
-       (let* ((all (ignore-errors (gemini-companion-code--diagnostics name)))
-              (count (lambda (severity)
-                       (seq-count (lambda (one) (equal severity (nth 1 one)))
-                                  all)))
-              (errors (funcall count "error"))
-              (warnings (funcall count "warning")))
+       (let* ((severities (mapcar #'cadr
+                                  (ignore-errors
+                                    (gemini-companion-code--diagnostics name))))
+              (errors (cl-count "error" severities :test #'equal))
+              (warnings (cl-count "warning" severities :test #'equal)))
          (when (< 0 (+ errors warnings))
            (push (list errors warnings name) rows))))
      names)
