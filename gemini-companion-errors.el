@@ -139,22 +139,15 @@ A list (HASH ERRORS . EXACT), with the hash of that text.")
 
 ;; An error is a list of its LINE, TEXT and SOURCE.
 
-(defun gemini-companion-errors--kind (error)
-  "Return the text of ERROR without numbers, as they may be line numbers."
-  (replace-regexp-in-string "[0-9]+" "0" (nth 1 error)))
-
-(defun gemini-companion-errors--content (error lines)
-  "Return the line of ERROR in LINES, a vector."
-  (let ((line (1- (car error))))
-    (if (< -1 line (length lines))
-        (string-trim (aref lines line))
-      "")))
-
 (defun gemini-companion-errors--key (error lines)
-  "Return a key that is equal for two versions of the same ERROR.
-LINES is the text, a vector."
-  (cons (gemini-companion-errors--kind error)
-        (gemini-companion-errors--content error lines)))
+  "Return a key (KIND . CONTENT), equal for two versions of the same ERROR.
+KIND is its text without numbers, as they may be line numbers, and
+CONTENT is its line in LINES, a vector."
+  (let ((line (1- (car error))))
+    (cons (replace-regexp-in-string "[0-9]+" "0" (nth 1 error))
+          (if (< -1 line (length lines))
+              (string-trim (aref lines line))
+            ""))))
 
 (defun gemini-companion-errors--split (text)
   "Return the lines of TEXT, a vector."
@@ -185,9 +178,10 @@ nil, as BEFORE may be incomplete."
     (when (or gone (not exact))
       (seq-do (lambda (line) (puthash (string-trim line) t old)) previous))
     (seq-remove (lambda (error)
-                  (or (member (gemini-companion-errors--kind error) gone)
-                      (gethash (gemini-companion-errors--content error lines)
-                               old)))
+                  (pcase-let ((`(,kind . ,content)
+                               (gemini-companion-errors--key error lines)))
+                    (or (member kind gone)
+                        (gethash content old))))
                 (nreverse new))))
 
 (defun gemini-companion-errors--text (errors name)
