@@ -500,9 +500,8 @@ Return nil if that is not known, as Eglot managed it before the start."
   (gemini-companion-events-guarded 'errors
     (when (eql (car gemini-companion-errors--settled)
                (buffer-chars-modified-tick))
-      (setq gemini-companion-errors--settled
-            (cons (buffer-chars-modified-tick)
-                  (gemini-companion-errors--current 0))))))
+      (setcdr gemini-companion-errors--settled
+              (gemini-companion-errors--current 0)))))
 
 (defun gemini-companion-errors--before-revert ()
   "Keep the errors of this buffer, if they are known."
