@@ -446,7 +446,7 @@ language server; open it in Emacs, or use grep_search" file))
                         (list :uri (gemini-companion-code-uri file)))))
 
 (defun gemini-companion-code--places (result)
-  "Return RESULT, locations, as a list of (FILE . LINE).
+  "Return RESULT, locations, as a list of (FILE LINE).
 Signal an error if RESULT is an error."
   (when (eq 'error (car-safe result))
     (gemini-companion-code--fail "The language server failed: %s"
@@ -455,7 +455,7 @@ Signal an error if RESULT is an error."
    (mapcar (lambda (location)
              (let ((range (or (plist-get location :targetSelectionRange)
                               (plist-get location :range))))
-               (cons (gemini-companion-code-path
+               (list (gemini-companion-code-path
                       (or (plist-get location :targetUri)
                           (plist-get location :uri)))
                      (1+ (plist-get (plist-get range :start) :line)))))
@@ -494,12 +494,12 @@ NAMES is a hash table; places without a name are omitted."
   (seq-sort-by
    #'car #'string<
    (seq-sort-by
-    #'cdr #'<
+    #'cadr #'<
     (delete-dups
      (delq nil
-           (mapcar (pcase-lambda (`(,file . ,line))
+           (mapcar (pcase-lambda (`(,file ,line))
                      (when-let* ((name (gethash file names)))
-                       (cons name line)))
+                       (list name line)))
                    places))))))
 
 (defun gemini-companion-code--shared (files then)
@@ -521,7 +521,7 @@ It has those that may be shared."
    (lambda (group)
      (gemini-companion-code--with-text (car group)
        (let ((at 1))
-         (mapcar (pcase-lambda (`(,file . ,line))
+         (mapcar (pcase-lambda (`(,file ,line))
                    (forward-line (- line at))
                    (setq at line)
                    (list file line
@@ -569,10 +569,10 @@ DOCUMENTATION and REMARK are strings or nil.  The answer has nothing
 about a definition in a file that may not be shared, and only the place,
 not the text, of a definition outside the roots."
   (let* ((places (delq nil
-                       (mapcar (pcase-lambda (`(,file . ,line))
+                       (mapcar (pcase-lambda (`(,file ,line))
                                  (when-let* ((name (gemini-companion-text-true-name
                                                     file)))
-                                   (cons name line)))
+                                   (list name line)))
                                (seq-filter #'car places))))
          (open (seq-remove (lambda (place)
                              (gemini-companion-code-hidden-p (car place)))
@@ -587,9 +587,7 @@ not the text, of a definition outside the roots."
             "The definition of %s is in a file that Emacs does not share"
             symbol)))
     (funcall answer
-             (list :places (mapcar (lambda (place)
-                                     (list (car place) (cdr place)))
-                                   open)
+             (list :places open
                    ;; It may come from any of the places.
                    :documentation (and (length= open (length places))
                                        documentation)
@@ -601,7 +599,7 @@ not the text, of a definition outside the roots."
 It includes the following lines that are empty or indented more than
 its first one, and the line that closes it."
   (gemini-companion-code--with-text (car place)
-    (forward-line (1- (cdr place)))
+    (forward-line (1- (cadr place)))
     (let ((beginning (point))
           (indentation (current-indentation))
           (left gemini-companion-code--source-lines))
@@ -651,13 +649,13 @@ its first one, and the line that closes it."
      nil answer)))
 
 (defun gemini-companion-code--elisp-place (location)
-  "Return LOCATION, of a Lisp symbol, as (FILE . LINE), or nil."
+  "Return LOCATION, of a Lisp symbol, as (FILE LINE), or nil."
   (let ((file (xref-elisp-location-file location))
         (symbol (xref-elisp-location-symbol location)))
     (when (and (stringp file)
                (setq file (replace-regexp-in-string "\\.elc\\'" ".el" file))
                (file-exists-p file))
-      (cons file
+      (list file
             (gemini-companion-code--with-text file
               (if (re-search-forward
                    (format "^[ \t]*(\\(?:[[:alnum:]-]*def[^ ]*\\) \
