@@ -683,8 +683,7 @@ new errors, or if they are not known within three seconds."
          (when (jsonrpc-running-p server)
            (gemini-companion-code-close path server)))))
     (gemini-companion-events-guarded 'errors
-      (funcall (gemini-companion-errors--check-callback check) text))
-    nil))
+      (funcall (gemini-companion-errors--check-callback check) text))))
 
 ;;;; Life
 
