@@ -161,6 +161,14 @@
     (should-not (gemini-companion-tools-extension-p))
     (should-not (file-exists-p ".gemini/extensions"))))
 
+(ert-deftest gemini-companion-tools-links-nothing-without-the-bridge ()
+  (gemini-companion-tools-test-with-home
+    (let ((gemini-companion-server-directory directory)
+          (before (gemini-companion-tools-test-files directory)))
+      (gemini-companion-tools-test-answering '(t t)
+        (should-error (gemini-companion-tools) :type 'file-error))
+      (should (equal before (gemini-companion-tools-test-files directory))))))
+
 (ert-deftest gemini-companion-tools-link-works-after-an-update ()
   (gemini-companion-tools-test-with-home
     (gemini-companion-tools-test-answering '(t nil)
