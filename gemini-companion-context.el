@@ -385,20 +385,16 @@ The next snapshot would be too late: some modes end the selection."
   "Schedule a report of a change, for when Emacs is quiet."
   (setq gemini-companion-context--moved t)
   (unless gemini-companion-context--timer
-    (gemini-companion-context--arm)))
-
-(defun gemini-companion-context--arm ()
-  "Check soon whether Emacs is quiet."
-  (setq gemini-companion-context--moved nil
-        gemini-companion-context--timer
-        (run-at-time gemini-companion-context--quiet-seconds nil
-                     #'gemini-companion-context--due)))
+    (gemini-companion-context--due)))
 
 (defun gemini-companion-context--due ()
-  "Report what has changed, unless Emacs is not quiet yet."
-  (setq gemini-companion-context--timer nil)
+  "Report what has changed if Emacs is quiet, or else check again soon."
   (if gemini-companion-context--moved
-      (gemini-companion-context--arm)
+      (setq gemini-companion-context--moved nil
+            gemini-companion-context--timer
+            (run-at-time gemini-companion-context--quiet-seconds nil
+                         #'gemini-companion-context--due))
+    (setq gemini-companion-context--timer nil)
     (gemini-companion-events-guarded 'context
       (run-hooks 'gemini-companion-context-changed-hook))))
 
