@@ -81,9 +81,6 @@ Its file may be hidden.")
 (defvar gemini-companion-context--order nil
   "Alist of (BUFFER . MILLISECONDS), the one selected last first.")
 
-(defvar gemini-companion-context--last-timestamp 0
-  "The latest timestamp used, in milliseconds since 1970.")
-
 ;;;; Files
 
 (defun gemini-companion-context--visited (buffer)
@@ -367,11 +364,10 @@ The next snapshot would be too late: some modes end the selection."
   "Make BUFFER the active one if it visits a file and is not already."
   (when (and (gemini-companion-context--visited buffer)
              (not (eq buffer gemini-companion-context-active)))
-    (setq gemini-companion-context--last-timestamp
-          (max (1+ gemini-companion-context--last-timestamp)
-               (floor (* 1000 (float-time))))
-          gemini-companion-context--order
-          (cons (cons buffer gemini-companion-context--last-timestamp)
+    (setq gemini-companion-context--order
+          (cons (cons buffer
+                      (max (floor (* 1000 (float-time)))
+                           (1+ (or (cdar gemini-companion-context--order) 0))))
                 (assq-delete-all buffer gemini-companion-context--order))
           gemini-companion-context-active buffer
           gemini-companion-context--active-file nil)))
