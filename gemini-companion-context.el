@@ -89,12 +89,11 @@ Its file may be hidden.")
 
 (defun gemini-companion-context--name (buffer)
   "Return the name to share of the file that BUFFER visits, or nil."
-  (and (gemini-companion-context--visited buffer)
-       (not (gemini-companion-privacy-hidden-p buffer))
-       (let ((file (gemini-companion-context--visited buffer)))
-         (or (gemini-companion-roots-name file)
-             (and gemini-companion-share-outside-projects
-                  (expand-file-name file))))))
+  (when-let* ((file (gemini-companion-context--visited buffer))
+              ((not (gemini-companion-privacy-hidden-p buffer))))
+    (or (gemini-companion-roots-name file)
+        (and gemini-companion-share-outside-projects
+             (expand-file-name file)))))
 
 ;;;; Positions
 
@@ -218,7 +217,11 @@ Each file counts once."
                  (window-buffer (selected-window))))
          (gemini-companion-context--record-active))
         ((gemini-companion-context--outdated-p)
-         (gemini-companion-context--record-window-point))))
+         (with-current-buffer gemini-companion-context-active
+           (save-excursion
+             (when-let* ((window (get-buffer-window nil t)))
+               (goto-char (window-point window)))
+             (gemini-companion-context--record-active))))))
 
 (defun gemini-companion-context--outdated-p ()
   "Return non-nil if the text of the active file changed since its record.
@@ -237,15 +240,6 @@ It changes when a CLI writes the file, for example."
                   (gemini-companion-context--cursor (point))
                   (when-let* ((text (gemini-companion-context--selected-text)))
                     (list :selected-text text))))))
-
-(defun gemini-companion-context--record-window-point ()
-  "Record the active file, which is not in the selected window.
-The cursor is point in the window that displays it."
-  (with-current-buffer gemini-companion-context-active
-    (save-excursion
-      (when-let* ((window (get-buffer-window nil t)))
-        (goto-char (window-point window)))
-      (gemini-companion-context--record-active))))
 
 ;;;; Tracking
 
