@@ -131,23 +131,8 @@ asks about it."
 
 ;;;; State
 
-(defvar gemini-companion-privacy--generation nil
-  "Number of the current generation of cached values, or nil for no caching.
-It is increased when something has changed on which the values depend.")
-
-(defvar gemini-companion-privacy--buffers
-  (make-hash-table :test #'eq :weakness 'key)
-  "Cache of whether the file of a buffer is hidden.
-See `gemini-companion-privacy-cached', also for the next three.")
-
-(defvar gemini-companion-privacy--files (make-hash-table :test #'equal)
-  "Cache of whether a file that need not be visited is hidden.")
-
-(defvar gemini-companion-privacy--directories (make-hash-table :test #'equal)
-  "Cache of whether a directory is hidden.")
-
-(defvar gemini-companion-privacy--ignores (make-hash-table :test #'equal)
-  "Cache of `gemini-companion-privacy--ignore-files' for each directory.")
+(defvar gemini-companion-privacy--cache nil
+  "Hash table of `gemini-companion-privacy-cached', or nil for no caching.")
 
 (defvar gemini-companion-privacy-problem nil
   "Symbol of the last error in a check, or nil.")
@@ -156,33 +141,31 @@ See `gemini-companion-privacy-cached', also for the next three.")
   "Start caching, and drop the values cached before.
 Call this when an option or a file has changed on which the values
 depend."
-  (setq gemini-companion-privacy--generation
-        (1+ (or gemini-companion-privacy--generation 0))
+  (setq gemini-companion-privacy--cache (make-hash-table :test #'equal)
         gemini-companion-privacy-problem nil))
 
 (defun gemini-companion-privacy-forget ()
   "Stop caching until `gemini-companion-privacy-refresh' is called."
-  (setq gemini-companion-privacy--generation nil
-        gemini-companion-privacy-problem nil)
-  (mapc #'clrhash (list gemini-companion-privacy--buffers
-                        gemini-companion-privacy--files
-                        gemini-companion-privacy--directories
-                        gemini-companion-privacy--ignores)))
+  (setq gemini-companion-privacy--cache nil
+        gemini-companion-privacy-problem nil))
 
-(defun gemini-companion-privacy-cached (table key state compute)
-  "Return the value for KEY in TABLE, or else call COMPUTE for it.
-A value is kept in TABLE while STATE is equal and the generation is
-the same."
-  (let ((known (gethash key table))
-        (generation gemini-companion-privacy--generation))
-    (if (and known
-             (eql generation (car known))
-             (equal state (cadr known)))
-        (cddr known)
+(defun gemini-companion-privacy-cached (key state compute)
+  "Return the value kept for KEY, or else call COMPUTE for it.
+A value is kept until a refresh while STATE is equal.  KEY is a list
+whose first element is the kind of the value."
+  (let* ((cache gemini-companion-privacy--cache)
+         (known (and cache (gethash key cache))))
+    (if (and known (equal state (car known)))
+        (cdr known)
       (let ((value (funcall compute)))
-        (when generation
-          (puthash key (cons generation (cons state value)) table))
+        (when cache
+          (puthash key (cons state value) cache))
         value))))
+
+(defun gemini-companion-privacy-drop (key)
+  "Drop the value kept for KEY."
+  (when gemini-companion-privacy--cache
+    (remhash key gemini-companion-privacy--cache)))
 
 ;;;; Exclusions
 
@@ -267,7 +250,7 @@ A backup of a file has the name of that file, too."
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy-cached
-   gemini-companion-privacy--directories directory nil
+   (list 'directory directory) nil
    (lambda ()
      (gemini-companion-privacy--hidden-if
       (lambda ()
@@ -351,7 +334,7 @@ DIRECTORY is non-nil if NAME is that of a directory."
 The value is a list of (DEPTH . RULES), the innermost file first.
 NAME is for example .geminiignore."
   (gemini-companion-privacy-cached
-   gemini-companion-privacy--ignores (cons name directory) nil
+   (list 'ignored name directory) nil
    (lambda ()
      (when-let* ((place (locate-dominating-file
                          directory
@@ -553,7 +536,8 @@ buffer is hidden."
          (file (buffer-file-name (or base buffer))))
     (or (and base (gemini-companion-privacy-hidden-p base))
         (gemini-companion-privacy-cached
-         gemini-companion-privacy--buffers buffer
+         ;; By name, so that no killed buffer is kept.
+         (list 'buffer (buffer-name buffer))
          (list file
                (buffer-local-value 'major-mode buffer)
                (buffer-local-value 'gemini-companion-share buffer)
@@ -585,7 +569,7 @@ buffer is hidden."
 It need not be visited."
   (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
     (gemini-companion-privacy-cached
-     gemini-companion-privacy--files file
+     (list 'file file)
      (list mode (file-attribute-modification-time
                  (gemini-companion-text-attributes file)))
      (lambda ()

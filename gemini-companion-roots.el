@@ -57,10 +57,6 @@ the home directory, and those below a root that was removed by
   '(vterm-mode eat-mode term-mode eshell-mode shell-mode)
   "Major modes of buffers in which a CLI may run.")
 
-(defvar gemini-companion-roots--known (make-hash-table :test #'equal)
-  "Cache of the places of directories, and, for the key t, of the roots.
-See `gemini-companion-privacy-cached'.")
-
 (defvar gemini-companion-roots-last nil
   "The last computed roots.")
 
@@ -76,19 +72,19 @@ last used one first, and that of DIRECTORY.  In place of a project
 that does not exist, the directory itself is used.  The home
 directory, the root of the file system and hidden directories are
 never among them."
-  (let ((directories (gemini-companion-roots--directories directory)))
+  (let ((roots (seq-remove
+                #'gemini-companion-privacy-directory-hidden-p
+                (delete-dups
+                 (delq nil
+                       (mapcar (lambda (directory)
+                                 (cdr (gemini-companion-roots--place
+                                       directory)))
+                               (gemini-companion-roots--directories
+                                directory)))))))
     (setq gemini-companion-roots-last
           (gemini-companion-privacy-cached
-           gemini-companion-roots--known t directories
-           (lambda ()
-             (gemini-companion-roots--filtered
-              (seq-remove
-               #'gemini-companion-privacy-directory-hidden-p
-               (seq-uniq
-                (delq nil (mapcar (lambda (directory)
-                                    (cdr (gemini-companion-roots--place
-                                          directory)))
-                                  directories))))))))))
+           '(roots) (cons gemini-companion-roots-function roots)
+           (lambda () (gemini-companion-roots--filtered roots))))))
 
 (defun gemini-companion-roots--filtered (roots)
   "Return the true names of ROOTS after `gemini-companion-roots-function'.
@@ -124,15 +120,13 @@ That of a directory ends with a slash."
               roots))
 
 (defun gemini-companion-roots-forget ()
-  "Drop all cached values."
-  (clrhash gemini-companion-roots--known)
+  "Drop the roots."
   (setq gemini-companion-roots-last nil
         gemini-companion-roots-problem nil))
 
 (defun gemini-companion-roots-refresh (directory)
-  "Drop the cached values for DIRECTORY, which may now be a project."
-  (remhash directory gemini-companion-roots--known)
-  (remhash t gemini-companion-roots--known))
+  "Drop what is known of DIRECTORY, which may now be a project."
+  (gemini-companion-privacy-drop (list 'place directory)))
 
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
@@ -172,7 +166,7 @@ PLACE is the root of the project of DIRECTORY, or else DIRECTORY
 itself, and TRUE-NAME is the true name of PLACE; both are nil for a
 directory that cannot be a root."
   (gemini-companion-privacy-cached
-   gemini-companion-roots--known directory nil
+   (list 'place directory) nil
    (lambda ()
      (or (seq-find
           (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
