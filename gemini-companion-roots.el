@@ -93,11 +93,11 @@ Return nil if that fails, as it may be meant to exclude some."
   (condition-case problem
       (delete-dups
        (mapcar (lambda (root)
-                 (unless (file-name-absolute-p root)
-                   (error "%s is not an absolute name" root))
-                 (if (file-remote-p root)
-                     (error "%s is remote" root)
-                   (directory-file-name (file-truename root))))
+                 (cond ((not (file-name-absolute-p root))
+                        (error "%s is not an absolute name" root))
+                       ((file-remote-p root)
+                        (error "%s is remote" root))
+                       (t (directory-file-name (file-truename root)))))
                (funcall gemini-companion-roots-function roots)))
     (error
      (setq gemini-companion-roots-problem (error-message-string problem))
@@ -131,16 +131,12 @@ That of a directory ends with a slash."
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
 Omit hidden ones."
-  (let (found)
-    (dolist (buffer (buffer-list))
-      (when-let* ((directory (gemini-companion-roots--buffer-directory buffer)))
-        (unless (equal directory (car found))
-          (push directory found))))
-    (delete-dups
-     (nconc (nreverse found)
-            (and directory
-                 (gemini-companion-roots--shared-p directory)
-                 (list directory))))))
+  (delete-dups
+   (append (delq nil (mapcar #'gemini-companion-roots--buffer-directory
+                             (buffer-list)))
+           (and directory
+                (gemini-companion-roots--shared-p directory)
+                (list directory)))))
 
 (defun gemini-companion-roots--buffer-directory (buffer)
   "Return the local directory of BUFFER, or nil if it is hidden."
@@ -180,9 +176,7 @@ directory that cannot be a root."
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
   ;; A user's function in `project-find-functions' may fail.
-  (ignore-errors
-    (when-let* ((project (project-current nil directory)))
-      (project-root project))))
+  (ignore-errors (project-root (project-current nil directory))))
 
 (defun gemini-companion-roots--allowed-p (root)
   "Return non-nil if ROOT is a directory that may be a workspace root."
