@@ -299,40 +299,31 @@ A file in an ignored directory cannot be included again."
         (case-fold-search (file-name-case-insensitive-p file)))
     (seq-some
      (lambda (name)
-       (when-let* ((files (gemini-companion-privacy--ignore-files
+       (when-let* ((rules (gemini-companion-privacy--ignore-rules
                            name (file-name-directory file))))
          (cl-loop for depth from 1 to (length parts)
                   thereis (gemini-companion-privacy--ignored-at-p
-                           files parts depth))))
+                           rules parts depth))))
      (gemini-companion-clients-all :ignore-files))))
 
 (defun gemini-companion-privacy--parts (name)
   "Return a vector of the parts of the absolute file NAME."
   (vconcat (split-string name "/" t)))
 
-(defun gemini-companion-privacy--ignored-at-p (files parts depth)
-  "Return non-nil if the rules of FILES exclude the first DEPTH of PARTS.
-FILES is a value of `gemini-companion-privacy--ignore-files'.  The last
-rule that matches decides, in the innermost directory first."
-  (cl-loop for (above . rules) in files
-           for rule = (and (< above depth)
-                           (gemini-companion-privacy--matching-rule
-                            rules (substring parts above depth)
-                            (< depth (length parts))))
-           when rule return (not (nth 2 rule))))
+(defun gemini-companion-privacy--ignored-at-p (rules parts depth)
+  "Return non-nil if RULES exclude the first DEPTH of PARTS.
+The first rule that matches decides."
+  (cl-loop for (above pieces directory negated) in rules
+           when (and (< above depth)
+                     (or (not directory) (< depth (length parts)))
+                     (gemini-companion-privacy--match-p
+                      pieces (substring parts above depth)))
+           return (not negated)))
 
-(defun gemini-companion-privacy--matching-rule (rules name directory)
-  "Return the first of RULES that matches NAME, a vector of parts, or nil.
-DIRECTORY is non-nil if NAME is that of a directory."
-  (seq-find (lambda (rule)
-              (and (or directory (not (nth 1 rule)))
-                   (gemini-companion-privacy--match-p (car rule) name)))
-            rules))
-
-(defun gemini-companion-privacy--ignore-files (name directory)
+(defun gemini-companion-privacy--ignore-rules (name directory)
   "Return the rules of the files NAME in DIRECTORY and above.
-The value is a list of (DEPTH . RULES), the innermost file first.
-NAME is for example .geminiignore."
+The value is a list, that of the innermost file first, see
+`gemini-companion-privacy--rules'.  NAME is for example .geminiignore."
   (gemini-companion-privacy-cached
    (list 'ignored name directory) nil
    (lambda ()
@@ -342,11 +333,11 @@ NAME is for example .geminiignore."
                            (file-regular-p (expand-file-name name place)))))
                  (place (expand-file-name place))
                  (outside (file-name-directory (directory-file-name place))))
-       (cons (cons (length (gemini-companion-privacy--parts place))
-                   (gemini-companion-privacy--rules
-                    (expand-file-name name place)))
-             (unless (equal outside place)
-               (gemini-companion-privacy--ignore-files name outside)))))))
+       (append (gemini-companion-privacy--rules
+                (expand-file-name name place)
+                (length (gemini-companion-privacy--parts place)))
+               (unless (equal outside place)
+                 (gemini-companion-privacy--ignore-rules name outside)))))))
 
 ;;;; Patterns
 
@@ -398,10 +389,11 @@ Otherwise return nil."
                          (match-end 0))))
       start)))
 
-(defun gemini-companion-privacy--rules (file)
+(defun gemini-companion-privacy--rules (file above)
   "Return the rules in FILE, a .geminiignore, the last one first.
-Each is a list of a pattern, whether it is for directories only, and
-whether it includes again what a previous rule ignores."
+Each is a list of ABOVE, the number of parts of its directory, a
+pattern, whether it is for directories only, and whether it includes
+again what a previous rule ignores."
   (gemini-companion-privacy--spend
    (* 4 (file-attribute-size (gemini-companion-text-attributes file))))
   (with-temp-buffer
@@ -413,7 +405,7 @@ whether it includes again what a previous rule ignores."
       (while (not (eobp))
         (gemini-companion-privacy--spend 10)
         (when-let* ((rule (catch 'invalid (gemini-companion-privacy--rule))))
-          (push rule rules))
+          (push (cons above rule) rules))
         (forward-line))
       rules)))
 
