@@ -98,12 +98,6 @@ Nil while no CLI is connected or sharing is paused."
     (setf (alist-get method gemini-companion-share--sent) value)
     (gemini-companion-server-post method value)))
 
-(defun gemini-companion-share--forget-context ()
-  "Send the context again when a CLI connects.
-The server drops it while none is connected."
-  (setq gemini-companion-share--sent
-        (assq-delete-all 'context-update gemini-companion-share--sent)))
-
 ;;;; Life
 
 (defun gemini-companion-idle-p ()
@@ -149,14 +143,16 @@ It was opened, saved or reverted."
 
 (defun gemini-companion-share--sessions-changed (previous)
   "Send the context to CLIs that were not among the PREVIOUS sessions."
-  (let ((sessions (gemini-companion-sessions)))
-    (cond ((null sessions)
-           (setq gemini-companion-share--hidden nil)
-           (gemini-companion-share--forget-context))
+  (let* ((sessions (gemini-companion-sessions))
+         (new (seq-difference sessions previous
+                              #'gemini-companion-session-same-p)))
+    ;; The server drops the context while no CLI is connected.
+    (when (or new (null sessions))
+      (setq gemini-companion-share--sent
+            (assq-delete-all 'context-update gemini-companion-share--sent)))
+    (cond ((null sessions) (setq gemini-companion-share--hidden nil))
           ;; A CLI also reads ignore files when it starts.
-          ((seq-difference sessions previous #'gemini-companion-session-same-p)
-           (gemini-companion-share--forget-context)
-           (gemini-companion-share--refresh))
+          (new (gemini-companion-share--refresh))
           (t (gemini-companion-share--send)))))
 
 (defun gemini-companion-share-lighter ()
