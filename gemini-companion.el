@@ -38,6 +38,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'easymenu)
 (require 'gemini-companion-install)
 (require 'gemini-companion-server)
@@ -196,10 +197,8 @@ For example:
 (defun gemini-companion--menu-item (entry visible)
   "Return the menu item of ENTRY, displayed if the form VISIBLE is non-nil.
 ENTRY is one of `gemini-companion-menu-commands'."
-  (pcase-let* ((`(,_ ,command ,label . ,plist) entry)
-               (`(,enable ,on ,count)
-                (mapcar (lambda (key) (plist-get plist key))
-                        '(:enable :on :count))))
+  (cl-destructuring-bind
+      (_key command label &key enable on count &allow-other-keys) entry
     (vconcat
      (list label command :visible visible)
      (and count `(:label (gemini-companion-menu-label ,label ',count)))
@@ -335,18 +334,15 @@ a line of its tooltip or a function that returns that line.")
   "Keymap for the mouse on the text in the mode line.")
 
 (defun gemini-companion-lighter ()
-  "Return the mode line construct."
-  `(:propertize ,(gemini-companion--lighter-text)
-                mouse-face mode-line-highlight
-                help-echo gemini-companion--lighter-help
-                local-map ,gemini-companion--lighter-map))
-
-(defun gemini-companion--lighter-text ()
-  "Return the text for the mode line.
+  "Return the mode line construct.
 It has the number of connected CLIs, a ! during auto-accept, a ? and
 the number of open diffs, and whether sharing is paused or the file
 of the current buffer is hidden."
-  (apply #'concat " Gemini" (mapcar #'car (gemini-companion--lighters))))
+  `(:propertize ,(apply #'concat " Gemini"
+                        (mapcar #'car (gemini-companion--lighters)))
+                mouse-face mode-line-highlight
+                help-echo gemini-companion--lighter-help
+                local-map ,gemini-companion--lighter-map))
 
 (defun gemini-companion--lighter-help (&rest _)
   "Return the tooltip of the text in the mode line."
@@ -521,8 +517,10 @@ Install its packages first if an update of this package needs others."
 If packages were installed before, do not ask again.  While Emacs is
 starting, postpone all that until it has started."
   (cond
-   ((and (gemini-companion--invisible-p)
-         (or noninteractive
+   ((or noninteractive
+        ;; No frame can show a question.
+        (and (daemonp)
+             (equal "initial_terminal" (terminal-name))
              (not (gemini-companion-install-agreed-p))))
     (gemini-companion--ended
      "The Python packages of gemini-companion are not installed.  \
@@ -541,19 +539,12 @@ M-x gemini-companion-install-server installs them; then turn on \
 M-x gemini-companion-mode asks again, \
 `gemini-companion-server-command' sets a Python of your own"))))
 
-(defun gemini-companion--invisible-p ()
-  "Return non-nil if no frame can show a question."
-  (or noninteractive
-      (and (daemonp)
-           (equal "initial_terminal" (terminal-name)))))
-
 (defun gemini-companion--installation-wanted-p ()
   "Ask whether to install the packages, and return the answer."
-  (condition-case nil
-      (y-or-n-p
-       (format "Install the Python packages (70 MB) in %s? "
-               (abbreviate-file-name gemini-companion-install-directory)))
-    (quit nil)))
+  (ignore-error quit
+    (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
+                      (abbreviate-file-name
+                       gemini-companion-install-directory)))))
 
 (defun gemini-companion--install (&optional show)
   "Install the packages of the server, without waiting for it.
