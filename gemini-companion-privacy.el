@@ -18,7 +18,6 @@
 ;; You should have received a copy of the GNU General Public License
 ;; along with this program.  If not, see <https://www.gnu.org/licenses/>.
 
-
 ;;; Commentary:
 
 ;; Which files and directories are hidden from the CLIs: those that the user
@@ -249,30 +248,32 @@ A backup of a file has the name of that file, too."
 
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
-  (gemini-companion-privacy-cached
+  (gemini-companion-privacy--hidden-if
    (list 'directory directory) nil
    (lambda ()
-     (gemini-companion-privacy--hidden-if
-      (lambda ()
-        (let ((directory (file-name-as-directory directory)))
-          (or (gemini-companion-privacy--excluded-p
-               (delete-dups
-                (mapcar #'file-name-as-directory
-                        (gemini-companion-privacy--names directory)))
-               nil)
-              (gemini-companion-privacy--refused-p directory)
-              (not (gemini-companion-privacy--local-share directory)))))))))
+     (let ((directory (file-name-as-directory directory)))
+       (or (gemini-companion-privacy--excluded-p
+            (delete-dups
+             (mapcar #'file-name-as-directory
+                     (gemini-companion-privacy--names directory)))
+            nil)
+           (gemini-companion-privacy--refused-p directory)
+           (not (gemini-companion-privacy--local-share directory)))))))
 
-(defun gemini-companion-privacy--hidden-if (predicate)
-  "Return the value of PREDICATE, or t if it signals an error."
-  (condition-case problem
-      (save-match-data (funcall predicate))
-    (error
-     (setq gemini-companion-privacy-problem (car problem))
-     ;; The error message may contain the name of the file.
-     (gemini-companion-events-record
-      'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
-     t)))
+(defun gemini-companion-privacy--hidden-if (key state predicate)
+  "Return the value of PREDICATE, or t if it signals an error.
+See `gemini-companion-privacy-cached' for KEY and STATE."
+  (gemini-companion-privacy-cached
+   key state
+   (lambda ()
+     (condition-case problem
+         (save-match-data (funcall predicate))
+       (error
+        (setq gemini-companion-privacy-problem (car problem))
+        ;; The error message may contain the name of the file.
+        (gemini-companion-events-record
+         'failed 'gemini-companion-excluded (list (symbol-name (car problem))))
+        t)))))
 
 ;;;; Ignored files
 
@@ -527,7 +528,7 @@ buffer is hidden."
   (let* ((base (buffer-base-buffer buffer))
          (file (buffer-file-name (or base buffer))))
     (or (and base (gemini-companion-privacy-hidden-p base))
-        (gemini-companion-privacy-cached
+        (gemini-companion-privacy--hidden-if
          ;; By name, so that no killed buffer is kept.
          (list 'buffer (buffer-name buffer))
          (list file
@@ -541,26 +542,23 @@ buffer is hidden."
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
   "Return non-nil if FILE, whose major mode is that of BUFFER, is hidden."
-  (or (and (file-remote-p file) t)
-      (gemini-companion-privacy--hidden-if
-       (lambda ()
-         (let ((names (gemini-companion-privacy--names file))
-               (gemini-companion-privacy--steps
-                gemini-companion-privacy--most-steps))
-           (or (gemini-companion-privacy--excluded-p names buffer)
-               (seq-some (lambda (name)
-                           (or (gemini-companion-privacy-directory-hidden-p
-                                (file-name-directory name))
-                               (and gemini-companion-respect-geminiignore
-                                    (gemini-companion-privacy--ignored-p
-                                     name))))
-                         names)))))))
+  (or (file-remote-p file)
+      (let ((names (gemini-companion-privacy--names file))
+            (gemini-companion-privacy--steps
+             gemini-companion-privacy--most-steps))
+        (or (gemini-companion-privacy--excluded-p names buffer)
+            (seq-some (lambda (name)
+                        (or (gemini-companion-privacy-directory-hidden-p
+                             (file-name-directory name))
+                            (and gemini-companion-respect-geminiignore
+                                 (gemini-companion-privacy--ignored-p name))))
+                      names)))))
 
 (defun gemini-companion-privacy-name-hidden-p (file)
   "Return non-nil if FILE, a true name, may not be shared.
 It need not be visited."
   (let ((mode (assoc-default file auto-mode-alist #'string-match-p)))
-    (gemini-companion-privacy-cached
+    (gemini-companion-privacy--hidden-if
      (list 'file file)
      (list mode (file-attribute-modification-time
                  (gemini-companion-text-attributes file)))
