@@ -30,7 +30,6 @@
 (require 'cl-lib)
 (require 'gemini-companion-name)
 (require 'gemini-companion-text)
-(require 'seq)
 (require 'subr-x)
 
 (declare-function smerge-start-session "smerge-mode")
@@ -186,13 +185,11 @@ not changed since the last check."
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (when-let* ((watch (seq-find
-                      (lambda (watch)
-                        (eq (current-buffer)
-                            (gemini-companion-revert--visiting
-                             (gemini-companion-revert--watch-file watch))))
-                      gemini-companion-revert--watches)))
-    (gemini-companion-revert--check watch)))
+  (dolist (watch gemini-companion-revert--watches)
+    (when (eq (current-buffer)
+              (gemini-companion-revert--visiting
+               (gemini-companion-revert--watch-file watch)))
+      (gemini-companion-revert--check watch))))
 
 (defun gemini-companion-revert-stamp (file)
   "Return the time, size and inode of FILE, or nil if it does not exist.
@@ -320,12 +317,12 @@ written, the coding of the buffer stays."
 (defun gemini-companion-revert--show (lines)
   "Show the current buffer and LINES, a list of (BEG . END).
 See `gemini-companion-after-write'."
-  (let ((buffer (current-buffer)))
-    (when (and (eq gemini-companion-after-write 'show)
-               (not (get-buffer-window buffer 'visible)))
-      (let ((window (display-buffer buffer '(nil (inhibit-same-window . t)))))
-        (when (and window lines)
-          (set-window-point window (caar lines))))))
+  (when (and (eq gemini-companion-after-write 'show)
+             (not (get-buffer-window nil 'visible)))
+    (let ((window (display-buffer (current-buffer)
+                                  '(nil (inhibit-same-window . t)))))
+      (when (and window lines)
+        (set-window-point window (caar lines)))))
   (when (and gemini-companion-after-write lines)
     (gemini-companion-revert--highlight lines)))
 
@@ -370,8 +367,7 @@ Text that an edit in place does not touch keeps it."
       (let ((number 0))
         (while (not (eobp))
           (put-text-property (point) (progn (forward-line) (point))
-                             'gemini-companion-line
-                             (setq number (1+ number))))))))
+                             'gemini-companion-line (cl-incf number)))))))
 
 (defun gemini-companion-revert--unnumbered ()
   "Return the lines that are new, or where others were deleted.
