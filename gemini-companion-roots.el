@@ -192,23 +192,18 @@ directory that cannot be a root."
 It begins with the true name of the root, which the CLI uses for its
 own directory, and continues as FILE is visited.  Return nil if FILE
 is in none of the last computed roots."
-  (or (gemini-companion-roots--inside (gemini-companion-roots--placed file))
-      (gemini-companion-roots--inside (file-truename file))))
-
-(defun gemini-companion-roots--placed (file)
-  "Return the name of FILE below the true name of its place, or nil."
-  (pcase-let ((`(,place . ,true-name)
-               (gemini-companion-roots--place (file-name-directory file)))
-              (file (expand-file-name file)))
-    (when (and place (string-prefix-p place file))
-      (concat (file-name-as-directory true-name)
-              (substring file (length place))))))
-
-(defun gemini-companion-roots--inside (name)
-  "Return NAME if it is in one of the last computed roots, else nil."
-  (and name
-       (gemini-companion-roots-above name gemini-companion-roots-last)
-       name))
+  (pcase-let* ((`(,place . ,true-name)
+                (gemini-companion-roots--place (file-name-directory file)))
+               (file (expand-file-name file))
+               (inside (lambda (name)
+                         (and (gemini-companion-roots-above
+                               name gemini-companion-roots-last)
+                              name))))
+    (or (and place
+             (string-prefix-p place file)
+             (funcall inside (concat (file-name-as-directory true-name)
+                                     (substring file (length place)))))
+        (funcall inside (file-truename file)))))
 
 (provide 'gemini-companion-roots)
 ;;; gemini-companion-roots.el ends here
