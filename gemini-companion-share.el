@@ -65,7 +65,12 @@ Set by `gemini-companion-pause'.")
       (gemini-companion-share--post 'context-update
                                     (unless gemini-companion-paused
                                       (gemini-companion-context-snapshot)))
-      (gemini-companion-share--update-hidden))))
+      (let ((hidden (and (not gemini-companion-paused)
+                         (not (gemini-companion-share--active))
+                         gemini-companion-context-active)))
+        (unless (eq hidden gemini-companion-share--hidden)
+          (setq gemini-companion-share--hidden hidden)
+          (force-mode-line-update t))))))
 
 (defun gemini-companion-share--refresh ()
   "Send the roots and the context, computed without caches."
@@ -82,15 +87,6 @@ Nil while no CLI is connected or sharing is paused."
 (defun gemini-companion-share--active ()
   "Return the plist of the active file among the shared ones, or nil."
   (seq-find (lambda (file) (plist-get file :active)) (gemini-companion-shared)))
-
-(defun gemini-companion-share--update-hidden ()
-  "Record whether the active file is not shared, for the mode line."
-  (let ((hidden (and (not gemini-companion-paused)
-                     (not (gemini-companion-share--active))
-                     gemini-companion-context-active)))
-    (unless (eq hidden gemini-companion-share--hidden)
-      (setq gemini-companion-share--hidden hidden)
-      (force-mode-line-update t))))
 
 (defun gemini-companion-share--post (method value)
   "Send VALUE to the server by METHOD unless it was the last value sent."
