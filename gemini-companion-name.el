@@ -74,17 +74,16 @@ Emacs takes it for a remote name."
     (cons name (gemini-companion-name--root name session))))
 
 (defun gemini-companion-name--root (name session)
-  "Return a list of the root of NAME, and whether it is SESSION's."
+  "Return a list of the root of NAME, and non-nil if it is SESSION's."
   (let* ((directory (plist-get session :directory))
-         (own (gemini-companion-name--outermost
-               name (and directory (gemini-companion-roots-of directory)))))
-    (list (or own (gemini-companion-name--outermost
-                   name gemini-companion-roots-last))
-          (and own t))))
-
-(defun gemini-companion-name--outermost (name roots)
-  "Return the outermost of ROOTS with the file NAME in it, or nil."
-  (car (seq-sort-by #'length #'< (gemini-companion-roots-above name roots))))
+         (outermost (lambda (roots)
+                      (car (seq-sort-by #'length #'<
+                                        (gemini-companion-roots-above
+                                         name roots)))))
+         (own (and directory
+                   (funcall outermost (gemini-companion-roots-of directory)))))
+    (list (or own (funcall outermost gemini-companion-roots-last))
+          own)))
 
 (defun gemini-companion-name--expanded (file)
   "Return FILE, an absolute name, without dots and doubled slashes."
