@@ -379,11 +379,10 @@ The value is a list of (BEG . END)."
       (let ((number (get-text-property position 'gemini-companion-line))
             (end (next-single-property-change
                   position 'gemini-companion-line nil (point-max))))
-        (cond ((null number)
-               (push (gemini-companion-revert--lines position end) changes))
-              ((< (1+ last) number)
-               (push (gemini-companion-revert--lines position position)
-                     changes)))
+        (when (or (null number) (< (1+ last) number))
+          (push (gemini-companion-revert--lines position
+                                                (if number position end))
+                changes))
         (setq last (or number last)
               position end)))
     (nreverse changes)))
@@ -395,7 +394,7 @@ The value is a list of (BEG . END)."
           (progn (goto-char end)
                  (if (and (bolp) (< beg end))
                      end
-                   (min (point-max) (1+ (line-end-position))))))))
+                   (line-beginning-position 2))))))
 
 (defun gemini-companion-revert--highlight (lines)
   "Highlight LINES, a list of (BEG . END), for a moment."
