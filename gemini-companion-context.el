@@ -328,7 +328,13 @@ Changes within a buffer without a file are not reported."
   (let* ((seen gemini-companion-context--seen)
          (new (not (eq buffer (gemini-companion-context--seen-buffer seen)))))
     (when new
-      (gemini-companion-context--leave)
+      ;; The next snapshot would be too late: some modes end the selection.
+      (when (and (buffer-live-p gemini-companion-context-active)
+                 (eq gemini-companion-context-active
+                     (gemini-companion-context--seen-buffer seen))
+                 (gemini-companion-context--name
+                  gemini-companion-context-active))
+        (gemini-companion-context--record-active))
       (gemini-companion-context--focus buffer))
     ;; A new record would allocate memory at each command.
     (setf (gemini-companion-context--seen-buffer seen) buffer
@@ -343,16 +349,6 @@ Changes within a buffer without a file are not reported."
               (gemini-companion-context--visited buffer)
               (gemini-companion-context--outdated-p))
       (gemini-companion-context-changed))))
-
-(defun gemini-companion-context--leave ()
-  "Record the active file, whose buffer is no longer selected.
-The next snapshot would be too late: some modes end the selection."
-  (when (and (buffer-live-p gemini-companion-context-active)
-             (eq gemini-companion-context-active
-                 (gemini-companion-context--seen-buffer
-                  gemini-companion-context--seen))
-             (gemini-companion-context--name gemini-companion-context-active))
-    (gemini-companion-context--record-active)))
 
 (defun gemini-companion-context--focus (buffer)
   "Make BUFFER the active one if it visits a file and is not already."
