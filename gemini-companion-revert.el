@@ -240,9 +240,7 @@ See `gemini-companion-revert' for KEYS."
                (gemini-companion-revert--save-as coding)
                (gemini-companion-revert--show nil))
               ((not (buffer-modified-p))
-               (let ((lines (gemini-companion-revert--changes
-                             (lambda ()
-                               (gemini-companion-revert--revert text coding)))))
+               (let ((lines (gemini-companion-revert--changes text coding)))
                  (gemini-companion-revert--show lines)
                  (when (and keys lines)
                    (gemini-companion-revert--go-to (caar lines) keys))))
@@ -343,16 +341,16 @@ KEYS keys, and the previous place is added to the mark ring."
         (with-selected-window window
           (recenter))))))
 
-(defun gemini-companion-revert--changes (function)
-  "Call FUNCTION, which edits this buffer, and return the changed lines.
+(defun gemini-companion-revert--changes (text coding)
+  "Revert this buffer to TEXT in CODING, and return the changed lines.
 The value is a list of (BEG . END), or nil if it is not needed."
   (if (not (and gemini-companion-after-write
                 (< (buffer-size) gemini-companion-revert--largest)))
-      (ignore (funcall function))
+      (ignore (gemini-companion-revert--revert text coding))
     (save-restriction
       (widen)
       (gemini-companion-revert--number)
-      (funcall function)
+      (gemini-companion-revert--revert text coding)
       (prog1 (gemini-companion-revert--unnumbered)
         (with-silent-modifications
           (remove-text-properties (point-min) (point-max)
