@@ -185,7 +185,6 @@ whose first element is the kind of the value."
   "Return non-nil if FILE is in a password store of the program pass."
   (seq-some (lambda (directory)
               (and (stringp directory)
-                   (file-directory-p directory)
                    (file-in-directory-p file directory)))
             (list (bound-and-true-p auth-source-pass-filename)
                   (getenv "PASSWORD_STORE_DIR")
