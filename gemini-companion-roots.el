@@ -157,21 +157,19 @@ Omit hidden ones."
            (gemini-companion-privacy-directory-hidden-p directory))))
 
 (defun gemini-companion-roots--place (directory)
-  "Return (PLACE . TRUE-NAME) for DIRECTORY.
+  "Return (PLACE . TRUE-NAME) for DIRECTORY, or nil if it cannot be a root.
 PLACE is the root of the project of DIRECTORY, or else DIRECTORY
-itself, and TRUE-NAME is the true name of PLACE; both are nil for a
-directory that cannot be a root."
+itself, and TRUE-NAME is the true name of PLACE."
   (gemini-companion-privacy-cached
    (list 'place directory) nil
    (lambda ()
-     (or (seq-find
-          (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
-          (mapcar (lambda (directory)
-                    (cons (file-name-as-directory (expand-file-name directory))
-                          (directory-file-name (file-truename directory))))
-                  (delq nil (list (gemini-companion-roots--project directory)
-                                  directory))))
-         (list nil)))))
+     (seq-find
+      (lambda (place) (gemini-companion-roots--allowed-p (cdr place)))
+      (mapcar (lambda (directory)
+                (cons (file-name-as-directory (expand-file-name directory))
+                      (directory-file-name (file-truename directory))))
+              (delq nil (list (gemini-companion-roots--project directory)
+                              directory)))))))
 
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
