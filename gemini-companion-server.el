@@ -283,8 +283,7 @@ starts it")))
                       (gemini-companion-server--methods server))
      :on-ready (lambda (process)
                  (gemini-companion-server--ready server process how))
-     :on-end (lambda (process report)
-               (gemini-companion-server--ended server process report how)))))
+     :on-end (apply-partially #'gemini-companion-server--ended server))))
 
 (defun gemini-companion-server--method (server name function)
   "Return the method NAME, which is FUNCTION, for a process of SERVER."
@@ -324,8 +323,8 @@ starts it")))
       (push previous (gemini-companion-server--retired server))
       (gemini-companion-process-retire previous))))
 
-(defun gemini-companion-server--ended (server process report how)
-  "Handle the end of PROCESS of SERVER, which was started for HOW.
+(defun gemini-companion-server--ended (server process report)
+  "Handle the end of PROCESS of SERVER.
 REPORT is the reason, or nil if it was intended."
   (setf (gemini-companion-server--retired server)
         (delq process (gemini-companion-server--retired server)))
@@ -333,7 +332,7 @@ REPORT is the reason, or nil if it was intended."
              (not (eq server gemini-companion-server--server))))
         ((eq process (gemini-companion-server--next server))
          (setf (gemini-companion-server--next server) nil)
-         (if (eq how 'restarted)
+         (if (gemini-companion-server--current server)
              (display-warning
               'gemini-companion
               (concat "Restart failed; the previous server is still running.  "

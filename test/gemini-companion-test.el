@@ -430,6 +430,17 @@
         (gemini-companion-test-eventually warning))
       (should (equal pid (plist-get (gemini-companion-server-info) :pid))))))
 
+(ert-deftest gemini-companion-restart-that-fails-after-a-crash-is-repeated ()
+  "The previous server is not running any more."
+  (gemini-companion-test-with-mode '(("wait" ""))
+    (let ((gemini-companion-server-command
+           (list "sh" "-c" (format "while test -e %swait; do sleep 0.1; done"
+                                   directory))))
+      (gemini-companion-restart)
+      (gemini-companion-test-kill-server))
+    (delete-file "wait")
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
+
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
