@@ -206,7 +206,7 @@ could not start or crashed too often."
                  :methods methods :retired-methods retired-methods
                  :on-ready on-ready :on-end on-end)))
     (setf (gemini-companion-server--current server)
-          (gemini-companion-server--launch server 'started))
+          (gemini-companion-server--launch server))
     (setq gemini-companion-server--server server)))
 
 (defun gemini-companion-server-restart ()
@@ -234,7 +234,7 @@ starts it")))
   "Start a process that will replace the current one of SERVER."
   (setf (gemini-companion-server--timer server) nil
         (gemini-companion-server--next server)
-        (gemini-companion-server--launch server 'restarted)))
+        (gemini-companion-server--launch server)))
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for it."
@@ -266,8 +266,8 @@ starts it")))
 
 ;;;; Processes
 
-(defun gemini-companion-server--launch (server how)
-  "Start a process of SERVER, which will be ready HOW, and return it."
+(defun gemini-companion-server--launch (server)
+  "Start a process of SERVER, and return it."
   (let ((command (funcall (gemini-companion-server--command server))))
     (gemini-companion-server--check command)
     (gemini-companion-process-open
@@ -281,8 +281,7 @@ starts it")))
                         (cons name (gemini-companion-server--method
                                     server name function)))
                       (gemini-companion-server--methods server))
-     :on-ready (lambda (process)
-                 (gemini-companion-server--ready server process how))
+     :on-ready (apply-partially #'gemini-companion-server--ready server)
      :on-end (apply-partially #'gemini-companion-server--ended server))))
 
 (defun gemini-companion-server--method (server name function)
@@ -298,13 +297,13 @@ starts it")))
                              #'ignore)))
            args)))
 
-(defun gemini-companion-server--ready (server process how)
-  "Use PROCESS of SERVER, which became ready HOW, from now on."
+(defun gemini-companion-server--ready (server process)
+  "Use PROCESS of SERVER, which became ready, from now on."
   (let* ((previous (gemini-companion-server--current server))
          (info (gemini-companion-process-info process))
          (now (float-time))
-         ;; The previous one may have crashed while this one started.
-         (how (cond ((or previous (eq how 'started)) how)
+         (how (cond ((eq previous process) 'started)
+                    (previous 'restarted)
                     ((< (- now (gemini-companion-server--died server))
                         gemini-companion-server--unnoticed-seconds)
                      'resumed)
@@ -319,7 +318,7 @@ starts it")))
                 :isExposed (plist-get info :is-exposed)
                 :predecessor (plist-get info :directory)))
     (funcall (gemini-companion-server--on-ready server) how)
-    (when (and previous (not (eq previous process)))
+    (when (eq how 'restarted)
       (push previous (gemini-companion-server--retired server))
       (gemini-companion-process-retire previous))))
 
@@ -367,7 +366,7 @@ Start it immediately if NOW is non-nil."
   (setf (gemini-companion-server--timer server) nil)
   (condition-case problem
       (setf (gemini-companion-server--next server)
-            (gemini-companion-server--launch server 'recovered))
+            (gemini-companion-server--launch server))
     (error
      (gemini-companion-server--recover
       server (concat (error-message-string problem) "\n\n" report)))))
