@@ -316,15 +316,15 @@ and that is valid during the call."
 ;;;; End
 
 (defun gemini-companion-process-close (process)
-  "Stop PROCESS, without waiting for it.
+  "Stop PROCESS, if it has not ended, without waiting for it.
 At the end of its input it rejects open diffs, ends its streams and
 deletes its discovery file."
-  (gemini-companion-process--end process gemini-companion-process--stop-seconds)
-  (let ((child (gemini-companion-process-child process)))
-    (when (process-live-p child)
-      ;; This fails if the process is suspended.
-      (ignore-errors
-        (process-send-eof child)))))
+  (unless (eq (gemini-companion-process-state process) 'ended)
+    (gemini-companion-process--end process
+                                   gemini-companion-process--stop-seconds)
+    ;; This fails if the process is suspended or has exited.
+    (ignore-errors
+      (process-send-eof (gemini-companion-process-child process)))))
 
 (defun gemini-companion-process-retire (process)
   "Stop PROCESS, as another one is used in its place.

@@ -120,13 +120,10 @@ receives queued messages.")
   "The server, which may use one process after another.
 The slots up to ON-END are those of `gemini-companion-server-start'."
   command roots offer-tools methods retired-methods on-ready on-end
-  (current nil :documentation "Process in use, ready or at its first start.")
+  (current nil :documentation "Process in use: ready, at its first start, or
+crashed and not replaced yet.")
   (next nil :documentation "Process that will replace the current one.")
   (retired nil :documentation "Processes that were replaced and still run.")
-  (kept nil :documentation "Settings of the next process, a plist:
-`:port', `:token', `:isExposed' if another user may know that, and
-where the port is handed over, `:predecessor'.")
-  (discovery nil :documentation "Names of the discovery files.")
   (died 0 :documentation "When the last process crashed.")
   (replaced 0 :documentation "When the current process replaced another.")
   (delays-left gemini-companion-server--delays
@@ -167,6 +164,16 @@ shadows a module."
                                                 (or (getenv "PYTHONPATH") "")))
                                path-separator))
           process-environment)))
+
+(defun gemini-companion-server--kept (server)
+  "Return what the next process of SERVER takes over, a plist or nil.
+It has `:port', `:token', `:isExposed' if another user may know that,
+and where the port is handed over, `:predecessor'."
+  (when-let* ((current (gemini-companion-server--current server))
+              (info (gemini-companion-process-info current)))
+    (list :port (plist-get info :port) :token (plist-get info :token)
+          :isExposed (plist-get info :is-exposed)
+          :predecessor (plist-get info :directory))))
 
 (defun gemini-companion-server--settings (server)
   "Return the start-up settings of a process of SERVER, a plist."
@@ -248,8 +255,10 @@ starts it")))
                       ,@(gemini-companion-server--retired server))))))
 
 (defun gemini-companion-server--delete-discovery (server)
-  "Delete the discovery files of SERVER, which has no process."
-  (dolist (file (gemini-companion-server--discovery server))
+  "Delete the discovery files of SERVER, which no process will delete."
+  (dolist (file (plist-get (gemini-companion-process-info
+                            (gemini-companion-server--current server))
+                           :discovery))
     (ignore-error file-error
       (delete-file file))))
 
@@ -300,23 +309,17 @@ starts it")))
 (defun gemini-companion-server--ready (server process)
   "Use PROCESS of SERVER, which became ready, from now on."
   (let* ((previous (gemini-companion-server--current server))
-         (info (gemini-companion-process-info process))
          (now (float-time))
          (how (cond ((eq previous process) 'started)
-                    (previous 'restarted)
+                    ((gemini-companion-process-ready-p previous) 'restarted)
                     ((< (- now (gemini-companion-server--died server))
                         gemini-companion-server--unnoticed-seconds)
                      'resumed)
                     (t 'recovered))))
     (setf (gemini-companion-server--current server) process
           (gemini-companion-server--next server) nil
-          (gemini-companion-server--replaced server) (if (eq how 'started) 0 now)
-          (gemini-companion-server--discovery server)
-          (plist-get info :discovery)
-          (gemini-companion-server--kept server)
-          (list :port (plist-get info :port) :token (plist-get info :token)
-                :isExposed (plist-get info :is-exposed)
-                :predecessor (plist-get info :directory)))
+          (gemini-companion-server--replaced server)
+          (if (eq how 'started) 0 now))
     (funcall (gemini-companion-server--on-ready server) how)
     (when (eq how 'restarted)
       (push previous (gemini-companion-server--retired server))
@@ -331,7 +334,7 @@ REPORT is the reason, or nil if it was intended."
              (not (eq server gemini-companion-server--server))))
         ((eq process (gemini-companion-server--next server))
          (setf (gemini-companion-server--next server) nil)
-         (if (gemini-companion-server--current server)
+         (if (gemini-companion-server-ready-p)
              (display-warning
               'gemini-companion
               (concat "Restart failed; the previous server is still running.  "
@@ -339,14 +342,13 @@ REPORT is the reason, or nil if it was intended."
            (gemini-companion-server--recover server report)))
         ((not (eq process (gemini-companion-server--current server))))
         ((gemini-companion-server--kept server)
-         (let ((now (float-time)))
-           (when (< gemini-companion-server-healthy-seconds
-                    (- now (plist-get (gemini-companion-process-info process)
-                                      :since)))
-             (setf (gemini-companion-server--delays-left server)
-                   gemini-companion-server--delays))
-           (setf (gemini-companion-server--current server) nil
-                 (gemini-companion-server--died server) now))
+         (setf (gemini-companion-server--died server) (float-time))
+         (when (< gemini-companion-server-healthy-seconds
+                  (- (gemini-companion-server--died server)
+                     (plist-get (gemini-companion-process-info process)
+                                :since)))
+           (setf (gemini-companion-server--delays-left server)
+                 gemini-companion-server--delays))
          (unless (gemini-companion-server--next server)
            (gemini-companion-server--recover server report 'now)))
         (t (gemini-companion-server--give-up server report))))
