@@ -193,25 +193,22 @@ and where the port is handed over, `:predecessor'."
 
 ;;;; Start and stop
 
-(cl-defun gemini-companion-server-start
-    (&key command roots offer-tools methods retired-methods on-ready on-end)
+(defun gemini-companion-server-start (&rest properties)
   "Start the server, without waiting for it.
-COMMAND, ROOTS and OFFER-TOOLS are functions without arguments that
-are called for each process: they return its command (nil if its
-packages are missing), the initial workspace roots, and whether CLIs
-that connect are offered reviews.  METHODS is an alist of (NAME .
-FUNCTION), the methods that the server may call; RETIRED-METHODS are
-those that a process may call after another one has replaced it.
+PROPERTIES is a plist.  `:command', `:roots' and `:offer-tools' are
+functions without arguments that are called for each process: they
+return its command (nil if its packages are missing), the initial
+workspace roots, and whether CLIs that connect are offered reviews.
+`:methods' is an alist of (NAME . FUNCTION), the methods that the
+server may call; `:retired-methods' are those that a process may call
+after another one has replaced it.
 
-ON-READY is called when the server can be called: with `started',
+`:on-ready' is called when the server can be called: with `started',
 with `restarted' after `gemini-companion-server-restart', with
 `resumed' after a crash that no CLI has noticed, or else with
-`recovered'.  ON-END is called with a report for the user when it
+`recovered'.  `:on-end' is called with a report for the user when it
 could not start or crashed too often."
-  (let ((server (gemini-companion-server--make
-                 :command command :roots roots :offer-tools offer-tools
-                 :methods methods :retired-methods retired-methods
-                 :on-ready on-ready :on-end on-end)))
+  (let ((server (apply #'gemini-companion-server--make properties)))
     (setf (gemini-companion-server--current server)
           (gemini-companion-server--launch server))
     (setq gemini-companion-server--server server)))
