@@ -32,20 +32,21 @@
 (require 'seq)
 (require 'subr-x)
 
-(defun gemini-companion-epc-open (port command methods)
+(defun gemini-companion-epc-open (port command methods handler)
   "Connect to PORT, which COMMAND printed, and return the connection.
-METHODS is an alist of (NAME . FUNCTION), which the process may
-call.  Signal an error if it cannot connect."
+METHODS are symbols for what the process may call: then HANDLER is
+called with the symbol and the arguments.  Signal an error if it
+cannot connect."
   (let ((manager (make-epc:manager
                   :title "gemini-companion" :port port :commands command
                   :connection (gemini-companion-epc--connect port))))
-    (pcase-dolist (`(,name . ,function) methods)
-      (epc:define-method manager name
+    (dolist (method methods)
+      (epc:define-method manager method
                          (lambda (&rest args)
                            (gemini-companion-events-record
-                            'received name
-                            (gemini-companion-epc--recorded name args))
-                           (apply function args))))
+                            'received method
+                            (gemini-companion-epc--recorded method args))
+                           (apply handler method args))))
     (epc:init-epc-layer manager)
     manager))
 

@@ -68,11 +68,10 @@ A message is at most 16 MB long, with a backslash before each quote.")
                (:copier nil))
   "One Python process and the connection to it.
 STATE is `starting', `ready', `stopping' or `ended'.  INFO is a
-plist, see `gemini-companion-server-info'.  COMMAND, METHODS,
-ON-READY and ON-END are those of `gemini-companion-process-open'.
-CHILD is the process object, and LOG the buffer with its error
+plist, see `gemini-companion-server-info'.  The slots from COMMAND
+to ON-END are those of `gemini-companion-process-open'.  CHILD is the process object, and LOG the buffer with its error
 output."
-  (state 'starting) command methods on-ready on-end
+  (state 'starting) command methods handler on-ready on-end
   child log connection secret info timer
   (output "" :documentation "Standard output so far.")
   (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
@@ -159,20 +158,21 @@ collection."
 
 (cl-defun gemini-companion-process-open
     (&key command environment directory version settings methods
-          on-ready on-end)
+          handler on-ready on-end)
   "Start COMMAND, a list of strings, and return the process at once.
 It runs in DIRECTORY with ENVIRONMENT and must have VERSION.
 SETTINGS is a function without arguments that returns a plist for
-the process; it is called when Emacs is idle.  METHODS is an alist
-of (NAME . FUNCTION), which the process may call.
+the process; it is called when Emacs is idle.  METHODS are symbols
+for what the process may call: then HANDLER is called with the
+process, one of these symbols, and the arguments.
 
 ON-READY is called with the process when it can be called.  ON-END
 is called with the process when it has ended, and with a report
 for the user, or nil after `gemini-companion-process-close'."
   (let* ((secret (gemini-companion-process--new-secret))
          (process (gemini-companion-process--make
-                   :command command :methods methods :secret secret
-                   :on-ready on-ready :on-end on-end))
+                   :command command :methods methods :handler handler
+                   :on-ready on-ready :on-end on-end :secret secret))
          (instruct (lambda ()
                      (gemini-companion-process--instruct
                       process (list :secret secret :version version
@@ -263,10 +263,8 @@ for the user, or nil after `gemini-companion-process-close'."
         (setf (gemini-companion-process-connection process)
               (gemini-companion-epc-open
                port (gemini-companion-process-command process)
-               (mapcar (pcase-lambda (`(,name . ,function))
-                         (cons name (gemini-companion-process--method
-                                     process function)))
-                       (gemini-companion-process-methods process))))
+               (gemini-companion-process-methods process)
+               (apply-partially #'gemini-companion-process--handle process)))
         (unless (gemini-companion-epc-call
                  (gemini-companion-process-connection process) 'hello
                  (list (gemini-companion-process-secret process) version)
@@ -280,25 +278,23 @@ for the user, or nil after `gemini-companion-process-close'."
                       (car (split-string (error-message-string problem)
                                          ", :name")))))))
 
-(defun gemini-companion-process--method (process function)
-  "Return FUNCTION as a method for EPC that packs and unpacks texts.
-FUNCTION is called with PROCESS before its arguments.  A large text
-is passed as a function that fills the current, empty buffer with it,
-and that is valid during the call."
-  (lambda (&rest args)
-    (let ((value (gemini-companion-process--pack
-                  process
-                  (unwind-protect
-                      (apply function process
-                             (mapcar (apply-partially
-                                      #'gemini-companion-process--unpack
-                                      process)
-                                     args))
-                    (dolist (arg args)
-                      (when-let* ((file (gemini-companion-process--text-file
-                                         process arg)))
-                        (delete-file file)))))))
-      (and (gemini-companion-process--fits-p process value) value))))
+(defun gemini-companion-process--handle (process method &rest args)
+  "Have the handler of PROCESS call METHOD with ARGS; pack and unpack texts.
+A large text is passed as a function that fills the current, empty
+buffer with it, and that is valid during the call."
+  (let ((value (gemini-companion-process--pack
+                process
+                (unwind-protect
+                    (apply (gemini-companion-process-handler process)
+                           process method
+                           (mapcar (apply-partially
+                                    #'gemini-companion-process--unpack process)
+                                   args))
+                  (dolist (arg args)
+                    (when-let* ((file (gemini-companion-process--text-file
+                                       process arg)))
+                      (delete-file file)))))))
+    (and (gemini-companion-process--fits-p process value) value)))
 
 (defun gemini-companion-process--greeted (process info)
   "Make PROCESS, which answered hello with INFO, ready."

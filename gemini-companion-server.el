@@ -283,24 +283,21 @@ starts it")))
      :directory (expand-file-name "python/" gemini-companion-server-directory)
      :version gemini-companion-server-version
      :settings (apply-partially #'gemini-companion-server--settings server)
-     :methods (mapcar (pcase-lambda (`(,name . ,function))
-                        (cons name (gemini-companion-server--method
-                                    server name function)))
-                      (gemini-companion-server--methods server))
+     :methods (mapcar #'car (gemini-companion-server--methods server))
+     :handler (apply-partially #'gemini-companion-server--handle server)
      :on-ready (apply-partially #'gemini-companion-server--ready server)
      :on-end (apply-partially #'gemini-companion-server--ended server))))
 
-(defun gemini-companion-server--method (server name function)
-  "Return the method NAME, which is FUNCTION, for a process of SERVER."
-  (lambda (process &rest args)
-    (apply (cond ((not (eq server gemini-companion-server--server)) #'ignore)
-                 ((memq process (list (gemini-companion-server--current server)
-                                      (gemini-companion-server--next server)))
-                  function)
-                 (t
-                  (alist-get name
-                             (gemini-companion-server--retired-methods server)
-                             #'ignore)))
+(defun gemini-companion-server--handle (server process method &rest args)
+  "Call METHOD with ARGS for PROCESS of SERVER, and return its value."
+  (when (eq server gemini-companion-server--server)
+    (apply (alist-get
+            method
+            (if (memq process (list (gemini-companion-server--current server)
+                                    (gemini-companion-server--next server)))
+                (gemini-companion-server--methods server)
+              (gemini-companion-server--retired-methods server))
+            #'ignore)
            args)))
 
 (defun gemini-companion-server--ready (server process)
