@@ -63,16 +63,21 @@ connected before.")
   "Maximum size in bytes of a text that is sent without a file.
 A message is at most 16 MB long, with a backslash before each quote.")
 
+(defun gemini-companion-process--new-secret ()
+  "Return a random string of hexadecimal digits."
+  (secure-hash 'sha256 'iv-auto 64))
+
 (cl-defstruct (gemini-companion-process
                (:constructor gemini-companion-process--make)
                (:copier nil))
   "One Python process and the connection to it.
-STATE is `starting', `ready', `stopping' or `ended'.  INFO is a
-plist, see `gemini-companion-server-info'.  The slots from COMMAND
-to ON-END are those of `gemini-companion-process-open'.  CHILD is the process object, and LOG the buffer with its error
-output."
-  (state 'starting) command methods handler on-ready on-end
-  child log connection secret info timer
+STATE is `starting', `ready', `stopping' or `ended'.  The slots from
+COMMAND to ON-END are those of `gemini-companion-process-open'.  CHILD
+is the process object, and LOG the buffer with its error output.  INFO
+is a plist, see `gemini-companion-server-info'."
+  (state 'starting) command version settings methods handler on-ready on-end
+  child log connection info timer
+  (secret (gemini-companion-process--new-secret))
   (output "" :documentation "Standard output so far.")
   (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
 without an answer, and the value to post next, if any."))
@@ -80,10 +85,6 @@ without an answer, and the value to post next, if any."))
 (defun gemini-companion-process-ready-p (process)
   "Return non-nil if PROCESS can be called."
   (eq (gemini-companion-process-state process) 'ready))
-
-(defun gemini-companion-process--new-secret ()
-  "Return a random string of hexadecimal digits."
-  (secure-hash 'sha256 'iv-auto 64))
 
 (defun gemini-companion-process--directory (process)
   "Return the private directory of PROCESS, or nil."
@@ -156,33 +157,24 @@ collection."
 
 ;;;; Start
 
-(cl-defun gemini-companion-process-open
-    (&key command environment directory version settings methods
-          handler on-ready on-end)
-  "Start COMMAND, a list of strings, and return the process at once.
-It runs in DIRECTORY with ENVIRONMENT and must have VERSION.
-SETTINGS is a function without arguments that returns a plist for
-the process; it is called when Emacs is idle.  METHODS are symbols
-for what the process may call: then HANDLER is called with the
+(defun gemini-companion-process-open (environment directory &rest properties)
+  "Start a process, and return it at once.
+It runs in DIRECTORY with ENVIRONMENT.  PROPERTIES is a plist of
+`:command', a list of strings; `:version', which it must have;
+`:settings', a function without arguments that returns a plist for
+the process, called when Emacs is idle; `:methods', symbols for what
+the process may call; and `:handler', which is then called with the
 process, one of these symbols, and the arguments.
 
-ON-READY is called with the process when it can be called.  ON-END
-is called with the process when it has ended, and with a report
-for the user, or nil after `gemini-companion-process-close'."
-  (let* ((secret (gemini-companion-process--new-secret))
-         (process (gemini-companion-process--make
-                   :command command :methods methods :handler handler
-                   :on-ready on-ready :on-end on-end :secret secret))
-         (instruct (lambda ()
-                     (gemini-companion-process--instruct
-                      process (list :secret secret :version version
-                                    :emacsPid (emacs-pid))
-                      settings))))
-    (gemini-companion-process--spawn process environment directory version)
+`:on-ready' is called with the process when it can be called.
+`:on-end' is called with the process when it has ended, and with a
+report for the user, or nil after `gemini-companion-process-close'."
+  (let ((process (apply #'gemini-companion-process--make properties)))
+    (gemini-companion-process--spawn process environment directory)
     (if after-init-time
-        (run-at-time 0 nil instruct)
+        (run-at-time 0 nil #'gemini-companion-process--instruct process)
       ;; Timers run only after the init file.
-      (funcall instruct))
+      (gemini-companion-process--instruct process))
     (setf (gemini-companion-process-timer process)
           (run-at-time gemini-companion-process--start-seconds nil
                        #'gemini-companion-process--fail process
@@ -190,8 +182,8 @@ for the user, or nil after `gemini-companion-process-close'."
                                gemini-companion-process--start-seconds)))
     process))
 
-(defun gemini-companion-process--spawn (process environment directory version)
-  "Start PROCESS, of VERSION, with ENVIRONMENT in DIRECTORY."
+(defun gemini-companion-process--spawn (process environment directory)
+  "Start PROCESS with ENVIRONMENT in DIRECTORY."
   (let* ((process-environment environment)
          (exec-path (default-value 'exec-path))
          (default-directory directory)
@@ -208,8 +200,7 @@ for the user, or nil after `gemini-companion-process-close'."
                :command (gemini-companion-process-command process)
                :connection-type 'pipe :coding 'utf-8-unix :stderr errors
                :filter (lambda (_child string)
-                         (gemini-companion-process--read-port
-                          process string version))
+                         (gemini-companion-process--read-port process string))
                :sentinel (lambda (child _event)
                            (unless (process-live-p child)
                              (gemini-companion-process--exited process)))))
@@ -217,12 +208,17 @@ for the user, or nil after `gemini-companion-process-close'."
        (kill-buffer log)                ; Deletes ERRORS, too.
        (signal (car problem) (cdr problem))))))
 
-(defun gemini-companion-process--instruct (process plist settings)
-  "Send PROCESS its first line: PLIST and the value of SETTINGS."
+(defun gemini-companion-process--instruct (process)
+  "Send PROCESS its first line, which has its settings."
   (when (eq (gemini-companion-process-state process) 'starting)
     (require 'json)
     (condition-case problem
-        (let ((line (json-encode (append plist (funcall settings)))))
+        (let ((line (json-encode
+                     (append
+                      (list :secret (gemini-companion-process-secret process)
+                            :version (gemini-companion-process-version process)
+                            :emacsPid (emacs-pid))
+                      (funcall (gemini-companion-process-settings process))))))
           ;; This fails if the process has exited, which its sentinel reports.
           (ignore-errors
             (process-send-string (gemini-companion-process-child process)
@@ -242,22 +238,22 @@ for the user, or nil after `gemini-companion-process-close'."
         (delete-region (point-min) (- (point-max)
                                       gemini-companion-process--log-size))))))
 
-(defun gemini-companion-process--read-port (process string version)
-  "Connect PROCESS, of VERSION, once STRING completes the line of its port."
+(defun gemini-companion-process--read-port (process string)
+  "Connect PROCESS once STRING completes the line of its port."
   (let ((output (concat (gemini-companion-process-output process) string)))
     (setf (gemini-companion-process-output process) output)
     (cond
      ((gemini-companion-process-connection process))
      ((string-match "\\`\\([0-9]+\\)\r?\n" output)
       (gemini-companion-process--connect
-       process (string-to-number (match-string 1 output)) version))
+       process (string-to-number (match-string 1 output))))
      ((not (string-match-p "\\`[0-9]*\r?\\'" output))
       (gemini-companion-process--fail
        process (format "Output in place of a port: %s"
                        (truncate-string-to-width (string-trim output) 200)))))))
 
-(defun gemini-companion-process--connect (process port version)
-  "Connect PROCESS, of VERSION, to PORT, and call hello."
+(defun gemini-companion-process--connect (process port)
+  "Connect PROCESS to PORT, and call hello."
   (condition-case problem
       (progn
         (setf (gemini-companion-process-connection process)
@@ -267,7 +263,8 @@ for the user, or nil after `gemini-companion-process-close'."
                (apply-partially #'gemini-companion-process--handle process)))
         (unless (gemini-companion-epc-call
                  (gemini-companion-process-connection process) 'hello
-                 (list (gemini-companion-process-secret process) version)
+                 (list (gemini-companion-process-secret process)
+                       (gemini-companion-process-version process))
                  (apply-partially #'gemini-companion-process--greeted process)
                  (apply-partially #'gemini-companion-process--fail process))
           (error "Connection closed")))

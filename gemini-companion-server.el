@@ -277,10 +277,10 @@ starts it")))
   (let ((command (funcall (gemini-companion-server--command server))))
     (gemini-companion-server--check command)
     (gemini-companion-process-open
-     :command command
-     :environment (gemini-companion-server--environment)
+     (gemini-companion-server--environment)
      ;; Before Python 3.11 the current directory is searched for modules.
-     :directory (expand-file-name "python/" gemini-companion-server-directory)
+     (expand-file-name "python/" gemini-companion-server-directory)
+     :command command
      :version gemini-companion-server-version
      :settings (apply-partially #'gemini-companion-server--settings server)
      :methods (mapcar #'car (gemini-companion-server--methods server))
