@@ -342,14 +342,12 @@ It rejects nothing and leaves the discovery file."
 (defun gemini-companion-process--exited (process)
   "End PROCESS, which has exited."
   (let ((child (gemini-companion-process-child process)))
-    (pcase (gemini-companion-process-state process)
-      ((or 'starting 'ready)
-       (gemini-companion-process--finish
-        process (format (if (eq (process-status child) 'signal)
-                            "Killed by signal %d"
-                          "Exited with status %d")
-                        (process-exit-status child))))
-      ('stopping (gemini-companion-process--finish process nil)))))
+    (gemini-companion-process--finish
+     process (unless (eq (gemini-companion-process-state process) 'stopping)
+               (format (if (eq (process-status child) 'signal)
+                           "Killed by signal %d"
+                         "Exited with status %d")
+                       (process-exit-status child))))))
 
 (defun gemini-companion-process--finish (process problem)
   "Release all resources of PROCESS, and report PROBLEM, a string or nil."
@@ -366,8 +364,9 @@ It rejects nothing and leaves the discovery file."
       (gemini-companion-epc-close connection))
     (gemini-companion-process--delete-directory process)
     (when problem
-      (when errors
-        (gemini-companion-process--read-rest errors))
+      ;; Not for long: a child of the process may continue writing.
+      (cl-loop repeat 9
+               while (and errors (accept-process-output errors 0.02)))
       (setq report (gemini-companion-process--report process problem)))
     (kill-buffer log)                   ; Deletes ERRORS, too.
     (funcall (gemini-companion-process-on-end process) process report)))
@@ -378,13 +377,6 @@ It rejects nothing and leaves the discovery file."
     (when (and directory (file-directory-p directory))
       (with-demoted-errors "Deleting the server's directory: %S"
         (delete-directory directory t)))))
-
-(defun gemini-companion-process--read-rest (errors)
-  "Read the remaining output of ERRORS, but not for long.
-A child of the process may continue writing."
-  (let ((reads 10))
-    (while (and (< 0 (cl-decf reads))
-                (accept-process-output errors 0.02)))))
 
 (defun gemini-companion-process--report (process problem)
   "Return PROBLEM with the command and the last output of PROCESS."
