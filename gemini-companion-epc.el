@@ -63,22 +63,17 @@ cannot connect."
     ;; EPC's own name for the buffer lacks the space that hides it.
     (with-current-buffer (epc:connection-buffer connection)
       (rename-buffer " *gemini-companion connection*" t))
-    (gemini-companion-epc--handle-at-once (epc:connection-process connection))
+    ;; EPC waits a millisecond before it handles a message, which is most of the
+    ;; time that one takes; the user's setting for other deferred tasks stays.
+    (add-function :around (process-filter (epc:connection-process connection))
+                  (lambda (filter &rest args)
+                    (let ((deferred:tick-time 0))
+                      (apply filter args))))
     connection))
-
-(defun gemini-companion-epc--handle-at-once (process)
-  "Handle messages from PROCESS without a delay.
-EPC waits a millisecond, which is most of the time that a message
-takes; the user's setting for other deferred tasks stays."
-  (add-function :around (process-filter process)
-                (lambda (filter &rest args)
-                  (let ((deferred:tick-time 0))
-                    (apply filter args)))))
 
 (defun gemini-companion-epc-close (connection)
   "Close CONNECTION."
-  (epc:live-connections-delete connection)
-  (epc:disconnect (epc:manager-connection connection)))
+  (epc:stop-epc connection))
 
 (defun gemini-companion-epc-call
     (connection method args &optional done failed)
