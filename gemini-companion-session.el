@@ -50,11 +50,11 @@ Each is called with the previous value of `gemini-companion-sessions'.")
   "Set the connected CLIs to SESSIONS, a list of plists."
   (let ((previous (gemini-companion-sessions)))
     (setq gemini-companion-session--all
-          (mapcar #'gemini-companion-session--completed sessions))
-    (setq gemini-companion-session--known
-          (seq-take (seq-uniq (append gemini-companion-session--all
-                                      gemini-companion-session--known)
-                              #'gemini-companion-session--same-id-p)
+          (mapcar #'gemini-companion-session--completed sessions)
+          gemini-companion-session--known
+          (seq-take (seq-union gemini-companion-session--all
+                               gemini-companion-session--known
+                               #'gemini-companion-session--same-id-p)
                     gemini-companion-session--max-known))
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
     (force-mode-line-update t)
@@ -81,14 +81,13 @@ These CLIs do not reconnect by themselves."
 
 (defun gemini-companion-session--completed (session)
   "Return SESSION with its properties from before a restart."
-  (let ((known (seq-find (lambda (other)
-                           (gemini-companion-session--same-id-p other session))
-                         gemini-companion-session--known)))
-    (if (null known)
-        session
+  (if-let* ((known (seq-find (apply-partially
+                              #'gemini-companion-session--same-id-p session)
+                             gemini-companion-session--known)))
       (thread-first (copy-sequence session)
                     (plist-put :since (plist-get known :since))
-                    (plist-put :version (plist-get known :version))))))
+                    (plist-put :version (plist-get known :version)))
+    session))
 
 (defun gemini-companion-session--same-id-p (a b)
   "Return non-nil if A and B have the same `:id'."
@@ -99,16 +98,12 @@ These CLIs do not reconnect by themselves."
 Each has an `:id', and usually a `:pid' and a `:directory'.  A CLI
 that connects again keeps its old session beside the new one; it
 counts once."
-  (seq-uniq gemini-companion-session--all
-            (lambda (a b)
-              (equal (or (plist-get a :pid) (plist-get a :id))
-                     (or (plist-get b :pid) (plist-get b :id))))))
+  (seq-uniq gemini-companion-session--all #'gemini-companion-session-same-p))
 
 (defun gemini-companion-session-connected-p (session)
   "Return non-nil if SESSION is connected."
-  (seq-find (lambda (other)
-              (gemini-companion-session--same-id-p other session))
-            gemini-companion-session--all))
+  (seq-contains-p gemini-companion-session--all session
+                  #'gemini-companion-session--same-id-p))
 
 (defun gemini-companion-session-same-p (a b)
   "Return non-nil if A and B are sessions of the same CLI."
