@@ -399,7 +399,7 @@ switch to a local buffer"
 
 (defun gemini-companion-run--check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
-  (unless (gemini-companion-run--terminal-type)
+  (unless (gemini-companion-run--terminal)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
                 (abbreviate-file-name (plist-get place :directory))))
@@ -514,29 +514,21 @@ If it is in a selected side window, hide that."
 
 ;;;; Terminals
 
-(defun gemini-companion-run--terminal-type ()
-  "Return the terminal to use: a value of `gemini-companion-terminal'.
-Return nil if there is none, as on Windows."
-  (cond (gemini-companion-terminal)
-        ((eq system-type 'windows-nt) nil)
-        ((gemini-companion-run--vterm-p) 'vterm)
-        ((locate-library "eat") 'eat)
-        (t 'term)))
-
 (defun gemini-companion-run--terminal ()
-  "Return the function to make the current buffer a terminal."
-  (pcase (gemini-companion-run--terminal-type)
+  "Return the function to make the current buffer a terminal.
+Return nil if there is none, as on Windows."
+  (pcase gemini-companion-terminal
     ('vterm #'gemini-companion-run--vterm)
     ('eat #'gemini-companion-run--eat)
     ('term #'gemini-companion-run--term)
+    ('nil (cond ((eq system-type 'windows-nt) nil)
+                ((and (locate-library "vterm")
+                      ;; Without it, loading vterm asks whether to compile one.
+                      (locate-library "vterm-module"))
+                 #'gemini-companion-run--vterm)
+                ((locate-library "eat") #'gemini-companion-run--eat)
+                (t #'gemini-companion-run--term)))
     (function function)))
-
-(defun gemini-companion-run--vterm-p ()
-  "Return non-nil if vterm is installed with its module.
-Without it, loading vterm asks whether to compile one."
-  (and (bound-and-true-p module-file-suffix)
-       (locate-library "vterm")
-       (locate-library "vterm-module")))
 
 (defun gemini-companion-run--vterm (command)
   "Run COMMAND in the current buffer with vterm."
