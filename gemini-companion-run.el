@@ -257,29 +257,26 @@ A package may have made it before the mode was turned on."
   "Return the name for the user of the CLI of PLACE."
   (gemini-companion-clients-title (plist-get place :client)))
 
-(defun gemini-companion-run--installed ()
-  "Return the names of the CLIs whose programs are installed."
-  (seq-filter (lambda (client)
-                (executable-find (car (gemini-companion-run-command client))))
-              (mapcar #'car gemini-companion-clients)))
-
-(defun gemini-companion-run--read-client (clients)
-  "Ask for one of CLIENTS and return it."
-  (gemini-companion-clients-read
-   "Start" (mapcar (lambda (client)
-                     (cons (gemini-companion-clients-title client) client))
-                   clients)))
-
 (defun gemini-companion-run--choose-client (another)
-  "Return the CLI to start, and ask if there are several.
+  "Return the CLI to start, and ask if several are installed.
 If ANOTHER is non-nil, ask always, and do not set the option."
-  (let ((installed (gemini-companion-run--installed)))
-    (cond ((and another (cdr installed))
-           (gemini-companion-run--read-client installed))
-          (gemini-companion-run-client)
+  (let ((installed
+         (seq-filter
+          (lambda (client)
+            (executable-find (car (gemini-companion-run-command client))))
+          (mapcar #'car gemini-companion-clients))))
+    (cond ((and gemini-companion-run-client
+                (not (and another (cdr installed))))
+           gemini-companion-run-client)
           ((cdr installed)
-           (let ((client (gemini-companion-run--read-client installed)))
-             (customize-save-variable 'gemini-companion-run-client client)
+           (let ((client (gemini-companion-clients-read
+                          "Start"
+                          (mapcar (lambda (name)
+                                    (cons (gemini-companion-clients-title name)
+                                          name))
+                                  installed))))
+             (unless another
+               (customize-save-variable 'gemini-companion-run-client client))
              client))
           ((car installed))
           (t (caar gemini-companion-clients)))))
