@@ -327,34 +327,29 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
     (append (list :client client :number number) here)))
 
 (defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is not a CLI."
+  "Return a place for the current buffer, which is not a CLI.
+Its directory is the root of the buffer's project, if there is one."
   (when (file-remote-p default-directory)
     (user-error "Cannot run a CLI in remote directory %s; \
 switch to a local buffer"
                 (abbreviate-file-name default-directory)))
-  (list :directory (gemini-companion-run--directory)
-        :environment process-environment
-        :path exec-path))
+  (let ((directory (expand-file-name (if-let* ((project (project-current)))
+                                         (project-root project)
+                                       default-directory))))
+    (unless (file-accessible-directory-p directory)
+      (user-error "Directory %s does not exist; switch to another buffer"
+                  (abbreviate-file-name directory)))
+    (list :directory (file-name-as-directory directory)
+          :environment process-environment
+          :path exec-path)))
 
 (defun gemini-companion-run--live-client (directory)
   "Return a live CLI of DIRECTORY, the chosen one first, or nil."
   (seq-find (lambda (client)
-              (gemini-companion-run--live-p
-               (gemini-companion-run--buffer
-                (list :client client :directory directory :number 1))))
+              (gemini-companion-run--live-buffer
+               (list :client client :directory directory :number 1)))
             (cons gemini-companion-run-client
                   (mapcar #'car gemini-companion-clients))))
-
-(defun gemini-companion-run--directory ()
-  "Return the root of the current buffer's project, else its directory."
-  (let ((directory (expand-file-name
-                    (if-let* ((project (project-current)))
-                        (project-root project)
-                      default-directory))))
-    (unless (file-accessible-directory-p directory)
-      (user-error "Directory %s does not exist; switch to another buffer"
-                  (abbreviate-file-name directory)))
-    (file-name-as-directory directory)))
 
 (defun gemini-companion-run--buffer (place)
   "Return the buffer of PLACE, or nil."
@@ -367,20 +362,20 @@ switch to a local buffer"
                     '(:client :directory :number))))
    (buffer-list)))
 
+(defun gemini-companion-run--live-buffer (place)
+  "Return the buffer of PLACE if it has a live process or waits for one."
+  (when-let* ((buffer (gemini-companion-run--buffer place)))
+    (and (or (memq buffer gemini-companion-run--waiting)
+             (process-live-p (get-buffer-process buffer)))
+         buffer)))
+
 (defun gemini-companion-run--free-number (client directory)
   "Return the first free number for CLIENT in DIRECTORY."
   (let ((number 1))
-    (while (gemini-companion-run--live-p
-            (gemini-companion-run--buffer
-             (list :client client :directory directory :number number)))
+    (while (gemini-companion-run--live-buffer
+            (list :client client :directory directory :number number))
       (setq number (1+ number)))
     number))
-
-(defun gemini-companion-run--live-p (buffer)
-  "Return non-nil if BUFFER has a live process or waits for one."
-  (and buffer
-       (or (memq buffer gemini-companion-run--waiting)
-           (process-live-p (get-buffer-process buffer)))))
 
 (defun gemini-companion-run--name (place)
   "Return the name for the buffer of PLACE."
@@ -439,13 +434,12 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 (defun gemini-companion-run--switch (place)
   "Switch to the live CLI of PLACE; return nil if there is none.
 If it is in a selected side window, hide that."
-  (let ((buffer (gemini-companion-run--buffer place)))
-    (when (gemini-companion-run--live-p buffer)
-      (if (and gemini-companion-run-side-window
-               (eq buffer (window-buffer)))
-          (quit-window)
-        (gemini-companion-run--show buffer))
-      t)))
+  (when-let* ((buffer (gemini-companion-run--live-buffer place)))
+    (if (and gemini-companion-run-side-window
+             (eq buffer (window-buffer)))
+        (quit-window)
+      (gemini-companion-run--show buffer))
+    t))
 
 ;;;; Start
 
