@@ -464,25 +464,18 @@ If it is in a selected side window, hide that."
       (rename-buffer (gemini-companion-run--name place)))
     (push buffer gemini-companion-run--waiting)))
 
-(defun gemini-companion-run--start ()
-  "Start the CLIs in the prepared buffers."
+(defun gemini-companion-run--start (&optional problem)
+  "Start the CLIs in the prepared buffers.
+If PROBLEM, why none can start, is non-nil, show it there instead."
   (let ((buffers (nreverse gemini-companion-run--waiting)))
     (setq gemini-companion-run--waiting nil)
-    (dolist (buffer buffers)
-      (when (buffer-live-p buffer)
-        (condition-case problem
-            (gemini-companion-run--in buffer)
-          (error
-           (gemini-companion-run--end buffer
-                                      (error-message-string problem))))))))
-
-(defun gemini-companion-run--give-up ()
-  "Start no CLI in the prepared buffers."
-  (let ((buffers gemini-companion-run--waiting))
-    (setq gemini-companion-run--waiting nil)
-    (dolist (buffer buffers)
-      (when (buffer-live-p buffer)
-        (gemini-companion-run--end buffer "The server did not start")))))
+    (dolist (buffer (seq-filter #'buffer-live-p buffers))
+      (condition-case err
+          (if problem
+              (gemini-companion-run--end buffer problem)
+            (gemini-companion-run--in buffer))
+        (error
+         (gemini-companion-run--end buffer (error-message-string err)))))))
 
 (defun gemini-companion-run--in (buffer)
   "Start the CLI in BUFFER, with the size of its window."
@@ -786,7 +779,7 @@ PROCESSES is a list of its process, or nil if that is unknown."
 
 (defun gemini-companion-run-stop ()
   "Stop starting and following CLIs, and restore the environment."
-  (gemini-companion-run--give-up)
+  (gemini-companion-run--start "The server did not start")
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-run--check-settings)
   (dolist (hook gemini-companion-run--hooks)
