@@ -730,16 +730,13 @@ start it again, or run /ide enable there")
 
 ;;;; Settings
 
-(defun gemini-companion-run--check-settings (previous)
-  "Report new CLIs whose settings make them write without asking.
-PREVIOUS are the sessions before.  Report it once for each client."
+(defun gemini-companion-run--check-settings (&rest _)
+  "Report CLIs whose settings make them write without asking.
+Report it once for each client."
   (dolist (session (gemini-companion-sessions))
     (let ((client (plist-get session :client)))
       (unless (or (null client)
-                  (member client gemini-companion-run--checked)
-                  (seq-some (lambda (other)
-                              (gemini-companion-session-same-p other session))
-                            previous))
+                  (member client gemini-companion-run--checked))
         (push client gemini-companion-run--checked)
         (let ((pid (plist-get session :pid))
               (report (apply-partially #'gemini-companion-run--report-unset
