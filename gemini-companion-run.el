@@ -588,29 +588,27 @@ a light theme: eat answers its question for the color, others do not."
   :lighter " Ended"
   :interactive nil
   (setq-local minor-mode-overriding-map-alist
-              (and gemini-companion-run-ended-mode
-                   (list (cons 'gemini-companion-run-ended-mode
-                               gemini-companion-run-ended-mode-map))))
-  (setq buffer-read-only t))
+              (list (cons 'gemini-companion-run-ended-mode
+                          gemini-companion-run-ended-mode-map))
+              buffer-read-only t))
 
 (defun gemini-companion-run--expect-end (buffer)
   "Mark BUFFER when its process ends."
   (when-let* ((process (get-buffer-process buffer)))
-    (let ((sentinel (process-sentinel process)))
-      (set-process-sentinel
-       process
-       (lambda (process event)
-         ;; vterm would kill the buffer with the error message.
-         (let ((vterm-kill-buffer-on-exit nil))
-           (funcall sentinel process event))
-         (when (and (buffer-live-p buffer)
-                    (not (process-live-p process)))
-           (gemini-companion-run--end
-            buffer (format "%s: %s"
-                           (gemini-companion-run--title
-                            (buffer-local-value 'gemini-companion-run--place
-                                                buffer))
-                           (string-trim event)))))))))
+    (add-function
+     :around (process-sentinel process)
+     (lambda (sentinel process event)
+       ;; vterm would kill the buffer with the error message.
+       (let ((vterm-kill-buffer-on-exit nil))
+         (funcall sentinel process event))
+       (when (and (buffer-live-p buffer)
+                  (not (process-live-p process)))
+         (gemini-companion-run--end
+          buffer (format "%s: %s"
+                         (gemini-companion-run--title
+                          (buffer-local-value 'gemini-companion-run--place
+                                              buffer))
+                         (string-trim event))))))))
 
 (defun gemini-companion-run--end (buffer reason)
   "Mark BUFFER as one without a CLI, for REASON."
