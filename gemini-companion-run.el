@@ -190,10 +190,9 @@ VALUE is nil for a variable that is unset.")
 
 (defun gemini-companion-run--with (variables environment)
   "Return ENVIRONMENT with VARIABLES, an alist; nil unsets a variable."
-  (let ((result (copy-sequence environment)))
-    (pcase-dolist (`(,name . ,value) variables)
-      (setq result (setenv-internal result name value nil)))
-    result))
+  (seq-reduce (pcase-lambda (result `(,name . ,value))
+                (setenv-internal result name value nil))
+              variables (copy-sequence environment)))
 
 (defun gemini-companion-run--change-environments (change)
   "Set each environment to the value of CHANGE, a function, for it.
@@ -378,16 +377,15 @@ switch to a local buffer"
     number))
 
 (defun gemini-companion-run--name (place)
-  "Return the name for the buffer of PLACE."
+  "Return the name for the buffer of PLACE, if no other has it."
   (let ((client (plist-get place :client))
         (directory (gemini-companion-name-shown
                     (file-name-nondirectory
                      (directory-file-name (plist-get place :directory)))))
         (number (plist-get place :number)))
-    (generate-new-buffer-name
-     (if (eql number 1)
-         (format "*%s: %s*" client directory)
-       (format "*%s: %s (%d)*" client directory number)))))
+    (if (eql number 1)
+        (format "*%s: %s*" client directory)
+      (format "*%s: %s (%d)*" client directory number))))
 
 (defun gemini-companion-run--check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
@@ -461,7 +459,7 @@ If it is in a selected side window, hide that."
     (when previous
       (kill-buffer previous))
     (with-current-buffer buffer
-      (rename-buffer (gemini-companion-run--name place)))
+      (rename-buffer (gemini-companion-run--name place) 'unique))
     (push buffer gemini-companion-run--waiting)))
 
 (defun gemini-companion-run--start (&optional problem)
@@ -535,10 +533,9 @@ Return nil if there is none, as on Windows."
 
 (defun gemini-companion-run--fit (process)
   "Set the size of the terminal of PROCESS to that of the selected window."
-  (let ((size (funcall (process-get process 'adjust-window-size-function)
-                       process (list (selected-window)))))
-    (when size
-      (set-process-window-size process (cdr size) (car size)))))
+  (when-let* ((size (funcall (process-get process 'adjust-window-size-function)
+                             process (list (selected-window)))))
+    (set-process-window-size process (cdr size) (car size))))
 
 (defun gemini-companion-run--eat (command)
   "Run COMMAND in the current buffer with eat."
@@ -635,11 +632,6 @@ a light theme: eat answers its question for the color, others do not."
          (process-tty-name process)
          process)))
 
-(defun gemini-companion-run--front-pid (process)
-  "Return the id of the foreground process of the terminal PROCESS."
-  (let ((child (process-running-child-p process)))
-    (if (numberp child) child (process-id process))))
-
 (defun gemini-companion-run--interactive (command)
   "Return the interactive CLI in COMMAND, a string, or nil."
   (and (null (seq-intersection
@@ -651,7 +643,9 @@ a light theme: eat answers its question for the color, others do not."
   "Return a CLI in BUFFER that is not connected, or nil.
 That is a list of BUFFER, its process id, its age in seconds, and its name."
   (when-let* ((process (gemini-companion-run--tty-process buffer))
-              (pid (gemini-companion-run--front-pid process))
+              ;; That in the foreground of the terminal.
+              (pid (let ((child (process-running-child-p process)))
+                     (if (numberp child) child (process-id process))))
               (attributes (and (not (memq pid gemini-companion-run--hinted))
                                (process-attributes pid)))
               (client (gemini-companion-run--interactive
