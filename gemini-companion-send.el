@@ -159,15 +159,10 @@ A CLI shows a placeholder for a long paste; that counts too."
         (let* ((from (max (point-min) (- (point-max) 20000)))
                (screen (gemini-companion-send--words
                         (buffer-substring-no-properties from (point-max))))
-               (case-fold-search nil)
-               (count 0)
-               (start 0))
-          (while (string-match (concat (regexp-quote end) "\\|"
-                                       gemini-companion-send--pasted)
-                               screen start)
-            (setq count (1+ count)
-                  start (match-end 0)))
-          count)))))
+               (case-fold-search nil))
+          (1- (length (split-string
+                       screen (concat (regexp-quote end) "\\|"
+                                      gemini-companion-send--pasted)))))))))
 
 (defun gemini-companion-send--check (process text shown left)
   "Press Enter in PROCESS once it has TEXT more than SHOWN times.
@@ -176,18 +171,15 @@ Give up after LEFT further checks."
                    (buffer-live-p (process-buffer process)))))
         ((< shown (gemini-companion-send--shown process text))
          (run-at-time gemini-companion-send--enter-seconds nil
-                      #'gemini-companion-send--enter process))
+                      (lambda ()
+                        (when (process-live-p process)
+                          (process-send-string process "\r")))))
         ((< 0 left)
          (run-at-time gemini-companion-send--check-seconds nil
                       #'gemini-companion-send--check
                       process text shown (1- left)))
         (t (message "The CLI did not take the text; see %s"
                     (buffer-name (process-buffer process))))))
-
-(defun gemini-companion-send--enter (process)
-  "Press Enter in the terminal of PROCESS if PROCESS is still live."
-  (when (process-live-p process)
-    (process-send-string process "\r")))
 
 ;;;; References
 
