@@ -248,11 +248,11 @@ name it anyway? ")))
 M-x gemini-companion-run starts one, /ide enable connects a running one")))
          (near (seq-filter (lambda (session)
                              (gemini-companion-send--inside-p file session))
-                           sessions)))
-    (cond ((null (cdr sessions)) (car sessions))
-          ((and near (null (cdr near))) (car near))
-          (t (gemini-companion-session-read "CLI"
-                                            (or near sessions))))))
+                           sessions))
+         (choices (or near sessions)))
+    (if (cdr choices)
+        (gemini-companion-session-read "CLI" choices)
+      (car choices))))
 
 (defun gemini-companion-send--put (text session)
   "Put TEXT into the prompt of SESSION, or into the kill ring.
