@@ -285,38 +285,24 @@ if the file on disk lacks unsaved changes of the buffer."
 ;;;; Diagnostics
 
 (defun gemini-companion-send--diagnostics (start end)
-  "Return the diagnostics from START to END, a list of (POSITION . TEXT)."
+  "Return the diagnostics from START to END, a list of (LINE . TEXT)."
   (append
    (when (bound-and-true-p flymake-mode)
      (mapcar (lambda (diagnostic)
-               (cons (flymake-diagnostic-beg diagnostic)
+               (cons (line-number-at-pos (flymake-diagnostic-beg diagnostic) t)
                      (flymake-diagnostic-text diagnostic)))
              (flymake-diagnostics start end)))
    (when (bound-and-true-p flycheck-mode)
      (mapcar (lambda (problem)
-               (cons (save-excursion
-                       (save-restriction
-                         (widen)
-                         (goto-char (point-min))
-                         (forward-line (1- (flycheck-error-line problem)))
-                         (point)))
+               (cons (flycheck-error-line problem)
                      (flycheck-error-message problem)))
              (flycheck-overlay-errors-in start end)))))
 
-(defun gemini-companion-send--diagnostics-here ()
-  "Return the diagnostics at point, else those of its line."
-  (or (gemini-companion-send--diagnostics
-       (point) (min (1+ (point)) (point-max)))
-      (gemini-companion-send--diagnostics (line-beginning-position)
-                                          (line-end-position))
-      (user-error "No diagnostic of Flymake or Flycheck here")))
-
 (defun gemini-companion-send--diagnostic-text (reference diagnostics)
   "Return a text with DIAGNOSTICS of the file with REFERENCE."
-  (mapconcat (pcase-lambda (`(,position . ,text))
-               (format "%s (%s): %s" reference
-                       (gemini-companion-send--lines position position)
-                       (string-trim (or text ""))))
+  (mapconcat (pcase-lambda (`(,line . ,text))
+               (format "%s (line %d): %s"
+                       reference line (string-trim (or text ""))))
              (seq-uniq diagnostics)
              "\n"))
 
@@ -467,7 +453,12 @@ no region is active."
 It comes from Flymake or Flycheck.  If there is none at point, use the
 diagnostics of the line."
   (interactive)
-  (let ((diagnostics (gemini-companion-send--diagnostics-here)))
+  (let ((diagnostics (or (gemini-companion-send--diagnostics
+                          (point) (min (1+ (point)) (point-max)))
+                         (gemini-companion-send--diagnostics
+                          (line-beginning-position) (line-end-position))
+                         (user-error
+                          "No diagnostic of Flymake or Flycheck here"))))
     (gemini-companion-send--refer
      (lambda (reference)
        (gemini-companion-send--diagnostic-text reference diagnostics)))))
