@@ -89,8 +89,8 @@ A CLI takes an Enter that follows at once for a part of the paste.")
   "Reasons to type, a list of plists.
 Each has the `:id' of the diff, its `:session', the `:text', the
 `:timer' that checks the terminal, the time `:until' which it checks,
-`:written' if the rejection was written to the CLI, and since then the
-`:tick' of the terminal's text at the last check.")
+and, once the rejection was written to the CLI, the `:tick' of the
+terminal's text at the last check, or 0.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -366,7 +366,7 @@ Text typed until then is in the kill ring."
                           :session session :text text :timer nil
                           :until (+ (float-time)
                                     gemini-companion-send--most-seconds)
-                          :written nil :tick nil)))
+                          :tick nil)))
         (plist-put reason :timer
                    (run-at-time t gemini-companion-send--still-seconds
                                 #'gemini-companion-send--check-reason reason))
@@ -377,7 +377,7 @@ Text typed until then is in the kill ring."
   (when-let* ((reason (seq-find (lambda (reason)
                                   (eql id (plist-get reason :id)))
                                 gemini-companion-send--reasons)))
-    (plist-put reason :written t)))
+    (plist-put reason :tick 0)))
 
 (defun gemini-companion-send--check-reason (reason)
   "Type REASON if its terminal is ready; give up if that takes too long."
@@ -396,10 +396,10 @@ Text typed until then is in the kill ring."
 (defun gemini-companion-send--still-p (reason terminal)
   "Return non-nil if TERMINAL is ready for REASON.
 The rejection was written, and nothing changed since the last check."
-  (when (plist-get reason :written)
-    (let ((tick (buffer-chars-modified-tick terminal)))
-      (prog1 (eql tick (plist-get reason :tick))
-        (plist-put reason :tick tick)))))
+  (when-let* ((previous (plist-get reason :tick))
+              (tick (buffer-chars-modified-tick terminal)))
+    (plist-put reason :tick tick)
+    (eql tick previous)))
 
 (defun gemini-companion-send--drop (reason)
   "Remove REASON from those that are to be typed."
