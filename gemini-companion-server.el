@@ -245,7 +245,8 @@ starts it")))
   (when-let* ((server gemini-companion-server--server))
     (unless (gemini-companion-server-ready-p)
       (gemini-companion-server--delete-discovery server))
-    (gemini-companion-server--forget server)
+    (gemini-companion-server--cancel server)
+    (setq gemini-companion-server--server nil)
     (mapc #'gemini-companion-process-close
           (delq nil `(,(gemini-companion-server--current server)
                       ,(gemini-companion-server--next server)
@@ -258,11 +259,6 @@ starts it")))
                            :discovery))
     (ignore-error file-error
       (delete-file file))))
-
-(defun gemini-companion-server--forget (server)
-  "Drop SERVER and cancel its timer."
-  (gemini-companion-server--cancel server)
-  (setq gemini-companion-server--server nil))
 
 (defun gemini-companion-server--cancel (server)
   "Cancel the timer of SERVER."
@@ -370,7 +366,7 @@ Start it immediately if NOW is non-nil."
 (defun gemini-companion-server--give-up (server report)
   "Drop SERVER, whose last process ended with REPORT."
   (gemini-companion-server--delete-discovery server)
-  (gemini-companion-server--forget server)
+  (setq gemini-companion-server--server nil)
   (funcall (gemini-companion-server--on-end server)
            (format "The gemini-companion server is not running.  %s
 
