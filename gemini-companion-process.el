@@ -396,27 +396,25 @@ It rejects nothing and leaves the discovery file."
 ;;;; Calls
 
 (defun gemini-companion-process-ask (process done method &rest args)
-  "Call METHOD of PROCESS with ARGS, and DONE with its answer later.
-DONE is called with nil after an error.  Return non-nil if the call
-was sent."
-  (when (gemini-companion-process-ready-p process)
-    (gemini-companion-epc-call
-     (gemini-companion-process-connection process) method args
-     done (lambda (_problem) (funcall done nil)))))
+  "Call METHOD of PROCESS, which is ready, with ARGS.
+DONE is called with the answer later, or with nil after an error.
+Return non-nil if the call was sent."
+  (gemini-companion-epc-call
+   (gemini-companion-process-connection process) method args
+   done (lambda (_problem) (funcall done nil))))
 
 (defun gemini-companion-process-call (process method &rest args)
-  "Call METHOD of PROCESS with ARGS, without waiting for its answer.
-Strings among ARGS, not in lists, may be of any length.  Return
-non-nil if the call was sent."
-  (when (gemini-companion-process-ready-p process)
-    (let ((packed (mapcar (apply-partially #'gemini-companion-process--pack
-                                           process)
-                          args)))
-      (and (seq-every-p (apply-partially #'gemini-companion-process--fits-p
+  "Call METHOD of PROCESS, which is ready, with ARGS.
+Do not wait for its answer.  Strings among ARGS, not in lists, may be
+of any length.  Return non-nil if the call was sent."
+  (let ((packed (mapcar (apply-partially #'gemini-companion-process--pack
                                          process)
-                        packed)
-           (gemini-companion-epc-call
-            (gemini-companion-process-connection process) method packed)))))
+                        args)))
+    (and (seq-every-p (apply-partially #'gemini-companion-process--fits-p
+                                       process)
+                      packed)
+         (gemini-companion-epc-call
+          (gemini-companion-process-connection process) method packed))))
 
 (defun gemini-companion-process-post (process method value)
   "Call METHOD of PROCESS with VALUE, a state.
