@@ -203,19 +203,13 @@ name it anyway? ")))
     (concat (file-truename (file-name-directory file))
             (file-name-nondirectory file))))
 
-(defun gemini-companion-send--inside-p (file session)
-  "Return non-nil if FILE is in the directory of SESSION."
-  (when-let* ((directory (plist-get session :directory)))
-    (gemini-companion-text-in-directory-p file (file-truename directory))))
-
-(defun gemini-companion-send--reference (file session)
-  "Return the reference to FILE, a true name, for the prompt of SESSION."
-  (concat "@"
-          (gemini-companion-send--escape
-           (if (gemini-companion-send--inside-p file session)
-               (file-relative-name
-                file (file-truename (plist-get session :directory)))
-             file))))
+(defun gemini-companion-send--inside (file session)
+  "Return the name of FILE, a true name, in the directory of SESSION.
+Return nil if FILE is not in that directory."
+  (when-let* ((name (plist-get session :directory))
+              (directory (file-truename name)))
+    (and (gemini-companion-text-in-directory-p file directory)
+         (file-relative-name file directory))))
 
 (defun gemini-companion-send--escape (name)
   "Return NAME, quoted for the prompt of a CLI."
@@ -247,7 +241,7 @@ name it anyway? ")))
                        (user-error "No CLI is connected; \
 M-x gemini-companion-run starts one, /ide enable connects a running one")))
          (near (seq-filter (lambda (session)
-                             (gemini-companion-send--inside-p file session))
+                             (gemini-companion-send--inside file session))
                            sessions))
          (choices (or near sessions)))
     (if (cdr choices)
@@ -274,7 +268,10 @@ DESCRIBE is called with the reference and returns the text.  Report
 if the file on disk lacks unsaved changes of the buffer."
   (let* ((file (gemini-companion-send--file))
          (session (gemini-companion-send--session file))
-         (reference (gemini-companion-send--reference file session)))
+         (reference (concat "@" (gemini-companion-send--escape
+                                 (or (gemini-companion-send--inside
+                                      file session)
+                                     file)))))
     (message "%s%s"
              (gemini-companion-send--put
               (concat (funcall describe reference) " ") session)
