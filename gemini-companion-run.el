@@ -410,12 +410,6 @@ package-install RET %s), or customize `gemini-companion-terminal'"
                   (gemini-companion-clients-get client :node)
                   (gemini-companion-install-path-hint)))))
 
-(defun gemini-companion-run--argv (place)
-  "Return the command of PLACE with the full name of its program."
-  (pcase-let ((`(,program . ,args)
-               (gemini-companion-run-command (plist-get place :client))))
-    (cons (or (executable-find program) program) args)))
-
 ;;;; Windows
 
 (defun gemini-companion-run--show (buffer)
@@ -477,22 +471,22 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
 
 (defun gemini-companion-run--in (buffer)
   "Start the CLI in BUFFER, with the size of its window."
-  (let ((window (get-buffer-window buffer t))
-        (place (buffer-local-value 'gemini-companion-run--place buffer)))
+  (save-selected-window
+    ;; The terminals take their size from the selected window.
+    (when-let* ((window (get-buffer-window buffer t)))
+      (select-window window 'norecord))
     (with-current-buffer buffer
-      (erase-buffer))
-    (save-selected-window
-      ;; The terminals take their size from the selected window.
-      (when window
-        (select-window window 'norecord))
-      (with-current-buffer buffer
-        (let ((process-environment
-               (gemini-companion-run--with gemini-companion-run--exported
-                                           (plist-get place :environment)))
-              (exec-path (plist-get place :path)))
-          (funcall (gemini-companion-run--terminal)
-                   (gemini-companion-run--argv place)))))
-    (gemini-companion-run--expect-end buffer)))
+      (erase-buffer)
+      (let* ((place gemini-companion-run--place)
+             (command (gemini-companion-run-command (plist-get place :client)))
+             (process-environment
+              (gemini-companion-run--with gemini-companion-run--exported
+                                          (plist-get place :environment)))
+             (exec-path (plist-get place :path)))
+        (funcall (gemini-companion-run--terminal)
+                 (cons (or (executable-find (car command)) (car command))
+                       (cdr command))))))
+  (gemini-companion-run--expect-end buffer))
 
 ;;;; Terminals
 
