@@ -165,16 +165,6 @@ shadows a module."
                                path-separator))
           process-environment)))
 
-(defun gemini-companion-server--kept (server)
-  "Return what the next process of SERVER takes over, a plist or nil.
-It has `:port', `:token', `:isExposed' if another user may know that,
-and where the port is handed over, `:predecessor'."
-  (when-let* ((current (gemini-companion-server--current server))
-              (info (gemini-companion-process-info current)))
-    (list :port (plist-get info :port) :token (plist-get info :token)
-          :isExposed (plist-get info :is-exposed)
-          :predecessor (plist-get info :directory))))
-
 (defun gemini-companion-server--settings (server)
   "Return the start-up settings of a process of SERVER, a plist."
   (append
@@ -189,7 +179,14 @@ and where the port is handed over, `:predecessor'."
    (pcase gemini-companion-is-trusted
      ('trusted '(:isTrusted t))
      ('untrusted '(:isTrusted :json-false)))
-   (gemini-companion-server--kept server)))
+   ;; What it takes over from the current process, if that has been ready.
+   (when-let* ((current (gemini-companion-server--current server))
+               (info (gemini-companion-process-info current)))
+     (list :port (plist-get info :port) :token (plist-get info :token)
+           ;; Whether another user may know the token.
+           :isExposed (plist-get info :is-exposed)
+           ;; Where the port is handed over.
+           :predecessor (plist-get info :directory)))))
 
 ;;;; Start and stop
 
@@ -331,7 +328,7 @@ REPORT is the reason, or nil if it was intended."
                       report))
            (gemini-companion-server--recover server report)))
         ((not (eq process (gemini-companion-server--current server))))
-        ((gemini-companion-server--kept server)
+        ((gemini-companion-process-info process)
          (setf (gemini-companion-server--died server) (float-time))
          (when (< gemini-companion-server-healthy-seconds
                   (- (gemini-companion-server--died server)
