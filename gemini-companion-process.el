@@ -230,13 +230,12 @@ report for the user, or nil after `gemini-companion-process-close'."
 
 (defun gemini-companion-process--keep-log (errors string)
   "Append STRING to the buffer of ERRORS, and keep only its end."
-  (when (buffer-live-p (process-buffer errors))
-    (with-current-buffer (process-buffer errors)
-      (goto-char (point-max))
-      (insert string)
-      (when (> (buffer-size) (* 2 gemini-companion-process--log-size))
-        (delete-region (point-min) (- (point-max)
-                                      gemini-companion-process--log-size))))))
+  (with-current-buffer (process-buffer errors)
+    (goto-char (point-max))
+    (insert string)
+    (when (> (buffer-size) (* 2 gemini-companion-process--log-size))
+      (delete-region (point-min) (- (point-max)
+                                    gemini-companion-process--log-size)))))
 
 (defun gemini-companion-process--read-port (process string)
   "Connect PROCESS once STRING completes the line of its port."
