@@ -295,14 +295,6 @@ if the file on disk lacks unsaved changes of the buffer."
                      (flycheck-error-message problem)))
              (flycheck-overlay-errors-in start end)))))
 
-(defun gemini-companion-send--diagnostic-text (reference diagnostics)
-  "Return a text with DIAGNOSTICS of the file with REFERENCE."
-  (mapconcat (pcase-lambda (`(,line . ,text))
-               (format "%s (line %d): %s"
-                       reference line (string-trim (or text ""))))
-             (seq-uniq diagnostics)
-             "\n"))
-
 ;;;; Reasons
 
 (defun gemini-companion-send--read-reason (diff)
@@ -458,7 +450,11 @@ diagnostics of the line."
                           "No diagnostic of Flymake or Flycheck here"))))
     (gemini-companion-send--refer
      (lambda (reference)
-       (gemini-companion-send--diagnostic-text reference diagnostics)))))
+       (mapconcat (pcase-lambda (`(,line . ,text))
+                    (format "%s (line %d): %s"
+                            reference line (string-trim (or text ""))))
+                  (seq-uniq diagnostics)
+                  "\n")))))
 
 (defun gemini-companion-diff-reject-with-reason (&optional diff reason)
   "Reject DIFF with REASON, which is by default read in the minibuffer.
