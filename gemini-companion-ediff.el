@@ -231,9 +231,7 @@ error."
            (lambda ()
              (gemini-companion-text-as-bytes
               (lambda ()
-                (let ((ediff-coding-system-for-write 'no-conversion)
-                      (ediff-split-window-function
-                       (gemini-companion-ediff--split-function)))
+                (let ((ediff-coding-system-for-write 'no-conversion))
                   (ediff-buffers original proposal
                                  (list (lambda ()
                                          (setq panel (current-buffer))
@@ -369,15 +367,6 @@ The control panel is current."
                 (get-buffer-window-list buffer nil (selected-frame)))
               (list ediff-buffer-A ediff-buffer-B (current-buffer))))
 
-(defun gemini-companion-ediff--split-function ()
-  "Return the function to split the selected window for two sides.
-Unless the user has customized it, they are beside each other only if
-both are wide enough."
-  (if (and (eq ediff-split-window-function #'split-window-vertically)
-           (gemini-companion-ediff--wide-p (window-total-width)))
-      #'split-window-horizontally
-    ediff-split-window-function))
-
 (defun gemini-companion-ediff--fits-p (window)
   "Return non-nil if the last layout fits the width of WINDOW, below both sides.
 The control panel is current."
@@ -389,7 +378,7 @@ The control panel is current."
 WINDOW is below both sides.  The control panel is current."
   (unless (gemini-companion-ediff--fits-p window)
     (setq gemini-companion-ediff--wide (not gemini-companion-ediff--wide))
-    ;; Otherwise the user, or the start of the session, has chosen another one.
+    ;; Otherwise the user has chosen another one.
     (when (eq (default-value 'ediff-split-window-function)
               #'split-window-vertically)
       (setq ediff-split-window-function
