@@ -668,7 +668,7 @@ edits of its proposal."
            (setf (gemini-companion-diff-state shown) 'pending
                  (gemini-companion-diff-hide shown) nil
                  (gemini-companion-diff-frame shown) nil)
-           (funcall hide 'keep))
+           (funcall hide))
          (gemini-companion-diff--show diff 'select))))
 
 (defun gemini-companion-diff--compare-again (diff &optional now)

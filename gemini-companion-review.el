@@ -364,10 +364,9 @@ It is counted in the proposal with no hunk excluded."
 
 (defun gemini-companion-review-show (diff &optional select)
   "Show DIFF; return a function that closes its view.
-That function leaves the proposal buffer alive if its argument is
-non-nil.  SELECT is `select' if the user asked for DIFF, `next' if DIFF
-takes the place of a review that the user has just answered, or nil if
-it appears by itself.  Signal an error if DIFF cannot be shown."
+SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
+place of a review that the user has just answered, or nil if it appears
+by itself.  Signal an error if DIFF cannot be shown."
   (let* ((frame (gemini-companion-review--frame diff))
          (kind (gemini-companion-review--kind diff frame))
          (original (gemini-companion-review--original diff))
@@ -393,8 +392,7 @@ it appears by itself.  Signal an error if DIFF cannot be shown."
             (gemini-companion-review--select view)))
     (setf (gemini-companion-diff-refresh diff)
           (lambda () (gemini-companion-review--refresh view)))
-    (lambda (&optional keep)
-      (gemini-companion-review--hide view keep))))
+    (lambda () (gemini-companion-review--hide view))))
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
@@ -571,8 +569,8 @@ Otherwise, and if the user has changed its windows, lay it out again."
                                   (gemini-companion-review--buffers view)
                                   (gemini-companion-review--view-windows view)))
 
-(defun gemini-companion-review--hide (view keep)
-  "Close VIEW, and kill its proposal unless KEEP is non-nil.
+(defun gemini-companion-review--hide (view)
+  "Close VIEW, but leave its proposal alone.
 If the user has moved to another tab of its frame, the windows stay."
   (let* ((diff (gemini-companion-review--view-diff view))
          (proposal (gemini-companion-diff-proposal-buffer diff)))
@@ -580,11 +578,9 @@ If the user has moved to another tab of its frame, the windows stay."
     (setf (gemini-companion-diff-refresh diff) nil)
     (gemini-companion-review--leave view)
     (gemini-companion-diff-discard (gemini-companion-review--view-original view))
-    (unless keep
-      (gemini-companion-diff-discard proposal))
     (gemini-companion-review--call view :close)
-    (when keep
-      (setf (gemini-companion-diff-main diff) nil)
+    (setf (gemini-companion-diff-main diff) nil)
+    (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)
         (bury-buffer)))))

@@ -24,7 +24,7 @@ diffs that have a view now."
          (gemini-companion-test-diff-start
           (lambda (diff &rest _)
             (push diff views)
-            (lambda (&optional _keep)
+            (lambda ()
               (setq views (delq diff views))))
           (lambda (diff)
             (push (gemini-companion-test-outcome diff) outcomes)))
