@@ -258,16 +258,15 @@ the last one."
                    (y-or-n-p "Nothing would be left of this proposal; \
 exclude its last change? "))))
       (user-error "Hunk not excluded"))
-    (let ((original (if view
-                        (gemini-companion-review--view-original view)
-                      (gemini-companion-review--original diff))))
-      (prog1 (unwind-protect
-                 (gemini-companion-hunk-toggle hunk original proposal)
-               (unless view
-                 (gemini-companion-diff-discard original)))
-        (when view
-          (gemini-companion-review--call view :toggled hunk))
-        (gemini-companion-diff-updated)))))
+    (prog1 (if view
+               (gemini-companion-hunk-toggle
+                hunk (gemini-companion-review--view-original view) proposal)
+             (with-temp-buffer
+               (gemini-companion-review--fill diff)
+               (gemini-companion-hunk-toggle hunk (current-buffer) proposal)))
+      (when view
+        (gemini-companion-review--call view :toggled hunk))
+      (gemini-companion-diff-updated))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
@@ -547,14 +546,13 @@ Otherwise, and if the user has changed its windows, lay it out again."
       (setf (gemini-companion-diff-base diff)
             (gemini-companion-text-of-buffer original)))
     (setf (gemini-companion-diff-changed diff) t)
-    (let ((new (gemini-companion-review--original diff)))
-      (unwind-protect
-          (with-current-buffer original
-            (let ((inhibit-read-only t))
-              (gemini-companion-text-replace
-               (gemini-companion-text-of-buffer new)))
-            (set-buffer-modified-p nil))
-        (gemini-companion-diff-discard new)))
+    (let ((text (with-temp-buffer
+                  (gemini-companion-review--fill diff)
+                  (buffer-string)))
+          (inhibit-read-only t))
+      (with-current-buffer original
+        (gemini-companion-text-replace text)
+        (set-buffer-modified-p nil)))
     (setf (gemini-companion-diff-changed diff)
           (not (equal (gemini-companion-diff-base diff)
                       (gemini-companion-text-of-buffer original))))
@@ -691,13 +689,10 @@ Accepting sends the rest."
 ;;;; Original
 
 (defun gemini-companion-review--original (diff)
-  "Return a read-only buffer with the original of DIFF.
-Its text is that of the file on disk, decoded as CLIs decode
-it; it is empty for a new file."
+  "Return a read-only buffer with the original of DIFF."
   (let ((directory (buffer-local-value
                     'default-directory
-                    (gemini-companion-diff-proposal-buffer diff)))
-        (file (gemini-companion-diff-file-path diff)))
+                    (gemini-companion-diff-proposal-buffer diff))))
     (with-current-buffer
         (generate-new-buffer
          (format "*gemini original: %s*"
@@ -705,11 +700,7 @@ it; it is empty for a new file."
       (setq default-directory directory)
       (buffer-disable-undo)
       (condition-case problem
-          (setf (gemini-companion-diff-remarks diff)
-                (if (file-exists-p file)
-                    (let ((inhibit-modification-hooks t))
-                      (gemini-companion-review--read file))
-                  '("new file")))
+          (gemini-companion-review--fill diff)
         (error
          (gemini-companion-diff-discard (current-buffer))
          (signal (car problem) (cdr problem))))
@@ -719,11 +710,15 @@ it; it is empty for a new file."
       (gemini-companion-diff-adopt diff)
       (current-buffer))))
 
-(defun gemini-companion-review--read (file)
-  "Insert FILE, decoded as CLIs do; return remarks on it, strings."
-  (let* ((bytes (gemini-companion-text-fill file))
+(defun gemini-companion-review--fill (diff)
+  "Fill the current buffer with the original of DIFF; record remarks on it.
+It is the file, decoded as CLIs decode it, or empty for a new file."
+  (let* ((inhibit-modification-hooks t)
+         (file (gemini-companion-diff-file-path diff))
+         (bytes (and (file-exists-p file)
+                     (gemini-companion-text-fill file)))
          ;; In a buffer, a byte that is not UTF-8 takes two bytes.
-         (raw (/= bytes (1- (position-bytes (point-max))))))
+         (raw (and bytes (/= bytes (1- (position-bytes (point-max)))))))
     ;; A search for a plain string takes three times as long.
     (replace-regexp-in-region "\r[\n]" "\n" (point-min))
     (when raw
@@ -731,7 +726,9 @@ it; it is empty for a new file."
                                 (point-min)))
     (when (eq ?\uFEFF (char-after (point-min)))
       (delete-region (point-min) (1+ (point-min))))
-    (and raw '("not UTF-8"))))
+    (setf (gemini-companion-diff-remarks diff)
+          (cond ((null bytes) '("new file"))
+                (raw '("not UTF-8"))))))
 
 ;;;; Colors
 
