@@ -1038,19 +1038,14 @@ If there are CLIs in several directories, it includes the project."
                (1 gemini-companion-diff-reject "reject")
                (8 gemini-companion-diff-reject-with-reason "with reason")
                (7 gemini-companion-review-toggle-hunk "exclude"))
-             (gemini-companion-review--edit-key)
+             (cond ((not (eq (current-buffer)
+                             (gemini-companion-diff-proposal-buffer
+                              gemini-companion-diff-here)))
+                    '((7 gemini-companion-review-edit "edit")))
+                   ((gemini-companion-review-unified-p)
+                    '((2 gemini-companion-review-edit "back to the diff"))))
              (when (eq (key-binding "?") 'gemini-companion-review-menu)
                '((6 gemini-companion-review-menu "more")))))))
-
-(defun gemini-companion-review--edit-key ()
-  "Return the label of the key to edit, see `gemini-companion-review--keys'."
-  (let ((view (gemini-companion-review--here)))
-    (if (not (eq (current-buffer)
-                 (gemini-companion-diff-proposal-buffer
-                  gemini-companion-diff-here)))
-        '((7 gemini-companion-review-edit "edit"))
-      (and (eq 'diff (gemini-companion-review--view-kind view))
-           '((2 gemini-companion-review-edit "back to the diff"))))))
 
 (defun gemini-companion-review-panel (number count excluded width)
   "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
