@@ -126,18 +126,13 @@ or the proposal, whichever is larger."
     map)
   "Keymap of `gemini-companion-review-letters'.")
 
-(defvar gemini-companion-review-repeat-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map "n" #'gemini-companion-review-next-hunk)
-    (define-key map "p" #'gemini-companion-review-previous-hunk)
-    (define-key map "x" #'gemini-companion-review-toggle-hunk)
-    map)
+(defvar gemini-companion-review-repeat-map (make-sparse-keymap)
   "Keys that repeat these commands, in `repeat-mode'.")
 
-(dolist (command '( gemini-companion-review-next-hunk
-                    gemini-companion-review-previous-hunk
-                    gemini-companion-review-toggle-hunk))
-  (put command 'repeat-map 'gemini-companion-review-repeat-map))
+(dolist (key '("n" "p" "x"))
+  (let ((command (cdr (assoc key gemini-companion-review-letters))))
+    (define-key gemini-companion-review-repeat-map key command)
+    (put command 'repeat-map 'gemini-companion-review-repeat-map)))
 
 ;;;; State
 
