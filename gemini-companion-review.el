@@ -273,22 +273,20 @@ LINE is counted in the proposal with no hunk excluded."
 (defun gemini-companion-review--go-to (view line)
   "Go to the hunk with LINE in VIEW, which is selected.
 See `gemini-companion-review-go-to'."
-  (when-let* ((hunks (gemini-companion-diff-hunks
-                      (gemini-companion-review--view-diff view)))
-              (number (lambda (line)
-                        (max 1 (seq-count (lambda (hunk)
-                                            (<= (nth 2 hunk) line))
-                                          hunks)))))
+  (let ((call (apply-partially #'gemini-companion-review--call view))
+        (number (lambda (line)
+                  (max 1 (seq-count (lambda (hunk) (<= (nth 2 hunk) line))
+                                    (gemini-companion-diff-hunks
+                                     (gemini-companion-review--view-diff
+                                      view)))))))
     ;; Where point is in the proposal, it stays.
     (with-current-buffer (window-buffer)
       (ignore-error user-error
-        (unless (gemini-companion-review--call view :hunk)
-          (gemini-companion-review--call view :move 1))
-        (gemini-companion-review--call
-         view :move
-         (- (funcall number line)
-            (funcall number
-                     (nth 2 (gemini-companion-review--call view :hunk)))))))))
+        (unless (funcall call :hunk)
+          (funcall call :move 1))
+        (funcall call :move (- (funcall number line)
+                               (funcall number
+                                        (nth 2 (funcall call :hunk)))))))))
 
 (defun gemini-companion-review--line (view)
   "Return the line of VIEW at point, or nil.
@@ -331,10 +329,9 @@ It is counted in the proposal with no hunk excluded."
 
 (defun gemini-companion-review-hunk-p ()
   "Return the hunk of a review at point, or nil."
-  (and (gemini-companion-review-here-p)
-       (ignore-error user-error
-         (gemini-companion-review--call (gemini-companion-review--here)
-                                        :hunk))))
+  (when-let* ((view (gemini-companion-review-here-p)))
+    (ignore-error user-error
+      (gemini-companion-review--call view :hunk))))
 
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
