@@ -862,19 +862,15 @@ Return nil if that mode may do more."
 
 (defun gemini-companion-review--mode-by-name (name)
   "Return the mode for a file with NAME, or nil."
-  (let ((mode (or (let ((case-fold-search nil))
-                    (assoc-default name auto-mode-alist #'string-match))
-                  (let ((case-fold-search t))
-                    (and auto-mode-case-fold
-                         (assoc-default name auto-mode-alist
-                                        #'string-match))))))
+  (pcase (seq-some (lambda (fold)
+                     (let ((case-fold-search fold))
+                       (assoc-default name auto-mode-alist #'string-match)))
+                   (list nil auto-mode-case-fold))
     ;; The suffix of a backup, for example, does not count.
-    (if (consp mode)
-        (if (cadr mode)
-            (gemini-companion-review--mode-by-name
-             (substring name 0 (match-beginning 0)))
-          (car mode))
-      mode)))
+    (`(,_ ,(pred identity) . ,_)
+     (gemini-companion-review--mode-by-name
+      (substring name 0 (match-beginning 0))))
+    ((or `(,mode . ,_) mode) mode)))
 
 ;;;; Excluded lines
 
