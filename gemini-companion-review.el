@@ -136,7 +136,7 @@ or the proposal, whichever is larger."
 
 ;;;; State
 
-(defvar gemini-companion-review--new nil
+(defvar gemini-companion-review--new 0
   "Time until which keys that answer are ignored in a new review.")
 
 (defvar gemini-companion-review--by-itself nil
@@ -145,8 +145,7 @@ Of several reviews in a row, this is about the first.")
 
 (defun gemini-companion-review--unless-new (command)
   "Return COMMAND, or in a new review a command to ignore the key."
-  (if (and gemini-companion-review--new
-           (< (float-time) gemini-companion-review--new))
+  (if (< (float-time) gemini-companion-review--new)
       #'gemini-companion-review-too-soon
     command))
 
@@ -379,7 +378,7 @@ by itself.  Signal an error if DIFF cannot be shown."
       (gemini-companion-review--focus view select))
     (setf (gemini-companion-diff-select diff)
           (lambda ()
-            (setq gemini-companion-review--new nil)
+            (setq gemini-companion-review--new 0)
             (gemini-companion-review--select view)))
     (setf (gemini-companion-diff-refresh diff)
           (lambda () (gemini-companion-review--refresh view)))
@@ -1016,7 +1015,7 @@ If there are CLIs in several directories, it includes the project."
 (defun gemini-companion-review--keys ()
   "Return the keys in the current buffer, parts of a header line."
   ;; Include the keys that a new review ignores for a moment.
-  (let ((gemini-companion-review--new nil))
+  (let ((gemini-companion-review--new 0))
     (mapcar (pcase-lambda (`(,rank ,command ,name))
               (list rank (concat "  " (substitute-command-keys
                                        (format "\\[%s]" command))
