@@ -168,14 +168,17 @@ WINDOW stays at its side of the frame.  See
 (defun gemini-companion-windows--largest-part (kept lines)
   "Return the largest part of the frame without the windows KEPT, or nil.
 It must have the LINES for its width."
-  (car (seq-sort-by (lambda (part)
-                      (* (gemini-companion-windows--part-size part nil)
-                         (gemini-companion-windows--part-size part t)))
-                    #'>
-                    (seq-filter (lambda (part)
-                                  (gemini-companion-windows--fits-p part lines))
-                                (gemini-companion-windows--parts
-                                 (frame-root-window) kept)))))
+  (let ((largest 0)
+        best)
+    (dolist (part (gemini-companion-windows--parts (frame-root-window) kept)
+                  best)
+      (let ((width (gemini-companion-windows--part-size part t))
+            (height (gemini-companion-windows--part-size part nil)))
+        (when (and (<= gemini-companion-windows-least-columns width)
+                   (<= (funcall lines width) height)
+                   (< largest (* width height)))
+          (setq largest (* width height)
+                best part))))))
 
 (defun gemini-companion-windows--parts (window kept)
   "Return the parts of WINDOW without the windows KEPT.
@@ -213,13 +216,6 @@ If HORIZONTAL is non-nil, return its width."
   (apply (if (window-combined-p (car part) horizontal) #'+ #'max)
          (mapcar (lambda (window) (window-total-size window horizontal))
                  part)))
-
-(defun gemini-companion-windows--fits-p (part lines)
-  "Return non-nil if PART of a frame has the LINES for its width."
-  (let ((columns (gemini-companion-windows--part-size part t)))
-    (and (<= gemini-companion-windows-least-columns columns)
-         (<= (funcall lines columns)
-             (gemini-companion-windows--part-size part nil)))))
 
 (defun gemini-companion-windows--merge (part window kept)
   "Delete all windows in PART of a frame but WINDOW, and return that one.
