@@ -500,15 +500,12 @@ Excluded hunks stay among the differences."
   "Return the current hunk, or nil.
 In PANEL it is the current one of Ediff, else the one at point."
   (when-let* ((n (gemini-companion-ediff--number panel)))
-    (with-current-buffer panel
-      (pcase-let* ((`(,old ,old-count) (gemini-companion-ediff--hunk-lines n 'A))
-                   (`(,new ,new-count)
-                    (gemini-companion-hunk-call-with-all
-                     ediff-buffer-B
-                     (lambda ()
-                       (with-current-buffer panel
-                         (gemini-companion-ediff--hunk-lines n 'B))))))
-        (list old old-count new new-count)))))
+    (gemini-companion-hunk-call-with-all
+     (buffer-local-value 'ediff-buffer-B panel)
+     (lambda ()
+       (with-current-buffer panel
+         (append (gemini-companion-ediff--hunk-lines n 'A)
+                 (gemini-companion-ediff--hunk-lines n 'B)))))))
 
 (defun gemini-companion-ediff--number (panel)
   "Return the number of the current hunk, or nil.
