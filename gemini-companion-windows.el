@@ -296,23 +296,22 @@ They show that one again when the other buffer is quit."
         ;; Nor does it keep the histories of the windows.
         (mapcar (lambda (window)
                   (list window (window-prev-buffers window)
-                        (window-next-buffers window)))
+                        (window-next-buffers window)
+                        (gemini-companion-windows--followed window)))
                 (window-list frame 'no-minibuffer))
-        (mapcar (lambda (window) (cons window (window-buffer window)))
-                (seq-filter #'gemini-companion-windows--following-p
-                            (window-list frame 'no-minibuffer)))
         (frame-parameter frame 'buried-buffer-list)))
 
 (defun gemini-companion-windows-layout-frame (layout)
   "Return the frame of LAYOUT, which may be deleted."
   (window-configuration-frame (car layout)))
 
-(defun gemini-companion-windows--following-p (window)
-  "Return non-nil if point of WINDOW is at the mark of its process."
+(defun gemini-companion-windows--followed (window)
+  "Return the buffer of WINDOW if WINDOW follows the output in it, or nil."
   (let ((buffer (window-buffer window)))
     (and (get-buffer-process buffer)
          (= (window-point window)
-            (with-current-buffer buffer (point))))))
+            (with-current-buffer buffer (point)))
+         buffer)))
 
 (defun gemini-companion-windows-restore (layout &optional buffers)
   "Restore the frame of LAYOUT.
@@ -320,9 +319,7 @@ Windows of a terminal follow its output.  If BUFFERS, those of a
 review, are given, a window that shows another buffer keeps it, its
 point and the selection: the user may have worked there meanwhile.  A
 buffer that the user has quit since LAYOUT is not displayed again."
-  (pcase-let* ((`( ,configuration (,selected ,point) ,histories ,following
-                   ,buried)
-                layout)
+  (pcase-let* ((`(,configuration (,selected ,point) ,windows ,buried) layout)
                (frame (window-configuration-frame configuration)))
     (when (frame-live-p frame)
       (let ((kept (and buffers
@@ -339,24 +336,23 @@ buffer that the user has quit since LAYOUT is not displayed again."
                                (frame-parameter frame 'buried-buffer-list)
                                (append buffers buried) #'eq)))
             ;; The configuration moves point of its selected buffer.
-            (ends (mapcar (pcase-lambda (`(,window . ,buffer))
-                            (list window buffer
-                                  (and (buffer-live-p buffer)
-                                       (with-current-buffer buffer (point)))))
-                          following)))
+            (ends (mapcar (pcase-lambda (`(,_ ,_ ,_ ,buffer))
+                            (and (buffer-live-p buffer)
+                                 (with-current-buffer buffer (point))))
+                          windows)))
         (set-window-configuration configuration
                                   (not (eq frame (selected-frame))))
         (when (and (window-live-p selected)
                    (eq (marker-buffer point) (window-buffer selected)))
           (set-window-point selected point))
-        (pcase-dolist (`(,window ,previous ,next) histories)
-          (when (and (window-live-p window) (not (assq window kept)))
-            (set-window-prev-buffers window previous)
-            (set-window-next-buffers window next)))
-        (pcase-dolist (`(,window ,buffer ,end) ends)
-          (when (and (window-live-p window)
-                     (eq buffer (window-buffer window)))
-            (set-window-point window end)))
+        (pcase-dolist (`(,window ,previous ,next ,followed) windows)
+          (let ((end (pop ends)))
+            (when (window-live-p window)
+              (unless (assq window kept)
+                (set-window-prev-buffers window previous)
+                (set-window-next-buffers window next))
+              (when (eq followed (window-buffer window))
+                (set-window-point window end)))))
         (pcase-dolist (`(,window ,buffer ,start ,point) kept)
           (when (window-live-p window)
             (unless (eq buffer (window-buffer window))
