@@ -757,10 +757,10 @@ of Evil work there, too."
           (inhibit-interaction t)
           ;; Some modes show messages.
           (inhibit-message t)
-          (warning-minimum-log-level :emergency)
-          (mode (gemini-companion-review--mode file)))
-      (unless (and mode (gemini-companion-review--use mode))
-        (gemini-companion-review--use #'text-mode))
+          (warning-minimum-log-level :emergency))
+      (seq-some #'gemini-companion-review--use
+                (delq nil (list (gemini-companion-review--mode file)
+                                #'text-mode)))
       ;; In an internal buffer, Font Lock mode does not turn on, but its hook
       ;; would run.
       (unless (string-prefix-p " " (buffer-name))
@@ -820,13 +820,11 @@ If it changes the text, put that of the buffer TEXT back."
 (defun gemini-companion-review--untouched (tick)
   "Record that the text of this buffer has not changed since TICK.
 TICK was its modification tick, for a proposal that of the diff."
-  (let ((diff gemini-companion-diff-here))
-    (when (and diff
-               (eq (current-buffer)
-                   (gemini-companion-diff-proposal-buffer diff))
-               (= tick (gemini-companion-diff-tick diff)))
-      (setf (gemini-companion-diff-tick diff)
-            (buffer-chars-modified-tick)))))
+  (when-let* ((diff gemini-companion-diff-here)
+              ((eq (current-buffer)
+                   (gemini-companion-diff-proposal-buffer diff)))
+              ((= tick (gemini-companion-diff-tick diff))))
+    (setf (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))))
 
 (defun gemini-companion-review--mode (file)
   "Return the major mode to highlight FILE, whose text is current.
