@@ -46,6 +46,7 @@
 (require 'gemini-companion-text)
 (require 'gemini-companion-tools)
 (require 'json)
+(require 'map)
 (require 'seq)
 (require 'subr-x)
 
@@ -82,21 +83,21 @@ checks again.")
 (defconst gemini-companion-status--selection-length 60
   "Maximum number of characters of a selection to show.")
 
-(defvar-local gemini-companion-status--answers nil
+(defvar gemini-companion-status--answers nil
   "Alist of (COMMAND . ANSWER), the answers of programs and functions.
 The ANSWER of a program is a cons of exit status and output, or a live
-process; the ANSWER of a function is a list, or `asked'.")
+process; the ANSWER of a function is a list.")
 
-(defvar-local gemini-companion-status--found nil
+(defvar gemini-companion-status--found nil
   "Alist of (TITLE . FINDINGS), the results of the checks.")
 
-(defvar-local gemini-companion-status--outdated nil
+(defvar gemini-companion-status--outdated nil
   "Non-nil if the checks have to run before the buffer is written again.")
 
-(defvar-local gemini-companion-status--timer nil
+(defvar gemini-companion-status--timer nil
   "Timer that writes the buffer again, or nil.")
 
-(defvar-local gemini-companion-status--origin nil
+(defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
 
 ;;;; Mode
@@ -148,31 +149,35 @@ Type \\[gemini-companion-status-menu] there for its keys."
 (defun gemini-companion-status--refresh (&rest _)
   "Check everything again."
   (gemini-companion-status--stop)
-  (gemini-companion-status--check)
-  (gemini-companion-status--write))
+  (setq gemini-companion-status--outdated t)
+  (gemini-companion-status--update))
 
 (defun gemini-companion-status--stop ()
-  "Discard the answers of programs, and kill those that still run."
-  (dolist (answer gemini-companion-status--answers)
-    (when (processp (cdr answer))
-      (delete-process (cdr answer))))
-  (setq gemini-companion-status--answers nil))
+  "Discard the answers of programs, and end what is still under way."
+  (let ((answers (map-values gemini-companion-status--answers)))
+    (setq gemini-companion-status--answers nil)
+    (mapc #'delete-process (seq-filter #'processp answers)))
+  (when gemini-companion-status--timer
+    (cancel-timer gemini-companion-status--timer)
+    (setq gemini-companion-status--timer nil)))
 
 (defun gemini-companion-status--forget ()
   "Stop everything, as the buffer is being killed."
   (gemini-companion-status--stop)
-  (gemini-companion-status--watch #'remove-hook)
-  (when gemini-companion-status--timer
-    (cancel-timer gemini-companion-status--timer)))
+  (gemini-companion-status--watch #'remove-hook))
 
-(defun gemini-companion-status--check ()
-  "Call the functions of `gemini-companion-status-checks'."
-  (setq gemini-companion-status--outdated nil
-        gemini-companion-status--found
-        (let ((directory default-directory)
-              (default-directory temporary-file-directory))
-          (gemini-companion-status-findings
-           directory #'gemini-companion-status--ask))))
+(defun gemini-companion-status--update ()
+  "Write the buffer again; check before that if necessary."
+  (setq gemini-companion-status--timer nil)
+  (with-current-buffer gemini-companion-status--name
+    (when gemini-companion-status--outdated
+      (setq gemini-companion-status--outdated nil
+            gemini-companion-status--found
+            (let ((directory default-directory)
+                  (default-directory temporary-file-directory))
+              (gemini-companion-status-findings
+               directory #'gemini-companion-status--ask))))
+    (gemini-companion-status--write)))
 
 (defun gemini-companion-status--write ()
   "Write the buffer, and keep point in each of its windows."
@@ -227,31 +232,15 @@ Find its line by the text, or else by the number."
 
 (defun gemini-companion-status--changed (&rest _)
   "Check again soon if the buffer is visible."
-  (gemini-companion-status--later 'check))
+  (setq gemini-companion-status--outdated t)
+  (gemini-companion-status--work-changed))
 
 (defun gemini-companion-status--work-changed (&rest _)
   "Write the buffer again soon if it is visible."
-  (gemini-companion-status--later nil))
-
-(defun gemini-companion-status--later (check)
-  "Write the buffer again soon if it is visible; if CHECK, check again first."
-  (when-let* ((status (get-buffer gemini-companion-status--name))
-              ((get-buffer-window status t)))
-    (with-current-buffer status
-      (setq gemini-companion-status--outdated
-            (or gemini-companion-status--outdated check))
-      (unless gemini-companion-status--timer
-        (setq gemini-companion-status--timer
-              (run-at-time 0.2 nil #'gemini-companion-status--update
-                           status))))))
-
-(defun gemini-companion-status--update (status)
-  "Write the buffer STATUS again."
-  (with-current-buffer status
-    (setq gemini-companion-status--timer nil)
-    (when gemini-companion-status--outdated
-      (gemini-companion-status--check))
-    (gemini-companion-status--write)))
+  (when (and (not gemini-companion-status--timer)
+             (get-buffer-window gemini-companion-status--name t))
+    (setq gemini-companion-status--timer
+          (run-at-time 0.2 nil #'gemini-companion-status--update))))
 
 ;;;; Programs
 
@@ -262,56 +251,42 @@ called with ARGS and a function for its answer, a list."
   (let* ((command (cons program args))
          (known (assoc command gemini-companion-status--answers)))
     (unless known
-      (setq known (cons command 'asked))
+      (setq known (list command))
       (push known gemini-companion-status--answers)
-      (if (functionp program)
-          (let ((status (current-buffer)))
-            (apply program
-                   (append args
-                           (list (lambda (answer)
-                                   (gemini-companion-status--answered
-                                    known answer status))))))
-        (setcdr known (gemini-companion-status--start known))))
+      (let ((answered (lambda (answer)
+                        (when (memq known gemini-companion-status--answers)
+                          (setcdr known answer)
+                          (gemini-companion-status--changed)))))
+        (if (functionp program)
+            (apply program (append args (list answered)))
+          (setcdr known (gemini-companion-status--start command answered)))))
     (when (listp (cdr known))
       (cdr known))))
 
-(defun gemini-companion-status--start (known)
-  "Start the command of KNOWN; return its process, or why that fails.
-KNOWN is an element of `gemini-companion-status--answers'."
+(defun gemini-companion-status--start (command answered)
+  "Start COMMAND; return its process, or its answer if that fails.
+Call ANSWERED with the answer of the process."
   (let ((process-environment (default-value 'process-environment))
-        (default-directory temporary-file-directory)
-        (status (current-buffer))
         (output (generate-new-buffer " *gemini-companion answer*" t)))
     (condition-case problem
         (let ((process
                (make-process
-                :name "gemini-companion question" :command (car known)
+                :name "gemini-companion question" :command command
                 :buffer output :noquery t :connection-type 'pipe
                 :sentinel (lambda (process _event)
                             (unless (process-live-p process)
                               (let ((text (with-current-buffer output
                                             (buffer-string))))
                                 (kill-buffer output)
-                                (gemini-companion-status--answered
-                                 known
-                                 (cons (process-exit-status process) text)
-                                 status)))))))
+                                (funcall answered
+                                         (cons (process-exit-status process)
+                                               text))))))))
           ;; If the process has ended already, its sentinel reports that.
           (ignore-errors (process-send-eof process))
           process)
       (error
        (kill-buffer output)
        (cons 1 (error-message-string problem))))))
-
-(defun gemini-companion-status--answered (known answer status)
-  "Write the buffer STATUS with ANSWER, that of KNOWN.
-KNOWN is an element of `gemini-companion-status--answers'."
-  (when (buffer-live-p status)
-    (with-current-buffer status
-      (when (memq known gemini-companion-status--answers)
-        (setcdr known answer)
-        (gemini-companion-status--check)
-        (gemini-companion-status--write)))))
 
 ;;;; Contents
 
@@ -335,14 +310,12 @@ KNOWN is an element of `gemini-companion-status--answers'."
    (concat "[" label "]")
    'follow-link t
    'action (lambda (_button)
-             (let ((buffer (current-buffer)))
-               (unwind-protect
-                   (if (commandp function)
-                       (call-interactively function)
-                     (funcall function))
-                 (when (buffer-live-p buffer)
-                   (with-current-buffer buffer
-                     (gemini-companion-status--refresh))))))))
+             (unwind-protect
+                 (if (commandp function)
+                     (call-interactively function)
+                   (funcall function))
+               (when (get-buffer gemini-companion-status--name)
+                 (gemini-companion-status--refresh))))))
 
 (defun gemini-companion-status--insert-all ()
   "Insert the whole status."
