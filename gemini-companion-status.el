@@ -180,43 +180,22 @@ Type \\[gemini-companion-status-menu] there for its keys."
     (gemini-companion-status--write)))
 
 (defun gemini-companion-status--write ()
-  "Write the buffer, and keep point in each of its windows."
-  (let ((places (mapcar (lambda (window)
-                          (list window
-                                (gemini-companion-status--place
-                                 (window-point window))
-                                (gemini-companion-status--place
-                                 (window-start window))))
-                        (get-buffer-window-list nil nil t)))
-        (place (gemini-companion-status--place (point)))
+  "Write the current buffer; point and the windows stay at their text."
+  (let ((text (with-temp-buffer
+                (gemini-companion-status--insert-all)
+                (buffer-string)))
         (inhibit-read-only t))
-    (erase-buffer)
-    (gemini-companion-status--insert-all)
-    (pcase-dolist (`(,window ,point ,start) places)
-      (set-window-point window (gemini-companion-status--position point))
-      (set-window-start window (gemini-companion-status--position start) t))
-    (goto-char (gemini-companion-status--position place))))
-
-(defun gemini-companion-status--place (position)
-  "Return the text and the number of the line at POSITION, and the column."
-  (save-excursion
-    (goto-char position)
-    (list (buffer-substring-no-properties (line-beginning-position)
-                                          (line-end-position))
-          (line-number-at-pos)
-          (- position (line-beginning-position)))))
-
-(defun gemini-companion-status--position (place)
-  "Return the position of PLACE.
-Find its line by the text, or else by the number."
-  (pcase-let ((`(,text ,line ,column) place))
     (save-excursion
-      (goto-char (point-min))
-      (unless (and (not (string-empty-p text))
-                   (re-search-forward (concat "^" (regexp-quote text) "$")
-                                      nil t))
-        (forward-line (1- line)))
-      (min (+ (line-beginning-position) column) (line-end-position)))))
+      (gemini-companion-text-replace text))
+    ;; What stayed has its old face and buttons.
+    (pcase-dolist (`(,start ,end ,properties) (object-intervals text))
+      (set-text-properties (1+ start) (1+ end) properties))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-start window
+                        (save-excursion
+                          (goto-char (window-start window))
+                          (line-beginning-position))
+                        'noforce))))
 
 ;;;; Changes
 
