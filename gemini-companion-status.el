@@ -276,25 +276,21 @@ Call ANSWERED with the answer of the process."
     (wait ?… ".." shadow))
   "Alist of (MARK CHARACTER ASCII FACE).")
 
-(defun gemini-companion-status--mark (mark)
-  "Return the text for MARK on this display."
-  (pcase-let ((`(,character ,ascii ,face)
-               (alist-get mark gemini-companion-status--marks)))
-    (propertize (gemini-companion-text-sign character ascii) 'face face)))
-
-(defun gemini-companion-status--button (label function)
-  "Insert a button with LABEL, to call FUNCTION and check again."
-  (insert " ")
-  (insert-text-button
-   (concat "[" label "]")
-   'follow-link t
-   'action (lambda (_button)
-             (unwind-protect
-                 (if (commandp function)
-                     (call-interactively function)
-                   (funcall function))
-               (when (get-buffer gemini-companion-status--name)
-                 (gemini-companion-status--refresh))))))
+(defun gemini-companion-status--insert-buttons (actions)
+  "Insert buttons for ACTIONS, an alist of (LABEL . FUNCTION).
+A button calls its FUNCTION and checks again."
+  (pcase-dolist (`(,label . ,function) actions)
+    (insert " ")
+    (insert-text-button
+     (concat "[" label "]")
+     'follow-link t
+     'action (lambda (_button)
+               (unwind-protect
+                   (if (commandp function)
+                       (call-interactively function)
+                     (funcall function))
+                 (when (get-buffer gemini-companion-status--name)
+                   (gemini-companion-status--refresh)))))))
 
 (defun gemini-companion-status--insert-all ()
   "Insert the whole status."
@@ -324,17 +320,16 @@ Call ANSWERED with the answer of the process."
 
 (defun gemini-companion-status--insert-finding (title finding)
   "Insert FINDING of the check TITLE."
-  (pcase-let ((`(,mark ,text ,remedy . ,actions) finding))
-    (insert (gemini-companion-status--mark mark) " " title ": " text)
+  (pcase-let* ((`(,mark ,text ,remedy . ,actions) finding)
+               (`(,character ,ascii ,face)
+                (alist-get mark gemini-companion-status--marks)))
+    (insert (propertize (gemini-companion-text-sign character ascii)
+                        'face face)
+            " " title ": " text)
     (when remedy
       (insert "\n    " remedy))
     (gemini-companion-status--insert-buttons actions)
     (insert "\n")))
-
-(defun gemini-companion-status--insert-buttons (actions)
-  "Insert buttons for ACTIONS, an alist of (LABEL . FUNCTION)."
-  (pcase-dolist (`(,label . ,function) actions)
-    (gemini-companion-status--button label function)))
 
 (defun gemini-companion-status--insert-verdict ()
   "Insert one line about whether a CLI is connected, or why none is."
@@ -356,7 +351,8 @@ Call ANSWERED with the answer of the process."
       (gemini-companion-status--insert-buttons actions))
      (t
       (insert "No CLI runs in the open projects")
-      (gemini-companion-status--button "Start" #'gemini-companion-run)))
+      (gemini-companion-status--insert-buttons
+       '(("Start" . gemini-companion-run)))))
     (insert "\n")))
 
 (defun gemini-companion-status--counts (sessions)
@@ -407,8 +403,8 @@ Call ANSWERED with the answer of the process."
     (when since
       (insert (format-time-string ", since %H:%M" (/ since 1000))))
     (when terminal
-      (gemini-companion-status--button
-       "Terminal" (lambda () (pop-to-buffer terminal))))
+      (gemini-companion-status--insert-buttons
+       `(("Terminal" . ,(lambda () (pop-to-buffer terminal))))))
     (insert "\n")))
 
 (defun gemini-companion-status--file (name)
@@ -419,7 +415,8 @@ Call ANSWERED with the answer of the process."
   "Insert the proposals that await an answer."
   (when-let* ((diffs (gemini-companion-diffs)))
     (insert "Reviews:")
-    (gemini-companion-status--button "Review" #'gemini-companion-review)
+    (gemini-companion-status--insert-buttons
+     '(("Review" . gemini-companion-review)))
     (insert "\n")
     (dolist (diff diffs)
       (insert (format "    %s, from %s, %s\n"
@@ -440,9 +437,9 @@ Call ANSWERED with the answer of the process."
                   ((null files) ": nothing")
                   (t "")))
     (when gemini-companion-mode
-      (gemini-companion-status--button
-       (if gemini-companion-paused "Resume" "Pause")
-       #'gemini-companion-pause))
+      (gemini-companion-status--insert-buttons
+       `((,(if gemini-companion-paused "Resume" "Pause")
+          . gemini-companion-pause))))
     (insert "\n")
     (mapc #'gemini-companion-status--insert-file files)
     (gemini-companion-status--insert-unshared)))
