@@ -80,9 +80,6 @@ checks again.")
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
 
-(defconst gemini-companion-status--selection-length 60
-  "Maximum number of characters of a selection to show.")
-
 (defvar gemini-companion-status--answers nil
   "Alist of (COMMAND . ANSWER), the answers of programs and functions.
 The ANSWER of a program is a cons of exit status and output, or a live
@@ -335,8 +332,7 @@ A button calls its FUNCTION and checks again."
   "Insert one line about whether a CLI is connected, or why none is."
   (pcase-let* ((sessions (gemini-companion-sessions))
                (`(,_ ,problem ,_ . ,actions)
-                (seq-find (lambda (finding) (eq 'bad (car finding)))
-                          (seq-mapcat #'cdr gemini-companion-status--found))))
+                (assq 'bad (seq-mapcat #'cdr gemini-companion-status--found))))
     (insert (propertize (if sessions "Connected: " "Not connected: ")
                         'face (if sessions 'success 'error)))
     (cond
@@ -358,18 +354,16 @@ A button calls its FUNCTION and checks again."
 (defun gemini-companion-status--counts (sessions)
   "Return how many SESSIONS of each CLI there are, and how many reviews."
   (let ((reviews (length (gemini-companion-diffs))))
-    (string-join
-     (append
-      (mapcar (pcase-lambda (`(,title . ,same))
-                ;; The name of a CLI has no plural.
-                (format (ngettext "%d %s" "%d sessions of %s" (length same))
-                        (length same) title))
-              (seq-group-by #'gemini-companion-session-title sessions))
-      (unless (zerop reviews)
-        (list (format (ngettext "%d review waiting" "%d reviews waiting"
-                                reviews)
-                      reviews))))
-     ", ")))
+    (concat
+     (mapconcat (pcase-lambda (`(,title . ,same))
+                  ;; The name of a CLI has no plural.
+                  (format (ngettext "%d %s" "%d sessions of %s" (length same))
+                          (length same) title))
+                (seq-group-by #'gemini-companion-session-title sessions)
+                ", ")
+     (unless (zerop reviews)
+       (format (ngettext ", %d review waiting" ", %d reviews waiting" reviews)
+               reviews)))))
 
 (defun gemini-companion-status--insert-server ()
   "Insert the state of the server."
@@ -387,25 +381,21 @@ A button calls its FUNCTION and checks again."
   "Insert the connected CLIs."
   (when-let* ((sessions (gemini-companion-sessions)))
     (insert "CLIs:\n")
-    (mapc #'gemini-companion-status--insert-session sessions)))
-
-(defun gemini-companion-status--insert-session (session)
-  "Insert one line about SESSION."
-  (let ((directory (plist-get session :directory))
-        (version (plist-get session :version))
-        (since (plist-get session :since))
-        (terminal (gemini-companion-session-terminal session)))
-    (insert "    " (gemini-companion-session-name session))
-    (when directory
-      (insert " in " (gemini-companion-status--file directory)))
-    (when version
-      (insert ", version " version))
-    (when since
-      (insert (format-time-string ", since %H:%M" (/ since 1000))))
-    (when terminal
-      (gemini-companion-status--insert-buttons
-       `(("Terminal" . ,(lambda () (pop-to-buffer terminal))))))
-    (insert "\n")))
+    (dolist (session sessions)
+      (pcase-let (((map :directory :version :since) session)
+                  (terminal (gemini-companion-session-terminal session)))
+        (insert "    " (gemini-companion-session-name session)
+                (if directory
+                    (concat " in " (gemini-companion-status--file directory))
+                  "")
+                (if version (concat ", version " version) "")
+                (if since
+                    (format-time-string ", since %H:%M" (/ since 1000))
+                  ""))
+        (when terminal
+          (gemini-companion-status--insert-buttons
+           `(("Terminal" . ,(lambda () (pop-to-buffer terminal))))))
+        (insert "\n")))))
 
 (defun gemini-companion-status--file (name)
   "Return the local file NAME for the user, abbreviated and escaped."
@@ -455,9 +445,7 @@ A button calls its FUNCTION and checks again."
   (when-let* ((text (plist-get file :selected-text)))
     (let ((print-escape-newlines t))
       (insert (format "        %d characters selected: %S\n" (length text)
-                      (truncate-string-to-width
-                       text gemini-companion-status--selection-length
-                       nil nil "..."))))))
+                      (truncate-string-to-width text 60 nil nil "..."))))))
 
 (defun gemini-companion-status--insert-unshared ()
   "Insert why the file of the user's buffer is not shared, if so."
@@ -470,9 +458,9 @@ A button calls its FUNCTION and checks again."
                    "see `gemini-companion-excluded', \
 `gemini-companion-share' and .geminiignore")
                   ((not (file-exists-p file)) "it does not exist on disk yet")
-                  ((not (or (not gemini-companion-mode)
-                            gemini-companion-share-outside-projects
-                            (gemini-companion-roots-name file)))
+                  ((and gemini-companion-mode
+                        (not gemini-companion-share-outside-projects)
+                        (not (gemini-companion-roots-name file)))
                    "it is outside the directories below; \
 see `gemini-companion-share-outside-projects'"))))
     (when reason
