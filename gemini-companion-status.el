@@ -732,14 +732,9 @@ The environment of Emacs determines it."
                     (equal name (file-name-nondirectory other)))
                   (plist-get info :discovery))))))
 
-(defun gemini-companion-status--json (file)
-  "Return the JSON object in FILE as an alist, or nil."
-  (let ((value (ignore-errors (json-read-file file))))
-    (and (consp value) (consp (car value)) value)))
-
 (defun gemini-companion-status-roots (file)
   "Return the workspace roots in FILE, a discovery file."
-  (let ((path (alist-get 'workspacePath (gemini-companion-status--json file))))
+  (let ((path (gemini-companion-settings-get file '("workspacePath"))))
     (cond ((not (stringp path)) nil)
           ((string-prefix-p "[" path)
            (let ((json-array-type 'list))
@@ -828,17 +823,17 @@ and with `:ended' if the editor has ended."
 
 (defun gemini-companion-status--editor (file regexp)
   "Return the editor that wrote FILE, whose name matches REGEXP."
-  (let* ((content (gemini-companion-status--json file))
-         (name (or (alist-get 'displayName (alist-get 'ideInfo content))
+  (let* ((name (or (gemini-companion-settings-get
+                    file '("ideInfo" "displayName"))
                    "An editor"))
          (base (file-name-nondirectory file))
-         (pid (or (alist-get 'ppid content)
+         (pid (or (gemini-companion-settings-get file '("ppid"))
                   (and (string-match regexp base)
                        (match-string 1 base)
                        (string-to-number (match-string 1 base))))))
     (list :name (if pid (format "%s (process %d)" name pid) name)
           :file file
-          :port (alist-get 'port content)
+          :port (gemini-companion-settings-get file '("port"))
           :ended (and pid (null (process-attributes pid))))))
 
 (defun gemini-companion-status--others (directory _ask)
