@@ -615,17 +615,16 @@ ASK returns the environments of the connected CLIs."
          (processes (when connected
                       (funcall ask #'gemini-companion-server-ask-processes
                                (mapcar #'car connected)))))
-    (seq-mapcat (lambda (client)
-                  (gemini-companion-status--settings-of
-                   client directory
-                   (plist-get
-                    (seq-find (lambda (process)
-                                (equal client
-                                       (alist-get (plist-get process :pid)
-                                                  connected)))
-                              processes)
-                    :environment)))
-                (gemini-companion-status--clients))))
+    (seq-mapcat
+     (lambda (client)
+       (gemini-companion-status--settings-of
+        client directory
+        (seq-some (lambda (process)
+                    (and (equal client (alist-get (plist-get process :pid)
+                                                  connected))
+                         (plist-get process :environment)))
+                  processes)))
+     (gemini-companion-status--clients))))
 
 (defun gemini-companion-status--connected ()
   "Return an alist of (PID . CLIENT), the connected CLIs."
@@ -637,13 +636,14 @@ ASK returns the environments of the connected CLIs."
 (defun gemini-companion-status--settings-of (client directory environment)
   "Return the findings about the settings of CLIENT in DIRECTORY.
 ENVIRONMENT is as in `gemini-companion-clients-file'."
-  (let ((file (gemini-companion-settings-user-file client environment)))
+  (let ((file (gemini-companion-settings-user-file client environment))
+        (files (gemini-companion-settings-files client directory environment)))
     (condition-case problem
         (progn
           (gemini-companion-settings-read file)
           (mapcar (lambda (required)
                     (gemini-companion-status--setting
-                     client directory environment required))
+                     client file files required))
                   (gemini-companion-clients-get client :required)))
       (error
        `((bad ,(format "%s is malformed: %s" (abbreviate-file-name file)
@@ -656,13 +656,10 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
   "Return the label and function of a button that opens FILE."
   (cons "Open" (lambda () (find-file-other-window file))))
 
-(defun gemini-companion-status--setting (client directory environment required)
-  "Return the finding about REQUIRED, of CLIENT in DIRECTORY.
-ENVIRONMENT is as in `gemini-companion-clients-file'."
+(defun gemini-companion-status--setting (client user files required)
+  "Return the finding about REQUIRED, of CLIENT.
+FILES are its settings files, USER is that of the user."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
-               (files (gemini-companion-settings-files
-                       client directory environment))
-               (user (gemini-companion-settings-user-file client environment))
                (file (or (gemini-companion-settings-find files keys) user))
                (place (format "%s in %s" (string-join keys ".")
                               (abbreviate-file-name file)))
