@@ -535,17 +535,16 @@ RET and start Emacs again."))))
 
 (defun gemini-companion-status--options (_directory _ask)
   "Check whether the options that decide about sharing work."
-  (or (delq nil
-            (list
-             (when-let* ((problem gemini-companion-privacy-problem))
-               `(bad ,(format "An option that excludes files fails (%s), so \
-files are not shared" problem)
-                     "Correct `gemini-companion-excluded', \
-`gemini-companion-share-function' or the ignore file."))
-             (when gemini-companion-roots-problem
-               `(bad ,(format "`gemini-companion-roots-function' fails: %s"
-                              gemini-companion-roots-problem)
-                     "Correct it; until then no CLI may connect."))))
+  (or (append
+       (when gemini-companion-privacy-problem
+         `((bad ,(format "An option that excludes files fails (%s), so files \
+are not shared" gemini-companion-privacy-problem)
+                "Correct `gemini-companion-excluded', \
+`gemini-companion-share-function' or the ignore file.")))
+       (when gemini-companion-roots-problem
+         `((bad ,(format "`gemini-companion-roots-function' fails: %s"
+                         gemini-companion-roots-problem)
+                "Correct it; until then no CLI may connect."))))
       '((good "Sharing options work"))))
 
 ;;;; Installed CLIs
@@ -777,28 +776,25 @@ searches %s" file (gemini-companion-clients-title client) directory)
 
 (defun gemini-companion-status--project (directory _ask)
   "Check whether a CLI in DIRECTORY may connect."
-  (when (gemini-companion-server-info)
-    ;; Emacs 28 asks the remote host to abbreviate.
-    (let ((name (if (file-remote-p directory)
-                    directory
-                  (abbreviate-file-name directory))))
-      (cond
-       ((file-remote-p directory)
-        `((note ,(format "%s is remote; a CLI connects only from this host"
-                         name))))
-       ((gemini-companion-status--below-p directory
-                                          gemini-companion-roots-last)
-        `((good ,(format "A CLI may connect from %s" name))))
-       ((gemini-companion-privacy-directory-hidden-p directory)
-        `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" name)
-               "See `gemini-companion-excluded', `gemini-companion-share' in \
+  (cond
+   ((null (gemini-companion-server-info)) nil)
+   ;; Emacs 28 asks the remote host to abbreviate.
+   ((file-remote-p directory)
+    `((note ,(format "%s is remote; a CLI connects only from this host"
+                     directory))))
+   ((gemini-companion-status--below-p directory gemini-companion-roots-last)
+    `((good ,(format "A CLI may connect from %s"
+                     (abbreviate-file-name directory)))))
+   ((gemini-companion-privacy-directory-hidden-p directory)
+    `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
+from there" (abbreviate-file-name directory))
+           "See `gemini-companion-excluded', `gemini-companion-share' in \
 its .dir-locals.el, and `gemini-companion-share-function'.")))
-       (t
-        `((bad ,(format "No CLI can connect from %s, which is in none of \
-the workspace roots" name)
-               "Open a file of that project, then type /ide enable.  The home \
-directory and / are never roots; see `gemini-companion-roots-function'.")))))))
+   (t
+    `((bad ,(format "No CLI can connect from %s, which is in none of \
+the workspace roots" (abbreviate-file-name directory))
+           "Open a file of that project, then type /ide enable.  The home \
+directory and / are never roots; see `gemini-companion-roots-function'.")))))
 
 ;;;; Other editors
 
@@ -888,19 +884,17 @@ ASK returns the directories and environments of their processes."
   (let* ((all (gemini-companion-status--processes))
          (connected (mapcar #'car (gemini-companion-status--connected)))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
-                           all)))
+                           all))
+         (pids (mapcar #'car rest)))
     (cond ((null rest)
            `((good ,(if all "All are connected" "None"))))
-          ((not (gemini-companion-server-ready-p))
-           (mapcar (pcase-lambda (`(,pid . ,client))
-                     (gemini-companion-status--process-finding
-                      (list :pid pid) client))
-                   rest))
           ((mapcar (lambda (process)
                      (gemini-companion-status--process-finding
                       process (alist-get (plist-get process :pid) rest)))
-                   (funcall ask #'gemini-companion-server-ask-processes
-                            (mapcar #'car rest))))
+                   (if (gemini-companion-server-ready-p)
+                       (funcall ask #'gemini-companion-server-ask-processes
+                                pids)
+                     (mapcar (lambda (pid) (list :pid pid)) pids))))
           (t '((wait "Asking where they run"))))))
 
 (defun gemini-companion-status--processes ()
@@ -925,7 +919,6 @@ PROCESS is a plist of `gemini-companion-server-ask-processes'."
          (directory (plist-get process :directory))
          (environment (plist-get process :environment))
          (reason (and environment
-                      (gemini-companion-server-info)
                       (gemini-companion-status--reason
                        client directory environment))))
     (list (if (gemini-companion-server-info) (or (car reason) 'bad) 'note)
@@ -949,9 +942,6 @@ Return nil if it is unknown.  ENVIRONMENT is that of its process."
          (port (getenv-internal
                 (gemini-companion-clients-get client :port-variable)
                 environment))
-         (inside (and directory
-                      (gemini-companion-status--below-p
-                       directory gemini-companion-roots-last)))
          (rival (and directory
                      (gemini-companion-status--rival client directory port)))
          (required (car (gemini-companion-clients-get client :required))))
@@ -965,7 +955,9 @@ Return nil if it is unknown.  ENVIRONMENT is that of its process."
       (list 'note (format "it may be connected to %s, which has its project \
 open too" rival)
             "To connect it here, start it in a terminal of this Emacs."))
-     ((and directory (not inside))
+     ((and directory
+           (not (gemini-companion-status--below-p
+                 directory gemini-companion-roots-last)))
       (list (if (gemini-companion-sessions) 'note 'bad)
             "it runs outside the workspace roots"
             "Open a file of its project, then type /ide enable in it."))
