@@ -227,10 +227,12 @@ Return nil if there is none after point."
 
 (defun gemini-companion-settings--last-p ()
   "Return non-nil if the object ends after point, but for comments."
-  (looking-at-p (rx (* (or (any " \t\r\n")
-                           (seq "//" (* nonl))
-                           (seq "/*" (*? anything) "*/")))
-                    "}")))
+  (let ((rest (buffer-substring (point) (point-max))))
+    (with-temp-buffer
+      (insert rest)
+      (gemini-companion-settings--strip-comments)
+      (goto-char (point-min))
+      (looking-at-p "[ \t\r\n]*}"))))
 
 (provide 'gemini-companion-settings)
 ;;; gemini-companion-settings.el ends here

@@ -506,6 +506,8 @@ There is none if TEXT is nil."
          ("{\n  \"ide\": { // mine\n  }\n}\n" "\"ide\": {"
           "\"enabled\": true")
          ("{ /* mine */ }" "{" "\"ide\": {\"enabled\": true}")
+         ("{ /* mine */ \"a\": 1 /* b */ }" "{" "\"ide\": {\"enabled\": true},")
+         ("{ // {mine}\n  \"a\": 1\n}\n" "{" "\"ide\": {\"enabled\": true},")
          ("{ /* mine */ \"ide\": {\"x\": 1, \"enabled\": false}}"
           "\"enabled\": " "true")))
     (gemini-companion-status-test--with-settings text
