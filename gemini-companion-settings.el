@@ -59,30 +59,29 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
 
 ;;;; Reading
 
-(rx-define gemini-companion-settings--string
-  (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\""))
-
 (defun gemini-companion-settings--strip-comments ()
-  "Delete the comments in the current buffer of JSON."
-  (goto-char (point-min))
-  (while (re-search-forward
-          (rx (or gemini-companion-settings--string
-                  (group (or (seq "//" (* nonl))
-                             (seq "/*" (*? anything) "*/")))))
-          nil t)
-    (when (match-beginning 1)
-      (replace-match " " t t))))
-
-(defun gemini-companion-settings--check-commas ()
-  "Signal an error if a comma ends an object or array in the current buffer.
-`json-read' accepts that, and no CLI does."
-  (goto-char (point-min))
-  (while (re-search-forward
-          (rx (or gemini-companion-settings--string
-                  (group "," (* (any " \t\r\n")) (any "]}"))))
-          nil t)
-    (when (match-beginning 1)
-      (error "Comma before a closing bracket"))))
+  "Delete the comments in the current buffer of JSON; return non-nil if any.
+Signal an error if a comma ends an object or array, which `json-read'
+accepts, and no CLI does.  Go to the beginning."
+  (let ((found nil))
+    (goto-char (point-min))
+    (while (re-search-forward
+            (rx (or (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\"")
+                    (group (or (seq "//" (* nonl))
+                               (seq "/*" (*? anything) "*/")))
+                    (group (any "]}"))))
+            nil t)
+      (cond ((match-beginning 1)
+             (replace-match " " t t)
+             (setq found t))
+            ((and (match-beginning 2)
+                  (save-excursion
+                    (goto-char (match-beginning 2))
+                    (skip-chars-backward " \t\r\n")
+                    (eq ?, (char-before))))
+             (error "Comma before a closing bracket"))))
+    (goto-char (point-min))
+    found))
 
 (defun gemini-companion-settings-read (file)
   "Return the JSON object in FILE, which may have comments, as an alist.
@@ -96,8 +95,6 @@ a project may have there."
       (let ((coding-system-for-read 'utf-8))
         (insert-file-contents file)))
     (gemini-companion-settings--strip-comments)
-    (gemini-companion-settings--check-commas)
-    (goto-char (point-min))
     (skip-chars-forward " \t\r\n")
     (unless (eobp)
       (unless (eq (char-after) ?\{)
@@ -166,9 +163,7 @@ Signal an error if it is malformed or has unsaved changes."
   (and (file-exists-p file)
        (with-temp-buffer
          (insert-file-contents file)
-         (let ((tick (buffer-modified-tick)))
-           (gemini-companion-settings--strip-comments)
-           (/= tick (buffer-modified-tick))))))
+         (gemini-companion-settings--strip-comments))))
 
 (defun gemini-companion-settings--with (object key value)
   "Return OBJECT, an alist, with VALUE for KEY, in its place or last."
@@ -231,7 +226,6 @@ Return nil if there is none after point."
     (with-temp-buffer
       (insert rest)
       (gemini-companion-settings--strip-comments)
-      (goto-char (point-min))
       (looking-at-p "[ \t\r\n]*}"))))
 
 (provide 'gemini-companion-settings)
