@@ -43,19 +43,12 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
   "Return the settings files of CLIENT in DIRECTORY; earlier files win.
 They are those of the system, of the project and of the user.
 ENVIRONMENT is as in `gemini-companion-clients-file'."
-  (delete-dups
-   (delq nil
-         (list (gemini-companion-clients-file client :system-settings
-                                              environment)
-               (gemini-companion-settings--project-file client directory)
-               (gemini-companion-settings-user-file client environment)))))
-
-(defun gemini-companion-settings--project-file (client directory)
-  "Return the settings file of CLIENT in the project of DIRECTORY, or nil."
-  (let ((name (gemini-companion-clients-get client :project-settings)))
-    (when-let* (((not (file-remote-p directory)))
-                (root (locate-dominating-file directory name)))
-      (expand-file-name name root))))
+  (let* ((name (gemini-companion-clients-get client :project-settings))
+         (root (unless (file-remote-p directory)
+                 (locate-dominating-file directory name))))
+    `(,(gemini-companion-clients-file client :system-settings environment)
+      ,@(and root (list (expand-file-name name root)))
+      ,(gemini-companion-settings-user-file client environment))))
 
 ;;;; Reading
 
@@ -127,8 +120,10 @@ Without KEYS, return all that it has.  Ignore errors."
 It runs in DIRECTORY; ENVIRONMENT is as in `gemini-companion-clients-file'."
   (let ((files (gemini-companion-settings-files client directory environment)))
     (seq-remove (pcase-lambda (`(,keys ,value . ,_))
-                  (when-let* ((file (gemini-companion-settings-find files keys)))
-                    (equal value (gemini-companion-settings-get file keys))))
+                  (equal value
+                         (seq-some (lambda (file)
+                                     (gemini-companion-settings-get file keys))
+                                   files)))
                 (gemini-companion-clients-get client :required))))
 
 ;;;; Writing
