@@ -29,22 +29,14 @@
 (require 'gemini-companion)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-review)
+(require 'map)
 (require 'transient)
 
 (eval-and-compile
-  (defun gemini-companion-menu--groups (groups)
-    "Return GROUPS, as in `gemini-companion-menu-commands', for a transient."
-    (mapcar (pcase-lambda (`(,title . ,entries))
-              (vconcat (list title)
-                       (mapcar #'gemini-companion-menu--suffix entries)))
-            groups))
-
   (defun gemini-companion-menu--suffix (entry)
     "Return ENTRY, one of `gemini-companion-menu-commands', for a transient."
-    (pcase-let* ((`(,key ,command ,label . ,plist) entry)
-                 (`(,enable ,on ,count ,stay)
-                  (mapcar (lambda (key) (plist-get plist key))
-                          '(:enable :on :count :stay))))
+    (pcase-let ((`(,key ,command ,label . ,(map :enable :on :count :stay))
+                 entry))
       `(,key ,command
         :description
         ,(cond (on `(lambda () (gemini-companion-menu--toggle ,label ',on)))
@@ -67,8 +59,11 @@ evaluates the rest of BODY before it displays the transient."
   (declare (indent 1))
   `(transient-define-prefix ,name ()
      ,documentation
-     ,(vconcat (and (car body) (list :description (car body)))
-               (gemini-companion-menu--groups (eval groups t)))
+     [,@(and (car body) (list :description (car body)))
+      ,@(mapcar (pcase-lambda (`(,title . ,entries))
+                  (vconcat (list title)
+                           (mapcar #'gemini-companion-menu--suffix entries)))
+                (eval groups t))]
      (interactive)
      ,@(cdr body)
      (transient-setup ',name)))
