@@ -108,9 +108,7 @@ Emacs drops some hook functions that fail, or skips the rest of them."
                      (seq-take-while #'integerp args) "")
           "\n")
   (dolist (arg args)
-    (insert "  "
-            (replace-regexp-in-string "\n" "\n  " (format "%S" arg) t t)
-            "\n")))
+    (insert "  " (string-replace "\n" "\n  " (format "%S" arg)) "\n")))
 
 ;;;###autoload
 (defun gemini-companion-events-buffer ()
