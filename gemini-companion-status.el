@@ -28,14 +28,11 @@
 
 ;;; Code:
 
-(require 'button)
 (require 'gemini-companion)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-events)
 (require 'gemini-companion-install)
-(require 'gemini-companion-list)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-run)
@@ -306,14 +303,14 @@ A button calls its FUNCTION and checks again."
 
 (defun gemini-companion-status--insert-findings (heading kinds)
   "Insert HEADING and the findings whose mark is in KINDS, if any."
-  (let ((start (point)))
-    (pcase-dolist (`(,title . ,findings) gemini-companion-status--found)
-      (dolist (finding findings)
-        (when (memq (car finding) kinds)
-          (when (= start (point))
-            (gemini-companion-status--heading heading)
-            (insert "\n"))
-          (gemini-companion-status--insert-finding title finding))))))
+  (pcase-dolist (`(,title . ,findings) gemini-companion-status--found)
+    (dolist (finding findings)
+      (when (memq (car finding) kinds)
+        (when heading
+          (gemini-companion-status--heading heading)
+          (insert "\n")
+          (setq heading nil))
+        (gemini-companion-status--insert-finding title finding)))))
 
 (defun gemini-companion-status--insert-finding (title finding)
   "Insert FINDING of the check TITLE."
