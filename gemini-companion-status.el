@@ -932,29 +932,26 @@ not supported, it was started before the mode was on: start it again."))))
 
 (defun gemini-companion-status--reason (client directory environment)
   "Return a finding with the reason why CLIENT in DIRECTORY is not connected.
-Return nil if it is unknown.  ENVIRONMENT is that of its process."
+Return nil if it is unknown.  ENVIRONMENT is that of its process; the
+server knows both of a process or neither."
   (let* ((own (gemini-companion-status--own-directory client))
          (searched (gemini-companion-clients-file client :discovery
                                                   environment))
          (port (getenv-internal
                 (gemini-companion-clients-get client :port-variable)
                 environment))
-         (rival (and directory
-                     (gemini-companion-status--rival client directory port)))
+         (rival (gemini-companion-status--rival client directory port))
          (required (car (gemini-companion-clients-get client :required))))
     (cond
      ((not (or (equal own searched) (file-equal-p own searched)))
       (list 'note (format "it searches %s for editors" searched)
             "To connect it here, start it with the TMPDIR of Emacs."))
-     ((and rival (not (equal port (format "%s" (plist-get
-                                                (gemini-companion-server-info)
-                                                :port)))))
+     (rival
       (list 'note (format "it may be connected to %s, which has its project \
 open too" rival)
             "To connect it here, start it in a terminal of this Emacs."))
-     ((and directory
-           (not (gemini-companion-status--below-p
-                 directory gemini-companion-roots-last)))
+     ((not (gemini-companion-status--below-p directory
+                                             gemini-companion-roots-last))
       (list (if (gemini-companion-sessions) 'note 'bad)
             "it runs outside the workspace roots"
             "Open a file of its project, then type /ide enable in it."))
@@ -965,7 +962,7 @@ open too" rival)
       (list 'bad "it runs in a container and searches the host for editors"
             "Set REMOTE_CONTAINERS=1 in its terminal, and start it again."))
      ((member required (gemini-companion-settings-missing
-                        client (or directory "/") environment))
+                        client directory environment))
       (list 'bad (nth 2 required)
             (format "Type %s in it, once." (nth 3 required)))))))
 
