@@ -34,14 +34,10 @@
 (declare-function outline-toggle-children "outline")
 (defvar outline-regexp)
 
-(defconst gemini-companion-events--max-events 500
-  "Maximum number of events to keep.")
-
 (defconst gemini-companion-events--max-length 300
   "Maximum number of characters to keep of each text.")
 
-(defvar gemini-companion-events--ring
-  (make-ring gemini-companion-events--max-events)
+(defvar gemini-companion-events--ring (make-ring 500)
   "The last events, lists of TIME, DIRECTION, METHOD and ARGS.")
 
 (defvar gemini-companion-events-mode-map
