@@ -39,7 +39,11 @@
                  entry))
       `(,key ,command
         :description
-        ,(cond (on `(lambda () (gemini-companion-menu--toggle ,label ',on)))
+        ,(cond (on `(lambda ()
+                      (format "%s (%s)" ,label
+                              (if (gemini-companion-menu-state ',on)
+                                  "on"
+                                "off"))))
                (count `(lambda () (gemini-companion-menu-label ,label ',count)))
                (t label))
         ,@(and enable
@@ -47,25 +51,21 @@
                  (lambda () (gemini-companion-menu-state ',enable))))
         ,@(and stay '(:transient t))))))
 
-(defun gemini-companion-menu--toggle (label on)
-  "Return LABEL with \"on\" or \"off\", the value of the function ON."
-  (format "%s (%s)" label (if (gemini-companion-menu-state on) "on" "off")))
-
-(defmacro gemini-companion-menu--define (name documentation groups &rest body)
-  "Define NAME with DOCUMENTATION, a transient of GROUPS.
+(defmacro gemini-companion-menu--define
+    (name documentation groups &optional description &rest body)
+  "Define NAME with DOCUMENTATION, a transient of GROUPS with DESCRIPTION.
 GROUPS is a form whose value is like `gemini-companion-menu-commands'.
-BODY begins with the description of all groups, or nil; the command
-evaluates the rest of BODY before it displays the transient."
+The command evaluates BODY before it displays the transient."
   (declare (indent 1))
   `(transient-define-prefix ,name ()
      ,documentation
-     [,@(and (car body) (list :description (car body)))
+     [,@(and description (list :description description))
       ,@(mapcar (pcase-lambda (`(,title . ,entries))
                   (vconcat (list title)
                            (mapcar #'gemini-companion-menu--suffix entries)))
                 (eval groups t))]
      (interactive)
-     ,@(cdr body)
+     ,@body
      (transient-setup ',name)))
 
 ;;;###autoload (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
