@@ -287,7 +287,7 @@ Return nil if the user has to edit a settings file first."
          (client (plist-get place :client))
          (files (gemini-companion-settings-files
                  client (plist-get place :directory)))
-         (file (gemini-companion-settings-user-file client)))
+         (file (gemini-companion-clients-file client :user-settings)))
     (pcase-let ((`(,keys ,value . ,_)
                  (car (gemini-companion-clients-get client :required))))
       (cond

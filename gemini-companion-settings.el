@@ -34,11 +34,6 @@
 
 ;;;; Files
 
-(defun gemini-companion-settings-user-file (client &optional environment)
-  "Return the name of the user's settings file of CLIENT.
-ENVIRONMENT is as in `gemini-companion-clients-file'."
-  (gemini-companion-clients-file client :user-settings environment))
-
 (defun gemini-companion-settings-files (client directory &optional environment)
   "Return the settings files of CLIENT in DIRECTORY; earlier files win.
 They are those of the system, of the project and of the user.
@@ -48,7 +43,7 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
                  (locate-dominating-file directory name))))
     `(,(gemini-companion-clients-file client :system-settings environment)
       ,@(and root (list (expand-file-name name root)))
-      ,(gemini-companion-settings-user-file client environment))))
+      ,(gemini-companion-clients-file client :user-settings environment))))
 
 ;;;; Reading
 

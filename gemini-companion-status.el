@@ -632,7 +632,8 @@ ASK returns the environments of the connected CLIs."
 (defun gemini-companion-status--settings-of (client directory environment)
   "Return the findings about the settings of CLIENT in DIRECTORY.
 ENVIRONMENT is as in `gemini-companion-clients-file'."
-  (let ((file (gemini-companion-settings-user-file client environment))
+  (let ((file (gemini-companion-clients-file client :user-settings
+                                             environment))
         (files (gemini-companion-settings-files client directory environment)))
     (condition-case problem
         (progn
@@ -683,19 +684,19 @@ FILES are its settings files, USER is that of the user."
 
 (defun gemini-companion-status--account (_directory _ask)
   "Check whether the CLIs sign in with an account that is accepted."
-  (delq nil (mapcar #'gemini-companion-status--account-of
-                    (gemini-companion-status--clients))))
-
-(defun gemini-companion-status--account-of (client)
-  "Return the finding about the account of CLIENT, or nil."
-  (pcase (gemini-companion-clients-get client :account)
-    (`(,keys ,refused ,problem ,remedy)
-     (let ((type (gemini-companion-settings-get
-                  (gemini-companion-settings-user-file client) keys)))
-       (if (member type (list nil refused))
-           `(note ,(format "%s; %s" (or type "Not chosen yet") problem) ,remedy)
-         `(good ,(format "%s: %s" (gemini-companion-clients-title client)
-                         type)))))))
+  (seq-mapcat
+   (lambda (client)
+     (pcase (gemini-companion-clients-get client :account)
+       (`(,keys ,refused ,problem ,remedy)
+        (let ((type (gemini-companion-settings-get
+                     (gemini-companion-clients-file client :user-settings)
+                     keys)))
+          (if (member type (list nil refused))
+              `((note ,(format "%s; %s" (or type "Not chosen yet") problem)
+                      ,remedy))
+            `((good ,(format "%s: %s" (gemini-companion-clients-title client)
+                             type))))))))
+   (gemini-companion-status--clients)))
 
 ;;;; Discovery files
 
