@@ -218,7 +218,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
 ;;;; Programs
 
 (defun gemini-companion-status--ask (program &rest args)
-  "Return the answer of PROGRAM to ARGS: its exit status and output.
+  "Return the answer of PROGRAM to ARGS, a cons of exit status and output.
 Return nil while it runs.  PROGRAM may also be a function that is
 called with ARGS and a function for its answer, a list."
   (let* ((command (cons program args))
@@ -477,11 +477,8 @@ see `gemini-companion-share-outside-projects'"))))
 
 (defun gemini-companion-status-findings (directory ask)
   "Return an alist of (TITLE . FINDINGS), see `gemini-companion-status-checks'.
-DIRECTORY is the directory of the user's buffer.  ASK is called with a
-program and its arguments, and returns a cons of exit status and output,
-or nil until the program has ended.  In place of a program, it takes a
-function, which is called with the arguments and with a function to call
-with the answer, a list."
+DIRECTORY is the directory of the user's buffer.  ASK is a function like
+`gemini-companion-status--ask'."
   (mapcar (pcase-lambda (`(,title . ,check))
             (cons title
                   (condition-case problem
