@@ -54,7 +54,9 @@ accepts, and no CLI does.  Go to the beginning."
   (let ((found nil))
     (goto-char (point-min))
     (while (re-search-forward
-            (rx (or (seq "\"" (* (or (not (any "\"\\\n")) (seq "\\" nonl))) "\"")
+            (rx (or (seq "\""
+                         (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
+                         "\"")
                     (group (or (seq "//" (* nonl))
                                (seq "/*" (*? anything) "*/")))
                     (group (any "]}"))))
