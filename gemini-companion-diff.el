@@ -149,7 +149,6 @@ gemini-companion-hunk.el.")
   (unsaved nil :documentation "Non-nil if a buffer of its file has unsaved text.")
   (refresh nil :documentation "Function that reads its file again for its view, \
 or nil.")
-  (opened (float-time) :documentation "When it was opened, in seconds.")
   (replaces-edited nil :documentation "Non-nil if the user had edited the \
 previous proposal.")
   (offered nil :documentation "Non-nil once the arrival functions were called.")
