@@ -117,7 +117,7 @@ If it has to be reviewed nevertheless, record why."
   "Accept the edits of SESSION without review from now on.
 Edits that wait are accepted too; the one that is shown is not."
   (push (list session) gemini-companion-auto--grants)
-  (gemini-companion-diff-offer-again)
+  (gemini-companion-diff-offer 'again)
   (force-mode-line-update t)
   (message (substitute-command-keys
             "Auto-accept on for %s; \\[gemini-companion-auto-accept] ends it%s")

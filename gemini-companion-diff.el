@@ -326,23 +326,16 @@ replaced; its edited text is kept."
     (gemini-companion-diff-updated)
     t))
 
-(defun gemini-companion-diff--offer (diff)
-  "Run the hook that may settle DIFF without a review, if DIFF waits."
-  (when (eq (gemini-companion-diff-state diff) 'pending)
-    (setf (gemini-companion-diff-offered diff) t)
-    (with-demoted-errors "Accepting a proposal automatically: %S"
-      (run-hook-with-args-until-success
-       'gemini-companion-diff-arrival-functions diff))))
-
-(defun gemini-companion-diff--offer-new ()
-  "Run the hook that may settle each new diff without a review."
-  (mapc #'gemini-companion-diff--offer
-        (seq-remove #'gemini-companion-diff-offered
-                    gemini-companion-diff--open)))
-
-(defun gemini-companion-diff-offer-again ()
-  "Run the hook that may settle each waiting diff without a review."
-  (mapc #'gemini-companion-diff--offer (gemini-companion-diffs)))
+(defun gemini-companion-diff-offer (&optional again)
+  "Run the hook that may settle each new diff without a review.
+If AGAIN is non-nil, run it for all diffs that wait."
+  (dolist (diff (gemini-companion-diffs))
+    (when (and (eq (gemini-companion-diff-state diff) 'pending)
+               (or again (not (gemini-companion-diff-offered diff))))
+      (setf (gemini-companion-diff-offered diff) t)
+      (with-demoted-errors "Accepting a proposal automatically: %S"
+        (run-hook-with-args-until-success
+         'gemini-companion-diff-arrival-functions diff)))))
 
 (defun gemini-companion-diff-updated ()
   "Update everything that displays the diffs, and watch their files."
@@ -479,7 +472,7 @@ indirect buffer."
 (defun gemini-companion-diff--proceed ()
   "Offer new diffs, close the views of settled ones, and show the next.
 Try again soon if that has to wait until the user is idle."
-  (gemini-companion-diff--offer-new)
+  (gemini-companion-diff-offer)
   (mapc #'gemini-companion-diff--leave
         (copy-sequence gemini-companion-diff--leaving))
   (when (or (gemini-companion-diff--arrive)
@@ -908,7 +901,7 @@ If the user is in the review, the next one takes its place at once."
 
 (defun gemini-companion-diff--show-next ()
   "Show and select the next diff, unless the user wants no more."
-  (gemini-companion-diff--offer-new)
+  (gemini-companion-diff-offer)
   (when-let* ((diff (gemini-companion-diff--waiting)))
     (when (and (gemini-companion-diff--room-p)
                (not (active-minibuffer-window)))
