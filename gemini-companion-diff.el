@@ -723,9 +723,8 @@ DIFF is accepted, report a file that is not written."
      (not (gemini-companion-diff-automatic diff)))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
-               stamp
                (not (equal stamp (gemini-companion-diff-stamp diff)))
-               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
+               (gemini-companion-diff--as-proposed-p diff))
       (gemini-companion-diff--report-unedited diff text))))
 
 (defun gemini-companion-diff--report-unedited (diff text)
@@ -978,15 +977,12 @@ or disconnected."
     (gemini-companion-text-plain
      (gemini-companion-text-read (gemini-companion-diff-file-path diff)))))
 
-(defun gemini-companion-diff--as-proposed-p (diff size)
-  "Return non-nil if the file of DIFF, of SIZE bytes, has the proposed text.
+(defun gemini-companion-diff--as-proposed-p (diff)
+  "Return non-nil if the file of DIFF has the proposed text.
 CLIs keep the line ends that a file had."
-  (when-let* ((proposal (gemini-companion-diff-proposed-text diff))
-              (bytes (string-bytes proposal)))
-    ;; A file of another size cannot be equal.
-    (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
-         (equal (gemini-companion-text-plain proposal)
-                (gemini-companion-diff--file-text diff)))))
+  (when-let* ((proposal (gemini-companion-diff-proposed-text diff)))
+    (equal (gemini-companion-text-plain proposal)
+           (gemini-companion-diff--file-text diff))))
 
 ;;;;; Confirmation
 
@@ -1059,8 +1055,7 @@ view as outdated."
   (let ((stamp (gemini-companion-diff--stamp diff)))
     (unless (equal stamp (gemini-companion-diff-checked diff))
       (setf (gemini-companion-diff-checked diff) stamp)
-      (if (and stamp
-               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
+      (if (gemini-companion-diff--as-proposed-p diff)
           (gemini-companion-diff--dismiss-written diff)
         (setf (gemini-companion-diff-outdated diff) t)))))
 
