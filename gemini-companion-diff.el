@@ -1015,16 +1015,14 @@ accept and undo that change? "
   (let ((text (gemini-companion-diff-proposal-text diff))
         (now (gemini-companion-diff--file-text diff))
         (base (gemini-companion-diff-base diff)))
-    (not (and now
-              (or (string= text now)
-                  (and base
-                       (gemini-companion-diff--merged-p text base now)))))))
-
-(defun gemini-companion-diff--merged-p (text base now)
-  "Return non-nil if TEXT has all that changed from BASE to NOW."
-  (pcase (gemini-companion-text-diff3 (list text base now))
-    ;; These mark parts where NOW differs from the other two, or all differ.
-    (`(0 . ,output) (not (string-match-p "^====3?$" output)))))
+    (cond ((null now))
+          ((string= text now) nil)
+          ((null base))
+          (t (pcase (gemini-companion-text-diff3 (list text base now))
+               ;; These mark parts where NOW differs from the other two, or all
+               ;; differ.
+               (`(0 . ,output) (string-match-p "^====3?$" output))
+               (_ t))))))
 
 ;;;;; Watch
 
