@@ -244,8 +244,8 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 
 (defun gemini-companion-diff--shown ()
   "Return the diff that is shown, or nil."
-  (seq-find (lambda (diff) (eq (gemini-companion-diff-state diff) 'shown))
-            gemini-companion-diff--open))
+  (cl-find 'shown gemini-companion-diff--open
+           :key #'gemini-companion-diff-state))
 
 (defun gemini-companion-diff--waiting ()
   "Return the oldest diff that waits to be shown, or nil."
@@ -315,10 +315,7 @@ replaced; its edited text is kept."
     (when previous
       (gemini-companion-diff--dismiss previous))
     (setf (gemini-companion-diff-proposal-buffer diff)
-          (gemini-companion-diff--proposal-buffer diff proposal)
-          (gemini-companion-diff-tick diff)
-          (buffer-chars-modified-tick
-           (gemini-companion-diff-proposal-buffer diff)))
+          (gemini-companion-diff--proposal-buffer diff proposal))
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     ;; Do the rest later: the server is waiting for the answer to this call.
@@ -377,6 +374,7 @@ It visits no file, so that nothing locks, saves or formats it."
     (add-hook 'before-change-functions
               #'gemini-companion-diff--before-edit nil t)
     (gemini-companion-diff-adopt diff)
+    (setf (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))
     (current-buffer)))
 
 (defun gemini-companion-diff--insert (proposal)
@@ -476,16 +474,15 @@ Try again soon if that has to wait until the user is idle."
 (defun gemini-companion-diff--arrive ()
   "Show the next diff if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
-  (when-let* ((diff (gemini-companion-diff--waiting)))
-    (cond ((gemini-companion-diff--shown) nil) ; Its header line counts them.
-          ((not (gemini-companion-diff--room-p))
-           (ignore (gemini-companion-diff--announce diff "shows")))
-          ((or (eq gemini-companion-review-arrival 'now)
-               (gemini-companion-diff--free-p))
-           (ignore (gemini-companion-diff--show diff)))
-          (t
-           (gemini-companion-diff--announce diff "shows")
-           t))))
+  (when-let* ((diff (gemini-companion-diff--waiting))
+              ;; The header line of one that is shown counts them.
+              ((not (gemini-companion-diff--shown))))
+    (let ((room (gemini-companion-diff--room-p)))
+      (if (and room (or (eq gemini-companion-review-arrival 'now)
+                        (gemini-companion-diff--free-p)))
+          (ignore (gemini-companion-diff--show diff))
+        (gemini-companion-diff--announce diff "shows")
+        room))))
 
 (defun gemini-companion-diff--room-p ()
   "Return non-nil if a diff may be shown that the user has not chosen."
@@ -679,9 +676,8 @@ was settled otherwise, return nil.  REASON is `closed' if the CLI closed
 the diff, `exited' if the process of the CLI has exited, `disconnected'
 if the CLI has not reconnected in time, `interrupted' if it asks about
 another edit, and `lost' if the server gave up the diff."
-  (if-let* ((diff (seq-find (lambda (diff)
-                              (eql (gemini-companion-diff-id diff) id))
-                            gemini-companion-diff--open)))
+  (if-let* ((diff (cl-find id gemini-companion-diff--open
+                           :key #'gemini-companion-diff-id)))
       (let ((text (gemini-companion-diff-proposal-text diff)))
         (if (eq reason 'closed)
             (progn

@@ -26,6 +26,7 @@
 
 ;;; Code:
 
+(require 'cl-lib)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
@@ -93,22 +94,18 @@ The server does not use the proposal of a diff that has an outcome."
 
 (defun gemini-companion-outcome-written (id)
   "Drop the outcome of the diff ID, which was written to its CLI."
-  (gemini-companion-outcome--drop id)
+  (setq gemini-companion-outcome--unwritten
+        (cl-remove id gemini-companion-outcome--unwritten
+                   :key #'gemini-companion-diff-id))
   (run-hook-with-args 'gemini-companion-outcome-written-functions id)
   t)
 
-(defun gemini-companion-outcome--drop (id)
-  "Drop the outcome of the diff ID."
-  (setq gemini-companion-outcome--unwritten
-        (seq-remove (lambda (diff) (eql id (gemini-companion-diff-id diff)))
-                    gemini-companion-outcome--unwritten)))
-
 (defun gemini-companion-outcome-undelivered (id)
   "Report that the accepted text of the diff ID did not reach its CLI."
-  (when-let* ((diff (seq-find
-                     (lambda (diff) (eql id (gemini-companion-diff-id diff)))
-                     gemini-companion-outcome--unwritten)))
-    (gemini-companion-outcome--drop id)
+  (when-let* ((diff (cl-find id gemini-companion-outcome--unwritten
+                             :key #'gemini-companion-diff-id)))
+    (setq gemini-companion-outcome--unwritten
+          (remq diff gemini-companion-outcome--unwritten))
     (gemini-companion-diff-keep diff (gemini-companion-diff-accepted-text diff))
     (display-warning
      'gemini-companion
