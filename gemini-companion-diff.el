@@ -602,7 +602,8 @@ If that fails, show why; the CLI's own prompt can still answer it."
           (user-error "%s %s" (gemini-companion-diff-name diff) problem))
         ;; The watch may not have noticed a change of the file yet.
         (unless (equal (gemini-companion-diff-stamp diff)
-                       (gemini-companion-diff--stamp diff))
+                       (gemini-companion-revert-stamp
+                        (gemini-companion-diff-file-path diff)))
           (setf (gemini-companion-diff-changed diff) t))
         (setf (gemini-companion-diff-hide diff)
               (run-hook-with-args-until-success
@@ -701,9 +702,9 @@ another edit, and `lost' if the server gave up the diff."
   "Follow the file of DIFF, whose review ended with TEXT, until it is written.
 If the user has edited TEXT, report a file that holds another text.  If
 DIFF is accepted, report a file that is not written."
-  (let ((file (gemini-companion-diff-file-path diff))
-        (stamp (gemini-companion-diff--stamp diff))
-        (edited (gemini-companion-diff--rewritten-p diff)))
+  (let* ((file (gemini-companion-diff-file-path diff))
+         (stamp (gemini-companion-revert-stamp file))
+         (edited (gemini-companion-diff--rewritten-p diff)))
     (gemini-companion-revert-expect
      file
      (lambda (written)
@@ -712,8 +713,12 @@ DIFF is accepted, report a file that is not written."
                          (not (gemini-companion-text-same-written-p
                                text (gemini-companion-text-read file))))
                 (gemini-companion-diff--report-unedited diff text)))
+             ;; A user who interrupts Gemini CLI leaves a review that it
+             ;; ignores.
              ((eq 'accepted (gemini-companion-diff-state diff))
-              (gemini-companion-diff--report-unwritten diff text)))
+              (gemini-companion-diff--report-kept
+               diff text "%s was accepted 10 seconds ago and is not written; \
+\\[gemini-companion-last-proposal] shows the text")))
        (run-hook-with-args 'gemini-companion-diff-written-functions
                            diff written))
      (not (gemini-companion-diff-automatic diff)))
@@ -732,17 +737,14 @@ DIFF is accepted, report a file that is not written."
 \\[gemini-companion-last-proposal] shows them")
    (gemini-companion-diff-name diff)))
 
-(defun gemini-companion-diff--report-unwritten (diff text)
-  "Keep TEXT of DIFF, accepted but not written soon; report that once.
-A user who interrupts Gemini CLI leaves a review that it ignores."
-  (let ((kept (cons (gemini-companion-diff-file-path diff) text)))
-    (unless (equal kept gemini-companion-diff--last-proposal)
-      (setq gemini-companion-diff--last-proposal kept)
-      (gemini-companion-revert-report
-       (substitute-command-keys
-        "%s was accepted 10 seconds ago and is not written; \
-\\[gemini-companion-last-proposal] shows the text")
-       (gemini-companion-diff-name diff)))))
+(defun gemini-companion-diff--report-kept (diff text format)
+  "Keep TEXT of DIFF, and report that by FORMAT, unless it is kept already.
+FORMAT has a place for the name of the file."
+  (let ((previous gemini-companion-diff--last-proposal))
+    (gemini-companion-diff-keep diff text)
+    (unless (equal previous gemini-companion-diff--last-proposal)
+      (gemini-companion-revert-report (substitute-command-keys format)
+                                      (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.
@@ -763,17 +765,6 @@ in the terminal, %s writes its own text"
        (gemini-companion-diff-name diff)
        (gemini-companion-session-title
         (gemini-companion-diff-session diff))))))
-
-(defun gemini-companion-diff--keep-late (diff)
-  "Keep what was typed since DIFF was dismissed, if anything; report that."
-  (let ((text (gemini-companion-diff-proposal-text diff)))
-    (unless (equal text (cdr gemini-companion-diff--last-proposal))
-      (gemini-companion-diff-keep diff text)
-      (gemini-companion-revert-report
-       (substitute-command-keys
-        "Review of %s closed; \
-\\[gemini-companion-last-proposal] shows your edits")
-       (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff-keep (diff text)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'."
@@ -820,10 +811,14 @@ keys would go to another buffer."
   "Close the view and the proposal of settled DIFF, and show the next one."
   (setq gemini-companion-diff--leaving
         (delq diff gemini-companion-diff--leaving))
+  ;; The user may have typed in it since it was dismissed.
   (when (and (eq 'dismissed (gemini-companion-diff-state diff))
              (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
              (gemini-companion-diff--rewritten-p diff))
-    (gemini-companion-diff--keep-late diff))
+    (gemini-companion-diff--report-kept
+     diff (gemini-companion-diff-proposal-text diff)
+     "Review of %s closed; \
+\\[gemini-companion-last-proposal] shows your edits"))
   (gemini-companion-diff--unannounce)
   (when-let* ((hide (gemini-companion-diff-hide diff)))
     (setf (gemini-companion-diff-hide diff) nil)
@@ -963,10 +958,6 @@ or disconnected."
 
 ;;;;; Comparison
 
-(defun gemini-companion-diff--stamp (diff)
-  "Return the stamp of the file of DIFF, or nil if there is none."
-  (gemini-companion-revert-stamp (gemini-companion-diff-file-path diff)))
-
 (defun gemini-companion-diff--file-text (diff)
   "Return the text of the file of DIFF with plain line ends, or nil."
   (ignore-error file-error
@@ -1046,7 +1037,8 @@ accept and undo that change? "
   "Check whether the file of DIFF has changed since the last check.
 If so, dismiss DIFF if the file has the proposed text, else mark its
 view as outdated."
-  (let ((stamp (gemini-companion-diff--stamp diff)))
+  (let ((stamp (gemini-companion-revert-stamp
+                (gemini-companion-diff-file-path diff))))
     (unless (equal stamp (gemini-companion-diff-checked diff))
       (setf (gemini-companion-diff-checked diff) stamp)
       (if (gemini-companion-diff--as-proposed-p diff)
