@@ -53,7 +53,11 @@ is cancelled; see `gemini-companion-hunk-wait'."
     (user-error "Cannot find the program %s; install it or customize \
 `diff-command'"
                 diff-command))
-  (let* ((files (mapcar #'gemini-companion-hunk--write
+  (let* ((inhibit-modification-hooks t)
+         ;; Write the proposal with no hunk excluded.
+         (files (mapcar (lambda (buffer)
+                          (gemini-companion-hunk-call-with-all
+                           buffer #'gemini-companion-text-temporary-file))
                         (list original proposal)))
          (out (make-temp-file "gemini-companion-"))
          (default-directory "/")
@@ -66,13 +70,6 @@ is cancelled; see `gemini-companion-hunk-wait'."
     (process-put process :files (cons out files))
     (process-put process :on-end on-end)
     process))
-
-(defun gemini-companion-hunk--write (buffer)
-  "Write BUFFER to a new private file, and return its name.
-For a proposal, write the text with no hunk excluded."
-  (let ((inhibit-modification-hooks t))
-    (gemini-companion-hunk-call-with-all
-     buffer #'gemini-companion-text-temporary-file)))
 
 (defun gemini-companion-hunk--command (out old new)
   "Return the command that compares the files OLD and NEW, and writes OUT.
@@ -102,7 +99,10 @@ Reading its output from a pipe would trigger garbage collections."
         (funcall (process-get process :on-end)
                  (if (< 1 (process-exit-status process))
                      'failed
-                   (gemini-companion-hunk--read (car files))))
+                   (with-temp-buffer
+                     (let ((inhibit-modification-hooks t))
+                       (insert-file-contents-literally (car files)))
+                     (gemini-companion-hunk-read))))
       (gemini-companion-hunk-cancel process))))
 
 (defun gemini-companion-hunk-cancel (process)
@@ -113,13 +113,6 @@ Reading its output from a pipe would trigger garbage collections."
     (when (process-live-p process)
       (delete-process process))
     (mapc #'delete-file files)))
-
-(defun gemini-companion-hunk--read (file)
-  "Return the hunks in FILE, the output of `diff'."
-  (with-temp-buffer
-    (let ((inhibit-modification-hooks t))
-      (insert-file-contents-literally file))
-    (gemini-companion-hunk-read)))
 
 (defun gemini-companion-hunk-read ()
   "Return the hunks in the current buffer, the output of `diff'."
