@@ -104,16 +104,11 @@ The arguments are the diff, which has ended, and non-nil if it was.")
 
 ;;;; Keys
 
-(defvar gemini-companion-review-mode-map
-  (let ((map (make-sparse-keymap)))
-    (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
-    map)
-  "Keys in all buffers of a review.")
-
 (define-minor-mode gemini-companion-review-mode
   "Answer a proposal of a CLI.
 \\{gemini-companion-review-mode-map}"
-  :lighter nil)
+  :lighter nil
+  :keymap `((,(kbd "C-c C-k") . gemini-companion-diff-reject)))
 (put 'gemini-companion-review-mode 'permanent-local t)
 
 ;;;; State
