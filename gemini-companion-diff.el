@@ -647,17 +647,6 @@ edits of its proposal."
            (funcall hide))
          (gemini-companion-diff--show diff 'select))))
 
-(defun gemini-companion-diff--compare-again (diff &optional now)
-  "Compare the view of DIFF again if it is outdated.
-Unless NOW is non-nil, do that only between two commands."
-  (when (and (gemini-companion-diff-outdated diff)
-             (or now (gemini-companion-diff--between-commands-p)))
-    (setf (gemini-companion-diff-outdated diff) nil)
-    (with-demoted-errors "Reading a proposed file again: %S"
-      (if (gemini-companion-diff-refresh diff)
-          (funcall (gemini-companion-diff-refresh diff))
-        (setf (gemini-companion-diff-changed diff) t)))))
-
 (defun gemini-companion-diff--run (hook diff)
   "Run HOOK of the user with DIFF; only report an error in it."
   (with-demoted-errors "A function of the review hooks failed: %S"
@@ -972,8 +961,7 @@ CLIs keep the line ends that a file had."
   "Return non-nil if the user objects to accepting DIFF.
 Ask only if the CLI would write to another file than proposed, or
 undo a change of the file."
-  (gemini-companion-diff--check diff)
-  (gemini-companion-diff--compare-again diff 'now)
+  (gemini-companion-diff--check diff 'now)
   (or (not (gemini-companion-diff--open-p diff))
       (when-let* ((question (gemini-companion-diff--question diff)))
         (not (gemini-companion-diff-ask
@@ -1025,20 +1013,26 @@ accept and undo that change? "
   "Check the files of the open diffs."
   (dolist (diff (gemini-companion-diffs))
     (gemini-companion-diff--check diff)
-    (gemini-companion-diff--compare-again diff)
     (gemini-companion-diff--check-buffer diff)))
 
-(defun gemini-companion-diff--check (diff)
+(defun gemini-companion-diff--check (diff &optional now)
   "Check whether the file of DIFF has changed since the last check.
-If so, dismiss DIFF if the file has the proposed text, else mark its
-view as outdated."
+If so, dismiss DIFF if the file has the proposed text, else compare its
+view again, between two commands unless NOW is non-nil."
   (let ((stamp (gemini-companion-revert-stamp
                 (gemini-companion-diff-file-path diff))))
     (unless (equal stamp (gemini-companion-diff-checked diff))
       (setf (gemini-companion-diff-checked diff) stamp)
       (if (gemini-companion-diff--as-proposed-p diff)
           (gemini-companion-diff--dismiss-written diff)
-        (setf (gemini-companion-diff-outdated diff) t)))))
+        (setf (gemini-companion-diff-outdated diff) t))))
+  (when (and (gemini-companion-diff-outdated diff)
+             (or now (gemini-companion-diff--between-commands-p)))
+    (setf (gemini-companion-diff-outdated diff) nil)
+    (with-demoted-errors "Reading a proposed file again: %S"
+      (if (gemini-companion-diff-refresh diff)
+          (funcall (gemini-companion-diff-refresh diff))
+        (setf (gemini-companion-diff-changed diff) t)))))
 
 (defun gemini-companion-diff--check-buffer (diff)
   "Record whether a buffer of the file of DIFF has unsaved text."
