@@ -82,15 +82,11 @@ take an answer.  Then run"
    'adopt-diff (gemini-companion-diff-id diff)
    (plist-get (gemini-companion-diff-session diff) :id)
    (gemini-companion-diff-file-path diff)
-   (gemini-companion-outcome--proposal diff)))
-
-(defun gemini-companion-outcome--proposal (diff)
-  "Return the proposal of DIFF for the server.
-The server does not use the proposal of a diff that has an outcome."
-  (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
-      (or (gemini-companion-diff-proposed-text diff)
-          (gemini-companion-diff-proposal-text diff))
-    (or (gemini-companion-diff-accepted-text diff) "")))
+   ;; The server does not use the proposal of a diff that has an outcome.
+   (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
+       (or (gemini-companion-diff-proposed-text diff)
+           (gemini-companion-diff-proposal-text diff))
+     (or (gemini-companion-diff-accepted-text diff) ""))))
 
 (defun gemini-companion-outcome-written (id)
   "Drop the outcome of the diff ID, which was written to its CLI."
