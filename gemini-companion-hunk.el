@@ -187,21 +187,31 @@ They are counted in the proposal with no hunk excluded."
 
 ;; Overlays, as they move with the text when the proposal is edited.
 
+(defvar gemini-companion-hunk-toggling nil
+  "Non-nil while a hunk is excluded or restored.")
+
 (defun gemini-companion-hunk-toggle (hunk original proposal)
   "Exclude HUNK of the buffer ORIGINAL from PROPOSAL, or restore it.
 Return non-nil if it is excluded now."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
-    (gemini-companion-hunk--switch
-     (gemini-companion-hunk-call-with-all
-      proposal
-      (lambda ()
-        (gemini-companion-hunk--overlay
-         (gemini-companion-hunk-line new)
-         (gemini-companion-hunk-line (+ new new-count))
-         (with-current-buffer original
-           (gemini-companion-hunk--text
-            (gemini-companion-hunk-line old)
-            (gemini-companion-hunk-line (+ old old-count))))))))))
+  (pcase-let* ((`(,old ,old-count ,new ,new-count) hunk)
+               (overlay
+                (gemini-companion-hunk-call-with-all
+                 proposal
+                 (lambda ()
+                   (gemini-companion-hunk--overlay
+                    (gemini-companion-hunk-line new)
+                    (gemini-companion-hunk-line (+ new new-count))
+                    (with-current-buffer original
+                      (gemini-companion-hunk--text
+                       (gemini-companion-hunk-line old)
+                       (gemini-companion-hunk-line (+ old old-count)))))))))
+    (with-current-buffer proposal
+      (undo-boundary)
+      (let ((gemini-companion-hunk-toggling t))
+        (gemini-companion-hunk--exchange overlay))
+      (undo-boundary)
+      (or (gemini-companion-hunk--excluded-p overlay)
+          (delete-overlay overlay)))))
 
 (defun gemini-companion-hunk--text (beg end)
   "Return the text from BEG to END, ignoring narrowing."
@@ -254,20 +264,6 @@ ORIGINAL is the text in its place in the original."
              (overlay-put overlay 'gemini-companion-original original)
              (overlay-put overlay 'gemini-companion-proposed proposed)
              overlay)))))
-
-(defvar gemini-companion-hunk-toggling nil
-  "Non-nil while a hunk is excluded or restored.")
-
-(defun gemini-companion-hunk--switch (overlay)
-  "Exclude the hunk of OVERLAY, or restore it if it is excluded.
-Return non-nil if it is excluded now."
-  (with-current-buffer (overlay-buffer overlay)
-    (undo-boundary)
-    (let ((gemini-companion-hunk-toggling t))
-      (gemini-companion-hunk--exchange overlay))
-    (undo-boundary)
-    (or (gemini-companion-hunk--excluded-p overlay)
-        (delete-overlay overlay))))
 
 (defun gemini-companion-hunk--exchange (overlay)
   "Replace the text of OVERLAY in the current buffer by its other one."
