@@ -361,9 +361,7 @@ It visits no file, so that nothing locks, saves or formats it."
                     (gemini-companion-text-remote-p directory))
                 "/"
               directory)))
-    (buffer-disable-undo)
     (gemini-companion-diff--insert proposal)
-    (buffer-enable-undo)
     (set-buffer-modified-p nil)
     (goto-char (point-min))
     (add-hook 'before-change-functions
@@ -375,7 +373,8 @@ It visits no file, so that nothing locks, saves or formats it."
 (defun gemini-companion-diff--insert (proposal)
   "Insert PROPOSAL in the current buffer; kill that if it cannot be read."
   (condition-case problem
-      (let ((inhibit-modification-hooks t))
+      (let ((inhibit-modification-hooks t)
+            (buffer-undo-list t))
         (if (stringp proposal)
             (insert proposal)
           (funcall proposal)))
@@ -664,19 +663,17 @@ another edit, and `lost' if the server gave up the diff."
   (if-let* ((diff (cl-find id gemini-companion-diff--open
                            :key #'gemini-companion-diff-id)))
       (let ((text (gemini-companion-diff-proposal-text diff)))
-        (if (eq reason 'closed)
-            (progn
-              (gemini-companion-diff--keep diff)
-              (gemini-companion-diff--expect diff text)
-              (gemini-companion-diff--settle diff 'dismissed 'later))
-          (gemini-companion-diff--dismiss diff)
-          (unless (eq reason 'lost)
-            (gemini-companion-revert-report
-             "%s %s; review closed, %s not written"
-             (gemini-companion-session-name
-              (gemini-companion-diff-session diff))
-             reason
-             (gemini-companion-diff-name diff))))
+        (if (not (eq reason 'closed))
+            (gemini-companion-diff--dismiss diff)
+          (gemini-companion-diff--keep diff)
+          (gemini-companion-diff--expect diff text)
+          (gemini-companion-diff--settle diff 'dismissed 'later))
+        (unless (memq reason '(closed lost))
+          (gemini-companion-revert-report
+           "%s %s; review closed, %s not written"
+           (gemini-companion-session-name (gemini-companion-diff-session diff))
+           reason
+           (gemini-companion-diff-name diff)))
         text)
     (and gemini-companion-diff--ended
          (eql id (gemini-companion-diff-id gemini-companion-diff--ended))
