@@ -835,10 +835,10 @@ instead? "))))
           ;; The diff may have ended while a question was asked.
           ((gemini-companion-diff--open-p diff)
            (gemini-companion-diff--answer
-            diff (gemini-companion-diff--accepted-text diff)
+            diff (gemini-companion-diff--accepted-report diff)
             (lambda () (gemini-companion-diff-take diff)))))))
 
-(defun gemini-companion-diff--accepted-text (diff)
+(defun gemini-companion-diff--accepted-report (diff)
   "Return what to report when DIFF, which is open, is accepted."
   (concat "Accepted " (gemini-companion-diff-name diff 'plain)
           (pcase (gemini-companion-diff-counts diff)
