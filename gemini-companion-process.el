@@ -311,12 +311,10 @@ buffer with it, and that is valid during the call."
   "Stop PROCESS, if it has not ended, without waiting for it.
 At the end of its input it rejects open diffs, ends its streams and
 deletes its discovery file."
-  (unless (eq (gemini-companion-process-state process) 'ended)
-    (gemini-companion-process--end process
-                                   gemini-companion-process--stop-seconds)
-    ;; This fails if the process is suspended or has exited.
-    (ignore-errors
-      (process-send-eof (gemini-companion-process-child process)))))
+  (gemini-companion-process--end process gemini-companion-process--stop-seconds)
+  ;; This fails if the process is suspended or has exited.
+  (ignore-errors
+    (process-send-eof (gemini-companion-process-child process))))
 
 (defun gemini-companion-process-retire (process)
   "Stop PROCESS, as another one is used in its place.
@@ -326,12 +324,13 @@ It rejects nothing and leaves the discovery file."
                                  gemini-companion-process--retire-seconds))
 
 (defun gemini-companion-process--end (process seconds)
-  "Expect PROCESS to end, and kill it after SECONDS."
-  (cancel-timer (gemini-companion-process-timer process))
-  (setf (gemini-companion-process-state process) 'stopping
-        (gemini-companion-process-timer process)
-        (run-at-time seconds nil
-                     #'delete-process (gemini-companion-process-child process))))
+  "Expect PROCESS to end, unless it has, and kill it after SECONDS."
+  (unless (eq (gemini-companion-process-state process) 'ended)
+    (cancel-timer (gemini-companion-process-timer process))
+    (setf (gemini-companion-process-state process) 'stopping
+          (gemini-companion-process-timer process)
+          (run-at-time seconds nil #'delete-process
+                       (gemini-companion-process-child process)))))
 
 (defun gemini-companion-process--fail (process reason)
   "End PROCESS, which did not start, because of REASON."

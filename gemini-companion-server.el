@@ -308,7 +308,9 @@ starts it")))
           (gemini-companion-server--replaced server)
           (if (eq how 'started) 0 now))
     (funcall (gemini-companion-server--on-ready server) how)
-    (when (eq how 'restarted)
+    ;; It may have crashed meanwhile.
+    (when (and (eq how 'restarted)
+               (gemini-companion-process-ready-p previous))
       (push previous (gemini-companion-server--retired server))
       (gemini-companion-process-retire previous))))
 

@@ -441,6 +441,27 @@
     (delete-file "wait")
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
 
+(ert-deftest gemini-companion-restart-in-which-the-server-crashes-leaves-nothing ()
+  "It may crash once the next one is ready, before it is asked to end."
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let* ((pid (plist-get (gemini-companion-server-info) :pid))
+           (live (lambda ()
+                   (seq-find (lambda (process) (eql pid (process-id process)))
+                             (process-list))))
+           (gemini-companion-roots-function
+            (lambda (roots)
+              (unless (equal pid (plist-get (gemini-companion-server-info) :pid))
+                (signal-process pid 'SIGKILL)
+                (gemini-companion-test-wait (lambda () (not (funcall live)))))
+              roots)))
+      (gemini-companion-restart)
+      (gemini-companion-test-eventually
+        (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
+      (should-not (funcall live))
+      (should-not (seq-find (lambda (timer)
+                              (eq #'delete-process (timer--function timer)))
+                            timer-list)))))
+
 (ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
