@@ -221,7 +221,8 @@ class Soak:
     # End
 
     async def _stop(self, emacs: Emacs) -> None:
-        await emacs.until("(null (gemini-companion-diffs))", 20)
+        # The server waits half a minute for a CLI whose connection was cut.
+        await emacs.until("(null (gemini-companion-diffs))", 120)
         for cli in self._clis:
             await cli.open_some()
         await emacs.until(f"(= {5 * CLIS} (length (gemini-companion-diffs)))")
