@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
@@ -128,7 +129,7 @@ class Emacs:
         # Emacs answers in order.  Closing a connection with unread answers resets
         # it, and Emacs would lose the calls that it has not read.
         if self._peer is not None:
-            await self._request("outcome-written", [0], lambda reply: None)
+            await self._request("outcome-written", [0])
 
     def _accept(self) -> None:
         self._server.serve_forever()
@@ -230,11 +231,14 @@ class Emacs:
 
         Raise EmacsError if Emacs cannot.
         """
-        return await self._request(
-            "close-diff",
-            [diff_id, Symbol(reason)],
-            lambda reply: None if reply == [] else self._read_text(reply),
-        )
+        reply = await self._request("close-diff", [diff_id, Symbol(reason)])
+        if reply == []:
+            return None
+        try:
+            # A large text is read from a file.
+            return await asyncio.to_thread(self._read_text, reply)
+        except MalformedArgument as error:
+            raise EmacsError(str(error)) from None
 
     def ask(
         self,
@@ -292,45 +296,29 @@ class Emacs:
         if not self._is_gone:
             self._call(name, args, lambda reply: None, fail or log)
 
-    async def _request(
-        self,
-        name: str,
-        args: list[Sexp],
-        read: Callable[[Sexp], str | None],
-    ) -> str | None:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[str | None] = loop.create_future()
+    async def _request(self, name: str, args: list[Sexp]) -> Sexp:
+        """Return what Emacs answers to the call of ``name``.
 
-        def succeed(reply: Sexp) -> None:
-            try:
-                to_loop(loop, _resolve, answer, read(reply))
-            except MalformedArgument as error:
-                fail(error)
-
-        def fail(error: Exception) -> None:
-            gone = isinstance(error, EmacsGone)
-            to_loop(loop, _reject, answer, error if gone else EmacsError(str(error)))
-
+        Raise EmacsError if it cannot answer.
+        """
         if self._is_gone:
             raise EmacsGone("Emacs has disconnected")
-        self._call(name, args, succeed, fail)
-        return await answer
+        answer: Future[Sexp] = Future()
+        # Emacs may answer although nothing waits for it any more.
+        answer.set_running_or_notify_cancel()
+
+        def fail(error: Exception) -> None:
+            is_ours = isinstance(error, EmacsGone)
+            answer.set_exception(error if is_ours else EmacsError(str(error)))
+
+        self._call(name, args, answer.set_result, fail)
+        return await asyncio.wrap_future(answer)
 
     def _call(self, name: str, args: list[Sexp], succeed: Reply, fail: Reply) -> None:
         if self._peer is None:
             self._queue.append((name, args, succeed, fail))
         else:
             self._peer.call(name, args, succeed, fail)
-
-
-def _resolve(answer: "asyncio.Future[str | None]", text: str | None) -> None:
-    if not answer.done():
-        answer.set_result(text)
-
-
-def _reject(answer: "asyncio.Future[str | None]", error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
 
 
 # Arguments of Emacs
