@@ -240,34 +240,20 @@ class Emacs:
         except MalformedArgument as error:
             raise EmacsError(str(error)) from None
 
-    def ask(
+    async def ask(
         self,
         question_id: int,
         kind: str,
         facts: dict[str, Sexp],
         texts: Sequence[str | None],
-        fail: Callable[[EmacsError], None],
     ) -> None:
         """Ask Emacs the question ``kind`` with ``facts`` and ``texts``.
 
-        The answer is a call of `answered`.  Call ``fail`` in the event loop if the
-        question cannot be asked.
+        The answer is a call of `answered`.  Raise EmacsError if the question cannot
+        be asked.
         """
-        loop = asyncio.get_running_loop()
         packed = [text and _Text(text, self.directory) for text in texts]
-
-        def failed(error: Exception) -> None:
-            to_loop(loop, fail, EmacsError(str(error)))
-
-        if self._is_gone:
-            fail(EmacsGone("Emacs has disconnected"))
-        else:
-            self._call(
-                "ask",
-                [question_id, Symbol(kind), facts, *packed],
-                lambda reply: None,
-                failed,
-            )
+        await self._request("ask", [question_id, Symbol(kind), facts, *packed])
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Report the sessions that are connected."""

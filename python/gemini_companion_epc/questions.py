@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from .config import Config
@@ -23,7 +23,6 @@ from .words import count_lines
 logger = logging.getLogger(__name__)
 
 Facts: TypeAlias = dict[str, Sexp]
-Fail: TypeAlias = Callable[[EmacsError], None]
 
 LONGEST_LINE = 120
 LONGEST_TEXT = 72
@@ -89,17 +88,16 @@ _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 class Emacs(Protocol):
     """The calls to Emacs."""
 
-    def ask(
+    async def ask(
         self,
         question_id: int,
         kind: str,
         facts: Facts,
         texts: Sequence[str | None],
-        fail: Fail,
     ) -> None:
         """Ask Emacs the question ``kind`` with ``facts`` and ``texts``.
 
-        Call ``fail`` in the event loop if it cannot be asked.
+        Raise EmacsError if it cannot be asked.
         """
 
 
@@ -158,8 +156,8 @@ class Questions:
         pids = await asyncio.to_thread(ancestors, request.get("pid"))
         facts = {"path": path, "client": client, "pids": pids}
         try:
-            answer = await self._ask(
-                "edited", facts, (before, after), self._config.edit_limit
+            answer = await asyncio.wait_for(
+                self._ask("edited", facts, (before, after)), self._config.edit_limit
             )
         except (EmacsError, asyncio.TimeoutError):
             return {}
@@ -235,28 +233,19 @@ class Questions:
         return {name: counts[name] for name in visible.get("files") or []}, is_whole
 
     async def _ask(
-        self,
-        kind: str,
-        facts: Facts,
-        texts: Sequence[str | None] = (),
-        limit: float | None = None,
+        self, kind: str, facts: Facts, texts: Sequence[str | None] = ()
     ) -> Facts:
         """Return what Emacs answers to the question ``kind``.
 
-        Raise EmacsError if it cannot, TimeoutError after ``limit`` seconds.
+        Raise EmacsError if it cannot be asked.
         """
         self._last_id += 1
         question_id = self._last_id
         answer: asyncio.Future[Facts] = asyncio.get_running_loop().create_future()
         self._waiting[question_id] = answer
-
-        def fail(error: EmacsError) -> None:
-            if not answer.done():
-                answer.set_exception(error)
-
         try:
-            self._emacs.ask(question_id, kind, facts, texts, fail)
-            return await asyncio.wait_for(answer, limit)
+            await self._emacs.ask(question_id, kind, facts, texts)
+            return await answer
         finally:
             del self._waiting[question_id]
 

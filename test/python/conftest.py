@@ -22,7 +22,7 @@ from gemini_companion_epc.connections import listen
 from gemini_companion_epc.exceptions import EmacsGone
 from gemini_companion_epc.ide import FindProcess, Ide
 from gemini_companion_epc.processes import process_of
-from gemini_companion_epc.questions import Facts, Fail, Questions
+from gemini_companion_epc.questions import Facts, Questions
 from gemini_companion_epc.server import prepare_http
 from gemini_companion_epc.types import CloseReason, Diff, Process, SessionFacts
 
@@ -117,13 +117,12 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
-    def ask(
+    async def ask(
         self,
         question_id: int,
         kind: str,
         facts: Facts,
         texts: Sequence[str | None],
-        fail: Fail,
     ) -> None:
         self._note(self.asked, (kind, facts, texts))
         self.on_question(question_id, kind, facts)
