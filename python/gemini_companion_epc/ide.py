@@ -69,13 +69,11 @@ class Ide:
         self._sessions: dict[str, Session] = {}
         self._diffs: dict[int, Diff] = {}
         self._closing: dict[int, str | None] = {}
-        self._all_closed = asyncio.Event()
-        self._all_closed.set()
         # A client may open a diff before Emacs hands over those of the previous
         # process, with other IDs.
         self._next_id = 1000 * int(time.time()) if config.port else 1
         self._context: bytes | None = None
-        self._dismissals: set[asyncio.Task[None]] = set()
+        self._dismissals: set[asyncio.Task[str | None]] = set()
         self._reported = 0.0
         self._report: asyncio.TimerHandle | None = None
         self._is_stopping = False
@@ -350,25 +348,13 @@ class Ide:
             return None
         self._remove(session, diff)
         self._closing[diff.id] = None
-        self._all_closed.clear()
         try:
-            text = await self._final_text(diff)
+            text = await self._dismiss(diff, "closed")
         finally:
             accepted = self._closing.pop(diff.id)
-            if not self._closing:
-                self._all_closed.set()
         if text is None:
             text = accepted
         return clean(diff.proposal if text is None else text)
-
-    async def _final_text(self, diff: Diff) -> str | None:
-        try:
-            return await asyncio.wait_for(
-                self._emacs.close_diff(diff.id, "closed"), self._config.close_limit
-            )
-        except (EmacsError, asyncio.TimeoutError) as error:
-            logger.warning("Emacs returned no text of diff %d: %r", diff.id, error)
-            return None
 
     def _release(self, session: Session, path: str) -> None:
         """Release a client that still waits for a diff after Ctrl-C.
@@ -401,18 +387,23 @@ class Ide:
         for diff_id in session.withdraw_accepted():
             self._emacs.outcome_undelivered(diff_id)
 
-    def _dismiss(self, diff: Diff, reason: CloseReason) -> None:
+    def _dismiss(self, diff: Diff, reason: CloseReason) -> "asyncio.Task[str | None]":
+        """Close ``diff`` in Emacs; the value of the task is its text, if any."""
         task = asyncio.get_running_loop().create_task(
             self._close_in_emacs(diff, reason)
         )
         self._dismissals.add(task)
         task.add_done_callback(self._dismissals.discard)
+        return task
 
-    async def _close_in_emacs(self, diff: Diff, reason: CloseReason) -> None:
+    async def _close_in_emacs(self, diff: Diff, reason: CloseReason) -> str | None:
         try:
-            await self._emacs.close_diff(diff.id, reason)
-        except EmacsError as error:
-            logger.info("Diff %d was not dismissed in Emacs: %r", diff.id, error)
+            return await asyncio.wait_for(
+                self._emacs.close_diff(diff.id, reason), self._config.close_limit
+            )
+        except (EmacsError, asyncio.TimeoutError) as error:
+            logger.warning("Diff %d was not dismissed in Emacs: %r", diff.id, error)
+            return None
 
     # Stop
 
@@ -426,12 +417,8 @@ class Ide:
 
     async def finish_closing(self) -> None:
         """Wait until Emacs has answered each close-diff, ``answer_limit`` at most."""
-        answers = [self._all_closed.wait(), self._all_dismissed()]
-        await _within(self._config.answer_limit, answers)
-
-    async def _all_dismissed(self) -> None:
         if self._dismissals:
-            await asyncio.wait(self._dismissals)
+            await asyncio.wait(self._dismissals, timeout=self._config.answer_limit)
 
     async def flush(self, limit: float) -> None:
         """Wait until all outcomes are written, ``limit`` seconds at most."""
