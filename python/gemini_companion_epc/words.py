@@ -2,13 +2,13 @@
 """Count the lines of a project that contain a word, as a text search would."""
 
 import os
-import string
+import re
 import subprocess
 import time
 from collections.abc import Iterator
 
 _LARGEST = 1024 * 1024
-_OF_WORD = frozenset((string.ascii_letters + string.digits + "_").encode())
+_GIT = ("git", "-c", "core.fsmonitor=false")
 _SKIPPED = {"node_modules", "__pycache__"}
 
 
@@ -18,17 +18,25 @@ def count_lines(word: str, directory: str, limit: float) -> tuple[dict[str, int]
     Return also whether all files were searched within ``limit`` seconds.
     """
     end = time.monotonic() + limit
+    pattern = _whole(word.encode())
     counts: dict[str, int] = {}
     for path in _files(directory, limit):
         if time.monotonic() > end:
             return counts, False
-        count = _count(path, word.encode())
+        count = _count(path, pattern)
         if count:
             counts[path] = count
     return counts, True
 
 
-def _count(path: str, word: bytes) -> int:
+def _whole(word: bytes) -> re.Pattern[bytes]:
+    """Return a regexp for ``word`` and the rest of its line, but not inside a word."""
+    name = re.escape(word)
+    # Ten times as fast as a regexp that does not begin with the word itself.
+    return re.compile(rb"%b(?<!\w\B%b)(?!\B\w).*" % (name, name))
+
+
+def _count(path: str, pattern: re.Pattern[bytes]) -> int:
     try:
         # Opening a pipe would block.
         if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
@@ -37,41 +45,14 @@ def _count(path: str, word: bytes) -> int:
             data = file.read()
     except OSError:
         return 0
-    count, start = 0, data.find(word)
-    if start < 0 or b"\0" in data[:1024]:
-        return 0
-    # Ten times as fast as a regexp for each line.
-    while start >= 0:
-        end = start + len(word)
-        if _is_inside(data[start - 1 : start + 1]) or _is_inside(
-            data[end - 1 : end + 1]
-        ):
-            start = data.find(word, start + 1)
-        else:
-            count += 1
-            newline = data.find(b"\n", end)
-            start = -1 if newline < 0 else data.find(word, newline)
-    return count
-
-
-def _is_inside(pair: bytes) -> bool:
-    """Return whether a word continues between the two bytes ``pair``."""
-    return len(pair) == 2 and all(byte in _OF_WORD for byte in pair)
+    return 0 if b"\0" in data[:1024] else len(pattern.findall(data))
 
 
 def _files(directory: str, limit: float) -> Iterator[str]:
     """Yield the files below ``directory``, without those that git ignores."""
     try:
         listed = subprocess.run(
-            [
-                "git",
-                "-c",
-                "core.fsmonitor=false",
-                "ls-files",
-                "-z",
-                "-co",
-                "--exclude-standard",
-            ],
+            [*_GIT, "ls-files", "-z", "-co", "--exclude-standard"],
             cwd=directory,
             check=True,
             capture_output=True,
