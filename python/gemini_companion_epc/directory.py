@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from .exceptions import MalformedArgument
@@ -34,16 +34,13 @@ class PrivateDirectory:
             self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         except OSError as error:
             self.problem = error.strerror or str(error)
-        self._lock = threading.Lock()
-        self._written = 0
+        self._numbers = count(1)
 
     def write(self, text: str) -> Path | None:
         """Write ``text`` to a new file; return its name, or None on failure."""
         if self.path is None:
             return None
-        with self._lock:
-            self._written += 1
-            path = self.path / f"server-{self._written}"
+        path = self.path / f"server-{next(self._numbers)}"
         self.restore()
         try:
             if not _is_ours(self.path):
