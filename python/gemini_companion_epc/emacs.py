@@ -122,7 +122,7 @@ class Emacs:
             peer.finish_writing()
             await asyncio.to_thread(peer.writer.join, 0.2)
             peer.close()
-            self._forget_peer(peer)
+            self._forget_peer()
         self.directory.remove()
 
     async def _all_done(self) -> None:
@@ -148,15 +148,12 @@ class Emacs:
         logger.info("Emacs is connected")
         self._peer = handler
         self._stop_listening()
-        handler._send("return", uid, self._welcome())
+        path = self.directory.path
+        directory = None if path is None else str(path)
+        handler._send("return", uid, {**self._hello(), "directory": directory})
         for call in self._queue:
             handler.call(*call)
         self._queue.clear()
-
-    def _welcome(self) -> dict[str, object]:
-        path = self.directory.path
-        directory = None if path is None else str(path)
-        return {**self._hello(), "directory": directory}
 
     def _stop_listening(self) -> None:
         # It waits until no more connections are accepted.
@@ -168,7 +165,7 @@ class Emacs:
     def _disconnected(self, handler: Handler) -> None:
         if handler is self._peer:
             logger.info("Emacs has disconnected")
-            self._forget_peer(handler)
+            self._forget_peer()
             self._methods["stop"]()
 
     def give_up(self) -> None:
@@ -178,7 +175,7 @@ class Emacs:
             _, (_, fail) = calls.popitem()
             fail(EmacsGone("Emacs did not answer"))
 
-    def _forget_peer(self, handler: Handler) -> None:
+    def _forget_peer(self) -> None:
         self.give_up()
         self._peer = None
         self._is_gone = True

@@ -119,8 +119,8 @@ class Handler(EPCHandler):
         logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
         if not self.is_authenticated:
             self._authenticate(kind.value(), uid, form[2:])
-            return
-        self._receive(kind.value(), uid, form[2:])
+        else:
+            self._receive(kind.value(), uid, form[2:])
 
     def _answer_undecodable(self, message: bytes, problem: str) -> None:
         logger.warning("Cannot decode an EPC message: %s", problem)
@@ -155,10 +155,8 @@ class Handler(EPCHandler):
             self._receive_call(uid, rest)
         elif kind == "methods":
             self._send(*self._handle_methods(uid))
-        elif kind == "return":
-            self._receive_return(uid, rest)
-        elif kind in ("return-error", "epc-error"):
-            self._receive_error(uid, rest)
+        elif kind in ("return", "return-error", "epc-error"):
+            self._receive_answer(kind, uid, rest)
         else:
             logger.warning("EPC message of unknown kind: %s", kind[:40])
 
@@ -195,13 +193,12 @@ class Handler(EPCHandler):
             answer = True if value is None else value
             self.server.loop.call_soon(self._send, "return", uid, answer)
 
-    def _receive_return(self, uid: int, rest: list[Sexp]) -> None:
+    def _receive_answer(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         with suppress(BaseRemoteError):  # the call was given up
-            self._handle_return(uid, rest[0] if rest else [])
-
-    def _receive_error(self, uid: int, rest: list[Sexp]) -> None:
-        with suppress(BaseRemoteError):  # the call was given up
-            self._handle_return_error(uid, rest[0] if rest else "")
+            if kind == "return":
+                self._handle_return(uid, rest[0] if rest else [])
+            else:
+                self._handle_return_error(uid, rest[0] if rest else "")
 
     # Writing
 
@@ -228,7 +225,7 @@ class Handler(EPCHandler):
     def _fail(self, message: tuple[Sexp, ...], problem: str) -> None:
         kind, uid = message[:2]
         if kind == "call":
-            self._receive_error(uid, [problem])
+            self._receive_answer("return-error", uid, [problem])
         elif kind == "return":
             self._send("return-error", uid, problem)
 
