@@ -237,10 +237,9 @@ class Ide:
 
     def broadcast(self, context: IdeContext) -> None:
         """Send ``context`` to every client, and to those that connect later."""
-        event = encode_event(context.notification(self._config.is_trusted))
-        self._context = event
+        self._context = encode_event(context.notification(self._config.is_trusted))
         for session in self._sessions.values():
-            session.update_context(event)
+            session.update_context(self._context)
 
     def adopt(self, diff: Diff) -> None:
         """Take over ``diff``, which was opened in the previous process.
@@ -326,7 +325,8 @@ class Ide:
 
     def open_diff(self, session: Session, path: str, proposal: str) -> None:
         """Open a review of ``proposal`` for the file ``path``."""
-        if self._is_interrupted(session, path) or self._is_stopping:
+        now = asyncio.get_running_loop().time()
+        if now < session.interrupted.pop(path, 0.0) or self._is_stopping:
             session.notify(Rejected(path))
             return
         if self._sessions.get(session.id) is not session:
@@ -371,10 +371,6 @@ class Ide:
             self._dismiss(diff, "interrupted")
             session.notify(Rejected(diff.path))
             session.interrupted[path] = now + self._config.cancel_window
-
-    def _is_interrupted(self, session: Session, path: str) -> bool:
-        until = session.interrupted.pop(path, 0.0)
-        return asyncio.get_running_loop().time() < until
 
     def _abandon(self, session: Session, reason: CloseReason) -> None:
         """Dismiss the diffs of ``session``, and report undelivered acceptances."""
