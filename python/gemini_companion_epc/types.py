@@ -7,7 +7,7 @@ absent keys are omitted, never null, and texts hold no lone surrogates.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Notification: TypeAlias = dict[str, object]
@@ -73,10 +73,7 @@ class File:
         if self.is_active:
             payload["isActive"] = True
             if self.cursor is not None:
-                payload["cursor"] = {
-                    "line": self.cursor.line,
-                    "character": self.cursor.character,
-                }
+                payload["cursor"] = asdict(self.cursor)
             if self.selected_text is not None:
                 payload["selectedText"] = self.selected_text
         return payload
