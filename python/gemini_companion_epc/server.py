@@ -38,7 +38,7 @@ def run(install_command: str) -> int:
     """
     try:
         config = parse_start_line(read_start_line())
-        asyncio.run(_run(config))
+        asyncio.run(Server(config).run())
     except StartError as error:
         print(error, file=sys.stderr)
         return 1
@@ -49,10 +49,6 @@ def run(install_command: str) -> int:
         )
         return 3
     return 0
-
-
-async def _run(config: Config) -> None:
-    await Server(config).run()
 
 
 class Server:
