@@ -98,15 +98,13 @@ class Tools:
             if params.name == "openDiff":
                 proposal = _text(arguments, "newContent")
                 await session.wait_for_process(self._config.open_limit)
-                return self._open_diff(session, path, proposal)
+                size = len(proposal)
+                logger.info("openDiff: %s %d characters", session.short_id, size)
+                self._ide.open_diff(session, path, proposal)
+                return CallToolResult(content=[])
         except MalformedArgument as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return await self._close_diff(session, path)
-
-    def _open_diff(self, session: Session, path: str, proposal: str) -> CallToolResult:
-        logger.info("openDiff: %s %d characters", session.short_id, len(proposal))
-        self._ide.open_diff(session, path, proposal)
-        return CallToolResult(content=[])
 
     async def _close_diff(self, session: Session, path: str) -> CallToolResult:
         text = await self._ide.close_diff(session, path)
