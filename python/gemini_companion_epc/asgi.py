@@ -243,16 +243,11 @@ class Asgi:
         while (event := await stream.next(self._config.comment_interval)) is not None:
             await _send_body(event, True, send)
             stream.written(event)
-            if event is not COMMENT:
-                self._log_event(session, event)
+            if method := _EVENT_METHOD.search(event):
+                name, size = method[1].decode(), len(event)
+                logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, size)
         logger.info("HTTP out: %s end of stream", session.short_id)
         await _send_body(b"", False, send)
-
-    def _log_event(self, session: Session, event: bytes) -> None:
-        if logger.isEnabledFor(logging.DEBUG):
-            method = _EVENT_METHOD.search(event)
-            name = method[1].decode() if method else "event"
-            logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, len(event))
 
     async def _watch(self, session: Session, stream: Stream, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -337,7 +332,12 @@ def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
         message, body = _parsed(body)
     except ValueError:
         return {}, body
-    return message if isinstance(message, dict) else {}, body
+    return _object(message), body
+
+
+def _object(value: object) -> dict[str, Any]:
+    """Return ``value`` if it is a JSON object, or else an empty one."""
+    return value if isinstance(value, dict) else {}
 
 
 def _taken_arguments(message: dict[str, Any]) -> dict[str, Any] | None:
@@ -345,11 +345,9 @@ def _taken_arguments(message: dict[str, Any]) -> dict[str, Any] | None:
 
     Return None if there are none, or if they are malformed.
     """
-    params = message.get("params")
-    if message.get("method") != "tools/call" or not isinstance(params, dict):
-        return None
+    params = _object(message.get("params"))
     arguments = params.get("arguments")
-    if not isinstance(arguments, dict):
+    if message.get("method") != "tools/call" or not isinstance(arguments, dict):
         return None
     del params["arguments"]
     return arguments
@@ -357,22 +355,18 @@ def _taken_arguments(message: dict[str, Any]) -> dict[str, Any] | None:
 
 def _version(initialize: dict[str, Any]) -> str | None:
     """Return the version of the client, or None if it is missing or malformed."""
-    params = initialize.get("params")
-    client = params.get("clientInfo") if isinstance(params, dict) else None
-    version = client.get("version") if isinstance(client, dict) else None
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        return None
-    return version
+    client = _object(_object(initialize.get("params")).get("clientInfo"))
+    version = client.get("version")
+    is_proper = isinstance(version, str) and _VERSION.fullmatch(version)
+    return version if is_proper else None
 
 
 def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:
-    params = initialize.get("params")
-    if not isinstance(params, dict):
-        return body
+    params = _object(initialize.get("params"))
     if params.get("protocolVersion") in INITIALIZE_VERSIONS:
         return body
-    known = {**params, "protocolVersion": INITIALIZE_VERSIONS[-1]}
-    return json.dumps({**initialize, "params": known}).encode()
+    params["protocolVersion"] = INITIALIZE_VERSIONS[-1]
+    return to_json(initialize)
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
