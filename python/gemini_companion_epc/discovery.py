@@ -84,7 +84,7 @@ class DiscoveryFiles:
         been installed in the meantime.
         """
         return self._write(
-            [one for one in self._all if not is_current(one.path(self._environ), one)]
+            one for one in self._all if _read(one.path(self._environ)) != one.payload()
         )
 
     def _write(self, wanted: Iterable[Discovery]) -> list[str]:
@@ -171,11 +171,6 @@ def remove(path: Path, discovery: Discovery) -> None:
         path.unlink(missing_ok=True)
 
 
-def is_current(path: Path, discovery: Discovery) -> bool:
-    """Return whether the content of ``path`` is that of ``discovery``."""
-    return _read(path) == discovery.payload()
-
-
 def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
     """Remove the stale files of this user's Emacsen, and no others.
 
@@ -188,9 +183,7 @@ def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
     except OSError:
         return
     for path in paths:
-        if path == own or not _belongs_to_this_user(path):
-            continue
-        if _is_stale(path, discovery):
+        if path != own and _belongs_to_this_user(path) and _is_stale(path, discovery):
             logger.info("Removing a stale discovery file: %s", path.name)
             with suppress(OSError):
                 path.unlink()
