@@ -24,7 +24,7 @@ from .processes import lives, on_exit, process_of
 from .questions import Questions
 from .session import next_tick
 from .system import Handover, on_signals
-from .types import Diff, IdeContext
+from .types import Diff
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Server:
         self._emacs.listen(
             self.hello,
             {
-                "context-update": self.context_update,
+                "context-update": self._ide.broadcast,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
                 "answered": self._questions.answered,
@@ -244,10 +244,6 @@ class Server:
             "is-exposed": self._config.is_exposed,
             "discovery": [str(path) for path in self._discovery.paths],
         }
-
-    def context_update(self, context: IdeContext) -> None:
-        """Update the files that are open in Emacs."""
-        self._ide.broadcast(context)
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""

@@ -142,8 +142,7 @@ async def _log(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 def _session(context: Context) -> Session:
     assert context.request is not None
-    session = context.request.state.session
-    assert isinstance(session, Session)
+    session: Session = context.request.state.session
     return session
 
 
