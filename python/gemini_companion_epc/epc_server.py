@@ -240,12 +240,8 @@ def _encode(message: tuple[Sexp, ...]) -> bytes:
 
 
 def _title(message: Sequence[Sexp]) -> str:
-    words = message[:3] if _word(message[0]) == "call" else message[:2]
-    return " ".join(_word(word)[:40] for word in words)
-
-
-def _word(value: Sexp) -> str:
-    return str(value.value() if isinstance(value, Symbol) else value)
+    words = message[:3] if str(message[0]) == "call" else message[:2]
+    return " ".join(str(word)[:40] for word in words)
 
 
 def _version_sentence(version: Sexp) -> str:
