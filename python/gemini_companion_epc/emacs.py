@@ -276,16 +276,13 @@ class Emacs:
             if not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)
 
-        if not self._is_gone:
-            self._call(name, args, lambda reply: None, fail or log)
+        self._call(name, args, lambda reply: None, fail or log)
 
     async def _request(self, name: str, args: list[Sexp]) -> Sexp:
         """Return what Emacs answers to the call of ``name``.
 
         Raise EmacsError if it cannot answer.
         """
-        if self._is_gone:
-            raise EmacsGone("Emacs has disconnected")
         answer: Future[Sexp] = Future()
         # Emacs may answer although nothing waits for it any more.
         answer.set_running_or_notify_cancel()
@@ -298,7 +295,9 @@ class Emacs:
         return await asyncio.wrap_future(answer)
 
     def _call(self, name: str, args: list[Sexp], succeed: Reply, fail: Reply) -> None:
-        if self._peer is None:
+        if self._is_gone:
+            fail(EmacsGone("Emacs has disconnected"))
+        elif self._peer is None:
             self._queue.append((name, args, succeed, fail))
         else:
             self._peer.call(name, args, succeed, fail)
