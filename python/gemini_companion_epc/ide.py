@@ -111,21 +111,15 @@ class Ide:
         """
         if session.process is None and (session.search is None or is_lasting):
             loop = asyncio.get_running_loop()
-            session.search = loop.create_task(
-                self._search(session, port, session.search)
-            )
+            session.search = loop.create_task(self._search(session, port))
 
-    async def _search(
-        self, session: Session, port: int, previous: "asyncio.Task[None] | None"
-    ) -> None:
-        if previous is not None:
-            await asyncio.wait([previous])
-        if session.process is None:
-            # Each search reads much, and many clients may connect at once.
-            async with self._one_search:
+    async def _search(self, session: Session, port: int) -> None:
+        # Each search reads much, and many clients may connect at once.
+        async with self._one_search:
+            if session.process is None:
                 session.process = await asyncio.to_thread(self._find_process, port)
-            if session.process is not None and session.stream is not None:
-                self.report_sessions()
+                if session.process is not None and session.stream is not None:
+                    self.report_sessions()
 
     def end_session(
         self, session_id: str, reason: CloseReason = "disconnected"
