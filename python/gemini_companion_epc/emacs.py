@@ -115,21 +115,19 @@ class Emacs:
     async def close(self) -> None:
         """Disconnect when Emacs has answered, and remove the directory."""
         self._stop_listening()
-        with suppress(EmacsError, asyncio.TimeoutError):
-            await asyncio.wait_for(self._all_done(), self._config.done_limit)
         peer = self._peer
         if peer is not None:
+            # Emacs answers in order.  Closing a connection with unread answers resets
+            # it, and Emacs would lose the calls that it has not read.
+            with suppress(EmacsError, asyncio.TimeoutError):
+                await asyncio.wait_for(
+                    self._request("outcome-written", [0]), self._config.done_limit
+                )
             peer.finish_writing()
             await asyncio.to_thread(peer.writer.join, 0.2)
             peer.close()
             self._forget_peer()
         self.directory.remove()
-
-    async def _all_done(self) -> None:
-        # Emacs answers in order.  Closing a connection with unread answers resets
-        # it, and Emacs would lose the calls that it has not read.
-        if self._peer is not None:
-            await self._request("outcome-written", [0])
 
     def _accept(self) -> None:
         self._server.serve_forever()
