@@ -170,7 +170,7 @@ class Handler(EPCHandler):
             self._send("epc-error", uid, "A call needs a method and its arguments")
             return
         try:
-            run = self.server.get_method(name)(*args)
+            run = self.server.funcs[name](*args)
         except KeyError:
             self._send("epc-error", uid, f"No such method: {name}")
         except MalformedArgument as error:
@@ -280,10 +280,6 @@ class PeerServer(ThreadingMixIn, EPCServer):
             handler.is_authenticated = not self._has_peer
             self._has_peer = True
         return handler.is_authenticated
-
-    def get_method(self, name: str) -> Callable[..., Callable[[], object]]:
-        method: Callable[..., Callable[[], object]] = self.funcs[name]
-        return method
 
     def handle_client_connect(self, handler: Handler) -> None:
         handler.to_loop(self.on_connect, handler)
