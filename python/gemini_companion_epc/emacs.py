@@ -121,7 +121,7 @@ class Emacs:
             # it, and Emacs would lose the calls that it has not read.
             with suppress(EmacsError, asyncio.TimeoutError):
                 await asyncio.wait_for(
-                    self._request("outcome-written", [0]), self._config.done_limit
+                    self._request("outcome-written", 0), self._config.done_limit
                 )
             peer.finish_writing()
             await asyncio.to_thread(peer.writer.join, 0.2)
@@ -217,16 +217,15 @@ class Emacs:
                 "answer in the terminal of the CLI",
             )
 
-        self._send(
-            "open-diff", [diff.id, session_plist(session), diff.path, text], fail
-        )
+        args = [diff.id, session_plist(session), diff.path, text]
+        self._call("open-diff", args, lambda reply: None, fail)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
 
         Raise EmacsError if Emacs cannot.
         """
-        reply = await self._request("close-diff", [diff_id, Symbol(reason)])
+        reply = await self._request("close-diff", diff_id, Symbol(reason))
         if reply == []:
             return None
         try:
@@ -248,35 +247,33 @@ class Emacs:
         be asked.
         """
         packed = [text and _Text(text, self.directory) for text in texts]
-        await self._request("ask", [question_id, Symbol(kind), facts, *packed])
+        await self._request("ask", question_id, Symbol(kind), facts, *packed)
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Report the sessions that are connected."""
-        self._send(
-            "sessions-update", [[session_plist(session) for session in sessions]]
-        )
+        self._send("sessions-update", [session_plist(session) for session in sessions])
 
     def outcome_written(self, diff_id: int) -> None:
         """Report that the outcome of ``diff_id`` was written to its client."""
-        self._send("outcome-written", [diff_id])
+        self._send("outcome-written", diff_id)
 
     def outcome_undelivered(self, diff_id: int) -> None:
         """Report that the accepted text of ``diff_id`` cannot be delivered."""
-        self._send("outcome-undelivered", [diff_id])
+        self._send("outcome-undelivered", diff_id)
 
     def warn(self, message: str) -> None:
         """Show ``message`` to the user."""
         logger.warning("%s", message)
-        self._send("warn", [clean(message)])
+        self._send("warn", clean(message))
 
-    def _send(self, name: str, args: list[Sexp], fail: Reply | None = None) -> None:
-        def log(error: Exception) -> None:
+    def _send(self, name: str, *args: Sexp) -> None:
+        def fail(error: Exception) -> None:
             if not isinstance(error, EmacsGone):
                 logger.warning("%s failed in Emacs: %s", name, error)
 
-        self._call(name, args, lambda reply: None, fail or log)
+        self._call(name, list(args), lambda reply: None, fail)
 
-    async def _request(self, name: str, args: list[Sexp]) -> Sexp:
+    async def _request(self, name: str, *args: Sexp) -> Sexp:
         """Return what Emacs answers to the call of ``name``.
 
         Raise EmacsError if it cannot answer.
@@ -289,7 +286,7 @@ class Emacs:
             is_ours = isinstance(error, EmacsGone)
             answer.set_exception(error if is_ours else EmacsError(str(error)))
 
-        self._call(name, args, answer.set_result, fail)
+        self._call(name, list(args), answer.set_result, fail)
         return await asyncio.wrap_future(answer)
 
     def _call(self, name: str, args: list[Sexp], succeed: Reply, fail: Reply) -> None:
