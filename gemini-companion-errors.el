@@ -37,7 +37,6 @@
 (require 'gemini-companion-code)
 (require 'gemini-companion-events)
 (require 'gemini-companion-name)
-(require 'gemini-companion-roots)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
 (require 'seq)

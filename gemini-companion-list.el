@@ -32,7 +32,6 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-name)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-send)
