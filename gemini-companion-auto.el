@@ -190,14 +190,12 @@ connected CLI; if there are several, ask for one."
 
 (defun gemini-companion-auto--read-session ()
   "Return the session of the current review, or read one."
-  (let ((sessions (gemini-companion-sessions)))
-    (cond (gemini-companion-diff-here
-           (gemini-companion-diff-session gemini-companion-diff-here))
-          ((null sessions)
-           (user-error "No CLI is connected; M-x gemini-companion-run starts \
-one"))
-          ((null (cdr sessions)) (car sessions))
-          (t (gemini-companion-session-read "CLI" sessions)))))
+  (if gemini-companion-diff-here
+      (gemini-companion-diff-session gemini-companion-diff-here)
+    (gemini-companion-session-read
+     (or (gemini-companion-sessions)
+         (user-error "No CLI is connected; M-x gemini-companion-run starts \
+one")))))
 
 (defun gemini-companion-auto-confirm (session)
   "Return SESSION, after asking if auto-accept is off for it.

@@ -242,11 +242,8 @@ Return nil if FILE is not in that directory."
 M-x gemini-companion-run starts one, /ide enable connects a running one")))
          (near (seq-filter (lambda (session)
                              (gemini-companion-send--inside file session))
-                           sessions))
-         (choices (or near sessions)))
-    (if (cdr choices)
-        (gemini-companion-session-read "CLI" choices)
-      (car choices))))
+                           sessions)))
+    (gemini-companion-session-read (or near sessions))))
 
 (defun gemini-companion-send--put (text session)
   "Put TEXT into the prompt of SESSION, or into the kill ring.

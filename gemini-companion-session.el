@@ -138,12 +138,14 @@ If the process is unknown, use the beginning of its `:id'."
                       (truncate-string-to-width
                        (format "%s" (plist-get session :id)) 8)))))))
 
-(defun gemini-companion-session-read (prompt sessions)
-  "Read one of SESSIONS with PROMPT, by default the first; return it."
-  (gemini-companion-clients-read
-   prompt (mapcar (lambda (session)
-                    (cons (gemini-companion-session-name session) session))
-                  sessions)))
+(defun gemini-companion-session-read (sessions)
+  "Return the only one of SESSIONS, or read one, by default the first."
+  (if (null (cdr sessions))
+      (car sessions)
+    (gemini-companion-clients-read
+     "CLI" (mapcar (lambda (session)
+                     (cons (gemini-companion-session-name session) session))
+                   sessions))))
 
 ;;;; Terminals
 
