@@ -429,8 +429,8 @@ link them."))
 
 (defun gemini-companion-tools--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
-  (let* ((setting (apply-partially #'gemini-companion-tools--setting
-                                   client directory))
+  (let* ((setting (lambda (&rest keys)
+                    (gemini-companion-settings-value client directory keys)))
          (name gemini-companion-tools--server)
          (allowed (funcall setting "mcp" "allowed")))
     (delq nil
@@ -459,17 +459,10 @@ link them."))
 edits are not reported"
                         (abbreviate-file-name directory)))))))
 
-(defun gemini-companion-tools--setting (client directory &rest keys)
-  "Return the setting of CLIENT in DIRECTORY for KEYS, strings, or nil."
-  (when-let* ((file (gemini-companion-settings-find
-                     (gemini-companion-settings-files client directory)
-                     keys)))
-    (gemini-companion-settings-get file keys)))
-
 (defun gemini-companion-tools--untrusted-p (client directory)
   "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
-  (and (eq t (or (gemini-companion-tools--setting
-                  client directory "security" "folderTrust" "enabled")
+  (and (eq t (or (gemini-companion-settings-value
+                  client directory '("security" "folderTrust" "enabled"))
                  ;; The default.
                  (equal client "gemini")))
        (seq-every-p
