@@ -122,6 +122,8 @@ class Gemini:
         if self._typed or self.model.requests:
             self._enter("/clear")
             eventually(self._is_clear, "the screen is cleared")
+            eventually(self._takes_keys, f"{self.terminal.name} takes keys")
+            eventually(self._is_empty, "the prompt is empty")
             self._typed.clear()
             self.model.requests.clear()
 
@@ -137,6 +139,21 @@ class Gemini:
         if "/clear" in screen:
             self.terminal.keys("Enter")
         return False
+
+    def _takes_keys(self) -> bool:
+        """Type a letter, and return whether it is in the prompt.
+
+        The CLI may drop what is typed just after the screen was cleared.
+        """
+        self.terminal.text("x")
+        Event().wait(0.2)
+        return PLACEHOLDER not in self.screen()
+
+    def _is_empty(self) -> bool:
+        """Delete a letter, and return whether none is left in the prompt."""
+        self.terminal.keys("BSpace")
+        Event().wait(0.05)
+        return PLACEHOLDER in self.screen()
 
     def prompt(self) -> str:
         """Send a unique prompt, and return it."""
