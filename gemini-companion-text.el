@@ -201,14 +201,23 @@ Decode it from UTF-8.  Return its size in bytes."
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
 Bytes that are not UTF-8 are written as they were read.  If EXCLUSIVE
 is non-nil, signal an error if FILE exists."
-  (let ((coding-system-for-write 'no-conversion)
-        (file-name-handler-alist nil)
-        (inhibit-message t))
-    (gemini-companion-text-as-bytes
-     (lambda ()
-       (save-restriction
-         (widen)
-         (write-region text nil file nil 'silent nil (and exclusive 'excl)))))))
+  (let ((source (current-buffer)))
+    (with-temp-buffer
+      (if text
+          (progn (insert text)
+                 (set-buffer-multibyte nil))
+        (let ((bytes (current-buffer)))
+          (with-current-buffer source
+            (save-restriction
+              (widen)
+              (gemini-companion-text--take-bytes bytes nil nil)))))
+      (let ((coding-system-for-write 'no-conversion)
+            (file-name-handler-alist nil)
+            (write-region-annotate-functions nil)
+            (write-region-post-annotation-function nil)
+            (write-region-inhibit-fsync t)
+            (inhibit-message t))
+        (write-region nil nil file nil 'silent nil (and exclusive 'excl))))))
 
 (defun gemini-companion-text-temporary-file (&optional text)
   "Write TEXT, or the whole current buffer, to a new file; return its name.
@@ -222,27 +231,24 @@ Only the user can read it."
 FUNCTION must write with the coding system `no-conversion'."
   (let ((here (current-buffer)))
     (with-temp-buffer
-      (let ((bytes (current-buffer)))
+      (let* ((bytes (current-buffer))
+             (write-region-inhibit-fsync t)
+             (write-region-post-annotation-function nil)
+             ;; `write-region' writes the buffer that they leave current.
+             (write-region-annotate-functions
+              (list (lambda (start end)
+                      (gemini-companion-text--take-bytes bytes start end)))))
         (with-current-buffer here
-          (let ((write-region-inhibit-fsync t)
-                (write-region-post-annotation-function nil)
-                ;; `write-region' writes the buffer that they leave current.
-                (write-region-annotate-functions
-                 (list (lambda (start end)
-                         (gemini-companion-text--take-bytes
-                          bytes start end)))))
-            (funcall function)))))))
+          (funcall function))))))
 
 (defun gemini-companion-text--take-bytes (bytes start end)
   "Copy the text from START to END into the buffer BYTES, as bytes.
-START may be a string instead.  Make BYTES current."
+Copy all accessible text if they are nil.  Make BYTES current."
   (let ((source (current-buffer)))
     (set-buffer bytes)
     (erase-buffer)
     (set-buffer-multibyte t)
-    (if (stringp start)
-        (insert start)
-      (insert-buffer-substring source start end))
+    (insert-buffer-substring source start end)
     (set-buffer-multibyte nil)
     nil))
 
