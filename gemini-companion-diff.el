@@ -365,7 +365,9 @@ It visits no file, so that nothing locks, saves or formats it."
     (set-buffer-modified-p nil)
     (goto-char (point-min))
     (add-hook 'before-change-functions
-              #'gemini-companion-diff--before-edit nil t)
+              #'gemini-companion-diff--keep-unedited nil t)
+    (add-hook 'after-change-functions
+              #'gemini-companion-diff--note-edit nil t)
     (gemini-companion-diff-adopt diff)
     (setf (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))
     (current-buffer)))
@@ -382,17 +384,24 @@ It visits no file, so that nothing locks, saves or formats it."
      (kill-buffer)
      (signal (car problem) (cdr problem)))))
 
-(defun gemini-companion-diff--before-edit (&rest _)
-  "Record that the current buffer, a proposal, is edited; keep its text."
+(defun gemini-companion-diff--keep-unedited (&rest _)
+  "Keep the text of the current buffer, a proposal, before it is edited."
+  (remove-hook 'before-change-functions
+               #'gemini-companion-diff--keep-unedited t)
+  ;; Header lines of other buffers show whether the proposal was edited.
+  (force-mode-line-update t)
   (when-let* ((diff gemini-companion-diff-here))
-    (unless gemini-companion-hunk-toggling
-      (setf (gemini-companion-diff-edited diff) t))
     (unless (gemini-companion-diff--touched-p diff)
       (setf (gemini-companion-diff-unedited diff)
-            (gemini-companion-diff-proposal-text diff))
-      ;; Header lines of other buffers show whether the proposal was edited.
-      (force-mode-line-update t))))
-(put 'gemini-companion-diff--before-edit 'permanent-local-hook t)
+            (gemini-companion-diff-proposal-text diff)))))
+(put 'gemini-companion-diff--keep-unedited 'permanent-local-hook t)
+
+(defun gemini-companion-diff--note-edit (&rest _)
+  "Record that the current buffer, a proposal, was edited by the user."
+  (when (and gemini-companion-diff-here
+             (not gemini-companion-hunk-toggling))
+    (setf (gemini-companion-diff-edited gemini-companion-diff-here) t)))
+(put 'gemini-companion-diff--note-edit 'permanent-local-hook t)
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: add its keys and its hook.
