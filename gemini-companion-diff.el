@@ -714,8 +714,9 @@ DIFF is accepted, report a file that is not written."
      (not (gemini-companion-diff-automatic diff)))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
+               stamp
                (not (equal stamp (gemini-companion-diff-stamp diff)))
-               (gemini-companion-diff--as-proposed-p diff))
+               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
       (gemini-companion-diff--report-unedited diff text))))
 
 (defun gemini-companion-diff--report-unedited (diff text)
@@ -954,12 +955,15 @@ or disconnected."
     (gemini-companion-text-plain
      (gemini-companion-text-read (gemini-companion-diff-file-path diff)))))
 
-(defun gemini-companion-diff--as-proposed-p (diff)
-  "Return non-nil if the file of DIFF has the proposed text.
+(defun gemini-companion-diff--as-proposed-p (diff size)
+  "Return non-nil if the file of DIFF, of SIZE bytes, has the proposed text.
 CLIs keep the line ends that a file had."
-  (when-let* ((proposal (gemini-companion-diff-proposed-text diff)))
-    (equal (gemini-companion-text-plain proposal)
-           (gemini-companion-diff--file-text diff))))
+  (when-let* ((proposal (gemini-companion-diff-proposed-text diff))
+              (bytes (string-bytes proposal)))
+    ;; A file of another size cannot be equal.
+    (and (<= (/ bytes 2) size (+ 3 (* 2 bytes)))
+         (equal (gemini-companion-text-plain proposal)
+                (gemini-companion-diff--file-text diff)))))
 
 ;;;;; Confirmation
 
@@ -1029,7 +1033,8 @@ view again, between two commands unless NOW is non-nil."
                 (gemini-companion-diff-file-path diff))))
     (unless (equal stamp (gemini-companion-diff-checked diff))
       (setf (gemini-companion-diff-checked diff) stamp)
-      (if (gemini-companion-diff--as-proposed-p diff)
+      (if (and stamp
+               (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
           (gemini-companion-diff--dismiss-written diff)
         (setf (gemini-companion-diff-outdated diff) t))))
   (when (and (gemini-companion-diff-outdated diff)
