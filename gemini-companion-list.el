@@ -126,6 +126,12 @@ KEY is a list of all that TEXT depends on.")
 (defvar gemini-companion-list--timer nil
   "Timer that refreshes the list soon, or nil.")
 
+(defvar-local gemini-companion-list--changes 0
+  "Number of changes of this proposal since its diff was shown.
+The modification tick of the buffer would also count the changes that
+`gemini-companion-hunk-call-with-all' undoes at once.")
+(put 'gemini-companion-list--changes 'permanent-local t)
+
 (defvar-local gemini-companion-list--toggled nil
   "Keys of the sections that the user has folded or unfolded.
 The key of an edit is its `id'.  The key of a CLI is a list of `cli'
@@ -139,16 +145,23 @@ cons of the `id' and the fold.")
 ;;;; Diffs
 
 (defun gemini-companion-list--tick (edit)
-  "Return a value that differs after each change of EDIT.
-Excluding a hunk does not change it, as the diff has all hunks."
+  "Return a value that differs after each change of EDIT."
   (if-let* ((diff (gemini-companion-turn-edit-diff edit)))
       (progn
         (gemini-companion-turn-read edit)
-        ;; Showing all hunks for a moment changes the tick of the buffer.
         (cons (gemini-companion-turn-edit-stamp edit)
-              (gemini-companion-hunk-call-with-all
-               (gemini-companion-diff-proposal-buffer diff) #'buffer-hash)))
+              (buffer-local-value 'gemini-companion-list--changes
+                                  (gemini-companion-diff-proposal-buffer
+                                   diff))))
     'ended))
+
+(defun gemini-companion-list--changed (&rest _)
+  "Record that the current buffer, a proposal, has changed.
+Excluding a hunk does not change the diff, which has all hunks."
+  (unless gemini-companion-hunk-toggling
+    (setq gemini-companion-list--changes (1+ gemini-companion-list--changes)))
+  (gemini-companion-list--soon))
+(put 'gemini-companion-list--changed 'permanent-local-hook t)
 
 (defun gemini-companion-list--known-p (edit)
   "Return non-nil if the diff of EDIT is known and up to date."
@@ -183,7 +196,7 @@ Excluding a hunk does not change it, as the diff has all hunks."
   (when-let* ((diff (gemini-companion-turn-edit-diff edit)))
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
       (add-hook 'after-change-functions
-                #'gemini-companion-list--soon nil t)))
+                #'gemini-companion-list--changed nil t)))
   (let ((tick (gemini-companion-list--tick edit)))
     (gemini-companion-list--call-with-texts
      edit
@@ -539,7 +552,6 @@ start of the section, the column and the line."
              (get-buffer-window gemini-companion-list--buffer t))
     (setq gemini-companion-list--timer
           (run-at-time 0.05 nil #'gemini-companion-list--now))))
-(put 'gemini-companion-list--soon 'permanent-local-hook t)
 
 (defun gemini-companion-list--now ()
   "Refresh the list."
