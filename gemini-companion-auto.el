@@ -48,23 +48,27 @@
   "Regexps for names, below a root, of files that may run by themselves.
 Any hidden file or directory counts, as so many of them do.")
 
-(defvar gemini-companion-auto--sessions nil
-  "Sessions of the CLIs for which auto-accept is on.")
+(defvar gemini-companion-auto--grants nil
+  "Alist of (SESSION . TIMER): auto-accept for the CLI of SESSION.
+TIMER ends it if the CLI is disconnected, or is nil.")
+
+;;;; Grants
 
 (defun gemini-companion-auto-on-p (&optional session)
   "Return non-nil if auto-accept is on for SESSION, by default for any CLI."
   (if session
-      (gemini-companion-auto--member session gemini-companion-auto--sessions)
-    gemini-companion-auto--sessions))
+      (gemini-companion-auto--grant session)
+    gemini-companion-auto--grants))
 
 (defun gemini-companion-auto-review-p ()
   "Return non-nil if auto-accept is on for the CLI of the current review."
   (gemini-companion-auto-on-p
    (gemini-companion-diff-session (gemini-companion-diff-current))))
 
-(defun gemini-companion-auto--member (session sessions)
-  "Return non-nil if one of SESSIONS is of the same CLI as SESSION."
-  (seq-contains-p sessions session #'gemini-companion-session-same-p))
+(defun gemini-companion-auto--grant (session)
+  "Return the grant for SESSION, or nil."
+  (assoc session gemini-companion-auto--grants
+         #'gemini-companion-session-same-p))
 
 ;;;; Acceptance
 
@@ -111,40 +115,46 @@ If it has to be reviewed nevertheless, record why."
 (defun gemini-companion-auto--start (session)
   "Accept the edits of SESSION without review from now on.
 Edits that wait are accepted too; the one that is shown is not."
-  (push session gemini-companion-auto--sessions)
+  (push (list session) gemini-companion-auto--grants)
   (gemini-companion-diff-offer 'again)
   (force-mode-line-update t)
   (message (substitute-command-keys
             "Auto-accept on for %s; \\[gemini-companion-auto-accept] ends it%s")
            (gemini-companion-session-name session)
-           (if (gemini-companion-auto--member
-                session (mapcar #'gemini-companion-diff-session
-                                (gemini-companion-diffs)))
+           (if (seq-some (lambda (diff)
+                           (gemini-companion-session-same-p
+                            session (gemini-companion-diff-session diff)))
+                         (gemini-companion-diffs))
                " (open reviews still await your answer)"
              "")))
 
-(defun gemini-companion-auto--end (session)
-  "End auto-accept for the CLI of SESSION and report it."
-  (setq gemini-companion-auto--sessions
-        (seq-remove (apply-partially #'gemini-companion-session-same-p session)
-                    gemini-companion-auto--sessions))
+(defun gemini-companion-auto--cancel (grant)
+  "Cancel the timer of GRANT, if any."
+  (when (cdr grant)
+    (cancel-timer (cdr grant))
+    (setcdr grant nil)))
+
+(defun gemini-companion-auto--end (grant)
+  "End GRANT and report it."
+  (gemini-companion-auto--cancel grant)
+  (setq gemini-companion-auto--grants
+        (delq grant gemini-companion-auto--grants))
   (force-mode-line-update t)
   (unless (active-minibuffer-window)
     (message "Auto-accept ended for %s"
-             (gemini-companion-session-name session))))
+             (gemini-companion-session-name (car grant)))))
 
 (defun gemini-companion-auto--sessions-changed (&rest _)
-  "End auto-accept for disconnected CLIs that do not reconnect soon."
-  (cancel-function-timers #'gemini-companion-auto--end-disconnected)
-  (when gemini-companion-auto--sessions
-    (run-at-time gemini-companion-auto--disconnected-seconds nil
-                 #'gemini-companion-auto--end-disconnected)))
-
-(defun gemini-companion-auto--end-disconnected ()
-  "End auto-accept for the CLIs that are not connected."
-  (dolist (session gemini-companion-auto--sessions)
-    (unless (gemini-companion-auto--member session (gemini-companion-sessions))
-      (gemini-companion-auto--end session))))
+  "End the grants of disconnected CLIs that do not reconnect soon."
+  (dolist (grant gemini-companion-auto--grants)
+    (cond ((seq-some (apply-partially #'gemini-companion-session-same-p
+                                      (car grant))
+                     (gemini-companion-sessions))
+           (gemini-companion-auto--cancel grant))
+          ((not (cdr grant))
+           (setcdr grant
+                   (run-at-time gemini-companion-auto--disconnected-seconds nil
+                                #'gemini-companion-auto--end grant))))))
 
 (defun gemini-companion-auto-start ()
   "Handle new proposals, and follow which CLIs are connected."
@@ -159,13 +169,13 @@ Edits that wait are accepted too; the one that is shown is not."
        '("!" . "Edits of a CLI are accepted without review")))
 
 (defun gemini-companion-auto-stop ()
-  "End auto-accept for all CLIs."
+  "End all grants."
   (remove-hook 'gemini-companion-diff-arrival-functions
                #'gemini-companion-auto--take)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-auto--sessions-changed)
-  (cancel-function-timers #'gemini-companion-auto--end-disconnected)
-  (setq gemini-companion-auto--sessions nil))
+  (mapc #'gemini-companion-auto--cancel gemini-companion-auto--grants)
+  (setq gemini-companion-auto--grants nil))
 
 ;;;; Commands
 
@@ -184,8 +194,8 @@ Interactively, SESSION is the CLI of the current review, or the only
 connected CLI; if there are several, ask for one."
   (interactive
    (list (gemini-companion-auto-confirm (gemini-companion-auto--read-session))))
-  (if (gemini-companion-auto-on-p session)
-      (gemini-companion-auto--end session)
+  (if-let* ((grant (gemini-companion-auto--grant session)))
+      (gemini-companion-auto--end grant)
     (gemini-companion-auto--start session)))
 
 (defun gemini-companion-auto--read-session ()
