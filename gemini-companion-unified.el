@@ -138,9 +138,10 @@ If PLAIN is non-nil, they are without colors."
   (with-demoted-errors "Colors for the review: %S"
     (font-lock-ensure beg end))
   (let ((text (buffer-substring-no-properties beg end)))
-    (pcase-dolist (`(,from ,to ,properties)
+    (pcase-dolist (`(,from ,to ,_)
                    (object-intervals (buffer-substring beg end)))
-      (when-let* ((face (plist-get properties 'face)))
+      ;; Some modes set another property, which is an alias of this one.
+      (when-let* ((face (get-text-property (+ beg from) 'face)))
         (put-text-property from to 'face face text)))
     text))
 
@@ -738,7 +739,7 @@ proposal; the first time, go to the first hunk."
 (defun gemini-companion-unified--redraw (buffer hunk)
   "Redraw HUNK in BUFFER, as it was excluded or restored."
   (with-current-buffer buffer
-    (let ((line (line-number-at-pos)))
+    (let ((line (line-number-at-pos nil t)))
       (goto-char (point-min))
       (when-let* ((match (text-property-search-forward
                           'gemini-companion-hunk hunk
@@ -757,7 +758,10 @@ proposal; the first time, go to the first hunk."
 Its diff is updated soon, or when the user returns to it."
   (when-let* (((not gemini-companion-hunk-toggling))
               (diff gemini-companion-diff-here)
-              (buffer (gemini-companion-diff-main diff)))
+              (buffer (gemini-companion-diff-main diff))
+              ;; It may be killed, or that of another view.
+              ((buffer-live-p buffer))
+              ((buffer-local-value 'gemini-companion-unified--original buffer)))
     (with-current-buffer buffer
       (unless gemini-companion-unified--stale
         (setq gemini-companion-unified--stale

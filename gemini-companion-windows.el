@@ -396,10 +396,11 @@ the frame again.  Elsewhere, delete only the windows of BUFFERS."
          (push (cons windows layout) gemini-companion-windows--left)
          (add-hook 'window-configuration-change-hook
                    #'gemini-companion-windows--restore-left)))
-  ;; Otherwise a window could show the next one of them.
-  (mapc #'bury-buffer (seq-filter #'buffer-live-p buffers))
-  (dolist (buffer buffers)
-    (mapc #'quit-restore-window (get-buffer-window-list buffer nil t))))
+  (let ((live (seq-filter #'buffer-live-p buffers)))
+    ;; Otherwise a window could show the next one of them.
+    (mapc #'bury-buffer live)
+    (dolist (buffer live)
+      (mapc #'quit-restore-window (get-buffer-window-list buffer nil t)))))
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.

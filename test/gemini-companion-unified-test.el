@@ -147,6 +147,25 @@
           (should (memq 'bold face))
           (should-not (memq 'font-lock-string-face face)))))))
 
+(define-derived-mode gemini-companion-unified-test-mode prog-mode "Test"
+  "Color text as web-mode does, by a property that is an alias."
+  (setq-local font-lock-defaults '(nil)
+              font-lock-fontify-region-function
+              (lambda (beg end &rest _)
+                (put-text-property beg end 'font-lock-face 'bold-italic))))
+
+(ert-deftest gemini-companion-unified-has-the-colors-of-any-mode ()
+  (let ((auto-mode-alist '(("a" . gemini-companion-unified-test-mode))))
+    (gemini-companion-unified-test-with '(("a" "old\n"))
+      ;; Font Lock mode does not turn on in a batch job.
+      (let ((noninteractive nil)
+            (inhibit-message t))
+        (gemini-companion-test-show "a" "new\n"))
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (should (memq 'bold-italic
+                      (ensure-list (get-text-property (point) 'face))))))))
+
 (ert-deftest gemini-companion-unified-strikes-the-text-of-an-excluded-hunk-through ()
   (gemini-companion-unified-test-with '(("a" "if x:\n    one\nrest\n"))
     (gemini-companion-test-show "a" "if x:\n    two\nrest\n")
@@ -338,6 +357,38 @@
         (should (member "*+mine" (gemini-companion-test-diff)))
         (should (equal "mine\nnew\n"
                        (gemini-companion-diff-proposal-text diff)))))))
+
+(ert-deftest gemini-companion-unified-ignores-an-edit-beside-another-view ()
+  "A clone of the proposal has its hooks."
+  (gemini-companion-unified-test-with '(("a" "old\n"))
+    (let* ((diff (gemini-companion-test-show "a" "new\n"))
+           (clone (make-indirect-buffer
+                   (gemini-companion-diff-proposal-buffer diff) "clone" t))
+           (inhibit-message t))
+      (unwind-protect
+          (progn
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review-switch-view))
+            (should-not (gemini-companion-review-unified-p))
+            (let ((timers (gemini-companion-test-timers)))
+              (with-current-buffer clone
+                (insert "mine\n"))
+              (should-not (seq-difference (gemini-companion-test-timers) timers
+                                          #'eq))))
+        (kill-buffer clone)))))
+
+(ert-deftest gemini-companion-unified-stays-at-its-line-in-a-narrowed-view ()
+  (gemini-companion-unified-test-with
+      `(("a" ,(mapconcat #'number-to-string (number-sequence 1 60) "\n")))
+    (gemini-companion-test-show
+     "a" (replace-regexp-in-string "^[35]0$" "ten"
+                                   (gemini-companion-test-file-text "a")))
+    (with-current-buffer (window-buffer)
+      (gemini-companion-review-next-hunk)
+      (let ((line (line-number-at-pos)))
+        (narrow-to-region (line-beginning-position -1) (point-max))
+        (gemini-companion-review-toggle-hunk)
+        (should (equal line (line-number-at-pos nil t)))))))
 
 (ert-deftest gemini-companion-unified-compares-an-edit-once ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
