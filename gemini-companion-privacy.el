@@ -528,8 +528,7 @@ buffer is hidden."
          (file (buffer-file-name (or base buffer))))
     (or (and base (gemini-companion-privacy-hidden-p base))
         (gemini-companion-privacy--hidden-if
-         ;; By name, so that no killed buffer is kept.
-         (list 'buffer (buffer-name buffer))
+         (list 'buffer buffer)
          (list file
                (buffer-local-value 'major-mode buffer)
                (buffer-local-value 'gemini-companion-share buffer)

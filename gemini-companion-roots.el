@@ -84,7 +84,9 @@ never among them."
     (setq gemini-companion-roots-last
           (gemini-companion-privacy-cached
            '(roots) (cons gemini-companion-roots-function roots)
-           (lambda () (gemini-companion-roots--filtered roots))))))
+           (lambda ()
+             ;; A function of the user may modify its argument.
+             (gemini-companion-roots--filtered (copy-sequence roots)))))))
 
 (defun gemini-companion-roots--filtered (roots)
   "Return the true names of ROOTS after `gemini-companion-roots-function'.
@@ -125,8 +127,9 @@ That of a directory ends with a slash."
         gemini-companion-roots-problem nil))
 
 (defun gemini-companion-roots-refresh (directory)
-  "Drop what is known of DIRECTORY, which may now be a project."
-  (gemini-companion-privacy-drop (list 'place directory)))
+  "Drop what is known of DIRECTORY, which may now be a project, and the roots."
+  (gemini-companion-privacy-drop (list 'place directory))
+  (gemini-companion-privacy-drop '(roots)))
 
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.

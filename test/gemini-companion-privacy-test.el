@@ -202,6 +202,23 @@
             (should (equal 4 asked)))
         (gemini-companion-privacy-forget)))))
 
+(ert-deftest gemini-companion-privacy-asks-again-about-a-file-that-is-visited-again ()
+  (gemini-companion-test-with-directory '(("a" ""))
+    (let* ((asked 0)
+           (gemini-companion-excluded
+            (list (lambda (_file buffer)
+                    (when buffer
+                      (setq asked (1+ asked)))
+                    nil))))
+      (gemini-companion-privacy-refresh)
+      (unwind-protect
+          (dotimes (_ 2)
+            (let ((buffer (find-file-noselect "a")))
+              (gemini-companion-privacy-hidden-p buffer)
+              (kill-buffer buffer)))
+        (gemini-companion-privacy-forget))
+      (should (equal 2 asked)))))
+
 (ert-deftest gemini-companion-privacy-calls-the-function-for-directories ()
   (gemini-companion-test-with-directory '()
     (let* ((secret (expand-file-name "secret/"))

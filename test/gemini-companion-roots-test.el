@@ -98,6 +98,35 @@ Roots are cached, but not from before."
                        (list (car roots)
                              (file-name-nondirectory (cadr roots)))))))))
 
+(ert-deftest gemini-companion-roots-end-with-the-last-file-whatever-the-function-does ()
+  (gemini-companion-roots-test-with '("a/.git" "b/.git")
+    (let ((gemini-companion-roots-function
+           (lambda (roots) (sort roots #'string<)))
+          (below (lambda ()
+                   (gemini-companion-roots-test-below
+                    directory (gemini-companion-roots nil)))))
+      (find-file-noselect "b/x")
+      (let ((buffer (find-file-noselect "a/x")))
+        (should (equal '("a" "b") (funcall below)))
+        (kill-buffer buffer))
+      (should (equal '("b") (funcall below))))))
+
+(ert-deftest gemini-companion-roots-are-filtered-again-after-a-file-was-saved ()
+  (gemini-companion-roots-test-with '("p/.git")
+    (let ((gemini-companion-roots-function
+           (lambda (roots)
+             (seq-remove (lambda (root)
+                           (file-exists-p (expand-file-name ".noai" root)))
+                         roots)))
+          (project (expand-file-name "p/" directory)))
+      (find-file-noselect (expand-file-name "a" project))
+      (should (gemini-companion-roots-test-below
+               directory (gemini-companion-roots nil)))
+      (write-region "" nil (expand-file-name ".noai" project) nil 'silent)
+      (gemini-companion-roots-refresh project)
+      (should-not (gemini-companion-roots-test-below
+                   directory (gemini-companion-roots nil))))))
+
 (ert-deftest gemini-companion-roots-exclude-remote-directories ()
   (gemini-companion-roots-test-with '()
     (with-temp-buffer
