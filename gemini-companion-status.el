@@ -811,17 +811,19 @@ and with `:ended' if the editor has ended."
 
 (defun gemini-companion-status--editor (file regexp)
   "Return the editor that wrote FILE, whose name matches REGEXP."
-  (let* ((name (or (gemini-companion-settings-get
-                    file '("ideInfo" "displayName"))
+  (let* ((get (lambda (predicate &rest keys)
+                (let ((value (gemini-companion-settings-get file keys)))
+                  (and (funcall predicate value) value))))
+         (name (or (funcall get #'stringp "ideInfo" "displayName")
                    "An editor"))
          (base (file-name-nondirectory file))
-         (pid (or (gemini-companion-settings-get file '("ppid"))
+         (pid (or (funcall get #'integerp "ppid")
                   (and (string-match regexp base)
                        (match-string 1 base)
                        (string-to-number (match-string 1 base))))))
     (list :name (if pid (format "%s (process %d)" name pid) name)
           :file file
-          :port (gemini-companion-settings-get file '("port"))
+          :port (funcall get #'integerp "port")
           :ended (and pid (null (process-attributes pid))))))
 
 (defun gemini-companion-status--others (directory _ask)

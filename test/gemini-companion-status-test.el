@@ -306,7 +306,7 @@ It is HOME and TMPDIR, too."
                     (expand-file-name
                      (format "gemini/ide/gemini-ide-server-%d-1.json" pid)
                      directory)
-                    (json-encode `(:port 1 :workspacePath ,path
+                    (json-encode `(:port 1 :ppid nil :workspacePath ,path
                                    :ideInfo (:displayName "Other"))))))
           (marks (lambda ()
                    (gemini-companion-status-test--marks "Other editors"
