@@ -229,7 +229,9 @@ class Emacs:
         if reply == []:
             return None
         try:
-            # A large text is read from a file.
+            if is_text(reply):
+                return self._read_text(reply)
+            # It is in a file.
             return await asyncio.to_thread(self._read_text, reply)
         except MalformedArgument as error:
             raise EmacsError(str(error)) from None

@@ -343,7 +343,8 @@ class Ide:
         self._remove(session, diff)
         self._closing[diff.id] = None
         try:
-            text = await self._dismiss(diff, "closed")
+            # The client may disconnect before the task has begun.
+            text = await asyncio.shield(self._dismiss(diff, "closed"))
         finally:
             accepted = self._closing.pop(diff.id)
         if text is None:
@@ -407,8 +408,12 @@ class Ide:
 
     async def finish_closing(self) -> None:
         """Wait until Emacs has answered each close-diff, ``answer_limit`` at most."""
-        if self._dismissals:
-            await asyncio.wait(self._dismissals, timeout=self._config.answer_limit)
+        await _within(self._config.answer_limit, [self._all_dismissed()])
+
+    async def _all_dismissed(self) -> None:
+        # A client may close a diff meanwhile.
+        while self._dismissals:
+            await asyncio.wait(self._dismissals)
 
     async def flush(self, limit: float) -> None:
         """Wait until all outcomes are written, ``limit`` seconds at most."""

@@ -230,6 +230,19 @@ def test_closing_without_emacs_returns_the_proposal() -> None:
     _run(scene)
 
 
+def test_closing_reaches_emacs_although_the_client_has_gone() -> None:
+    async def scene(rig: Rig) -> None:
+        session, _ = rig.session()
+        rig.ide.open_diff(session, "/a", "proposal")
+        closing = asyncio.create_task(rig.ide.close_diff(session, "/a"))
+        await asyncio.sleep(0)
+        closing.cancel()
+        await rig.ide.finish_closing()
+        assert rig.emacs.closed == [(1, "closed")]
+
+    _run(scene)
+
+
 def test_closing_does_not_wait_for_ever_for_emacs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
