@@ -445,7 +445,7 @@ does not read would block Emacs."
 
 (defun gemini-companion-errors--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
-  (when buffer-file-truename
+  (when (and gemini-companion-errors--checks buffer-file-truename)
     (gemini-companion-errors--end-of (expand-file-name buffer-file-truename))))
 
 ;;;; Files that are visited
