@@ -406,9 +406,9 @@ class Ide:
             # After a signal, Emacs does not know that the server stops.
             self._dismiss(diff, "lost")
 
-    async def finish_closing(self) -> None:
-        """Wait until Emacs has answered each close-diff, ``answer_limit`` at most."""
-        await _within(self._config.answer_limit, [self._all_dismissed()])
+    async def finish_closing(self, limit: float) -> None:
+        """Wait until Emacs has answered each close-diff, ``limit`` seconds at most."""
+        await _within(limit, [self._all_dismissed()])
 
     async def _all_dismissed(self) -> None:
         # A client may close a diff meanwhile.

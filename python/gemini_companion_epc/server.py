@@ -214,13 +214,16 @@ class Server:
             await self._serves.wait()
             self._listener.end()
             await asyncio.sleep(self._config.request_time)
+            # Nobody waits for the end of this process.
+            answer_limit = self._config.exit_limit
             flush_limit = self._config.retire_limit
         else:
             self._discovery.remove()
             self._discovery.sweep()
             self._ide.reject_all()
+            answer_limit = self._config.answer_limit
             flush_limit = self._config.flush_limit
-        await self._ide.finish_closing()
+        await self._ide.finish_closing(answer_limit)
         self._emacs.give_up()
         await self._ide.flush(flush_limit)
         await self._ide.end_streams()

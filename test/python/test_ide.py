@@ -237,7 +237,7 @@ def test_closing_reaches_emacs_although_the_client_has_gone() -> None:
         closing = asyncio.create_task(rig.ide.close_diff(session, "/a"))
         await asyncio.sleep(0)
         closing.cancel()
-        await rig.ide.finish_closing()
+        await rig.ide.finish_closing(BOUND)
         assert rig.emacs.closed == [(1, "closed")]
 
     _run(scene)
