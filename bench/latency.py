@@ -17,7 +17,7 @@ from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
-from client import Broken, Client
+from client import Broken, Client, until
 from editor import Editor, on_screen
 from harness.tools import Tools
 from rows import Goal, Row, alternate, quantile, row
@@ -31,6 +31,10 @@ DEBOUNCE = 50
 # before it has not waited for 50 ms but for more.
 EARLY, LATE = 1, 20
 REQUEST, EVENT = 200, 300
+CONNECTED = (
+    "(and (plist-get (car (gemini-companion-sessions)) :pid)"
+    " (gemini-companion-idle-p) t)"
+)
 
 
 def measure(directory: Path) -> Iterator[Row]:
@@ -45,6 +49,8 @@ def measure(directory: Path) -> Iterator[Row]:
         stack.callback(one.close)
         stack.callback(two.close)
         _next(one)  # the one of each new event stream
+        # Emacs may send it again when it is told of the client and its process.
+        until(lambda: emacs.ask(CONNECTED), "Emacs knows the client")
         places = count(1)
         rounds = alternate(
             ROUNDS,
