@@ -170,54 +170,50 @@
                                    "open/a" "open/said" "closed/b")))
           (setq-default gemini-companion-share former))))))
 
+(defmacro gemini-companion-privacy-test-with-count (&rest body)
+  "Run BODY with a file \"a\", while `asked' counts the questions about a buffer.
+Answers are kept, but not from before."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory '(("a" ""))
+     (let* ((asked 0)
+            (gemini-companion-excluded
+             (list (lambda (_file buffer)
+                     (when buffer
+                       (setq asked (1+ asked)))
+                     nil))))
+       (gemini-companion-privacy-refresh)
+       (unwind-protect (progn ,@body)
+         (gemini-companion-privacy-forget)))))
+
 (ert-deftest gemini-companion-privacy-keeps-answers-until-it-is-refreshed ()
-  (gemini-companion-test-with-directory '(("a" ""))
-    (let* ((asked 0)
-           (gemini-companion-excluded
-            (list (lambda (_file buffer)
-                    (when buffer
-                      (setq asked (1+ asked)))
-                    nil)))
-           (buffer (find-file-noselect "a")))
+  (gemini-companion-privacy-test-with-count
+    (let ((buffer (find-file-noselect "a")))
+      (dotimes (_ 2)
+        (should-not (gemini-companion-privacy-hidden-p buffer)))
+      (should (equal 1 asked))
+      (write-region "((nil . ((gemini-companion-share . nil))))" nil
+                    ".dir-locals.el" nil 'silent)
+      (should-not (gemini-companion-privacy-hidden-p buffer))
       (gemini-companion-privacy-refresh)
-      (unwind-protect
-          (progn
-            (dotimes (_ 2)
-              (should-not (gemini-companion-privacy-hidden-p buffer)))
-            (should (equal 1 asked))
-            (write-region "((nil . ((gemini-companion-share . nil))))" nil
-                          ".dir-locals.el" nil 'silent)
-            (should-not (gemini-companion-privacy-hidden-p buffer))
-            (gemini-companion-privacy-refresh)
-            (should (gemini-companion-privacy-hidden-p buffer))
-            (should (equal 2 asked))
-            (delete-file ".dir-locals.el")
-            (gemini-companion-privacy-refresh)
-            (should-not (gemini-companion-privacy-hidden-p buffer))
-            (with-current-buffer buffer
-              (set-buffer-modified-p t)
-              (let ((inhibit-message t))
-                (save-buffer)))
-            (should-not (gemini-companion-privacy-hidden-p buffer))
-            (should (equal 4 asked)))
-        (gemini-companion-privacy-forget)))))
+      (should (gemini-companion-privacy-hidden-p buffer))
+      (should (equal 2 asked))
+      (delete-file ".dir-locals.el")
+      (gemini-companion-privacy-refresh)
+      (should-not (gemini-companion-privacy-hidden-p buffer))
+      (with-current-buffer buffer
+        (set-buffer-modified-p t)
+        (let ((inhibit-message t))
+          (save-buffer)))
+      (should-not (gemini-companion-privacy-hidden-p buffer))
+      (should (equal 4 asked)))))
 
 (ert-deftest gemini-companion-privacy-asks-again-about-a-file-that-is-visited-again ()
-  (gemini-companion-test-with-directory '(("a" ""))
-    (let* ((asked 0)
-           (gemini-companion-excluded
-            (list (lambda (_file buffer)
-                    (when buffer
-                      (setq asked (1+ asked)))
-                    nil))))
-      (gemini-companion-privacy-refresh)
-      (unwind-protect
-          (dotimes (_ 2)
-            (let ((buffer (find-file-noselect "a")))
-              (gemini-companion-privacy-hidden-p buffer)
-              (kill-buffer buffer)))
-        (gemini-companion-privacy-forget))
-      (should (equal 2 asked)))))
+  (gemini-companion-privacy-test-with-count
+    (dotimes (_ 2)
+      (let ((buffer (find-file-noselect "a")))
+        (gemini-companion-privacy-hidden-p buffer)
+        (kill-buffer buffer)))
+    (should (equal 2 asked))))
 
 (ert-deftest gemini-companion-privacy-calls-the-function-for-directories ()
   (gemini-companion-test-with-directory '()
