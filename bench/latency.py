@@ -49,7 +49,7 @@ def measure(directory: Path) -> Iterator[Row]:
         stack.callback(one.close)
         stack.callback(two.close)
         _next(one)  # the one of each new event stream
-        # Emacs may send it again when it is told of the client and its process.
+        # Emacs may send it again when the server reports the client or its process.
         until(lambda: emacs.ask(CONNECTED), "Emacs knows the client")
         places = count(1)
         rounds = alternate(
