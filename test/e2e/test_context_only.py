@@ -37,10 +37,10 @@ def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
 
 def offer_anew(emacs: Emacs, cli: Gemini) -> None:
     """Reconnect ``cli``, so that it gets the new value of the option."""
-    cli.type("/ide disable")
+    cli.ide("disable")
     cli.wait_for("Disconnected")
     restart(emacs)
-    cli.type("/ide enable")
+    cli.ide("enable")
     cli.wait_until_connected()
 
 

@@ -92,7 +92,7 @@ def test_a_cli_connects_from_a_project_that_is_opened_later(
     emacs.eval(f'(progn (find-file "{file}") nil)')
 
     eventually(lambda: found.read_text() != before, "the roots are shared")
-    cli.type("/ide enable")
+    cli.ide("enable")
     cli.wait_for(CONNECTED)
     assert scratch.discovery_files() == [found]
 

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from harness.gemini import CONNECTED, pause_before_enter
+from harness.gemini import CONNECTED, pause_before_enter, press
 from harness.new_user import NewUser
 from harness.scratch import Scratch
 from harness.world import World
@@ -39,7 +39,7 @@ def test_new_user_gets_a_connected_cli(world: World, scratch: Scratch) -> None:
     user.see_match("[1-9] open file")
     user.type("/ide status")
     pause_before_enter()
-    user.press("Enter")
+    press(user.emacs, "Enter", lambda: CONNECTED in user.emacs.screen(), "it is sent")
     user.see_match(rf"(?s){CONNECTED}.*- hello\.py")
     user.press("C-x", "o")
     user.leave()

@@ -216,7 +216,7 @@ def test_token_that_was_sent_to_a_lost_port_is_worthless(
             emacs.holds("(gemini-companion-server-ready-p)")
             found = discovered(scratch)
             status = as_nobody(ASK, found["port"], stolen).decode().strip()
-            cli.type("/ide enable")
+            cli.ide("enable")
             cli.wait_for(CONNECTED)
         finally:
             squatter.kill()

@@ -132,7 +132,7 @@ def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     assert file.read_text() == "due\n"
     assert "/ide enable" in emacs.value(WARNED)
     has_followed(server, scratch)
-    cli.type("/ide enable")
+    cli.ide("enable")
     cli.wait_for("Connected to Emacs")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.accept()

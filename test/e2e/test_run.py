@@ -103,8 +103,9 @@ def test_cli_that_has_ended_is_started_again_by_key(
     cli = run(world, emacs)
     cli.wait_until_connected()
 
-    cli.type("/quit")
-    emacs.terminal.wait_for("Gemini CLI: finished; g again")
+    cli.type(
+        "/quit", lambda: "Gemini CLI: finished; g again" in emacs.terminal.screen()
+    )
     emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
     emacs.keys("g")
 
@@ -128,7 +129,7 @@ def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
     emacs.eval("(gemini-companion-status)")
     emacs.terminal.wait_for("Not connected: IDE integration is off in Gemini CLI")
     emacs.eval(f"(select-window (get-buffer-window {lisp(BUFFER)}))")
-    cli.type("/ide enable")
+    cli.ide("enable")
 
     emacs.terminal.wait_for("Connected: 1 Gemini CLI")
 

@@ -58,5 +58,5 @@ def test_cli_has_the_command_that_the_status_names(
         cli = world.gemini()
     else:
         cli = world.qwen(security=trust)
-    cli.type(str(emacs.value(f"(gemini-companion-clients-get {lisp(client)} :trust)")))
-    cli.wait_for("Modify Trust Level")
+    command = emacs.value(f"(gemini-companion-clients-get {lisp(client)} :trust)")
+    cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())

@@ -295,8 +295,9 @@ def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
     again = OLD.replace("30", "thirty")
     cli.model.script(write_file(file, again), say("second done"))
     cli.ask()
-    # It sends a proposal only after the previous one has ended.
-    cli.answer("Allow once")
+    # It sends a proposal only after the previous one has ended; the answer ends
+    # that one, and the question stays.
+    cli.terminal.keys(cli.number("Allow once"))
     emacs.terminal.wait_for("thirty")
     reviews.select()
     emacs.keys("C-c", "C-c")

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
@@ -32,6 +34,30 @@ ANSWER = "\u2726"
 CONNECTED = "Connected to Emacs"
 HEADER = "Gemini CLI v"
 SIZE = (110, 45)
+# Seconds after which a key is pressed again.
+AGAIN = 5.0
+
+
+def press(
+    terminal: Screen, key: str, is_taken: Callable[[], object], what: str
+) -> None:
+    """Press ``key`` on ``terminal``, again until ``is_taken``.
+
+    The CLI shows a text, or a question, shortly before it takes keys for it.
+    """
+    terminal.keys(key)
+    pressed = time.monotonic()
+
+    def taken() -> bool:
+        nonlocal pressed
+        if is_taken():
+            return True
+        if time.monotonic() - pressed > AGAIN:
+            terminal.keys(key)
+            pressed = time.monotonic()
+        return False
+
+    eventually(taken, what)
 
 
 def pause_before_enter() -> None:
@@ -86,18 +112,26 @@ class Gemini:
         """Wait for the context: the number of open files under the prompt."""
         self.terminal.wait_for_match(r"\d+ open files?")
 
-    def type(self, text: str) -> None:
-        """Type ``text`` and press Enter."""
-        self._enter(text)
-        if text.startswith("/ide"):
-            eventually(lambda: self._is_sent(text), f"{text!r} sent")
+    def type(self, text: str, is_sent: Callable[[], object]) -> None:
+        """Type ``text``, and press Enter until ``is_sent``."""
+        self._type(text)
+        press(self.terminal, "Enter", is_sent, f"{text!r} sent")
+
+    def ide(self, what: str) -> None:
+        """Give the command "/ide ``what``"."""
+        command = f"/ide {what}"
+        self._enter(command)
+        eventually(lambda: self._is_sent(command), f"{command!r} sent")
 
     def _enter(self, text: str) -> None:
+        self._type(text)
+        self.terminal.keys("Enter")
+
+    def _type(self, text: str) -> None:
         self._typed.append(text)
         self.terminal.text(text)
         self.terminal.wait_for(text)
         pause_before_enter()
-        self.terminal.keys("Enter")
 
     def _is_sent(self, command: str) -> bool:
         """Return whether ``command`` is above the prompt.
@@ -155,12 +189,12 @@ class Gemini:
         Event().wait(0.05)
         return PLACEHOLDER in self.screen()
 
-    def prompt(self) -> str:
-        """Send a unique prompt, and return it."""
+    def prompt(self) -> None:
+        """Send a unique prompt."""
         self._prompts += 1
         text = f"prompt {self._prompts} please"
-        self.type(text)
-        return text
+        asked = len(self.model.requests)
+        self.type(text, lambda: len(self.model.requests) > asked)
 
     def ask(self) -> str:
         """Send a prompt and return the screen with the edit's question."""
@@ -169,15 +203,21 @@ class Gemini:
 
     def ide_status(self) -> str:
         """Return the screen with the answer to /ide status."""
-        self.type("/ide status")
+        self.ide("status")
         answer = "(?:Connected to|Disconnected|Connecting)"
         # The prompt below it is drawn last.
         return self.terminal.wait_for_match(f"(?s){answer}.*{PLACEHOLDER}")
 
     def answer(self, choice: str) -> None:
-        """Answer the question about an edit with ``choice``, a word of its label."""
-        number = eventually(lambda: self._number(choice), f"{choice!r} to choose")
-        self.terminal.keys(number)
+        """Answer a question with ``choice``, a word of its label, until it is gone."""
+        number = self.number(choice)
+        press(
+            self.terminal, number, lambda: not self._number(choice), f"{choice!r} taken"
+        )
+
+    def number(self, choice: str) -> str:
+        """Return the key for ``choice`` once a question has it."""
+        return eventually(lambda: self._number(choice), f"{choice!r} to choose")
 
     def _number(self, choice: str) -> str:
         found = re.search(rf"(\d)\. [^\n]*{choice}", self.screen())
