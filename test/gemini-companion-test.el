@@ -69,6 +69,8 @@
 (ert-deftest gemini-companion-mode-off-leaves-nothing-behind ()
   ;; Load what the first start loads.
   (gemini-companion-test-with-mode '())
+  ;; An earlier test may have a timer that is about to run.
+  (gemini-companion-test-eventually (= 0 (gemini-companion-test-timer-count)))
   (let ((before (gemini-companion-test-trace))
         discovery)
     (gemini-companion-test-with-mode '(("a" "text"))
@@ -83,8 +85,9 @@
       (gemini-companion-test-eventually
         (not (or (gemini-companion-test-processes)
                  (file-exists-p discovery)))))
-    (gemini-companion-test-eventually
-      (equal before (gemini-companion-test-trace)))))
+    (gemini-companion-test-wait
+     (lambda () (equal before (gemini-companion-test-trace))))
+    (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-sends-new-roots-and-keeps-the-port ()
   (gemini-companion-test-with-mode '(("a" "text"))
