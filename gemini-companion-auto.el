@@ -181,7 +181,7 @@ Edits that wait are accepted too; the one that is shown is not."
 
 (defun gemini-companion-auto-accept (session)
   "Accept the edits of SESSION without review, or end that.
-It applies to that CLI until this command ends it, or the CLI exits.
+That lasts until this command ends it, or the CLI disconnects.
 Edits that wait are accepted, too, but not the one that is shown.
 
 Only edits of regular files in the project of that CLI are accepted.
@@ -208,7 +208,7 @@ connected CLI; if there are several, ask for one."
 one")))))
 
 (defun gemini-companion-auto-confirm (session)
-  "Return SESSION, after asking if auto-accept is off for it.
+  "Return SESSION; if auto-accept is off for it, ask for confirmation.
 Signal an error if the answer is no."
   (unless (or (gemini-companion-auto-on-p session)
               (y-or-n-p (format "Accept edits of %s without review? "

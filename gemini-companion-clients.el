@@ -62,7 +62,7 @@
      :account (("security" "auth" "selectedType") "oauth-personal"
                "since June 2026 Gemini CLI refuses personal Google accounts"
                "An API key, Vertex AI and enterprise accounts work; /auth \
-changes it.")
+changes the account.")
      :trust "/permissions trust"
      :leaves-container t
      :ignore-files (".geminiignore")
@@ -184,7 +184,7 @@ first that exists, else the first.  ENVIRONMENT is a list like
   (file-directory-p (gemini-companion-clients-home client)))
 
 (defun gemini-companion-clients-of-command (command)
-  "Return the name of the CLI in COMMAND, a string or nil, or nil."
+  "Return the name of the CLI in COMMAND, or nil; COMMAND is a string or nil."
   (let* ((words (split-string (or command "") " " t))
          (names (if (string-match-p
                      "\\(?:\\`\\|/\\)\\(?:node\\(?:js\\)?\\|bun\\|deno\\|npm\\)\\'"

@@ -1,4 +1,4 @@
-;;; gemini-companion-code.el --- What language servers know of a symbol  -*- lexical-binding: t; -*-
+;;; gemini-companion-code.el --- Answers about symbols and files  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -22,7 +22,7 @@
 
 ;; Answers to the questions of a model about a symbol or a file: references,
 ;; definition, diagnostics.  They come from the language server that Eglot runs,
-;; from Flymake and Flycheck, and for Lisp from the Emacs that runs.
+;; from Flymake and Flycheck, and for Lisp from this Emacs.
 ;;
 ;; A symbol is searched for by its name in a file, so point does not matter.
 ;; Nothing that the user sees changes: no file is visited, and nothing waits for a
@@ -143,7 +143,7 @@ A timer or a filter must not change it."
 
 (defun gemini-companion-code--true-name (file)
   "Return the true name of FILE, a file that may be shared.
-Signal an error if there is none or it may not."
+Signal an error if FILE does not exist or may not be shared."
   (let ((name (and (not (gemini-companion-text-remote-p file))
                    (gemini-companion-text-true-name file))))
     (unless (and name (gemini-companion-code--shared-p name))
@@ -338,12 +338,13 @@ error if no server runs."
 (defun gemini-companion-code--lookup (file symbol line requests answer then)
   "Ask the language server of FILE about SYMBOL, on LINE or near it.
 REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
-to PARAMS.  The result of the last one must include that place, or
-else the server may have another text of a file that is not visited,
-which is then opened there.  THEN is called with the remark about that
-place and a list of the results in the order of REQUESTS, with (error
-MESSAGE) for one that failed.  If THEN signals an error, ANSWER is
-called with a plist that has it as `:problem'."
+to PARAMS.  If no buffer visits FILE, and the result of the last
+request lacks that place, the server may have another text of FILE;
+it is then opened there, and REQUESTS are sent again.  THEN is called
+with the remark about that place and a list of the results in the
+order of REQUESTS, with (error MESSAGE) for one that failed.  If THEN
+signals an error, ANSWER is called with a plist that has it as
+`:problem'."
   (pcase-let* ((buffer (gemini-companion-code--place file))
                (`(,at ,column ,remark)
                 (gemini-companion-code--find file symbol line))
@@ -468,7 +469,7 @@ Signal an error if RESULT is an error."
 (defun gemini-companion-code-references (file symbol line after answer)
   "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
 Call ANSWER with a plist: `:total', their number; `:places', lists
-of FILE, LINE and TEXT, from number AFTER on; `:taken', a remark or
+of FILE, LINE and TEXT, without the first AFTER; `:taken', a remark or
 nil; or `:problem', why there is no answer."
   (gemini-companion-code--guarded answer
     (gemini-companion-code--lookup
@@ -678,7 +679,7 @@ If FILE is nil, call it with the numbers of diagnostics of each file.
 The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
 and TEXT; or `:problem', why there is no answer.  AWAITED-P is called
 in the buffer that visits FILE, and returns non-nil while a language
-server is yet to report on its text, which Flymake does not know."
+server is yet to report on its text; Flymake does not know that."
   (gemini-companion-code--guarded answer
     (if file
         (let ((file (gemini-companion-code--true-name file)))

@@ -73,7 +73,7 @@ Its file may be hidden.")
   "Properties of the active file: its cursor and selection, a plist or nil.")
 
 (defvar gemini-companion-context--active-tick nil
-  "Modification tick of the active buffer when they were recorded.")
+  "Modification tick of the active buffer when its state was recorded.")
 
 (defvar gemini-companion-context--invisible nil
   "Buffer that was selected last in the invisible frame of a daemon.")
@@ -112,7 +112,7 @@ in UTF-16 units from the beginning of the line."
 (defun gemini-companion-context--units (start end)
   "Return the number of UTF-16 units from START to END."
   (let ((units (- end start)))
-    ;; What UTF-16 takes two units for takes four bytes in Emacs.
+    ;; A character of two UTF-16 units takes four bytes in Emacs.
     (when (<= (+ units 3) (- (position-bytes end) (position-bytes start)))
       (save-excursion
         (goto-char start)
@@ -201,7 +201,7 @@ Each file counts once."
                     (buffer-list))))
 
 (defun gemini-companion-context--refresh-active ()
-  "Update the active file if it is selected, and drop it if it is killed."
+  "Update the active file if it is selected; drop it if its buffer is killed."
   (let ((selected (window-buffer (selected-window))))
     (when (and (gemini-companion-context--visited selected)
                (not (eq selected gemini-companion-context-active))

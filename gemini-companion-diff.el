@@ -53,8 +53,8 @@ prompt, macro or search is active; `now' shows the review at once;
 `notify' only announces it, and \\[gemini-companion-review] shows it.
 
 The selected window stays visible, and `gemini-companion-review-focus'
-decides whether it stays selected.  The same command selects a review
-that is shown."
+decides whether it stays selected.  \\[gemini-companion-review] also
+selects a review that is shown."
   :type '(choice (const :tag "When Emacs is idle" when-idle)
                  (const :tag "At once" now)
                  (const :tag "On request" notify))
@@ -130,17 +130,19 @@ buffer of the proposed text, which the user may edit.  STATE is
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
   (remarks nil :documentation "Remarks about its file, strings.")
   (note nil :documentation "Why it is not auto-accepted, or nil.")
-  (comments nil :documentation "Alist of a line and the comment of the user.")
+  (comments nil :documentation "Alist of (SIDE . LINE) and the comment \
+of the user; SIDE is `before' or `after'.")
   (automatic nil :documentation "Non-nil if it was accepted automatically.")
   (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
   (checked nil :documentation "Stamp of its file at the last check, or nil.")
-  (true-name nil :documentation "True name of its file at that time, or nil.")
+  (true-name nil :documentation "True name of its file when proposed, or nil.")
   (outdated nil :documentation "Non-nil if its view has to compare again.")
   (changed nil :documentation "Non-nil if its file has changed since STAMP.")
   (hunks nil :documentation "Its hunks, once they are known; see \
 gemini-companion-hunk.el.")
   (edited nil :documentation "Non-nil if the user has edited the proposal.")
-  (base nil :documentation "Text of its file before that, or nil if unknown.")
+  (base nil :documentation "Text of its file before it changed, \
+or nil if unknown.")
   (unsaved nil :documentation "Non-nil if a buffer of its file has unsaved text.")
   (refresh nil :documentation "Function that reads its file again for its view, \
 or nil.")
@@ -172,7 +174,7 @@ Its functions display the diffs; they must be fast and not fail.")
   "The last settled diff, or nil.")
 
 (defvar gemini-companion-diff--last-proposal nil
-  "Cons of a file and the last text that a review of it did not send.")
+  "Cons of a file and its last edited or accepted text that was not written.")
 
 (defvar-local gemini-companion-diff-here nil
   "The diff that this buffer belongs to, or nil.")
@@ -260,7 +262,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   (let ((count (length gemini-companion-diff--open)))
     (format (substitute-command-keys
              (concat (ngettext "%d edit waits" "%d edits wait" count)
-                     " for your answer; \\[gemini-companion-review] goes to it"))
+                     " for your answer; type \\[gemini-companion-review]"))
             count)))
 
 (defun gemini-companion-diff-current ()
@@ -367,7 +369,7 @@ It visits no file, so that nothing locks, saves or formats it."
     (add-hook 'before-change-functions
               #'gemini-companion-diff--keep-unedited nil t)
     (add-hook 'after-change-functions
-              #'gemini-companion-diff--note-edit nil t)
+              #'gemini-companion-diff--record-edit nil t)
     (gemini-companion-diff-adopt diff)
     (setf (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))
     (current-buffer)))
@@ -396,12 +398,12 @@ It visits no file, so that nothing locks, saves or formats it."
             (gemini-companion-diff-proposal-text diff)))))
 (put 'gemini-companion-diff--keep-unedited 'permanent-local-hook t)
 
-(defun gemini-companion-diff--note-edit (&rest _)
+(defun gemini-companion-diff--record-edit (&rest _)
   "Record that the current buffer, a proposal, was edited by the user."
   (when (and gemini-companion-diff-here
              (not gemini-companion-hunk-toggling))
     (setf (gemini-companion-diff-edited gemini-companion-diff-here) t)))
-(put 'gemini-companion-diff--note-edit 'permanent-local-hook t)
+(put 'gemini-companion-diff--record-edit 'permanent-local-hook t)
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: add its keys and its hook.

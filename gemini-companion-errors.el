@@ -241,7 +241,7 @@ nil, as BEFORE may be incomplete."
            (puthash server tokens gemini-companion-errors--busy)))))))
 
 (defun gemini-companion-errors-busy-p (file)
-  "Return non-nil if the language server of FILE reports that it works."
+  "Return non-nil if the language server of FILE reports work in progress."
   (when-let* ((buffer (or (find-buffer-visiting file)
                           (gemini-companion-code-neighbor file)))
               (server (gemini-companion-code-server buffer)))
@@ -438,7 +438,7 @@ does not read would block Emacs."
                           (gemini-companion-errors--compare check language)
                         (error (gemini-companion-errors--end check nil)))))))
       (setf (gemini-companion-errors--check-step check) #'ignore)
-      ;; It must answer that it does not know this one.
+      ;; The server must answer that it does not know this method.
       (jsonrpc-async-request server :$/gemini-companion nil
                              :success-fn reads :error-fn reads
                              :timeout-fn #'ignore))))
@@ -475,7 +475,8 @@ They are known after QUIET seconds without another report."
 
 (defun gemini-companion-errors-awaited-p ()
   "Return non-nil if a server has yet to report on the text of this buffer.
-Return nil if that is not known, as Eglot managed it before the start."
+Return nil if that is not known because Eglot managed the buffer
+before `gemini-companion-errors-start'."
   (and (gemini-companion-code-managed-p)
        gemini-companion-errors--opened
        (not (gemini-companion-errors--current

@@ -48,7 +48,7 @@
 (defun gemini-companion-hunk-compare (original proposal on-end)
   "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
 ON-END is called with the hunks, or `failed', unless the process
-is cancelled; see `gemini-companion-hunk-wait'."
+is canceled; see `gemini-companion-hunk-wait'."
   (unless (executable-find diff-command)
     (user-error "Cannot find the program %s; install it or customize \
 `diff-command'"

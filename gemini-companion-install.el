@@ -192,7 +192,7 @@ the package exec-path-from-shell sets it"
                                           "--no-build-isolation" "-r" ,file))
                             (gemini-companion-install--requirements))))
          (check "import sys; sys.version_info < (3, 10) and sys.exit(\
-'That is older than 3.10: ' + sys.version); import ensurepip, venv")
+'This Python is older than 3.10: ' + sys.version); import ensurepip, venv")
          (pip (funcall install python "-m" "pip" "install" "--no-input"
                        "--use-pep517" "--disable-pip-version-check"
                        "--progress-bar" "off")))
@@ -247,8 +247,8 @@ else nil.  Display the output if SHOW is non-nil."
 
 (defun gemini-companion-install--run (ways failed end)
   "Run the commands of the first of WAYS whose first command succeeds.
-FAILED is the output of those before, or nil after that command.  At the
-end call END, see `gemini-companion-install-start'."
+FAILED is the output of the previous ways, or nil once one is chosen.
+At the end call END, see `gemini-companion-install-start'."
   (if (null ways)
       (gemini-companion-install--fail (concat failed "No working Python") end)
     (let* ((directory gemini-companion-install--directory)

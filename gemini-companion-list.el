@@ -683,7 +683,7 @@ STEP is 1, or -1 to search backward."
 
 ;;;; Menu state
 
-;; An error of these functions means nil in a menu.
+;; A user error of these functions means nil in a menu.
 
 (defun gemini-companion-list-line-p ()
   "Return non-nil if a line of a proposal is at point."
@@ -801,7 +801,7 @@ In a diff, unfold the unchanged lines that are folded at point."
                               (point))))))
 
 (defun gemini-companion-list-next (&optional count)
-  "Go to the next line of an edit or hunk, or COUNT such lines on."
+  "Go to the next line of a CLI, edit or hunk, or COUNT such lines on."
   (interactive "p" gemini-companion-list-mode)
   (let ((step (if (< count 0) -1 1)))
     (dotimes (_ (abs count))
@@ -810,7 +810,7 @@ In a diff, unfold the unchanged lines that are folded at point."
                      (user-error "No more edits or hunks"))))))
 
 (defun gemini-companion-list-previous (&optional count)
-  "Go to the previous line of an edit or hunk, or COUNT such lines back."
+  "Go to the previous line of a CLI, edit or hunk, or COUNT lines back."
   (interactive "p" gemini-companion-list-mode)
   (gemini-companion-list-next (- count)))
 

@@ -93,7 +93,7 @@ without an answer, and the value to post next, if any."))
 ;;;; Texts
 
 (defun gemini-companion-process--clean (value)
-  "Return VALUE with the characters of each string in it and its lists.
+  "Return VALUE with only the characters of its strings, also in lists.
 Python can read neither properties nor bytes in place of characters."
   (cond ((consp value) (mapcar #'gemini-companion-process--clean value))
         ((not (stringp value)) value)
@@ -275,7 +275,7 @@ report for the user, or nil after `gemini-companion-process-close'."
                                          ", :name")))))))
 
 (defun gemini-companion-process--handle (process method &rest args)
-  "Have the handler of PROCESS call METHOD with ARGS; pack and unpack texts.
+  "Pass METHOD and ARGS to the handler of PROCESS; pack and unpack texts.
 A large text is passed as a function that fills the current, empty
 buffer with it, and that is valid during the call."
   (let ((value (gemini-companion-process--pack

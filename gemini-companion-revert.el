@@ -22,7 +22,7 @@
 
 ;; A CLI writes a file some time after its review ended.  Watch for that
 ;; for a few seconds, and bring the buffer that visits the file up to date.
-;; Where that has unsaved text, keep the text that the file had before, so that
+;; If the buffer has unsaved text, keep the text that the file had before, so that
 ;; a command can merge the two.  Nothing here saves a file or asks.
 
 ;;; Code:

@@ -72,8 +72,8 @@ It is the size of the file or the proposal, whichever is larger."
 
 (defcustom gemini-companion-review-limit (* 20 1024 1024)
   "Size in bytes above which an edit is not shown.
-Answer it in the terminal of the CLI.  It is the size of the file
-or the proposal, whichever is larger."
+Answer such an edit in the terminal of the CLI.  The size is that
+of the file or the proposal, whichever is larger."
   :type 'natnum
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
@@ -278,7 +278,7 @@ See `gemini-companion-review-go-to'."
                                     (gemini-companion-diff-hunks
                                      (gemini-companion-review--view-diff
                                       view)))))))
-    ;; Where point is in the proposal, it stays.
+    ;; In the proposal, the unified view signals an error, and point stays.
     (with-current-buffer (window-buffer)
       (ignore-error user-error
         (unless (funcall call :hunk)
@@ -585,8 +585,8 @@ If the user has moved to another tab of its frame, the windows stay."
                  (lambda ()
                    (read-multiple-choice
                     (format "Answer for %s" (gemini-companion-diff-name diff))
-                    '((?a "accept" "The CLI writes the proposal as it is")
-                      (?r "reject" "The file stays as it is")
+                    '((?a "accept" "The CLI writes the proposal")
+                      (?r "reject" "The file is not written")
                       (?k "keep reviewing" "Nothing is decided"))))))
       (?a (gemini-companion-diff-accept diff))
       (?r (gemini-companion-diff-reject diff)))))
@@ -919,8 +919,8 @@ to answer")))))
 (defun gemini-companion-review--fitting (parts width)
   "Return as many of PARTS as fit into WIDTH, in their order.
 PARTS are lists of a rank and a text; the lowest rank is the most
-important.  The first part may be truncated at its left, also for
-others of rank 1."
+important.  The first part is truncated at its left only if all
+others that are left have rank 1."
   (pcase-let* ((`((,_ ,name) . ,others) parts)
                (columns (string-width name))
                (room (lambda ()

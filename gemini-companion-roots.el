@@ -70,8 +70,8 @@ the home directory, and those below a root that was removed by
 They are the projects of the open files and of the terminals, the
 last used one first, and that of DIRECTORY.  In place of a project
 that does not exist, the directory itself is used.  The home
-directory, the root of the file system and hidden directories are
-never among them."
+directory, the root of the file system and directories that are
+not shared are never among them."
   (let ((roots (seq-remove
                 #'gemini-companion-privacy-directory-hidden-p
                 (delete-dups

@@ -136,7 +136,7 @@ others; `:environment' and `:path' are what it is started with.")
 VALUE is nil for a variable that is unset.")
 
 (defvar gemini-companion-run--inherited nil
-  "Alist of (NAME . VALUE), the previous values of these variables.")
+  "Alist of (NAME . VALUE), the values that the exported variables had.")
 
 (defconst gemini-companion-run--hooks
   '(window-buffer-change-functions window-selection-change-functions)
@@ -182,7 +182,7 @@ VALUE is nil for a variable that is unset.")
        gemini-companion-clients)
     ,@(mapcar #'list (gemini-companion-clients-all :unset))
     ;; In a container the client connects to the host, unless this
-    ;; variable says that its editor is in the container.
+    ;; variable indicates that its editor is in the container.
     ,@(when (and (gemini-companion-run-container-p)
                  (not (seq-some #'getenv
                                 gemini-companion-run-container-variables)))
@@ -257,8 +257,9 @@ A package may have made it before the mode was turned on."
   (gemini-companion-clients-title (plist-get place :client)))
 
 (defun gemini-companion-run--choose-client (another)
-  "Return the CLI to start, and ask if several are installed.
-If ANOTHER is non-nil, ask always, and do not set the option."
+  "Return the CLI to start; ask if several are installed.
+Unless ANOTHER is non-nil, do so once, and set the option
+`gemini-companion-run-client' to the answer."
   (let ((installed
          (seq-filter
           (lambda (client)
@@ -326,7 +327,7 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
     (append (list :client client :number number) here)))
 
 (defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is not a CLI.
+  "Return a place for the current buffer, which is not that of a CLI.
 Its directory is the root of the buffer's project, if there is one."
   (when (file-remote-p default-directory)
     (user-error "Cannot run a CLI in remote directory %s; \
@@ -737,12 +738,12 @@ PROCESSES is a list of its process, or nil if that is unknown."
   (let ((client (plist-get session :client)))
     (pcase-dolist (`(,_ ,_ ,problem ,command)
                    (seq-intersection
-                    ;; The first one is that it connects.
+                    ;; Without the first one it would not connect.
                     (cdr (gemini-companion-clients-get client :required))
                     (gemini-companion-settings-missing
                      client (or (plist-get session :directory) "/")
                      (plist-get (car processes) :environment))))
-      (message "%s; type %s there (M-x gemini-companion-status sets it)"
+      (message "%s; type %s there (or use M-x gemini-companion-status)"
                problem command))))
 
 ;;;; Life

@@ -134,7 +134,8 @@ Some are suspended while the user copies text or edits a line."
 Return non-nil if TEXT was typed, nil if SESSION runs in no
 terminal of this Emacs, or in a suspended one.  Enter is
 pressed once TEXT is shown there.  Control characters other than
-newlines and tabs are omitted.  TEXT may have 65,536 characters."
+newlines and tabs are omitted.  TEXT may have up to 65,536
+characters."
   (when-let* ((process (gemini-companion-send--process session)))
     (when (< gemini-companion-send--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"

@@ -369,7 +369,7 @@ Start it immediately if NOW is non-nil."
   (funcall (gemini-companion-server--on-end server)
            (format "The gemini-companion server is not running.  %s
 
-To find the reason, run this command in a terminal.  Or
+To find the reason, run the command above in a terminal.  Or
 %s.
 Then turn on `gemini-companion-mode' again."
                    report
@@ -377,7 +377,7 @@ Then turn on `gemini-companion-mode' again."
                        "customize \
 `gemini-companion-server-command' to a Python (3.10 or later)
 that has the packages epc, sexpdata, mcp, hypercorn and psutil"
-                     "install its packages again: \
+                     "install the packages of the server again: \
 M-x gemini-companion-install-server"))))
 
 ;;;; Calls

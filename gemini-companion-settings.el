@@ -79,7 +79,7 @@ Its keys are strings.  Return nil if there is no FILE or nothing in
 it; signal an error if it is malformed, or not a regular file, which
 a project may have there."
   (when-let* ((problem (gemini-companion-text-problem file)))
-    (error "It %s" problem))
+    (error "File %s" problem))
   (with-temp-buffer
     (when (file-exists-p file)
       (let ((coding-system-for-read 'utf-8))
@@ -131,8 +131,9 @@ It runs in DIRECTORY; ENVIRONMENT is as in `gemini-companion-clients-file'."
 
 (defun gemini-companion-settings-set (file keys value)
   "Set KEYS, a list of two strings, to VALUE in FILE; return non-nil if so.
-If it has comments, which would be lost, open it for the user.
-Signal an error if it is malformed or has unsaved changes."
+If FILE has comments, which would be lost, or its first key is no
+object, open it for the user.  Signal an error if it is malformed or
+has unsaved changes."
   (let ((buffer (find-buffer-visiting file))
         (object (gemini-companion-settings-read file)))
     (cond
@@ -205,8 +206,8 @@ If it has another value, go there, with VALUE in the kill ring."
           (setq text (concat text ","))))
       (kill-new text)
       (message (if old
-                   "%s has comments; replace the value here by %s, then save"
-                 "%s has comments; yank %s here, then save")
+                   "Cannot rewrite %s; replace the value here by %s, then save"
+                 "Cannot rewrite %s; yank %s here, then save")
                (file-name-nondirectory file) text))))
 
 (defun gemini-companion-settings--search (key &optional beginning)
@@ -217,7 +218,7 @@ Return nil if there is none after point."
                      nil t))
 
 (defun gemini-companion-settings--last-p ()
-  "Return non-nil if the object ends after point, but for comments."
+  "Return non-nil if only comments are left before the end of the object."
   (let ((rest (buffer-substring (point) (point-max))))
     (with-temp-buffer
       (insert rest)

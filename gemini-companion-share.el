@@ -48,7 +48,7 @@ The mode sets it before this library is loaded.")
   "The active buffer if its file is not shared, or nil.")
 
 (defvar gemini-companion-paused nil
-  "Non-nil while nothing is shared with the CLIs.
+  "Non-nil while sharing is paused.
 Set by `gemini-companion-pause'.")
 
 ;;;; Sending

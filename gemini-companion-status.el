@@ -506,7 +506,7 @@ RET and start Emacs again."))))
          (turn-on '("Turn on" . gemini-companion-mode)))
     (cond
      ((and info (not (equal version gemini-companion-server-version)))
-      `((bad ,(format "The server is %s, and gemini-companion %s"
+      `((bad ,(format "The server has version %s, and gemini-companion %s"
                       version gemini-companion-server-version)
              "This package was updated since the server started."
              ("Restart the server" . gemini-companion-restart))))
@@ -524,7 +524,7 @@ RET and start Emacs again."))))
              ,turn-on)))
      (t
       `((bad "gemini-companion-mode is off"
-             "Turn it on, and restart the CLI if it was running."
+             "Turn the mode on, and restart a CLI that was running."
              ,turn-on))))))
 
 (defun gemini-companion-status--options (_directory _ask)
@@ -538,7 +538,7 @@ are not shared" gemini-companion-privacy-problem)
        (when gemini-companion-roots-problem
          `((bad ,(format "`gemini-companion-roots-function' fails: %s"
                          gemini-companion-roots-problem)
-                "Correct it; until then no CLI may connect."))))
+                "Correct the function; until then no CLI can connect."))))
       '((good "Sharing options work"))))
 
 ;;;; Installed CLIs
@@ -698,7 +698,7 @@ FILES are its settings files, USER is that of the user."
 ;;;; Discovery files
 
 (defun gemini-companion-status--directory (client)
-  "Return the directory of discovery files for a CLIENT below Emacs.
+  "Return the discovery directory of a CLIENT that is started by Emacs.
 The environment of Emacs determines it."
   (gemini-companion-clients-file client :discovery
                                  (default-value 'process-environment)))
@@ -842,14 +842,14 @@ and with `:ended' if the editor has ended."
         (file (plist-get editor :file)))
     (if (plist-get editor :ended)
         `(bad ,(format "%s is from %s, which has ended" file name)
-              "Delete it."
+              "Delete the file."
               ("Delete" . ,(lambda ()
                              (when (yes-or-no-p (format "Delete %s? " file))
                                (delete-file file)))))
       `(note ,(format "%s has this project open too; %s in a terminal outside \
-Emacs may connect to it"
+Emacs may connect to that editor"
                       name (gemini-companion-clients-title client))
-             "Start it in a terminal of the editor that you want."))))
+             "Start the CLI in a terminal of the editor that you want."))))
 
 (defun gemini-companion-status--rival (client directory port)
   "Return the name of another editor that CLIENT in DIRECTORY may use, or nil.
@@ -927,8 +927,8 @@ PROCESS is a plist of `gemini-companion-server-ask-processes'."
                     "")
                   (if reason (concat ": " (nth 1 reason)) ""))
           (or (nth 2 reason)
-              "Type /ide enable in it.  If it answers that IDE integration is \
-not supported, it was started before the mode was on: start it again."))))
+              "Type /ide enable there.  If the CLI answers that IDE integration \
+is not supported, it was started before the mode was on: start it again."))))
 
 (defun gemini-companion-status--reason (client directory environment)
   "Return a finding with the reason why CLIENT in DIRECTORY is not connected.
@@ -945,7 +945,7 @@ server knows both of a process or neither."
     (cond
      ((not (or (equal own searched) (file-equal-p own searched)))
       (list 'note (format "it searches %s for editors" searched)
-            "To connect it here, start it with the TMPDIR of Emacs."))
+            "To connect it here, start it in a terminal of this Emacs."))
      (rival
       (list 'note (format "it may be connected to %s, which has its project \
 open too" rival)

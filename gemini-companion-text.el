@@ -227,7 +227,7 @@ Only the user can read it."
     file))
 
 (defun gemini-companion-text-as-bytes (function)
-  "Call FUNCTION, and write text as UTF-8 from there without encoding it.
+  "Call FUNCTION; meanwhile, write text as UTF-8 without encoding it.
 FUNCTION must write with the coding system `no-conversion'."
   (let ((here (current-buffer)))
     (with-temp-buffer

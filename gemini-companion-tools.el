@@ -1,4 +1,4 @@
-;;; gemini-companion-tools.el --- What links a CLI to Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-tools.el --- Link CLIs to Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -88,7 +88,7 @@ M-x gemini-companion-install-server installs what is needed")))))
 
 (defun gemini-companion-tools--command (client &rest options)
   "Return the command of the bridge for CLIENT, with OPTIONS."
-  ;; It starts sooner than by -I and the directory, for which Python imports more.
+  ;; With -I and the directory, Python imports more and starts later.
   (append (list (gemini-companion-tools--python) "-E" "-s" "-S"
                 (expand-file-name "__main__.py"
                                   (gemini-companion-tools-directory))
@@ -138,7 +138,7 @@ M-x gemini-companion-install-server installs what is needed")))))
           (append (gemini-companion-tools--manifest "qwen")
                   `((hooks . ,(gemini-companion-tools--hooks
                                "qwen" "PostToolUse" "write_file|edit"))))))
-   ;; Python keeps compiled what is imported, and a hook runs after each edit.
+   ;; Python caches only modules that are imported; a hook runs after each edit.
    (cons "__main__.py" "import bridge\n\nbridge.main()\n")
    (cons "bridge.py"
          (gemini-companion-text-read
@@ -229,7 +229,7 @@ after \"!\" if it disables the extension.  The last one that matches wins."
                   (type . "link")))))
 
 (defun gemini-companion-tools-write-policy ()
-  "Write the policy by which Gemini CLI asks without confirmation."
+  "Write the policy for questions of Gemini CLI without confirmation."
   (gemini-companion-tools--write
    (gemini-companion-tools-policy-file)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
@@ -326,7 +326,7 @@ KIND, FACTS and TEXTS are those of `gemini-companion-tools-answer'."
   "Call ANSWER, later, with the answer to a question of KIND.
 It is about FACTS, a plist, and TEXTS."
   (let ((texts (mapcar #'gemini-companion-tools--text texts)))
-    ;; The server asks the last one by itself.
+    ;; The server asks this one by itself.
     (unless (eq kind 'visible)
       (cl-incf (nth (if (eq kind 'edited) 1 0)
                     gemini-companion-tools--counts)))
@@ -419,12 +419,13 @@ link them."))
            `(note ,(format "%s is linked, but: %s" title
                            (string-join obstacles "; "))
                   ,(when (gemini-companion-tools--untrusted-p client directory)
-                     (format "To trust it, type %s in %s there."
+                     (format "To trust the directory, type %s in %s there."
                              (gemini-companion-clients-get client :trust)
                              title))))
           (t
            `(good ,(apply #'format
-                          "%s is linked; %d questions and %d edits so far"
+                          "%s is linked; %d questions and %d edits so far, of all \
+CLIs"
                           title gemini-companion-tools--counts))))))
 
 (defun gemini-companion-tools--obstacles (client directory)
@@ -453,7 +454,8 @@ link them."))
            (and (seq-contains-p (funcall setting "mcp" "excluded") name)
                 (format "mcp.excluded has %s" name))
            (and (gemini-companion-tools--disabled-p client directory)
-                "the extension is disabled there")
+                (format "the extension is disabled in %s"
+                        (abbreviate-file-name directory)))
            (and (gemini-companion-tools--untrusted-p client directory)
                 (format "%s is not trusted, so questions are not offered and \
 edits are not reported"

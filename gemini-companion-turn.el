@@ -183,7 +183,7 @@ Its functions display the edits; they must be fast and not fail.")
   (run-hooks 'gemini-companion-turn-changed-hook))
 
 (defun gemini-companion-turn--drop-replaced (edit)
-  "Drop dismissed edits that were not written and that EDIT proposes again."
+  "Drop dismissed, unwritten edits of the file that EDIT proposes to change."
   (setq gemini-companion-turn--edits
         (seq-remove
          (lambda (other)

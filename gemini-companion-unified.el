@@ -42,7 +42,7 @@
 
 (defface gemini-companion-own
   '((t :inherit warning))
-  "Face of the sign of lines that you have changed in a proposal."
+  "Face of the mark before lines that you have changed in a proposal."
   :group 'gemini-companion-reviews)
 
 (defface gemini-companion-fold
@@ -295,11 +295,16 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
       (gemini-companion-unified--unfold view fold)
     (let ((text (pcase-exhaustive fold
                   (`(hunks ,_ ,hunks)
-                   (format "%d more changes" (length hunks)))
+                   (let ((count (length hunks)))
+                     (format (ngettext "%d more change" "%d more changes" count)
+                             count)))
                   (`(same ,_ ,_ ,count ,_)
-                   (format "%d unchanged lines" count))
+                   (format (ngettext "%d unchanged line" "%d unchanged lines"
+                                     count)
+                           count))
                   (`(,kind ,_ ,_ ,count ,_)
-                   (format "%d more %s lines" count kind))))
+                   (format (ngettext "%d more %s line" "%d more %s lines" count)
+                           count kind))))
           (prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
       (insert (propertize (concat "... " text "\n")
                           'face 'gemini-companion-fold

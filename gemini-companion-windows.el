@@ -36,7 +36,7 @@
 
 (defvar gemini-companion-windows--left nil
   "Layouts to restore when the user returns to their tab.
-An alist of a window of a review that ended meanwhile, and what
+An alist of the windows of a review that ended meanwhile, and what
 `gemini-companion-windows-layout' returned.")
 
 ;;;; Frame
@@ -369,8 +369,8 @@ buffer that the user has quit since LAYOUT is not displayed again."
 
 (defun gemini-companion-windows-shown-p (layout buffers windows)
   "Return non-nil if a review in BUFFERS is displayed where LAYOUT was taken.
-That is a frame, and if this has several tabs, the one with WINDOWS, in
-which the review was, or those of LAYOUT; other tabs have other windows."
+If its frame has several tabs, that is the tab with WINDOWS, in which
+the review was, or with the windows of LAYOUT."
   (let ((frame (gemini-companion-windows-layout-frame layout)))
     (and (frame-live-p frame)
          (or (not (gemini-companion-windows--tabs-p frame))

@@ -81,7 +81,7 @@
       :enable gemini-companion--sendable-p)
      ("p" gemini-companion-pause "Pause sharing"
       :on gemini-companion--paused-p)
-     ("t" gemini-companion-tools "Link CLIs (errors and questions)"
+     ("t" gemini-companion-tools "Link CLIs to Emacs"
       :on gemini-companion-tools-extension-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
@@ -183,7 +183,7 @@ For example:
   (bound-and-true-p gemini-companion-mode))
 
 (defun gemini-companion-menu-state (function)
-  "Return the value of FUNCTION, or nil if it is not loaded or fails."
+  "Return the value of FUNCTION; nil if not loaded, or after a user error."
   (and (fboundp function)
        (ignore-error user-error (funcall function))))
 
@@ -373,9 +373,9 @@ this Emacs, and type /ide enable there, once.  The mode line shows
 Gemini and the number of connected CLIs; a click opens a menu.  If
 a CLI does not connect, \\[gemini-companion-status] shows why.
 
-A CLI receives the files that you selected last, the position of
-point and the selected text.  Its edits wait until you pause, and
-are then displayed for review.
+A CLI receives the names of the files that you selected last, the
+position of point and the selected text.  Its edits wait until you
+pause, and are then displayed for review.
 
 \\<gemini-companion-review-mode-map>\
 In a review, \\[gemini-companion-diff-accept] accepts the proposal with your changes, and

@@ -198,7 +198,7 @@ The answer to each question is `answer'; `asked' has the questions,
        `(("No working Python found; install Python 3\\.10")
          ("No working Python found" ("python3" "exit 127"))
          ("Python 3\\.10 or later is needed"
-          ("python3" "echo That is older than 3.10; exit 1"))
+          ("python3" "echo This Python is older than 3.10; exit 1"))
          ("apt install python3-venv"
           ("python3" "echo No module named ensurepip; exit 1"))
          ("apt install python3-venv"

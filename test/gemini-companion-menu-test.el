@@ -16,7 +16,7 @@
   "Return the commands of the table as lists of key, command and label."
   (apply #'append (mapcar #'cdr gemini-companion-menu-commands)))
 
-(ert-deftest gemini-companion-menu-test-every-door-leads-to-every-command ()
+(ert-deftest gemini-companion-menu-has-every-command-in-each-form ()
   (let ((items (flatten-tree (cdr gemini-companion-menu-map))))
     (pcase-dolist (`(,key ,command ,label . ,_)
                    (gemini-companion-menu-test--commands))
@@ -142,7 +142,7 @@ Its keys are labels, its values lists of `greyed' and `on'."
                                     (gemini-companion-sessions) ", "))
                  help))
         (should (string-search "3 edits wait" help))
-        (should (string-search "gemini-companion-review goes" help)))
+        (should (string-search "type M-x gemini-companion-review" help)))
       (gemini-companion-mode -1)
       (gemini-companion-mode 1)
       (should (equal " Gemini..." (cadr (gemini-companion-lighter)))))))

@@ -291,7 +291,7 @@ prompts, the last first, and `saved' what would be saved."
         (gemini-companion-session-update nil)
         (gemini-companion-session-update (list session)))
       (should (equal '("Qwen Code does not ask about edits, so no review appears; \
-type /approval-mode default there (M-x gemini-companion-status sets it)")
+type /approval-mode default there (or use M-x gemini-companion-status)")
                      messages))
       (make-directory ".qwen")
       (write-region "{\"tools\": {\"approvalMode\": \"default\"}}" nil
@@ -423,7 +423,7 @@ type /approval-mode default there (M-x gemini-companion-status sets it)")
           (when (featurep feature)
             (unload-feature feature t)))))))
 
-(ert-deftest gemini-companion-run-refuses-with-the-cure ()
+(ert-deftest gemini-companion-run-refuses-with-the-remedy ()
   (gemini-companion-run-test-with
     (pcase-dolist
         (`(,cure . ,call)

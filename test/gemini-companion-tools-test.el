@@ -92,7 +92,7 @@
 
 ;;;; Command
 
-(ert-deftest gemini-companion-tools-links-each-cli-and-takes-all-away ()
+(ert-deftest gemini-companion-tools-links-and-unlinks-each-cli ()
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory)))
       (gemini-companion-tools-test-answering '(t t)
@@ -244,7 +244,7 @@
   "Return the texts of the findings for DIRECTORY, of each client."
   (mapcar #'cadr (gemini-companion-tools-findings directory #'ignore)))
 
-(ert-deftest gemini-companion-tools-status-says-why-a-cli-does-not-ask ()
+(ert-deftest gemini-companion-tools-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-tools-test-with-home
     (should (string-search "No CLI is linked"
                            (car (gemini-companion-tools-test-texts directory))))
@@ -298,8 +298,8 @@ edits are not reported"
                       (delq nil (mapcar #'caddr (gemini-companion-tools-findings
                                                  directory #'ignore))))))
       (should (equal
-               '("To trust it, type /permissions trust in Gemini CLI there."
-                 "To trust it, type /trust in Qwen Code there.")
+               '("To trust the directory, type /permissions trust in Gemini CLI there."
+                 "To trust the directory, type /trust in Qwen Code there.")
                (seq-take (funcall remedies) 2)))
       (dolist (home '(".gemini" ".qwen"))
         (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
