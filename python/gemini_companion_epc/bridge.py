@@ -2,7 +2,7 @@
 """The program that a CLI starts to ask Emacs: an MCP server on stdio, or a hook.
 
 Run as ``bridge.py CLIENT`` or ``bridge.py CLIENT --hook``.  It searches for Emacs
-again at each request, so it does not notice when Emacs is restarted.
+again at each request, so it survives a restart of Emacs.
 
 A CLI waits for the hook after each edit, so it imports little: ``json``, ``socket``
 and ``re`` would double its time.  Therefore the server parses what the hook reads

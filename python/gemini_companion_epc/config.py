@@ -25,7 +25,7 @@ class Config:
     """The private directory of the process whose port this one takes over."""
     token: str = field(default_factory=new_token, repr=False)
     is_exposed: bool = False
-    """Whether another user may know the token: only own processes may use it then."""
+    """Whether another user may know the token; if so, only this user may use it."""
     offer_tools: bool = True
     is_trusted: bool | None = None
     log_file: str = ""

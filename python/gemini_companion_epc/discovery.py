@@ -23,7 +23,7 @@ _DRAFT_NAME = re.compile(r".+\.(?P<pid>\d+)\.tmp", re.ASCII)
 
 @dataclass(frozen=True)
 class Discovery:
-    """What one client needs to connect to this server."""
+    """The data with which one client connects to this server."""
 
     client: Client
     pid: int

@@ -141,7 +141,7 @@ class Handler(EPCHandler):
         except (ValueError, TypeError, AttributeError, MalformedArgument):
             is_right = False
         if not is_right:
-            logger.warning("EPC peer refused: wrong secret")
+            logger.warning("EPC peer refused: no hello with the right secret")
             self.close()
         elif version != __version__:
             self._send("return-error", uid, _version_sentence(version))

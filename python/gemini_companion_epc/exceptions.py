@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors, each with a sentence for the user."""
+"""The errors of this package."""
 
 
 class CompanionError(Exception):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The questions of a model to Emacs: their schemas, limits and answers.
 
-The bridge, which a CLI starts, posts them to the path ``/tools``.  Emacs looks
-them up; this module checks their arguments and writes the text for the model.
+The bridge, which a CLI starts, posts them to the path ``/tools``.  Emacs finds
+the answers; this module checks the arguments and writes the text for the model.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ TOOLS = [
     _tool(
         "references",
         "Find all uses of a symbol by the language server that runs in Emacs: exact, "
-        "unlike a text search. Name a file in which the symbol occurs. Line numbers "
-        "without a text are lines with nothing else.",
+        "unlike a text search. Name a file in which the symbol occurs. A line number "
+        "without text is a line that contains only the symbol.",
         ["file", "symbol"],
         file=_FILE,
         symbol=_SYMBOL,

@@ -156,7 +156,7 @@ class Server:
                 )
 
     async def _serve(self, stop_http: asyncio.Event) -> None:
-        # CLIs return to the port of a former server.
+        # CLIs reconnect to the port of the previous server.
         if not self._config.port:
             await self._first_client()
             if self._stop.is_set() and not self._is_retiring:
@@ -214,7 +214,7 @@ class Server:
             await self._serves.wait()
             self._listener.end()
             await asyncio.sleep(self._config.request_time)
-            # Nobody waits for the end of this process.
+            # Emacs does not wait for the end of this process.
             answer_limit = self._config.exit_limit
             flush_limit = self._config.retire_limit
         else:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Everything that differs by operating system.
 
-No other module depends on the system.  With ``GC_SYSTEM=portable`` in the environment,
-nothing is used here that only Linux has, so that tests on Linux show what happens
-on macOS.
+Other modules use what is defined here, but for `bridge`, which runs without this
+package.  With ``GC_SYSTEM=portable`` in the environment, nothing is used here that
+only Linux has, so that tests on Linux show what happens on macOS.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ def acknowledge(connection: socket.socket) -> None:
 
 
 def may_bind_again(listener: socket.socket) -> None:
-    """Let ``listener`` bind a port whose previous connections linger."""
+    """Allow ``listener`` to bind a port whose previous connections linger."""
     # On Windows the option takes the port from the process that has it.
     if not IS_WINDOWS:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
