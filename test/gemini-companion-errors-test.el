@@ -211,21 +211,21 @@ which is visited.  If COMMAND is nil there is none."
     (should-not (gemini-companion-errors-test-edit
                  "a.txt" "error old\nerror x" "\nerror old"))))
 
-(ert-deftest gemini-companion-errors-says-nothing-while-the-server-is-busy ()
+(ert-deftest gemini-companion-errors-reports-nothing-while-the-server-is-busy ()
   (gemini-companion-errors-test-with
       (gemini-companion-errors-test-server "busy")
       '(("home.txt" "fine"))
     (let ((gemini-companion-errors-bound 1))
       (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x")))))
 
-(ert-deftest gemini-companion-errors-says-nothing-without-a-report ()
+(ert-deftest gemini-companion-errors-reports-nothing-without-a-report ()
   (gemini-companion-errors-test-with
       (gemini-companion-errors-test-server "mute")
       '(("home.txt" "fine"))
     (let ((gemini-companion-errors-bound 1))
       (should-not (gemini-companion-errors-test-edit "a.txt" "" "error x")))))
 
-(ert-deftest gemini-companion-errors-says-nothing-of-a-dead-server ()
+(ert-deftest gemini-companion-errors-reports-nothing-of-a-dead-server ()
   (gemini-companion-errors-test-with
       (gemini-companion-errors-test-server)
       '(("home.txt" "fine"))
@@ -255,7 +255,7 @@ which is visited.  If COMMAND is nil there is none."
     (should-not (gemini-companion-errors-test-edit
                  "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
 
-(ert-deftest gemini-companion-errors-says-nothing-of-files-not-shared ()
+(ert-deftest gemini-companion-errors-reports-nothing-of-files-not-shared ()
   (gemini-companion-errors-test-with
       (gemini-companion-errors-test-server)
       '(("home.txt" "fine"))

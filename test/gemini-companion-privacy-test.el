@@ -162,13 +162,13 @@
                     "open/.dir-locals.el" nil 'silent)
       (write-region ";; -*- gemini-companion-share: t -*-" nil
                     "open/said" nil 'silent)
-      (let ((former (default-value 'gemini-companion-share))
+      (let ((previous (default-value 'gemini-companion-share))
             (safe-local-variable-values marked))
         (setq-default gemini-companion-share nil)
         (unwind-protect
             (should (equal hidden (gemini-companion-privacy-test-hidden
                                    "open/a" "open/said" "closed/b")))
-          (setq-default gemini-companion-share former))))))
+          (setq-default gemini-companion-share previous))))))
 
 (defmacro gemini-companion-privacy-test-with-count (&rest body)
   "Run BODY with a file \"a\", while `asked' counts the questions about a buffer.

@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def place(item: pytest.Item) -> tuple[bool, ...]:
-    """Return what to sort tests by: those of which the rest may wait begin first."""
+    """Return the sort key of a test: long tests, then those that share a world."""
     is_long = item.get_closest_marker("long") is not None
     return not is_long, not is_shared(item), not world_name(item)
 

@@ -35,7 +35,7 @@ def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
     eventually(is_back, "it is back")
 
 
-def offer_anew(emacs: Emacs, cli: Gemini) -> None:
+def reconnect(emacs: Emacs, cli: Gemini) -> None:
     """Reconnect ``cli``, so that it gets the new value of the option."""
     cli.ide("disable")
     cli.wait_for("Disconnected")
@@ -61,7 +61,7 @@ def test_cli_keeps_its_own_question_and_has_the_context(
     assert file.read_text() == "uno\n"
 
     emacs.eval("(setq gemini-companion-review-view 'diff)")
-    offer_anew(emacs, cli)
+    reconnect(emacs, cli)
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     reviews.select()
     emacs.keys("C-c", "C-c")
@@ -88,7 +88,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     assert reviews.paths() == []
 
     wait_until_back(emacs, scratch)
-    offer_anew(emacs, cli)
+    reconnect(emacs, cli)
     cli.model.script(write_file(file, "due\n"), say("done again"))
     cli.ask()
     cli.wait_for("Modify with external editor")

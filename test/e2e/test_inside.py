@@ -10,7 +10,7 @@ from test_views import NEW, OLD, OWN
 
 pytestmark = pytest.mark.shared("inside")
 
-# The terminal may show the end of a former test while the CLI draws its screen
+# The terminal may show the end of the previous test while the CLI draws its screen
 # again, so each test ends with a text of its own.
 
 

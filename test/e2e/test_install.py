@@ -70,7 +70,7 @@ def turn_on(emacs: Emacs, answer: str) -> None:
     emacs.keys(answer)
 
 
-def says(emacs: Emacs, text: str) -> None:
+def wait_for_output(emacs: Emacs, text: str) -> None:
     """Wait until the output of the installation has ``text``."""
     emacs.holds(
         f"(and (get-buffer {lisp(LOG)}) (with-current-buffer {lisp(LOG)}"
@@ -95,7 +95,7 @@ def test_answer_yes_installs_the_packages_and_starts_the_server(
 
     emacs.terminal.wait_for("Gemini installing")
     emacs.holds(f"(get-buffer-window {lisp(LOG)})", "the output is on the screen")
-    says(emacs, COMMANDS[tool])
+    wait_for_output(emacs, COMMANDS[tool])
     emacs.holds("e2e-ready", "the server is ready")
     world.gemini()
     assert len(environments(scratch)) == 1
@@ -107,7 +107,7 @@ def test_missing_network_is_reported(world: World, scratch: Scratch, tool: str) 
 
     turn_on(emacs, "y")
 
-    says(emacs, "check the network")
+    wait_for_output(emacs, "check the network")
     assert environments(scratch) == []
 
 
@@ -124,7 +124,7 @@ def test_package_with_another_hash_is_refused(
 
     turn_on(emacs, "y")
 
-    says(emacs, "does not have the expected hash")
+    wait_for_output(emacs, "does not have the expected hash")
     assert environments(scratch) == []
 
 

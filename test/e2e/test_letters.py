@@ -27,7 +27,7 @@ BUFFERS = {
 
 
 class User:
-    """Somebody who reviews a.txt by letters."""
+    """The user, who reviews a.txt by letters."""
 
     def __init__(self, world: World, scratch: Scratch, evil: bool, view: str) -> None:
         self.file = scratch.file("a.txt", OLD)

@@ -51,7 +51,7 @@ def install_package(user: NewUser, tar: str) -> None:
     user.see("Package refresh done")
     # A long name would not fit on the line.
     user.give("package-install-file", user.keep(tar))
-    # What the compiler says is soon replaced.
+    # Messages of the compiler soon replace it.
     user.see_match(r"Done|[1-9]\d* files? compiled|Wrote .*init\.el")
     user.press("C-x", "1")
 

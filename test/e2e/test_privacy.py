@@ -29,7 +29,7 @@ def parts(cli: Gemini) -> list[str]:
     ]
 
 
-def is_told_nowhere(word: str, scratch: Scratch, cli: Gemini) -> None:
+def is_shared_nowhere(word: str, scratch: Scratch, cli: Gemini) -> None:
     """Check that ``word`` is in no context, discovery file or log of the server."""
     for part in parts(cli):
         # The CLI itself sends the names in its directory to the model.
@@ -64,9 +64,9 @@ def test_no_file_is_active_while_a_secret_one_is_selected(
     emacs.act('(switch-to-buffer "*scratch*")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     assert emacs.value(SHARED) == [str(plain)]
-    is_told_nowhere("hunter2", scratch, cli)
-    is_told_nowhere("env.local", scratch, cli)
-    is_told_nowhere("elsewhere", scratch, cli)
+    is_shared_nowhere("hunter2", scratch, cli)
+    is_shared_nowhere("env.local", scratch, cli)
+    is_shared_nowhere("elsewhere", scratch, cli)
 
     show(emacs, plain)
     assert cli.context()["activeFile"]["path"] == str(plain)

@@ -270,7 +270,7 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(
     cli.wait_for("that is it")
     assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
 
-    # The same command takes all of it away.
+    # The same command unlinks the CLIs.
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-tools")
     emacs.keys("Enter")

@@ -20,11 +20,11 @@ SLOW = """
 """
 
 
-def has_followed(former: psutil.Process, scratch: Scratch) -> None:
+def has_followed(previous: psutil.Process, scratch: Scratch) -> None:
     """Wait until another server is running, and only one."""
 
     def others() -> list[bool]:
-        return [server.pid != former.pid for server in scratch.servers()]
+        return [server.pid != previous.pid for server in scratch.servers()]
 
     eventually(lambda: others() == [True], "one new server")
 

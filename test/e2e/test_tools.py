@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the model of a linked CLI is sent by Emacs, and what it asks."""
+"""New errors and answers that Emacs sends to the model of a linked CLI."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def link(emacs: Emacs) -> None:
 
 
 def result_of(cli: Gemini, *turns: Part) -> str:
-    """Have the model take TURNS; return what the last tool has answered."""
+    """Prompt for ``turns``; return the answer of the last tool."""
     text = f"that is all of {len(cli.model.requests)}"
     cli.model.script(*turns, say(text))
     cli.prompt()
@@ -155,7 +155,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     tools_are(cli, True)
     assert "error: invalid syntax" in result_of(cli, question)
 
-    # The same command takes all of it away.
+    # The same command unlinks the CLIs.
     again.keys("M-x")
     again.terminal.text("gemini-companion-tools")
     again.keys("Enter")

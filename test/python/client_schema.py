@@ -13,15 +13,15 @@ def refusal(notification: dict[str, Any]) -> str | None:
         return "params is not an object"
     method = notification.get("method")
     if method == "ide/contextUpdate":
-        return _context_fault(params)
+        return _context_problem(params)
     if method == "ide/diffAccepted":
-        return _text_fault(params, "filePath") or _text_fault(params, "content")
+        return _text_problem(params, "filePath") or _text_problem(params, "content")
     if method == "ide/diffRejected":
-        return _text_fault(params, "filePath")
+        return _text_problem(params, "filePath")
     return f"unknown method {method}"
 
 
-def _context_fault(params: dict[str, object]) -> str | None:
+def _context_problem(params: dict[str, object]) -> str | None:
     state = params.get("workspaceState")
     if not isinstance(state, dict):
         return "workspaceState is not an object"
@@ -31,17 +31,17 @@ def _context_fault(params: dict[str, object]) -> str | None:
     if not isinstance(state.get("isTrusted", False), bool):
         return "isTrusted is not a boolean"
     for file in files:
-        if found := _file_fault(file):
+        if found := _file_problem(file):
             return found
     return None
 
 
-def _file_fault(file: object) -> str | None:
+def _file_problem(file: object) -> str | None:
     if not isinstance(file, dict):
         return "a file is not an object"
-    if found := _text_fault(file, "path") or _number_fault(file, "timestamp"):
+    if found := _text_problem(file, "path") or _number_problem(file, "timestamp"):
         return found
-    if "selectedText" in file and (found := _text_fault(file, "selectedText")):
+    if "selectedText" in file and (found := _text_problem(file, "selectedText")):
         return found
     if "isActive" in file and not isinstance(file["isActive"], bool):
         return "isActive is not a boolean"
@@ -50,10 +50,10 @@ def _file_fault(file: object) -> str | None:
     cursor = file["cursor"]
     if not isinstance(cursor, dict):
         return "cursor is not an object"
-    return _number_fault(cursor, "line") or _number_fault(cursor, "character")
+    return _number_problem(cursor, "line") or _number_problem(cursor, "character")
 
 
-def _text_fault(values: dict[str, object], key: str) -> str | None:
+def _text_problem(values: dict[str, object], key: str) -> str | None:
     value = values.get(key)
     if not isinstance(value, str):
         return f"{key} is not a string"
@@ -62,7 +62,7 @@ def _text_fault(values: dict[str, object], key: str) -> str | None:
     return None
 
 
-def _number_fault(values: dict[str, object], key: str) -> str | None:
+def _number_problem(values: dict[str, object], key: str) -> str | None:
     value = values.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"{key} is not a number"

@@ -86,7 +86,7 @@ def until(condition: Callable[[], object]) -> None:
     """Wait until ``condition`` holds."""
     end = time.monotonic() + BOUND
     while not condition():
-        assert time.monotonic() < end, "it did not come to hold"
+        assert time.monotonic() < end, "the condition was not met in time"
         threading.Event().wait(0.005)
 
 
@@ -108,10 +108,10 @@ class StubEmacs:
 
     def open_diff(self, diff: Diff, session: SessionFacts) -> None:
         self.facts = session
-        self._note(self.opened, diff)
+        self._record(self.opened, diff)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        self._note(self.closed, (diff_id, reason))
+        self._record(self.closed, (diff_id, reason))
         if self.is_gone:
             raise EmacsGone("gone")
         self.before_answer(diff_id)
@@ -124,26 +124,26 @@ class StubEmacs:
         facts: Facts,
         texts: Sequence[str | None],
     ) -> None:
-        self._note(self.asked, (kind, facts, texts))
+        self._record(self.asked, (kind, facts, texts))
         self.on_question(question_id, kind, facts)
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
-        self._note(self.sessions, [session.id for session in sessions])
+        self._record(self.sessions, [session.id for session in sessions])
 
     def outcome_written(self, diff_id: int) -> None:
-        self._note(self.written, diff_id)
+        self._record(self.written, diff_id)
 
     def outcome_undelivered(self, diff_id: int) -> None:
-        self._note(self.undelivered, diff_id)
+        self._record(self.undelivered, diff_id)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
         """Wait until ``condition`` holds."""
         with self._changed:
             assert self._changed.wait_for(lambda: condition(self), BOUND)
 
-    def _note(self, notes: list[Any], note: Any) -> None:
+    def _record(self, records: list[Any], record: Any) -> None:
         with self._changed:
-            notes.append(note)
+            records.append(record)
             self._changed.notify_all()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An Emacs for tests: starts the server as Emacs does and speaks EPC itself.
 
-It shares no code with the server, so that one mistake is not made twice.
+It shares only the version with the server, so that one mistake is not made twice.
 """
 
 import itertools
@@ -19,6 +19,8 @@ from typing import Any
 
 import sexpdata
 from sexpdata import Symbol
+
+from gemini_companion_epc import __version__
 
 BOUND = 120.0
 PYTHON_PATH = str(Path(__file__).parents[2] / "python")
@@ -144,7 +146,7 @@ class FakeEmacs:
         self._log_reader.start()
         line = {
             "secret": self.secret,
-            "version": "0.1.0",
+            "version": __version__,
             "emacsPid": os.getpid(),
             "roots": [],
             **start,
@@ -157,7 +159,7 @@ class FakeEmacs:
 
     def connect(self) -> "FakeEmacs":
         self.epc = EpcClient(self.epc_port)
-        hello = self.epc.call("hello", self.secret, "0.1.0")
+        hello = self.epc.call("hello", self.secret, __version__)
         self.hello = plist(hello)
         self.port: int = self.hello["port"]
         self.token: str = self.hello["token"]

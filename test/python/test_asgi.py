@@ -391,7 +391,7 @@ def test_no_answer_is_newer_than_the_client(
         ({"name": "cli", "version": ""}, None),
     ],
 )
-def test_emacs_hears_of_version_and_begin_of_a_session(
+def test_version_and_begin_of_a_session_are_reported_to_emacs(
     alone: Alone, cli_of: CliOf, client: dict[str, str], version: str | None
 ) -> None:
     begin = int(1000 * time.time())

@@ -539,16 +539,16 @@ def test_pending_calls_fail_when_emacs_leaves(rig: Rig) -> None:
     rig.do(rig.emacs.warn, "no peer receives it")
 
 
-@pytest.mark.parametrize("fault", ["disk", "emacs"])
-def test_a_proposal_that_cannot_be_shown_is_reported(rig: Rig, fault: str) -> None:
+@pytest.mark.parametrize("failure", ["disk", "emacs"])
+def test_a_proposal_that_cannot_be_shown_is_reported(rig: Rig, failure: str) -> None:
     peer = rig.peer()
-    if fault == "disk":
+    if failure == "disk":
         _directory(rig).rmdir()
         _directory(rig).touch()
     else:
         peer.answers["open-diff"] = lambda *args: NO_ANSWER
     rig.do(rig.emacs.open_diff, _diff("x" * 0x1000000), SESSION)
-    if fault == "emacs":
+    if failure == "emacs":
         peer.expect("open-diff")
         peer.send_text('(return-error 1 "void-function")')
     (message,) = peer.expect("warn")

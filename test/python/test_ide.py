@@ -128,7 +128,7 @@ def test_no_context_is_sent_before_emacs_has_sent_one() -> None:
     _run(scene)
 
 
-def test_an_open_stream_hears_of_a_change() -> None:
+def test_an_open_stream_receives_a_change() -> None:
     async def scene(rig: Rig) -> None:
         _, stream = rig.session()
         waiting = asyncio.ensure_future(_take(stream))
@@ -355,7 +355,7 @@ def _adopted(number: int, path: str = "/a") -> Diff:
     return Diff(number, "previous", path, "proposal")
 
 
-def test_an_adopted_diff_is_settled_when_its_session_comes_back() -> None:
+def test_an_adopted_diff_is_settled_when_its_session_reconnects() -> None:
     async def scene(rig: Rig) -> None:
         rig.ide.adopt(_adopted(7))
         rig.ide.adopt(_adopted(5, "/b"))
@@ -383,7 +383,7 @@ def test_the_id_of_a_previous_process_is_not_used_before_its_adoption() -> None:
     _run(scene, port=4711)
 
 
-def test_an_adopted_diff_whose_session_stays_away_is_dismissed() -> None:
+def test_an_adopted_diff_whose_session_does_not_reconnect_is_dismissed() -> None:
     async def scene(rig: Rig) -> None:
         rig.ide.adopt(_adopted(7))
         await _until(lambda: rig.emacs.closed)

@@ -19,7 +19,7 @@ runpy.run_module("gemini_companion_epc", run_name="__main__")
 """
 
 
-def test_an_old_python_is_refused_with_the_cure() -> None:
+def test_an_old_python_is_refused_with_the_remedy() -> None:
     assert "3.10 or later" in (__main__.python_problem((3, 9)) or "")
     assert __main__.python_problem((3, 10)) is None
 
@@ -29,7 +29,7 @@ def test_an_old_python_can_read_the_refusal() -> None:
     ast.parse(source, feature_version=(3, 6))
 
 
-def test_a_missing_package_is_named_with_the_cure(
+def test_a_missing_package_is_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The installed packages are exactly the required ones."""
+"""The lists of packages are complete, with hashes."""
 
 import re
 from pathlib import Path

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What differs by system; with GC_SYSTEM=portable, as it is on macOS."""
+"""Differences between systems; with GC_SYSTEM=portable, those of macOS."""
 
 import asyncio
 import re

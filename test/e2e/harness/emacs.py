@@ -37,16 +37,16 @@ INIT = """
       ring-bell-function #'ignore
       load-prefer-newer t
       load-path (append (directory-files {elpa} t "-[0-9.]+\\\\'") load-path))
-(defvar e2e-up nil "Non-nil once Emacs is as the test wants it.")
-(defvar e2e-problem nil "Why it will never be.")
+(defvar e2e-up nil "Non-nil once Emacs is set up.")
+(defvar e2e-problem nil "Error during the set-up, a string, or nil.")
 (defvar e2e-ready nil "Non-nil once the server was ready.")
 (defun e2e-json (value)
   "Return VALUE as JSON that survives any terminal."
   (require 'json)
   (base64-encode-string (encode-coding-string (json-encode value) 'utf-8) t))
 (defun e2e-answer (process text)
-  "Send PROCESS what the code prints that it has sent when TEXT ends it.
-C-g does not quit a filter, so it goes where the test wants it."
+  "Evaluate the code that PROCESS has sent, once TEXT completes it; answer it.
+C-g does not quit in a filter, so it reaches what the test sends it to."
   (let ((code (concat (process-get process 'code) text)))
     (process-put process 'code code)
     (when (string-suffix-p "\n" code)

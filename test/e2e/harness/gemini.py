@@ -61,7 +61,7 @@ def press(
 
 
 def pause_before_enter() -> None:
-    """Wait 30 ms, in which the CLI takes an Enter for a part of a paste."""
+    """Wait 50 ms: for 30 ms after a text, the CLI takes Enter for part of a paste."""
     Event().wait(0.05)
 
 

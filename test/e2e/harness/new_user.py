@@ -15,7 +15,7 @@ from .world import World
 
 SIZE = (110, 45)
 
-# The user's own settings: the package archives, as in README.
+# The user's own settings: the package archives, as in the manual.
 INIT = """
 (setq package-archives '({archives})
       ;; To check one starts an agent of GnuPG, which would stay.

@@ -39,12 +39,12 @@ class World:
 
         In a shared world, it is that of the previous test.
         """
-        former = self._emacs
-        if former and name == "emacs" and former.terminal.is_open():
+        previous = self._emacs
+        if previous and name == "emacs" and previous.terminal.is_open():
             visits = " ".join(f"(find-file {lisp(file)})" for file in files)
-            former.resize(options.get("size", SIZE))
-            former.eval(f"(progn {extra} {visits} nil)")
-            return former
+            previous.resize(options.get("size", SIZE))
+            previous.eval(f"(progn {extra} {visits} nil)")
+            return previous
         emacs = Emacs(
             self.tools, self.scratch, self.tmux, files, name, extra=extra, **options
         )
