@@ -3,7 +3,7 @@
 
 Writes bench/results.json and the table of bench/README.org; exits 1 if a row
 does not meet its goal, 2 if a row could not be measured.  --only GROUP measures
-the rows of that group alone, which are written if --output says where.  --repeat N
+the rows of that group alone, which are written to the file of --output.  --repeat N
 measures them N times and prints how each row varies, which is how its goal is
 chosen; nothing is written.
 """

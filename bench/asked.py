@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a linked CLI waits for: its hook after an edit, and a question of its model.
+"""Waiting times of a linked CLI: its hook after an edit, a question of its model.
 
 The hook is the bridge with an event on stdin, as the CLI starts it, about a file in
 which nothing is new; the comparator is a hook as one would write it, a Python that

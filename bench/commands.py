@@ -50,7 +50,7 @@ def measure(directory: Path) -> Iterator[Row]:
             times, sizes = _samples(emacs, "run-paused")
             emacs.ask("(gemini-companion-pause)")
             what = f"by command after a pause, {name} lines"
-            # A second timer makes it 2.2 times.
+            # A second timer makes it more than twice.
             yield row(f"{what}, µs", times, Goal(times=1.75))
             yield row(f"{what}, bytes", sizes, Goal(times=1))
             _check(emacs, one)

@@ -2,11 +2,12 @@
 """From the call of `gemini-companion-mode`, in an Emacs that has just started.
 
 The package is loaded by then; or only its autoloads are, as after the start of
-an Emacs where it is installed, and the call loads it.  No file is open.  Until
-it returns to the user, and until the discovery file is whole and its port
-accepts.  A client that connects at once must be answered, so that none is
-refused.  The comparator is the server of Node, from the start
-of its process until it listens; the limit a Python that does nothing.
+an Emacs where it is installed, and the call loads it.  No file is open.  The
+clock stops when the call returns to the user, and again when the discovery file
+is complete and its port accepts connections.  A client that connects at once
+must be answered, so that none is refused.  The comparator is the server of Node,
+from the start of its process until it listens; the limit a Python that does
+nothing.
 """
 
 from __future__ import annotations

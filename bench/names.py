@@ -221,7 +221,7 @@ class Answer:
     busy: Busy
 
     def places(self) -> str:
-        """Return the text without its first line, which says how far was counted."""
+        """Return the text without its first line, that with the numbers."""
         return self.text.partition("\n")[2]
 
 
@@ -236,7 +236,7 @@ def ask(emacs: Editor, bridge: Bridge, name: Name) -> Answer:
 
 
 def ask_itself(emacs: Editor, home: Path, name: Name) -> Busy:
-    """Have Emacs ask the language server of ``home`` for the references to ``name``."""
+    """Ask the language server of ``home`` from Emacs for the references to ``name``."""
     file = home.parent.parent / name.file
     emacs.ask("(bench-names-begin)")
     emacs.ask(f"(bench-names-ask {lisp(home)} {lisp(file)} {name.line} {name.column})")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Emacs and the server use while nothing happens and a CLI is connected.
+"""CPU and wake-ups of Emacs and the server at rest, with a CLI connected.
 
 CPU is the time that both were on a processor, by the kernel's own count, in a
-minute of which the machine has nothing else to do with us.  A wake-up is a
+minute in which nothing happens in either.  A wake-up is a
 thread that had slept of its own will and ran again; those of both count.  The
 CLI must be connected still when the minute is over.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a process uses; one that has ended is an error, not a figure."""
+"""CPU, wake-ups and memory of a process; one that has ended is an error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Photograph Emacs and the real Gemini CLI, for the manual and for engineers."""
+"""Photograph Emacs and the real Gemini CLI, for README.org and for developers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.wait import eventually
 from harness.world import World
 
 SIZE = (112, 34)
-# Where this checkout is does not concern readers of the manual.
+# Where this checkout is does not concern readers of README.org.
 SETTINGS = (
     "(progn (load-theme 'modus-operandi t)"
     f' (setq directory-abbrev-alist \'(({lisp(ROOT)} . "~/gemini-companion"))))'
@@ -46,7 +46,7 @@ CHECKED = f"""
 """
 Scene = Callable[[Emacs, Reviews], None]
 
-#### Pictures of the manual
+#### Pictures of README.org
 
 
 def review(emacs: Emacs, reviews: Reviews) -> None:
@@ -136,7 +136,7 @@ def errors(world: World, picture: Path) -> None:
 
 
 def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
-    """Have the ``cli`` propose an edit of ``file``, and wait for its review."""
+    """Propose an edit of ``file`` by ``cli``, and wait for its review."""
     text = file.read_text(encoding="utf-8")
     old = OLD if OLD in text else text.splitlines()[0]
     test = write_file(file.with_name("test_hello.py"), TEST)
@@ -162,8 +162,8 @@ LOOKS = {
     "vivendi": Look("(tool-bar-mode -1) (load-theme 'modus-vivendi t)"),
 }
 
-# What those see who cannot tell red from green: Machado, Oliveira and Fernandes
-# 2009, severity 1, in linear RGB.
+# Red-green color blindness: Machado, Oliveira and Fernandes 2009, severity 1, in
+# linear RGB.
 BLINDNESS = {
     "deuteranopia": "0.367322 0.860646 -0.227968 0.280085 0.672501 0.047413"
     " -0.011820 0.042940 0.968881",
@@ -374,7 +374,7 @@ def take_turn(
 
 
 def simulate(picture: Path) -> None:
-    """Write ``picture`` as it is seen without red or green, in own directories."""
+    """Write ``picture`` as it is seen without red or green, in other directories."""
     for name, matrix in BLINDNESS.items():
         seen = picture.parent / name / picture.name
         seen.parent.mkdir(exist_ok=True)
@@ -396,7 +396,7 @@ def press(emacs: Emacs, keys: str, text: str = "", more: str = "") -> None:
 
 
 def colors(world: World) -> None:
-    """Have what starts in a terminal from now on find 256 colors."""
+    """Set 256 colors for the programs that start in a terminal from now on."""
     world.tmux.start("first", ["cat"], world.scratch.project, {}, SIZE)
     world.tmux.call("set-option", "-g", "default-terminal", "xterm-256color")
     world.tmux.call("set-option", "-g", "status", "off")

@@ -1,4 +1,4 @@
-;;; run.el --- What `make run' shows  -*- lexical-binding: t; -*-
+;;; run.el --- Example of `make run'  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
