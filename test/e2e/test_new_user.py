@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from harness.gemini import CONNECTED, pause_before_enter, press
+from harness.gemini import CONNECTED, pause_before_enter, type_until
 from harness.new_user import NewUser
 from harness.scratch import Scratch
 from harness.world import World
@@ -39,7 +39,11 @@ def test_new_user_gets_a_connected_cli(world: World, scratch: Scratch) -> None:
     user.see_match("[1-9] open file")
     user.type("/ide status")
     pause_before_enter()
-    press(user.emacs, "Enter", lambda: CONNECTED in user.emacs.screen(), "it is sent")
+    type_until(
+        lambda: user.press("Enter"),
+        lambda: CONNECTED in user.emacs.screen(),
+        "the command is sent",
+    )
     user.see_match(rf"(?s){CONNECTED}.*- hello\.py")
     user.press("C-x", "o")
     user.leave()

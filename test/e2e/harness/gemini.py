@@ -34,27 +34,28 @@ ANSWER = "\u2726"
 CONNECTED = "Connected to Emacs"
 HEADER = "Gemini CLI v"
 SIZE = (110, 45)
-# Seconds after which a key is pressed again.
-AGAIN = 5.0
+# Seconds after which what was typed is typed again.
+AGAIN = 10.0
 
 
-def press(
-    terminal: Screen, key: str, is_taken: Callable[[], object], what: str
+def type_until(
+    send: Callable[[], None], is_taken: Callable[[], object], what: str
 ) -> None:
-    """Press ``key`` on ``terminal``, again until ``is_taken``.
+    """Call ``send``, again until ``is_taken``.
 
-    The CLI shows a text, or a question, shortly before it takes keys for it.
+    The CLI shows a prompt, a text or a question shortly before it takes keys for
+    it, and drops those that come earlier.
     """
-    terminal.keys(key)
-    pressed = time.monotonic()
+    send()
+    typed = time.monotonic()
 
     def taken() -> bool:
-        nonlocal pressed
+        nonlocal typed
         if is_taken():
             return True
-        if time.monotonic() - pressed > AGAIN:
-            terminal.keys(key)
-            pressed = time.monotonic()
+        if time.monotonic() - typed > AGAIN:
+            send()
+            typed = time.monotonic()
         return False
 
     eventually(taken, what)
@@ -113,9 +114,15 @@ class Gemini:
         self.terminal.wait_for_match(r"\d+ open files?")
 
     def type(self, text: str, is_sent: Callable[[], object]) -> None:
-        """Type ``text``, and press Enter until ``is_sent``."""
-        self._type(text)
-        press(self.terminal, "Enter", is_sent, f"{text!r} sent")
+        """Type ``text`` and press Enter until ``is_sent``."""
+
+        def enter() -> None:
+            if text in self.screen():
+                self.terminal.keys("Enter")
+            else:
+                self._enter(text)
+
+        type_until(enter, is_sent, f"{text!r} sent")
 
     def ide(self, what: str) -> None:
         """Give the command "/ide ``what``"."""
@@ -124,14 +131,15 @@ class Gemini:
         eventually(lambda: self._is_sent(command), f"{command!r} sent")
 
     def _enter(self, text: str) -> None:
-        self._type(text)
-        self.terminal.keys("Enter")
-
-    def _type(self, text: str) -> None:
+        """Type ``text`` and press Enter."""
         self._typed.append(text)
-        self.terminal.text(text)
-        self.terminal.wait_for(text)
+        type_until(
+            lambda: self.terminal.text(text),
+            lambda: text in self.screen(),
+            f"{text!r} typed",
+        )
         pause_before_enter()
+        self.terminal.keys("Enter")
 
     def _is_sent(self, command: str) -> bool:
         """Return whether ``command`` is above the prompt.
@@ -211,8 +219,10 @@ class Gemini:
     def answer(self, choice: str) -> None:
         """Answer a question with ``choice``, a word of its label, until it is gone."""
         number = self.number(choice)
-        press(
-            self.terminal, number, lambda: not self._number(choice), f"{choice!r} taken"
+        type_until(
+            lambda: self.terminal.keys(number),
+            lambda: not self._number(choice),
+            f"{choice!r} taken",
         )
 
     def number(self, choice: str) -> str:
