@@ -17,6 +17,10 @@ from .terminal import Terminal, Tmux
 from .tools import Tools
 from .wait import eventually
 
+# Until then, names of files are not relative to the project of the CLI.
+KNOWN = """(seq-every-p (lambda (session) (plist-get session :directory))
+                        (gemini-companion-sessions))"""
+
 
 class World:
     """The processes that one test starts, and their end."""
@@ -116,6 +120,7 @@ class World:
             self._cli.wait_until_connected()
         else:
             self._cli = self.gemini_inside(emacs, "(term %s)", "*terminal*")
+        emacs.holds(KNOWN, "it knows where the CLIs run")
         return emacs, Reviews(emacs), self._cli
 
     def pair(self, *files: Path, **options: Any) -> tuple[Emacs, Reviews, Gemini]:
@@ -125,6 +130,7 @@ class World:
             self._cli.wait_until_connected()
         else:
             self._cli = self.gemini()
+        emacs.holds(KNOWN, "it knows where the CLIs run")
         return emacs, Reviews(emacs), self._cli
 
     def second(self) -> Gemini:
