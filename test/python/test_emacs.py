@@ -322,7 +322,8 @@ def test_a_flood_of_connections_excludes_no_client(rig: Rig) -> None:
 
 def test_one_peer_is_all_there_ever_is(rig: Rig) -> None:
     peer = rig.peer()
-    with pytest.raises(OSError):  # noqa: PT011  refused or reset, depending on the kernel
+    # The connection is refused, reset, or closed after it was accepted.
+    with pytest.raises((OSError, ReturnedError)):
         rig.peer()
     assert peer.call("diff-rejected", 1) is True
 
