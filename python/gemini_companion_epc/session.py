@@ -125,18 +125,17 @@ class Stream:
 
     async def next(self, silence: float) -> bytes | None:
         """Return the next event, a comment after ``silence`` s, or None at the end."""
-        while True:
-            event = self._pending()
-            if event is not None or self._ending:
-                return event
+        if self._pending() is None and not self._ending:
             self._changed.clear()
-            now = asyncio.get_running_loop().time()
+            loop = asyncio.get_running_loop()
+            # `asyncio.wait_for` would take a task more, which clients wait for.
+            timer = loop.call_at(next_tick(loop.time(), silence), self._changed.set)
             try:
-                await asyncio.wait_for(
-                    self._changed.wait(), next_tick(now, silence) - now
-                )
-            except asyncio.TimeoutError:
-                return COMMENT
+                await self._changed.wait()
+            finally:
+                timer.cancel()
+        event = self._pending()
+        return COMMENT if event is None and not self._ending else event
 
     def written(self, event: bytes) -> None:
         """Record that ``event`` was written, unless the stream was replaced."""
