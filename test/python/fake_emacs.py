@@ -39,7 +39,7 @@ class EpcClient:
         self.calls: queue.Queue[tuple[str, list[Any]]] = queue.Queue()
         self.closed = threading.Event()
         self.answers: dict[str, Callable[..., Any]] = {}
-        self.last_uid = 0
+        self.unanswered: list[int] = []
         self._replies: dict[int, queue.Queue[tuple[str, Any]]] = {}
         self._uids = itertools.count(1)
         self._lock = threading.Lock()
@@ -110,10 +110,11 @@ class EpcClient:
         if kind != "call":
             self.reply_to(uid).put((kind, form[2] if len(form) > 2 else None))
             return
-        self.last_uid = uid
         name, args = form[2].value(), form[3]
         answer = self.answers.get(name, lambda *_: True)(*args)
-        if answer is not NO_ANSWER:
+        if answer is NO_ANSWER:
+            self.unanswered.append(uid)
+        else:
             self.send([Symbol("return"), uid, answer])
         self.calls.put((name, args))
 

@@ -439,7 +439,8 @@ def test_a_stop_answers_a_close_diff_that_waits_for_emacs(
     asking.start()
     emacs.expect("close-diff")
     # A server that stops waits for an answer for a moment only.
-    answer = [Symbol("return"), emacs.epc.last_uid, "edited"]
+    (uid,) = emacs.epc.unanswered
+    answer = [Symbol("return"), uid, "edited"]
     emacs.send_call(method, *[answer] * is_answered)
     assert events.end()
     asking.join(BOUND)
