@@ -55,6 +55,8 @@ class EpcClient:
         reply = self.reply_to(uid)
         self.send([Symbol("call"), uid, Symbol(name), list(args)])
         kind, value = reply.get(timeout=BOUND)
+        if kind == "closed":
+            raise ConnectionError("the server has closed the connection")
         if kind != "return":
             raise ReturnedError(value)
         return value

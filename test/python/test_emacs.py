@@ -264,7 +264,7 @@ def test_any_other_first_call_is_refused(
     rig: Rig, method: str, args: list[Any]
 ) -> None:
     stranger = rig.epc()
-    with pytest.raises(ReturnedError):
+    with pytest.raises(ConnectionError):
         stranger.call(method, *args)
     assert stranger.closed.wait(BOUND)
     assert rig.peer().call("diff-rejected", 1) is True
@@ -322,8 +322,7 @@ def test_a_flood_of_connections_excludes_no_client(rig: Rig) -> None:
 
 def test_one_peer_is_all_there_ever_is(rig: Rig) -> None:
     peer = rig.peer()
-    # The connection is refused, reset, or closed after it was accepted.
-    with pytest.raises((OSError, ReturnedError)):
+    with pytest.raises(OSError):  # noqa: PT011  refused, reset or closed, by timing
         rig.peer()
     assert peer.call("diff-rejected", 1) is True
 
