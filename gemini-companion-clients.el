@@ -22,7 +22,8 @@
 
 ;; The CLIs that speak the companion protocol.  They differ only in what this
 ;; table contains, and in how they find an editor, which the server knows.  To
-;; add a CLI, add a row here and one in python/gemini_companion_epc/clients.py.
+;; add a CLI, add a row here and one in python/gemini_companion_epc/clients.py,
+;; and its names in bridge.py there.
 
 ;;; Code:
 
