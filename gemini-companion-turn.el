@@ -163,15 +163,16 @@ Its functions display the edits; they must be fast and not fail.")
     (run-hooks 'gemini-companion-turn-changed-hook)))
 
 (defun gemini-companion-turn--begin (diff)
-  "Record DIFF, and read its file once the CLI has its answer."
+  "Record DIFF, and read its file soon."
   (let ((session (gemini-companion-diff-session diff)))
     (gemini-companion-turn--add
      (gemini-companion-turn--make
       :session session :client (plist-get session :client)
       :file (gemini-companion-diff-file-path diff) :diff diff)))
   (unless gemini-companion-turn--timer
+    ;; The user wants to see the review first.
     (setq gemini-companion-turn--timer
-          (run-at-time 0 nil #'gemini-companion-turn--read-new))))
+          (run-at-time 0.1 nil #'gemini-companion-turn--read-new))))
 
 (defun gemini-companion-turn--read-new ()
   "Read the files of the edits that have just arrived."
