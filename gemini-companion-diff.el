@@ -981,16 +981,16 @@ undo a change of the file."
 
 (defun gemini-companion-diff--question (diff)
   "Return what to ask before DIFF is accepted, or nil."
-  (let ((name (gemini-companion-diff-name diff)))
-    (cond ((not (equal (gemini-companion-diff-true-name diff)
-                       (gemini-companion-text-true-name
-                        (gemini-companion-diff-file-path diff))))
-           (format "The edit would now be written to %s; accept? " name))
-          ((and (gemini-companion-diff-changed diff)
-                (gemini-companion-diff--undoes-p diff))
-           (format "%s has changed since the edit was proposed; \
+  (cond ((not (equal (gemini-companion-diff-true-name diff)
+                     (gemini-companion-text-true-name
+                      (gemini-companion-diff-file-path diff))))
+         (format "The edit would now be written to %s; accept? "
+                 (gemini-companion-diff-name diff)))
+        ((and (gemini-companion-diff-changed diff)
+              (gemini-companion-diff--undoes-p diff))
+         (format "%s has changed since the edit was proposed; \
 accept and undo that change? "
-                   name)))))
+                 (gemini-companion-diff-name diff)))))
 
 (defun gemini-companion-diff--undoes-p (diff)
   "Return non-nil if the proposal of DIFF may undo a change of its file."
