@@ -373,9 +373,9 @@ this Emacs, and type /ide enable there, once.  The mode line shows
 Gemini and the number of connected CLIs; a click opens a menu.  If
 a CLI does not connect, \\[gemini-companion-status] shows why.
 
-A CLI receives the names of the files that you selected last, the
-position of point and the selected text.  Its edits wait until you
-pause, and are then displayed for review.
+A CLI receives the names of open files, the position of point and the
+selected text.  Its edits wait until you pause, and are then displayed
+for review.
 
 \\<gemini-companion-review-mode-map>\
 In a review, \\[gemini-companion-diff-accept] accepts the proposal with your changes, and
