@@ -94,6 +94,7 @@ If it has to be reviewed nevertheless, record why."
                  (gemini-companion-name-place
                   file (gemini-companion-diff-session diff))))
       (cond ((gemini-companion-text-problem file))
+            ((gemini-companion-diff-emptied-p diff) "no text is left")
             ((not own) "outside the project of the CLI")
             ((gemini-companion-auto--active-p name root)
              "hidden, or may run by itself")

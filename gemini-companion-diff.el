@@ -205,21 +205,22 @@ hooks.  The proposal buffer must be live."
       (buffer-chars-modified-tick
        (gemini-companion-diff-proposal-buffer diff))))
 
-(defun gemini-companion-diff-edited-p (diff)
-  "Return non-nil if the text in the proposal buffer of DIFF was changed."
+(defun gemini-companion-diff-altered-p (diff)
+  "Return non-nil if the proposal of DIFF is not the text that the CLI sent.
+The user has edited it, or has excluded a hunk."
   (and (gemini-companion-diff--touched-p diff)
        (not (equal (gemini-companion-diff-unedited diff)
                    (gemini-companion-diff-proposal-text diff)))))
 
-(defun gemini-companion-diff--emptied-p (diff)
+(defun gemini-companion-diff-emptied-p (diff)
   "Return non-nil if the user has deleted all text of the proposal of DIFF."
   (and (zerop (buffer-size (gemini-companion-diff-proposal-buffer diff)))
-       (gemini-companion-diff-edited-p diff)))
+       (gemini-companion-diff-altered-p diff)))
 
 (defun gemini-companion-diff--rewritten-p (diff)
   "Return non-nil if the user has edited DIFF and left some text."
-  (and (gemini-companion-diff-edited-p diff)
-       (not (gemini-companion-diff--emptied-p diff))))
+  (and (gemini-companion-diff-altered-p diff)
+       (not (gemini-companion-diff-emptied-p diff))))
 
 (defun gemini-companion-diff-counts (diff)
   "Return the numbers of DIFF, or nil if its hunks are not known yet.
@@ -292,8 +293,10 @@ exit; else between two commands."
              (null gemini-companion-diff--leaving))
     (cancel-timer gemini-companion-diff--timer))
   (gemini-companion-revert-stop)
-  (setq gemini-companion-diff--ended nil
-        gemini-companion-diff--last-proposal nil))
+  (setq gemini-companion-diff--ended nil)
+  ;; The user has not decided about what is dismissed.
+  (unless (eq state 'dismissed)
+    (setq gemini-companion-diff--last-proposal nil)))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
@@ -676,7 +679,14 @@ another edit, and `lost' if the server gave up the diff."
       (let ((text (gemini-companion-diff-proposal-text diff)))
         (if (not (eq reason 'closed))
             (gemini-companion-diff--dismiss diff)
-          (gemini-companion-diff--keep diff)
+          (gemini-companion-diff--keep-edits diff)
+          (when (gemini-companion-diff-emptied-p diff)
+            (gemini-companion-revert-report
+             "You emptied the proposal for %s; if you answered yes \
+in the terminal, %s writes its own text"
+             (gemini-companion-diff-name diff)
+             (gemini-companion-session-title
+              (gemini-companion-diff-session diff))))
           (gemini-companion-diff--expect diff text)
           (gemini-companion-diff--settle diff 'dismissed 'later))
         (unless (memq reason '(closed lost))
@@ -742,22 +752,14 @@ FORMAT has a place for the name of the file."
 (defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.
 Keep its proposal if it was edited."
-  (unless (gemini-companion-diff--emptied-p diff)
-    (gemini-companion-diff--keep diff))
+  (gemini-companion-diff--keep-edits diff)
   (gemini-companion-diff--settle diff 'dismissed 'later))
 
-(defun gemini-companion-diff--keep (diff)
-  "Keep the edited proposal of DIFF, if any.
-The CLI is about to close DIFF and may write another text."
-  (when (gemini-companion-diff-edited-p diff)
-    (gemini-companion-diff-keep diff (gemini-companion-diff-proposal-text diff))
-    (when (gemini-companion-diff--emptied-p diff)
-      (gemini-companion-revert-report
-       "You emptied the proposal for %s; if you answered yes \
-in the terminal, %s writes its own text"
-       (gemini-companion-diff-name diff)
-       (gemini-companion-session-title
-        (gemini-companion-diff-session diff))))))
+(defun gemini-companion-diff--keep-edits (diff)
+  "Keep the proposal of DIFF if the user has edited it and left some text."
+  (when (gemini-companion-diff--rewritten-p diff)
+    (gemini-companion-diff-keep diff
+                                (gemini-companion-diff-proposal-text diff))))
 
 (defun gemini-companion-diff-keep (diff text)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'."
@@ -776,7 +778,8 @@ LATER is non-nil."
             (run-hook-with-args 'gemini-companion-diff-outcome-functions diff)
           ((error quit)
            ;; The diff can be answered again.
-           (setf (gemini-companion-diff-state diff) previous)
+           (setf (gemini-companion-diff-state diff) previous
+                 (gemini-companion-diff-accepted-text diff) nil)
            (signal (car problem) (cdr problem))))))
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
@@ -830,7 +833,7 @@ The CLI then writes that text to the file.  Without DIFF, take
 the review of the current buffer, else the one that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
-    (when (gemini-companion-diff--emptied-p diff)
+    (when (gemini-companion-diff-emptied-p diff)
       (user-error "An empty text cannot be accepted: the CLI would write \
 its own text; reject the proposal, or leave at least one character"))
     (cond ((gemini-companion-diff--objection diff))

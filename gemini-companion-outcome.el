@@ -41,10 +41,11 @@
 (defun gemini-companion-outcome-send (diff)
   "Send the outcome of DIFF to the server.
 Keep it until it is written to the CLI, as the server may crash."
+  ;; After a quit here, the user answers again.
+  (gemini-companion-outcome--call diff)
   (setq gemini-companion-outcome--unwritten
         (seq-take (cons diff gemini-companion-outcome--unwritten)
-                  gemini-companion-outcome--max-unwritten))
-  (gemini-companion-outcome--call diff))
+                  gemini-companion-outcome--max-unwritten)))
 
 (defun gemini-companion-outcome--call (diff)
   "Send the outcome of DIFF to the server, if there is one."

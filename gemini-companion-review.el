@@ -946,7 +946,7 @@ others that are left have rank 1."
      (list (list 0 name))
      (when (and (gemini-companion-clients-get (plist-get session :client)
                                               :discards-edits)
-                (gemini-companion-diff-edited-p diff))
+                (gemini-companion-diff-altered-p diff))
        (list (list 1 (propertize ", answer here: a yes in the terminal writes \
 the CLI's own text"
                                  'face 'bold))))

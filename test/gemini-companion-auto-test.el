@@ -105,6 +105,23 @@ accepted is written at once."
     (should (equal "not auto-accepted: unsaved changes here"
                    (gemini-companion-auto-test-reviewed "a")))))
 
+(ert-deftest gemini-companion-auto-leaves-an-emptied-proposal-to-the-user ()
+  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
+    (let ((diff (gemini-companion-auto-test-open
+                 1 gemini-companion-auto-test-one "a" "new\n")))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state diff)))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (erase-buffer))
+      ;; It waits again.
+      (gemini-companion-diff-view
+       (gemini-companion-auto-test-open
+        2 gemini-companion-auto-test-two "b" "new\n"))
+      (gemini-companion-auto-accept gemini-companion-auto-test-one)
+      (should-not outcomes)
+      (should (equal "not auto-accepted: no text is left"
+                     (gemini-companion-diff-note diff))))))
+
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
     (let ((diff (gemini-companion-test-open "a" "new\n" 1

@@ -220,6 +220,15 @@ diffs that have a view now."
       (should-not outcomes)
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
 
+(ert-deftest gemini-companion-diff-emptied-replaces-no-kept-edits ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (dolist (edit (list (lambda () (insert "mine ")) #'erase-buffer))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer
+                            (gemini-companion-diff-test-open 1 "a" "new\n"))
+        (funcall edit))
+      (gemini-companion-diff-close 1 'closed))
+    (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
+
 (ert-deftest gemini-companion-diff-announcement-is-one-line ()
   (let ((inhibit-message t)
         (key "M-x gemini-companion-review selects it")
@@ -344,6 +353,21 @@ diffs that have a view now."
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "new\n")) outcomes)))))
 
+(ert-deftest gemini-companion-diff-has-no-accepted-text-after-a-quit ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+      (gemini-companion-test-diff-start #'ignore
+                                        (lambda (_) (signal 'quit nil)))
+      (should (condition-case nil
+                  (ignore (gemini-companion-diff-accept diff))
+                (quit t)))
+      (gemini-companion-test-diff-start
+       #'ignore
+       (lambda (diff) (push (gemini-companion-test-outcome diff) outcomes)))
+      (gemini-companion-diff-reject diff)
+      (should (equal '((1 rejected nil)) outcomes))
+      (should-not (gemini-companion-diff-close 1 'closed)))))
+
 (ert-deftest gemini-companion-diff-stop-settles-everything ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((buffers (list (gemini-companion-diff-proposal-buffer
@@ -354,6 +378,15 @@ diffs that have a view now."
       (should (equal '((2 rejected nil) (1 rejected nil)) outcomes))
       (should-not (seq-some #'buffer-live-p buffers))
       (should-not (gemini-companion-diffs)))))
+
+(ert-deftest gemini-companion-diff-stop-keeps-edits-that-nobody-rejected ()
+  (pcase-dolist (`(,state . ,kept) '((dismissed . "mine new\n") (rejected)))
+    (gemini-companion-diff-test-with '(("a" "old\n"))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer
+                            (gemini-companion-diff-test-open 1 "a" "new\n"))
+        (insert "mine "))
+      (gemini-companion-diff-stop state)
+      (should (equal kept (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-diff-viewed-puts-the-shown-one-back ()
   (gemini-companion-diff-test-with '(("a" "old\n"))

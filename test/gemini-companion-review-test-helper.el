@@ -26,9 +26,9 @@ at once."
              (unwind-protect
                  (progn ,start ,@body)
                ,stop)
-           (gemini-companion-diff-stop 'dismissed 'now)
            (setq gemini-companion-diff-show-functions nil
-                 gemini-companion-diff-outcome-functions nil))))))
+                 gemini-companion-diff-outcome-functions nil)
+           (gemini-companion-diff-stop 'rejected 'now))))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
