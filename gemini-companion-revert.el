@@ -118,7 +118,9 @@ answered a review of FILE."
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
   (when-let* ((buffer (gemini-companion-revert--visiting file)))
-    (gemini-companion-revert--buffer buffer keys)))
+    ;; A hook of the user may fail.
+    (with-demoted-errors "Reverting a buffer: %S"
+      (gemini-companion-revert--buffer buffer keys))))
 
 (defun gemini-companion-revert-stop ()
   "Stop watching all files."

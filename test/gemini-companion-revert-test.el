@@ -40,6 +40,21 @@ APPEND non-nil means after what it holds."
           (should-not (assq 'pre-command-hook
                             (gemini-companion-test-hooks))))))))
 
+(ert-deftest gemini-companion-revert-goes-on-after-a-hook-that-fails ()
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory))
+          (debug-on-error nil)
+          (inhibit-message t)
+          ends)
+      (with-current-buffer (find-file-noselect file)
+        (add-hook 'after-revert-hook (lambda () (error "Boom")) nil t)
+        (gemini-companion-revert-expect file
+                                        (lambda (written) (push written ends)))
+        (gemini-companion-revert-test-write file "two\n")
+        (gemini-companion-test-eventually (gemini-companion-revert-idle-p))
+        (should (equal '(t) ends))
+        (should-not (assq 'pre-command-hook (gemini-companion-test-hooks)))))))
+
 (ert-deftest gemini-companion-revert-detects-equal-text ()
   (gemini-companion-test-with-directory '(("a" "one\n"))
     (let ((file (expand-file-name "a" directory)))
