@@ -648,8 +648,10 @@ If there are several diffs, ask for confirmation with VERB."
   (let ((diffs (gemini-companion-list-diffs)))
     (when (or (null (cdr diffs))
               (y-or-n-p (format "%s %d edits? " verb (length diffs))))
-      ;; Some diffs may have ended while the question was asked.
-      (mapc function (seq-intersection diffs (gemini-companion-diffs) #'eq))
+      ;; Some diffs may end while a question is asked.
+      (dolist (diff diffs)
+        (when (memq diff (gemini-companion-diffs))
+          (funcall function diff)))
       (with-current-buffer gemini-companion-list--buffer
         (gemini-companion-list--refresh)
         (gemini-companion-list--go-to-open)))))
@@ -902,9 +904,9 @@ Comments on their lines are sent as the reason."
     (unless (gemini-companion-list--known-p edit)
       (gemini-companion-list--refresh)
       (user-error "The proposal has changed; its diff is being updated"))
-    (unless (gemini-companion-diff-hunks diff)
-      (gemini-companion-review-set-hunks
-       diff (cdr (gethash edit gemini-companion-list--diffs))))
+    ;; Ediff does not compare again after each edit.
+    (gemini-companion-review-set-hunks
+     diff (cdr (gethash edit gemini-companion-list--diffs)))
     (message (if (gemini-companion-review-toggle diff block)
                  "Hunk excluded"
                "Hunk restored"))
