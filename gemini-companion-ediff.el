@@ -352,13 +352,19 @@ The control panel is current."
   (save-current-buffer
     (let ((windows (gemini-companion-ediff--windows)))
       (mapc #'delete-window (cdr windows))
-      (if (null windows)
-          (gemini-companion-ediff--make-window ediff-buffer-A
-                                               gemini-companion-diff-here)
-        ;; Ediff dedicates that of the panel.
-        (set-window-dedicated-p (car windows) nil)
-        (set-window-parameter (car windows) 'mode-line-format nil)
-        (car windows)))))
+      (cond (windows
+             ;; Ediff dedicates that of the panel.
+             (set-window-dedicated-p (car windows) nil)
+             (set-window-parameter (car windows) 'mode-line-format nil)
+             (car windows))
+            (gemini-companion-diff-here
+             (gemini-companion-ediff--make-window ediff-buffer-A
+                                                  gemini-companion-diff-here))
+            (t
+             ;; Ediff also lays out a session that is ending.
+             (select-window (frame-first-window (window-main-window)))
+             (delete-other-windows)
+             (selected-window))))))
 
 (defun gemini-companion-ediff--windows ()
   "Return the windows of the control panel's session on this frame.

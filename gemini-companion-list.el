@@ -202,7 +202,8 @@ Excluding a hunk does not change the diff, which has all hunks."
      edit
      (lambda (old new)
        (if (and (not (eq 'unknown (gemini-companion-turn-edit-before edit)))
-                (<= (buffer-size new) gemini-companion-list--most-bytes)
+                (<= (gemini-companion-text-size new)
+                    gemini-companion-list--most-bytes)
                 (executable-find diff-command))
            (setq gemini-companion-list--process
                  (gemini-companion-hunk-compare

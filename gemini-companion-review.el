@@ -433,8 +433,8 @@ nil" (gemini-companion-diff-name diff)))
           (t gemini-companion-review-view))))
 
 (defun gemini-companion-review--size (diff)
-  "Return the size of the larger side of DIFF."
-  (max (buffer-size (gemini-companion-diff-proposal-buffer diff))
+  "Return the size of the larger side of DIFF in bytes."
+  (max (gemini-companion-text-size (gemini-companion-diff-proposal-buffer diff))
        (or (file-attribute-size
             (gemini-companion-text-attributes
              (gemini-companion-diff-file-path diff)))
@@ -526,8 +526,13 @@ Otherwise, and if the user has changed its windows, lay it out again."
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-windows-layout frame)
             (gemini-companion-diff-frame diff) frame)
-      (gemini-companion-review--call view :display)
-      (gemini-companion-review--record-windows view))))
+      (condition-case nil
+          (progn
+            (gemini-companion-review--call view :display)
+            (gemini-companion-review--record-windows view))
+        (gemini-companion-ediff-too-small
+         (gemini-companion-review--call view :close)
+         (gemini-companion-review--open view 'diff))))))
 
 (defun gemini-companion-review--refresh (view)
   "Read the original of VIEW again, as its file has changed, and compare."

@@ -124,6 +124,13 @@ Return (STATUS . OUTPUT), or nil if there is no such program."
       (widen)
       (buffer-substring-no-properties (point-min) (point-max)))))
 
+(defun gemini-companion-text-size (buffer)
+  "Return the size of the whole text of BUFFER in bytes."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (1- (position-bytes (point-max))))))
+
 (defun gemini-companion-text-replace (text)
   "Make TEXT the text of the current buffer, in place."
   (let ((source (generate-new-buffer " *gemini text*")))

@@ -110,11 +110,9 @@ COLUMNS is the desired width."
 
 (defun gemini-companion-windows-terminal (diff &optional frame)
   "Return the window of the terminal of DIFF's CLI on FRAME, or nil.
-DIFF may be nil, as Ediff also lays out a session that is ending.
 FRAME is the selected frame by default."
-  (when-let* ((buffer (and diff
-                           (gemini-companion-session-terminal
-                            (gemini-companion-diff-session diff)))))
+  (when-let* ((buffer (gemini-companion-session-terminal
+                       (gemini-companion-diff-session diff))))
     (get-buffer-window buffer frame)))
 
 (defun gemini-companion-windows-in-use ()

@@ -758,6 +758,26 @@
         (should-error (gemini-companion-review-switch-view)
                       :type 'user-error)))))
 
+(ert-deftest gemini-companion-review-limits-are-in-bytes ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((gemini-companion-ediff-limit 100))
+      (gemini-companion-test-show "a" (make-string 50 ?漢))
+      (should (get-buffer "*gemini diff: a*")))))
+
+(ert-deftest gemini-companion-review-in-a-frame-made-small-is-unified ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let ((diff (gemini-companion-test-show "a" "2\n")))
+      (unwind-protect
+          (progn
+            (delete-other-windows)
+            (switch-to-buffer "*scratch*")
+            (set-frame-size nil 160 13)
+            (gemini-companion-diff-view diff)
+            (should (equal "*gemini diff: a*" (buffer-name (window-buffer))))
+            (gemini-companion-diff-accept)
+            (should (equal '((1 accepted "2\n")) outcomes)))
+        (set-frame-size nil 160 45)))))
+
 (ert-deftest gemini-companion-review-without-the-other-program-stays ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (let ((diff (gemini-companion-test-show "a" "2\n"))
