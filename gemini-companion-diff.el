@@ -108,7 +108,7 @@ The arguments are the diff, which has ended, and non-nil if it was.")
   "Answer a proposal of a CLI.
 \\{gemini-companion-review-mode-map}"
   :lighter nil
-  :keymap `((,(kbd "C-c C-k") . gemini-companion-diff-reject)))
+  :keymap (make-sparse-keymap))
 (put 'gemini-companion-review-mode 'permanent-local t)
 
 ;;;; State

@@ -106,6 +106,8 @@ of the file or the proposal, whichever is larger."
   (dolist (key (list (kbd "C-c C-c") [remap save-buffer]))
     (define-key map key
       (gemini-companion-review--key #'gemini-companion-diff-accept)))
+  (define-key map (kbd "C-c C-k") #'gemini-companion-diff-reject)
+  (define-key map (kbd "C-c C-r") 'gemini-companion-diff-reject-with-reason)
   (define-key map (kbd "C-c C-v") #'gemini-companion-review-switch-view)
   (define-key map (kbd "C-c C-x") #'gemini-companion-review-toggle-hunk)
   (define-key map (kbd "C-c C-e") #'gemini-companion-review-edit)

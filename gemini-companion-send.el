@@ -51,11 +51,6 @@
 (defvar term-raw-map)
 (defvar vterm-copy-mode)
 
-;;;; Keys
-
-(define-key gemini-companion-review-mode-map (kbd "C-c C-r")
-            #'gemini-companion-diff-reject-with-reason)
-
 ;;;; State
 
 (defconst gemini-companion-send--most 65536
