@@ -22,7 +22,7 @@
 
 ;; Auto-accept: on request, the proposals of a CLI are accepted without review
 ;; until the user ends that.  It applies only to regular files in the project of
-;; the CLI; files with unsaved changes, and those that may run by themselves,
+;; the CLI; files with unsaved changes, and those that may be run automatically,
 ;; are reviewed.
 
 ;;; Code:
@@ -45,7 +45,7 @@
     "/\\(?:gemini\\|qwen\\)-extension\\.json\\'"
     "/mise\\(?:\\.[^/]+\\)?\\.toml\\'"
     "/lefthook[^/]*\\.\\(?:json\\|toml\\|ya?ml\\)\\'")
-  "Regexps for names, below a root, of files that may run by themselves.
+  "Regexps for names, below a root, of files that may be run automatically.
 Any hidden file or directory counts, as so many of them do.")
 
 (defvar gemini-companion-auto--grants nil
@@ -97,7 +97,7 @@ If it has to be reviewed nevertheless, record why."
             ((gemini-companion-diff-emptied-p diff) "no text is left")
             ((not own) "outside the project of the CLI")
             ((gemini-companion-auto--active-p name root)
-             "hidden, or may run by itself")
+             "hidden, or may be run automatically")
             ((not (equal (gemini-companion-diff-stamp diff)
                          (gemini-companion-revert-stamp file)))
              "file changed since the proposal")
@@ -105,7 +105,7 @@ If it has to be reviewed nevertheless, record why."
              "unsaved changes here")))))
 
 (defun gemini-companion-auto--active-p (name root)
-  "Return non-nil if the file NAME in ROOT may run by itself."
+  "Return non-nil if the file NAME in ROOT may be run automatically."
   (let ((case-fold-search t)
         (below (substring name (length (directory-file-name root)))))
     (seq-some (lambda (regexp) (string-match-p regexp below))
@@ -181,12 +181,12 @@ Edits that wait are accepted too; the one that is shown is not."
 ;;;; Commands
 
 (defun gemini-companion-auto-accept (session)
-  "Accept the edits of SESSION without review, or end that.
-That lasts until this command ends it, or the CLI disconnects.
+  "Turn auto-accept for the CLI of SESSION on or off.
+It stays on until this command turns it off, or the CLI disconnects.
 Edits that wait are accepted, too, but not the one that is shown.
 
 Only edits of regular files in the project of that CLI are accepted.
-Hidden files, hooks and other files that may run by themselves, and
+Hidden files, hooks and other files that may be run automatically, and
 files with unsaved changes in this Emacs are still reviewed, and the
 header line shows the reason.  \\[gemini-companion-list] shows the
 accepted edits, and can revert them.

@@ -71,7 +71,7 @@ ignored in such a review for the first second."
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-diff-opened-functions nil
-  "Functions called with each diff when it is shown."
+  "Functions called with each diff when it is shown, also when it is again."
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -240,7 +240,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   "Return non-nil if DIFF awaits an answer."
   (memq (gemini-companion-diff-state diff) '(pending shown)))
 
-(defun gemini-companion-diff--shown ()
+(defun gemini-companion-diff-shown ()
   "Return the diff that is shown, or nil."
   (cl-find 'shown gemini-companion-diff--open
            :key #'gemini-companion-diff-state))
@@ -269,7 +269,7 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 (defun gemini-companion-diff-current ()
   "Return the diff of the current buffer, else the one that is shown."
   (or gemini-companion-diff-here
-      (gemini-companion-diff--shown)
+      (gemini-companion-diff-shown)
       (user-error "No review is displayed")))
 
 ;;;; Arrival
@@ -440,9 +440,8 @@ Killing the buffer rejects DIFF."
 
 (defun gemini-companion-diff-buffer-killed ()
   "Reject the diff whose buffer is being killed, if it is still open.
-A diff that is put back keeps only the buffer of its proposal, so
-killing its other buffers means nothing.  Neither does killing an
-indirect buffer."
+Ignore an indirect buffer, and other buffers than the proposal of a
+diff that is put back."
   (let ((diff gemini-companion-diff-here))
     (when (and (not (buffer-base-buffer))
                (or (eq (gemini-companion-diff-state diff) 'shown)
@@ -454,7 +453,7 @@ indirect buffer."
 
 (defun gemini-companion-diff--frame-deleted (frame)
   "Reject the diff on FRAME, as FRAME is being deleted."
-  (when-let* ((diff (gemini-companion-diff--shown)))
+  (when-let* ((diff (gemini-companion-diff-shown)))
     (when (eq frame (gemini-companion-diff-frame diff))
       (gemini-companion-diff--settle diff 'rejected))))
 
@@ -484,7 +483,7 @@ Try again soon if that has to wait until the user is idle."
 Otherwise announce it; return non-nil if it waits for the user."
   (when-let* ((diff (gemini-companion-diff--waiting))
               ;; The header line of one that is shown counts them.
-              ((not (gemini-companion-diff--shown))))
+              ((not (gemini-companion-diff-shown))))
     (let ((room (gemini-companion-diff--room-p)))
       (if (and room (or (eq gemini-companion-review-arrival 'now)
                         (gemini-companion-diff--free-p)))
@@ -494,13 +493,14 @@ Otherwise announce it; return non-nil if it waits for the user."
 
 (defun gemini-companion-diff--room-p ()
   "Return non-nil if a diff may be shown that the user has not chosen."
-  (not (or (gemini-companion-diff--shown)
+  (not (or (gemini-companion-diff-shown)
            gemini-companion-diff--leaving
            (eq gemini-companion-review-arrival 'notify)
            (not (gemini-companion-diff--frame-p)))))
 
 (defun gemini-companion-diff--frame-p ()
-  "Return non-nil if there is a visible frame."
+  "Return non-nil if there is a frame for reviews.
+It is no child frame, and not the frame of a daemon."
   (seq-some (lambda (frame)
               (and (not (frame-parameter frame 'parent-frame))
                    (not (equal (terminal-name (frame-terminal frame))
@@ -525,8 +525,8 @@ Otherwise announce it; return non-nil if it waits for the user."
 
 (defun gemini-companion-diff--between-commands-p ()
   "Return non-nil if no command, prompt, search or menu is in progress.
-Nor is a key sequence.  A command that reads keys, such as
-`query-replace', is in progress."
+A key sequence that is not complete is in progress, too, and so is a
+command that reads keys, such as `query-replace'."
   (and (not (active-minibuffer-window))
        (not (buffer-local-value 'isearch-mode (window-buffer)))
        (not (bound-and-true-p transient--prefix))
@@ -652,7 +652,7 @@ edits of its proposal."
         (t
          (mapc #'gemini-companion-diff--finish
                (copy-sequence gemini-companion-diff--leaving))
-         (when-let* ((shown (gemini-companion-diff--shown))
+         (when-let* ((shown (gemini-companion-diff-shown))
                      (hide (gemini-companion-diff-hide shown)))
            (setf (gemini-companion-diff-state shown) 'pending
                  (gemini-companion-diff-hide shown) nil
@@ -719,7 +719,7 @@ DIFF is accepted, report a file that is not written."
              ;; ignores.
              ((eq 'accepted (gemini-companion-diff-state diff))
               (gemini-companion-diff--report-kept
-               diff text "%s was accepted 10 seconds ago and is not written; \
+               diff text "%s was accepted 10 seconds ago but was not written; \
 \\[gemini-companion-last-proposal] shows the text")))
        (run-hook-with-args 'gemini-companion-diff-written-functions
                            diff written))
@@ -877,7 +877,7 @@ If the user is in the review, the next one takes its place at once."
                              (format "; %d more waiting" left))))))
 
 (defun gemini-companion-diff--show-next ()
-  "Show and select the next diff, unless the user wants no more."
+  "Show and select the next diff, unless reviews are shown only on request."
   (gemini-companion-diff-offer)
   (when-let* ((diff (gemini-companion-diff--waiting)))
     (when (and (gemini-companion-diff--room-p)

@@ -761,10 +761,8 @@ If one of its windows was deleted, or the terminal beside it, lay out
 the windows again.  With prefix argument LIST, or if several proposals
 wait and none is shown, list them."
   (interactive "P")
-  (let* ((diffs (gemini-companion-diffs))
-         (shown (seq-find (lambda (diff)
-                            (eq 'shown (gemini-companion-diff-state diff)))
-                          diffs)))
+  (let ((diffs (gemini-companion-diffs))
+        (shown (gemini-companion-diff-shown)))
     (cond (list (gemini-companion-list))
           (shown (gemini-companion-diff-view shown))
           ((cdr diffs) (gemini-companion-list))
@@ -773,7 +771,8 @@ wait and none is shown, list them."
 
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again.
-In a diff, unfold the unchanged lines that are folded at point."
+In a diff, show the lines that are folded at point, or fold unchanged
+lines again."
   (interactive nil gemini-companion-list-mode)
   (let* ((fold (gemini-companion-list--get :fold))
          (key (or fold

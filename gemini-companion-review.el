@@ -143,7 +143,7 @@ of the file or the proposal, whichever is larger."
 
 (defvar gemini-companion-review--by-itself nil
   "Non-nil if the last review appeared by itself.
-Of several reviews in a row, this is about the first.")
+For several reviews in a row, it refers to the first.")
 
 (defun gemini-companion-review--unless-new (command)
   "Return COMMAND, or in a new review a command to ignore the key."
@@ -309,6 +309,8 @@ It is counted in the proposal with no hunk excluded."
 
 ;;;; Menu state
 
+;; A user error of these functions means nil in a menu.
+
 (defun gemini-companion-review-subject ()
   "Return the file name and the amount of change of the current review."
   (let ((diff (gemini-companion-diff-current)))
@@ -321,7 +323,7 @@ It is counted in the proposal with no hunk excluded."
                        excluded))))))
 
 (defun gemini-companion-review-shown-p ()
-  "Return non-nil if a review is here or elsewhere on a frame."
+  "Return the view of the current review, or else of the one that is shown."
   (gemini-companion-review--here))
 
 (defun gemini-companion-review-here-p ()
@@ -494,8 +496,9 @@ If KEEP is non-nil, the selected window stays visible and selected."
            diff (gemini-companion-diff-frame diff)))))
 
 (defun gemini-companion-review--complete-p (view frame)
-  "Return non-nil unless the terminal beside VIEW on FRAME was removed.
-It was not if its window only displays another buffer now."
+  "Return non-nil unless the window of the terminal beside VIEW was deleted.
+VIEW is on FRAME.  That the window displays another buffer now does
+not matter."
   (let ((terminal (gemini-companion-review--view-terminal view))
         (diff (gemini-companion-review--view-diff view)))
     (not (and terminal
@@ -926,8 +929,8 @@ to answer")))))
 (defun gemini-companion-review--fitting (parts width)
   "Return as many of PARTS as fit into WIDTH, in their order.
 PARTS are lists of a rank and a text; the lowest rank is the most
-important.  The first part is truncated at its left only if all
-others that are left have rank 1."
+important.  The first part is truncated at its beginning only if all
+others that remain have rank 1."
   (pcase-let* ((`((,_ ,name) . ,others) parts)
                (columns (string-width name))
                (room (lambda ()

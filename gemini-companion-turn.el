@@ -199,7 +199,7 @@ Its functions display the edits; they must be fast and not fail.")
          gemini-companion-turn--edits)))
 
 (defun gemini-companion-turn-read (edit)
-  "Read the text of the file of EDIT, unless it has not changed.
+  "Read the text of the file of EDIT if it has changed.
 EDIT is not written yet."
   (let* ((file (gemini-companion-turn-edit-file edit))
          (problem (gemini-companion-text-problem file))

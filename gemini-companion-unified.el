@@ -789,7 +789,7 @@ Its diff is updated soon, or when the user returns to it."
   (gemini-companion-unified--make (current-buffer)))
 
 (defun gemini-companion-unified-toggle-fold ()
-  "Show the unchanged lines that are folded here, or fold them again.
+  "Show the lines that are folded here, or fold unchanged lines again.
 Elsewhere go to the next fold."
   (interactive)
   (unless (gemini-companion-unified--open-fold)

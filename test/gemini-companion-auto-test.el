@@ -162,7 +162,7 @@ accepted is written at once."
                               "a" '(:id "one" :pid 1))))
       (should (equal "old\n" (gemini-companion-auto-test-text "../outside"))))))
 
-(ert-deftest gemini-companion-auto-leaves-what-runs-by-itself-to-the-user ()
+(ert-deftest gemini-companion-auto-leaves-what-may-be-run-automatically-to-the-user ()
   (gemini-companion-auto-test-with '()
     (mapc (lambda (name) (make-directory name t))
           '(".git/hooks" "sub/.git" ".gemini" ".qwen" ".husky" ".vscode"
@@ -176,7 +176,7 @@ accepted is written at once."
                     ".vscode/tasks.json" "hooks/pre-commit" "githooks/pre-commit" "hooks/hooks.json"
                     "gemini-extension.json" "mise.toml" "mise.local.toml"
                     "lefthook.yml"))
-      (should (equal "not auto-accepted: hidden, or may run by itself"
+      (should (equal "not auto-accepted: hidden, or may be run automatically"
                      (gemini-companion-auto-test-reviewed file))))
     (dolist (file '("git" "src/hooks/use.ts" "promise.toml" "a.el"))
       (should-not (gemini-companion-auto-test-reviewed file)))))
@@ -192,7 +192,7 @@ accepted is written at once."
         (gemini-companion-test-eventually
           (eq 'shown (gemini-companion-diff-state diff)))
         (should (string-search
-                 "not auto-accepted: hidden, or may run by itself"
+                 "not auto-accepted: hidden, or may be run automatically"
                  (gemini-companion-test-header
                   (gemini-companion-diff-main diff))))
         (gemini-companion-diff-reject diff)))))
