@@ -277,14 +277,14 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 (defun gemini-companion-diff-start ()
   "Follow which frames are made and deleted."
   (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
-  (add-hook 'after-make-frame-functions #'gemini-companion-diff--schedule))
+  (add-hook 'after-make-frame-functions #'gemini-companion-diff--frame-made))
 
 (defun gemini-companion-diff-stop (state &optional now)
   "Settle all diffs with STATE, and stop following the frames.
 Close their views at once if NOW is non-nil, as Emacs is about to
 exit; else between two commands."
   (remove-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
-  (remove-hook 'after-make-frame-functions #'gemini-companion-diff--schedule)
+  (remove-hook 'after-make-frame-functions #'gemini-companion-diff--frame-made)
   (let ((later (not (or now (gemini-companion-diff--between-commands-p)))))
     (dolist (diff (gemini-companion-diffs))
       (with-demoted-errors "Ending a review: %S"
@@ -457,13 +457,16 @@ diff that is put back."
     (when (eq frame (gemini-companion-diff-frame diff))
       (gemini-companion-diff--settle diff 'rejected))))
 
+(defun gemini-companion-diff--frame-made (_frame)
+  "Show a diff that waits for a frame."
+  (gemini-companion-diff--schedule))
+
 (defun gemini-companion-diff--schedule (&optional seconds)
   "Call `gemini-companion-diff--proceed' soon, or in SECONDS."
   (when gemini-companion-diff--timer
     (cancel-timer gemini-companion-diff--timer))
   (setq gemini-companion-diff--timer
-        (run-at-time (if (numberp seconds) seconds 0) nil
-                     #'gemini-companion-diff--proceed)))
+        (run-at-time (or seconds 0) nil #'gemini-companion-diff--proceed)))
 
 (defun gemini-companion-diff--proceed ()
   "Offer new diffs, close the views of settled ones, and show the next.

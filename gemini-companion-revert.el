@@ -94,8 +94,9 @@ or nil.")
 (defun gemini-companion-revert-expect (file &optional written answered)
   "Bring the buffer of FILE up to date when FILE is written soon.
 Call WRITTEN, if it is non-nil, with t once that has happened, or with
-nil if it does not happen.  ANSWERED is non-nil if the user has just
-answered a review of FILE."
+nil if it does not happen, unless FILE is expected again or watching
+stops before.  ANSWERED is non-nil if the user has just answered a
+review of FILE."
   (dolist (watch gemini-companion-revert--watches)
     (when (equal file (gemini-companion-revert--watch-file watch))
       (gemini-companion-revert--cancel watch)))
