@@ -73,6 +73,8 @@ class Ide:
         # process, with other IDs.
         self._next_id = 1000 * int(time.time()) if config.port else 1
         self._context: bytes | None = None
+        # Emacs sends a context to a new process before its clients reconnect.
+        self._wants_context = True
         self._dismissals: set[asyncio.Task[str | None]] = set()
         self._reported = 0.0
         self._report: asyncio.TimerHandle | None = None
@@ -220,6 +222,7 @@ class Ide:
         connected = [
             session for session in self._sessions.values() if session.stream is not None
         ]
+        self._wants_context = bool(connected)
         if not connected:
             # Emacs sends the next context when a client connects.
             self._context = None
@@ -230,7 +233,13 @@ class Ide:
     # From Emacs
 
     def broadcast(self, context: IdeContext) -> None:
-        """Send ``context`` to every client, and to those that connect later."""
+        """Send ``context`` to every client, and to those that connect later.
+
+        Drop it if the last report to Emacs had no sessions: it answers an earlier
+        report, and would be outdated when a client connects.
+        """
+        if not self._wants_context:
+            return
         self._context = encode_event(context.notification(self._config.is_trusted))
         for session in self._sessions.values():
             session.update_context(self._context)

@@ -128,6 +128,23 @@ def test_no_context_is_sent_before_emacs_has_sent_one() -> None:
     _run(scene)
 
 
+def test_a_context_that_crosses_the_end_of_the_last_session_is_dropped() -> None:
+    async def scene(rig: Rig) -> None:
+        session, _ = rig.session()
+        await _until(lambda: rig.emacs.sessions == [[session.id]])
+        rig.ide.end_session(session.id)
+        await _until(lambda: rig.emacs.sessions[-1] == [])
+        rig.ide.broadcast(_context("/old"))
+        session, stream = rig.session()
+        await _until(lambda: rig.emacs.sessions[-1] == [session.id])
+        assert await stream.next(0.01) == COMMENT
+        rig.ide.broadcast(_context("/new"))
+        _, params = await _take(stream)
+        assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
+
+    _run(scene)
+
+
 def test_an_open_stream_receives_a_change() -> None:
     async def scene(rig: Rig) -> None:
         _, stream = rig.session()
