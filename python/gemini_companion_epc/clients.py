@@ -54,7 +54,8 @@ class Client:
 
     def is_installed(self, environ: Mapping[str, str]) -> bool:
         """Return whether a discovery file may be written for the client."""
-        return not self.needs_home or self.directory(environ).parent.is_dir()
+        # Unlike Path.is_dir, this is no error if the home cannot be read.
+        return not self.needs_home or os.path.isdir(self.directory(environ).parent)
 
 
 def node_tmpdir(environ: Mapping[str, str], is_windows: bool) -> Path:
@@ -73,7 +74,8 @@ def _gemini_directory(environ: Mapping[str, str]) -> Path:
 
 def _qwen_directory(environ: Mapping[str, str]) -> Path:
     home = environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
-    return Path(home).expanduser() / "ide"
+    # Unlike Path.expanduser, this is no error if the home is unknown.
+    return Path(os.path.expanduser(home), "ide")
 
 
 CLIENTS = (

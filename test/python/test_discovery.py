@@ -322,6 +322,17 @@ def test_the_home_of_a_client_is_never_made(tmp_path: Path) -> None:
     assert (tmp_path / "qwen/ide/4711.lock").exists()
 
 
+@pytest.mark.parametrize(
+    "home", ["~no-such-user", "/" + 300 * "x"], ids=["unknown", "unreadable"]
+)
+def test_a_home_that_cannot_be_read_is_none(tmp_path: Path, home: str) -> None:
+    environ = {**_environ(tmp_path), "QWEN_HOME": home}
+    files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
+    files.sweep()
+    assert files.update([str(tmp_path)]) == []
+    assert [path.parent for path in files.paths] == [_directory(tmp_path)]
+
+
 def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()
