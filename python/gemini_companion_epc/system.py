@@ -213,6 +213,7 @@ def wait_for_exit(pid: int) -> bool:
 
 _DOOR = "successor"
 _HANDOVER_LIMIT = 1.0
+_ACCEPT_PAUSE = 1.0
 
 
 class Handover:
@@ -248,10 +249,15 @@ class Handover:
         with door:
             door.setblocking(False)
             while True:
-                with suppress(OSError, ValueError):
+                try:
                     successor, _ = await loop.sock_accept(door)
-                    with successor:
-                        await _give(self._listener, successor)
+                except OSError:
+                    # Without a free descriptor it fails at once, each time, and
+                    # nothing else in the event loop would run.
+                    await asyncio.sleep(_ACCEPT_PAUSE)
+                    continue
+                with suppress(OSError, ValueError), successor:
+                    await _give(self._listener, successor)
 
 
 def take_over(directory: Path) -> int:

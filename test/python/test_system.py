@@ -2,8 +2,13 @@
 """Differences between systems; with GC_SYSTEM=portable, those of macOS."""
 
 import asyncio
+import os
 import re
+import resource
 import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -94,3 +99,58 @@ def test_where_nothing_is_offered_a_port_is_bound(directory: Path, name: str) ->
     with listener:
         assert listener.port
         assert not is_busy
+
+
+@contextmanager
+def _no_descriptor_free(limit: float) -> Iterator[threading.Event]:
+    """Use up all descriptors, for ``limit`` seconds at most.
+
+    The event is set when they are free again.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    is_free = threading.Event()
+
+    def free() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        is_free.set()
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    timer = threading.Timer(limit, free)
+    timer.start()
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        yield is_free
+    finally:
+        timer.cancel()
+        free()
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def test_a_successor_waits_for_a_descriptor_and_others_do_not(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+
+    async def scene() -> None:
+        first, _ = listen(0)
+        handover = Handover(first, directory)
+        await asyncio.sleep(0)
+        with first, socket.socket(socket.AF_UNIX) as successor:
+            with _no_descriptor_free(10) as is_free:
+                successor.connect("successor")
+                # The event loop goes on.
+                for _ in range(10):
+                    await asyncio.sleep(0.01)
+                assert not is_free.is_set()
+            successor.settimeout(BOUND)
+            _, (descriptor,), _, _ = await asyncio.to_thread(
+                socket.recv_fds, successor, 1, 1
+            )
+            os.close(descriptor)
+            handover.close()
+
+    asyncio.run(scene())
