@@ -189,11 +189,9 @@ class Questions:
             return _content(str(error), is_error=True)
         logger.info("question: %s", name)
         try:
-            async with self._slots:
-                text = await asyncio.wait_for(
-                    self._text(str(name), checked, directory),
-                    self._config.question_limit,
-                )
+            text = await asyncio.wait_for(
+                self._text(str(name), checked, directory), self._config.question_limit
+            )
         except asyncio.TimeoutError:
             limit = f"{self._config.question_limit:g}"
             text = f"Emacs did not answer within {limit} s; use grep_search"
@@ -202,9 +200,10 @@ class Questions:
         return _content(text)
 
     async def _text(self, name: str, checked: Facts, directory: str) -> str:
-        if name == "references":
-            return await self._references(checked, directory)
-        facts = await self._ask(name, checked)
+        async with self._slots:
+            if name == "references":
+                return await self._references(checked, directory)
+            facts = await self._ask(name, checked)
         if "problem" in facts:
             return str(facts["problem"])
         if name == "definition":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The path /tools: who is let in, what is asked, and the texts for the model."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -339,6 +340,18 @@ def test_four_questions_at_once_and_the_others_wait(
         for number in list(asked):
             alone.do(alone.questions.answered, number, {"rows": []})
         assert all("no errors" in text_of(result.result(BOUND)) for result in results)
+
+
+def test_the_limit_of_a_question_includes_the_wait_for_others(
+    serve_alone: Callable[..., Alone], tmp_path: Path
+) -> None:
+    alone = serve_alone(question_limit=0.2)
+    answer_with(alone, lambda kind, facts: {"rows": []})
+    # As many questions as are asked at once are waiting for Emacs.
+    alone.questions._slots = asyncio.Semaphore(0)
+    text = text_of(call(alone, tmp_path, "diagnostics"))
+    assert "did not answer within 0.2 s" in text
+    assert not alone.emacs.asked
 
 
 def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> None:
