@@ -36,11 +36,12 @@ NO_EMACS = (
     "No Emacs has this directory open with gemini-companion-mode on; open a file of "
     "it in Emacs."
 )
+SLOW_EMACS = "Emacs did not answer in time."
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
 
 class NoEmacs(Exception):
-    """No Emacs answers for this directory."""
+    """No Emacs answers for this directory; the message is for the model."""
 
 
 # Find Emacs
@@ -121,10 +122,10 @@ def ask(client: str, body: bytes, limit: float) -> bytes:
         try:
             return post(port, token, body, limit)
         except TimeoutError:
-            break
+            raise NoEmacs(SLOW_EMACS) from None
         except (OSError, ValueError):
             continue
-    raise NoEmacs
+    raise NoEmacs(NO_EMACS)
 
 
 def post(port: int, token: str, body: bytes, limit: float) -> bytes:
@@ -258,8 +259,11 @@ class Bridge:
             return self._ask(
                 ANSWER_SECONDS, method="call", name=name, arguments=arguments
             )
-        except (NoEmacs, ValueError):
-            return {"content": [{"type": "text", "text": NO_EMACS}]}
+        except NoEmacs as error:
+            text = str(error)
+        except ValueError:
+            text = NO_EMACS
+        return {"content": [{"type": "text", "text": text}]}
 
     def _list_prompts(self, params: Any) -> dict[str, Any]:
         # Without any tool and prompt, Gemini CLI prints a warning at each start.

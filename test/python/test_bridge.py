@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import BOUND, Alone, edit
+from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import Discovery, write
 from gemini_companion_epc.questions import TOOLS, Facts
@@ -129,6 +130,16 @@ def test_without_emacs_there_is_a_prompt_that_says_why(
     (message,) = bridge.ask("prompts/get", name=prompt["name"])["messages"]
     assert "No Emacs" in message["content"]["text"]
     assert "No Emacs" in bridge.call("diagnostics")
+
+
+def test_a_slow_emacs_is_not_a_missing_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "ANSWER_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as slow:
+        discovery(tmp_path, slow.getsockname()[1], "x")
+        result = program.Bridge("gemini")._call_tool({"name": "diagnostics"})
+    assert result["content"][0]["text"] == "Emacs did not answer in time."
 
 
 def test_tools_appear_and_go_with_emacs(
