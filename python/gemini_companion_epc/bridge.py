@@ -37,6 +37,7 @@ NO_EMACS = (
     "it in Emacs."
 )
 SLOW_EMACS = "Emacs did not answer in time."
+NO_DIRECTORY = "The working directory was deleted; restart in another one."
 PROMPT = {"name": "emacs-not-found", "description": NO_EMACS}
 
 
@@ -215,7 +216,7 @@ class Bridge:
             "prompts/get": self._get_prompt,
         }
         if method in answers:
-            result = answers[method](params or {})
+            result = answers[method](params if isinstance(params, dict) else {})
             self._send({"id": request_id, "result": result})
         else:
             error = {"code": -32601, "message": f"Unknown method: {method}"}
@@ -230,7 +231,11 @@ class Bridge:
                 os._exit(0)
 
     def _ask(self, limit: float, **request: Any) -> dict[str, Any]:
-        body = json.dumps({"directory": os.getcwd(), **request}).encode()
+        try:
+            directory = os.getcwd()
+        except OSError:
+            raise NoEmacs(NO_DIRECTORY) from None
+        body = json.dumps({"directory": directory, **request}).encode()
         return dict(json.loads(ask(self._client, body, limit)))
 
     def _tools(self) -> list[Any]:
