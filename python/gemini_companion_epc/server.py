@@ -161,10 +161,14 @@ class Server:
             await self._first_client()
             if self._stop.is_set() and not self._is_retiring:
                 return
-        serve = await asyncio.to_thread(
-            prepare_http, self._config, self._listener, self._ide, self._questions
-        )
-        await serve(self._serves, stop_http)
+        try:
+            serve = await asyncio.to_thread(
+                prepare_http, self._config, self._listener, self._ide, self._questions
+            )
+            await serve(self._serves, stop_http)
+        finally:
+            # If this has failed, a server that retires must not wait for it.
+            self._serves.set()
 
     async def _first_client(self) -> None:
         """Wait until a client connects, or the server is to stop."""

@@ -22,6 +22,7 @@ import psutil
 import pytest
 from sexpdata import Symbol
 
+import fake_emacs
 from conftest import until
 from fake_cli import Events, FakeCli
 from fake_emacs import BOUND, NO_ANSWER, EpcClient, FakeEmacs, ReturnedError, plist
@@ -550,6 +551,20 @@ def test_a_server_may_retire_before_it_serves(start: Start, cli_of: CliOf) -> No
     assert answers == [1]
     assert emacs.wait() == 0
     assert not any("open connections" in line for line in emacs.log)
+
+
+def test_a_server_without_a_working_package_retires(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    (broken / "hypercorn").mkdir(parents=True)
+    (broken / "hypercorn" / "__init__.py").write_text("raise ImportError('broken')")
+    path = f"{broken}{os.pathsep}{fake_emacs.PYTHON_PATH}"
+    monkeypatch.setattr(fake_emacs, "PYTHON_PATH", path)
+    emacs = start()
+    emacs.call("retire")
+    assert emacs.wait() == 3
+    assert "Incompatible Python package: broken" in "".join(emacs.log)
 
 
 def test_every_connection_finds_one_of_two_servers(start: Start, cli_of: CliOf) -> None:
