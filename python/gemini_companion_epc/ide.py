@@ -133,6 +133,10 @@ class Ide:
         logger.info("Session %s ended: %s", session.short_id, reason)
         _cancel(session.review_timer, session.session_timer)
         self._abandon(session, reason)
+        # The client will not receive the rejections that are left, and Emacs would
+        # send them again after a crash.
+        while session.outcomes and not self._is_ending:
+            session.acknowledge()
         if session.stream is not None:
             session.stream.end()
             session.stream = None

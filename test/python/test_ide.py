@@ -354,6 +354,21 @@ def test_what_is_accepted_after_the_grace_time_is_not_written_later() -> None:
     _run(scene, review_grace=0.05)
 
 
+def test_emacs_may_drop_the_rejections_of_a_session_that_ends() -> None:
+    async def scene(rig: Rig) -> None:
+        session = rig.ide.new_session(CLIENTS[0])
+        for path in ("/a", "/b", "/c"):
+            rig.ide.open_diff(session, path, "x")
+        rig.ide.reject(1)
+        rig.ide.accept(2, "edited")
+        await rig.ide.close_diff(session, "/d")
+        rig.ide.end_session(session.id)
+        assert rig.emacs.written == [1]
+        assert rig.emacs.undelivered == [2]
+
+    _run(scene)
+
+
 def test_what_is_accepted_in_the_grace_time_is_delivered() -> None:
     async def scene(rig: Rig) -> None:
         session, stream = rig.session()
