@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 _LARGEST = 1024 * 1024
 _GIT = ("git", "-c", "core.fsmonitor=false")
@@ -15,18 +16,21 @@ _SKIPPED = {"node_modules", "__pycache__"}
 def count_lines(word: str, directory: str, limit: float) -> tuple[dict[str, int], bool]:
     """Return the number of lines with ``word`` in each file below ``directory``.
 
-    Return also whether all files were searched within ``limit`` seconds.
+    Return also whether all text files were searched within ``limit`` seconds.
     """
     end = time.monotonic() + limit
     pattern = _whole(word.encode())
     counts: dict[str, int] = {}
+    is_whole = True
     for path in _files(directory, limit):
         if time.monotonic() > end:
             return counts, False
         count = _count(path, pattern)
-        if count:
+        if count is None:
+            is_whole = False
+        elif count:
             counts[path] = count
-    return counts, True
+    return counts, is_whole
 
 
 def _whole(word: bytes) -> re.Pattern[bytes]:
@@ -36,21 +40,25 @@ def _whole(word: bytes) -> re.Pattern[bytes]:
     return re.compile(rb"%b(?<!\w\B%b)(?!\B\w).*" % (name, name))
 
 
-def _count(path: str, pattern: re.Pattern[bytes]) -> int:
+def _count(path: str, pattern: re.Pattern[bytes]) -> int | None:
+    """Return the number of lines with ``pattern``, or None if the file is too large."""
     try:
         # Opening a pipe would block.
-        if not os.path.isfile(path) or os.path.getsize(path) > _LARGEST:
+        if not os.path.isfile(path):
             return 0
         with open(path, "rb") as file:
-            data = file.read()
+            data = file.read(_LARGEST + 1)
     except OSError:
         return 0
-    return 0 if b"\0" in data[:1024] else len(pattern.findall(data))
+    if b"\0" in data[:1024]:
+        return 0
+    return None if len(data) > _LARGEST else len(pattern.findall(data))
 
 
 def _files(directory: str, limit: float) -> Iterator[str]:
     """Yield the files below ``directory``, without those that git ignores."""
-    try:
+    listed = b""
+    with suppress(OSError, subprocess.SubprocessError):
         listed = subprocess.run(
             [*_GIT, "ls-files", "-z", "-co", "--exclude-standard"],
             cwd=directory,
@@ -58,8 +66,11 @@ def _files(directory: str, limit: float) -> Iterator[str]:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=limit,
-        )
-    except (OSError, subprocess.SubprocessError):
+        ).stdout
+    for encoded in filter(None, listed.split(b"\0")):
+        yield os.path.join(directory, os.fsdecode(encoded))
+    # An outer repository may ignore the whole directory.
+    if not listed:
         for parent, names, files in os.walk(directory):
             names[:] = [
                 name
@@ -68,6 +79,3 @@ def _files(directory: str, limit: float) -> Iterator[str]:
             ]
             for name in files:
                 yield os.path.join(parent, name)
-    else:
-        for encoded in filter(None, listed.stdout.split(b"\0")):
-            yield os.path.join(directory, os.fsdecode(encoded))

@@ -407,3 +407,21 @@ def test_lines_are_counted_without_git_and_within_a_limit(tmp_path: Path) -> Non
     assert count_lines(".*", str(tmp_path), 60) == ({}, True)
     tmp_path.joinpath("b").write_text("my_y _y\n_y\nmy_y\n(_y _y)")
     assert count_lines("_y", str(tmp_path), 60) == ({str(tmp_path / "b"): 3}, True)
+
+
+def test_a_text_that_is_too_large_is_not_taken_for_searched(tmp_path: Path) -> None:
+    large = 1024 * 1024 + 1
+    tmp_path.joinpath("a").write_text("x\n")
+    tmp_path.joinpath("image").write_bytes(b"\0" * large)
+    assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 1}, True)
+    tmp_path.joinpath("b").write_text("y" * large)
+    assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 1}, False)
+
+
+def test_lines_are_counted_in_a_directory_that_git_ignores(tmp_path: Path) -> None:
+    ignored = project(tmp_path / "p") / "ignored"
+    ignored.mkdir()
+    ignored.joinpath("a.py").write_text("word\n")
+    tmp_path.joinpath("p", ".gitignore").write_text("ignored\n")
+    expected = {str(ignored / "a.py"): 1}
+    assert count_lines("word", str(ignored), 60) == (expected, True)
