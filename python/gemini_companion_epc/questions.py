@@ -194,7 +194,10 @@ class Questions:
             )
         except asyncio.TimeoutError:
             limit = f"{self._config.question_limit:g}"
-            text = f"Emacs did not answer within {limit} s; use grep_search"
+            text = f"Emacs did not answer within {limit} s"
+            # A text search does not find errors.
+            if name != "diagnostics":
+                text += "; use grep_search"
         except EmacsError as error:
             text = f"Emacs cannot answer: {error}"
         return _content(text)

@@ -308,7 +308,9 @@ def test_a_problem_is_text_and_silence_ends(
     assert result == {"content": [{"type": "text", "text": "Sharing is paused"}]}
     answer_with(alone, lambda kind, facts: None)
     result = call(alone, tmp_path, "definition", file="a", symbol="x")
-    assert "did not answer within 0.2 s" in text_of(result)
+    assert text_of(result) == "Emacs did not answer within 0.2 s; use grep_search"
+    result = call(alone, tmp_path, "diagnostics")
+    assert text_of(result) == "Emacs did not answer within 0.2 s"
     edited = {"method": "edited", "event": edit("/a")}
     assert request(alone.port, alone.token, edited) == (200, {})
     assert request(alone.port, alone.token, edited) == (200, {})
