@@ -73,7 +73,7 @@ class Emacs:
         if self.directory.path is None:
             self.warn(
                 f"Cannot create a temporary directory ({self.directory.problem}), so "
-                "texts of more than 16 MB cannot be reviewed; set TMPDIR to a "
+                "texts of more than 8 MB cannot be reviewed; set TMPDIR to a "
                 "writable directory"
             )
 
