@@ -23,7 +23,7 @@ from .ide import Ide
 from .processes import lives, on_exit, process_of
 from .questions import Questions
 from .session import next_tick
-from .system import Handover, on_signals
+from .system import Handover, on_signals, raise_descriptor_limit
 from .types import Diff
 
 logger = logging.getLogger(__name__)
@@ -85,6 +85,7 @@ class Server:
 
     async def run(self) -> None:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
+        raise_descriptor_limit()
         self._open_log()
         on_signals(self.interrupt)
         watch_stdin(self.stop)

@@ -54,6 +54,25 @@ def on_signals(stop: Callable[[], None]) -> None:
 
 # TCP
 
+_DESCRIPTORS = 4096
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many open connections as the server keeps.
+
+    On macOS a graphical Emacs and its processes may open 256 files, so accepting
+    would fail before any connection is shed.
+    """
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        unlimited = resource.RLIM_INFINITY
+        wanted = _DESCRIPTORS if hard == unlimited else min(hard, _DESCRIPTORS)
+        if soft != unlimited and soft < wanted:
+            with suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
 
 def acknowledge(connection: socket.socket) -> None:
     """Acknowledge at once what was received on ``connection``.

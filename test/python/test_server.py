@@ -4,6 +4,7 @@
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -315,6 +317,21 @@ def test_strangers_who_come_and_go_fail_no_handshake(
     finally:
         strangers.kill()
         strangers.wait()
+
+
+def test_a_low_limit_of_open_files_turns_no_client_away(
+    start: Start, cli_of: CliOf
+) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, limits[1]))
+    try:
+        emacs = start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    with ExitStack() as strangers:
+        for _ in range(150):
+            strangers.enter_context(_connected(emacs))
+        cli_of(emacs).connect()
 
 
 def test_a_port_that_is_taken_is_replaced_with_the_token(start: Start) -> None:
