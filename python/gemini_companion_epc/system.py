@@ -199,7 +199,8 @@ def _entry(port: int, server_port: int) -> tuple[int, str] | None:
 
 # The end of a process
 
-_REAP_TIME = 0.5
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 8.0
 
 
 def wait_for_exit(pid: int) -> bool:
@@ -214,13 +215,14 @@ def wait_for_exit(pid: int) -> bool:
             os.close(descriptor)
             return True
     try:
-        process = psutil.Process(pid)
-        try:
-            process.wait(_REAP_TIME)
-        except psutil.TimeoutExpired:
-            # Until its parent reaps a process, psutil polls.
-            if process.status() != psutil.STATUS_ZOMBIE:
-                process.wait()
+        process, limit = psutil.Process(pid), _FIRST_WAIT
+        # psutil waits until the parent has reaped the process.
+        while process.status() != psutil.STATUS_ZOMBIE:
+            try:
+                process.wait(limit)
+                return True
+            except psutil.TimeoutExpired:
+                limit = min(2 * limit, _LONGEST_WAIT)
     except psutil.NoSuchProcess:
         return True
     except (psutil.Error, OSError):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -11,9 +13,11 @@ from pathlib import Path
 from subprocess import PIPE
 from typing import Any
 
+import psutil
 import pytest
 
 from conftest import Alone
+from gemini_companion_epc import system
 from gemini_companion_epc.processes import is_acp, on_exit, process_of
 from gemini_companion_epc.system import is_own_peer
 from gemini_companion_epc.types import Process
@@ -150,6 +154,38 @@ def test_the_exit_of_a_process_is_detected(
         await asyncio.wait_for(exited.wait(), BOUND)
 
     asyncio.run(scene())
+
+
+NEGLIGENT_PARENT = """
+import subprocess, sys
+print(subprocess.Popen([sys.executable, "-c", "input()"]).pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_exit_of_a_process_that_its_parent_neglects_is_detected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waited: list[int] = []
+    wait = psutil.Process.wait
+
+    def kill_later(process: psutil.Process, timeout: float | None = None) -> object:
+        waited.append(process.pid)
+        if waited.count(pid) == 2:
+            os.kill(pid, signal.SIGKILL)
+        return wait(process, timeout)
+
+    monkeypatch.setattr(system, "_IS_LINUX", False)
+    command = [sys.executable, "-c", NEGLIGENT_PARENT]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        monkeypatch.setattr(psutil.Process, "wait", kill_later)
+        watch = threading.Thread(target=system.wait_for_exit, args=(pid,), daemon=True)
+        watch.start()
+        watch.join(BOUND)
+        assert not watch.is_alive()
+        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 CLIENT_THAT_PROPOSES = """
