@@ -201,8 +201,8 @@ class FakeCli:
         answer = self.tool("closeDiff", filePath=path, suppressNotification=True)
         (item,) = answer["result"]["content"]
         assert item["type"] == "text"
-        answer: dict[str, Any] = json.loads(item["text"])
-        return answer
+        decoded: dict[str, Any] = json.loads(item["text"])
+        return decoded
 
     def close(self) -> None:
         for events in self._streams:
