@@ -101,9 +101,6 @@ class Asgi:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            # A busy client does not notice that an idle connection was closed, and
-            # fails when it writes the next request to it.
-            send = _with_header(b"connection", b"close", send)
             try:
                 self._admit(scope)
                 await self._authenticate(*scope["client"])

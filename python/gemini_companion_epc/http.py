@@ -66,6 +66,9 @@ def _settings(config: Config, listener: Listener) -> HypercornConfig:
     settings.graceful_timeout = config.exit_limit
     settings.keep_alive_timeout = config.headers_time
     settings.include_server_header = False
+    # A busy client does not notice that an idle connection was closed, and fails
+    # when it writes the next request to it.
+    settings.keep_alive_max_requests = 0
     return settings
 
 

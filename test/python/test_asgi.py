@@ -265,6 +265,14 @@ def test_every_answer_closes_its_connection(
     assert b"connection: close" in head.lower().split(b"\r\n")
 
 
+def test_the_connection_of_an_event_stream_is_not_kept(
+    alone: Alone, cli_of: CliOf
+) -> None:
+    events = cli_of(alone).connect()
+    assert events.response.status == 200
+    assert events.response.getheader("Connection") == "close"
+
+
 def test_deep_nesting_is_bad(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     assert cli.request("POST", b"[" * 60000, cli.headers("some"))[0] == 400
