@@ -216,7 +216,6 @@ report for the user, or nil after `gemini-companion-process-close'."
         (let ((line (json-encode
                      (append
                       (list :secret (gemini-companion-process-secret process)
-                            :version (gemini-companion-process-version process)
                             :emacsPid (emacs-pid))
                       (funcall (gemini-companion-process-settings process))))))
           ;; This fails if the process has exited, which its sentinel reports.

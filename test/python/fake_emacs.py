@@ -149,7 +149,6 @@ class FakeEmacs:
         self._log_reader.start()
         line = {
             "secret": self.secret,
-            "version": __version__,
             "emacsPid": os.getpid(),
             "roots": [],
             **start,

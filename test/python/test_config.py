@@ -7,7 +7,7 @@ import pytest
 from gemini_companion_epc.config import parse_start_line
 from gemini_companion_epc.exceptions import StartError
 
-LINE = {"secret": "s", "version": "0.1.0", "emacsPid": 7, "roots": ["/a"]}
+LINE = {"secret": "s", "emacsPid": 7, "roots": ["/a"]}
 
 
 def _parse(**changes: Any) -> Any:
