@@ -63,16 +63,18 @@ class DiscoveryFiles:
         """The files that were written."""
         return list(self._written)
 
-    def update(self, roots: Iterable[str]) -> list[str]:
-        """Write all files with ``roots``; return the problems as sentences."""
-        known = true_names(roots)
-        self._all = [replace(one, roots=known) for one in self._all]
+    def update(self, roots: tuple[str, ...]) -> list[str]:
+        """Write all files with ``roots``; return the problems as sentences.
+
+        They must be true names, see `true_names`.
+        """
+        self._all = [replace(one, roots=roots) for one in self._all]
         problems = [
             f"{one.client.title} cannot connect from {root}: its name contains "
             f"{os.pathsep}"
             for one in self._all
             if one.client.is_installed(self._environ)
-            for root in known
+            for root in roots
             if not one.client.can_take(root)
         ]
         return problems + self._write(self._all)

@@ -257,8 +257,9 @@ class Server:
         """Update the workspace roots."""
         if self._stop.is_set():
             return
-        self._questions.roots = true_names(roots)
-        self._warn_once(self._discovery.update(self._questions.roots))
+        known = true_names(roots)
+        self._questions.roots = known
+        self._warn_once(self._discovery.update(known))
 
     def tools_update(self, is_on: bool) -> None:
         """Answer the questions of models, or stop doing so."""

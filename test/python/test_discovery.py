@@ -262,7 +262,7 @@ def _homes(tmp_path: Path, *names: str) -> dict[str, str]:
 def test_each_client_of_the_table_has_its_file(tmp_path: Path, client: Client) -> None:
     environ = _homes(tmp_path, "qwen", "third")
     files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
-    assert files.update([str(tmp_path)]) == []
+    assert files.update(discovery.true_names([str(tmp_path)])) == []
 
     path = client.directory(environ) / client.file_name(os.getpid(), 4711)
     assert path in files.paths
@@ -312,7 +312,7 @@ def test_a_lock_of_another_editor_is_left(tmp_path: Path) -> None:
 def test_the_home_of_a_client_is_never_made(tmp_path: Path) -> None:
     environ = _homes(tmp_path)
     files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
-    files.update([str(tmp_path)])
+    files.update((str(tmp_path),))
     files.restore()
     assert not (tmp_path / "qwen").exists()
     assert [path.parent for path in files.paths] == [_directory(tmp_path)]
@@ -329,7 +329,7 @@ def test_a_home_that_cannot_be_read_is_none(tmp_path: Path, home: str) -> None:
     environ = {**_environ(tmp_path), "QWEN_HOME": home}
     files = DiscoveryFiles(os.getpid(), 4711, "token", environ)
     files.sweep()
-    assert files.update([str(tmp_path)]) == []
+    assert files.update((str(tmp_path),)) == []
     assert [path.parent for path in files.paths] == [_directory(tmp_path)]
 
 
@@ -337,7 +337,7 @@ def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     odd = tmp_path / f"a{os.pathsep}b"
     odd.mkdir()
     files = DiscoveryFiles(os.getpid(), 4711, "token", _homes(tmp_path, "qwen"))
-    (problem,) = files.update([str(odd)])
+    (problem,) = files.update((str(odd),))
     assert problem.startswith(f"Gemini CLI cannot connect from {odd}")
 
 
