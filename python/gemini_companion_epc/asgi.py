@@ -103,7 +103,7 @@ class Asgi:
         else:
             try:
                 self._admit(scope)
-                await self._authenticate(*scope["client"])
+                await self._check_owner(*scope["client"])
                 await self._route(scope, receive, send)
             except Refusal as refusal:
                 await _refuse(refusal, receive, send)
@@ -135,8 +135,11 @@ class Asgi:
         if version is not None and version not in HEADER_VERSIONS:
             raise Refusal(400, "Unsupported MCP-Protocol-Version")
 
-    async def _authenticate(self, host: str, port: int) -> None:
-        """Keep the connection from ``port``, on which the token was sent."""
+    async def _check_owner(self, host: str, port: int) -> None:
+        """Refuse a process of another user, who may know the token.
+
+        Otherwise keep the connection from ``port``.  Raise Refusal.
+        """
         if self._config.is_exposed and not await asyncio.to_thread(
             is_own_peer, port, self._listener.port
         ):

@@ -47,7 +47,10 @@ class Config:
     report_interval: float = 0.1
     """Minimum time between two reports of the sessions to Emacs."""
     cancel_window: float = 2
-    """Time in which the next openDiff after an interrupted one belongs to it."""
+    """Time in which the next openDiff after an interrupted one belongs to it.
+
+    Also the time in which a closeDiff may cross the outcome of its diff.
+    """
     list_limit: float = 1
     """Time limit of tools/list for finding the process of its session."""
     open_limit: float = 0.05

@@ -97,7 +97,8 @@ def listen(port: int, predecessor: str = "") -> tuple[Listener, bool]:
             return Listener(port, take_over(Path(predecessor))), False
     try:
         return Listener(port), False
-    except OSError:
+    except OSError as error:
         if not port:
-            raise StartError("Cannot bind a port on 127.0.0.1") from None
+            problem = error.strerror or error
+            raise StartError(f"Cannot bind a port on 127.0.0.1: {problem}") from None
         return listen(0)[0], True

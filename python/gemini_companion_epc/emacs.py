@@ -223,7 +223,7 @@ class Emacs:
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
 
-        Raise EmacsError if Emacs cannot.
+        Return None if Emacs has none.  Raise EmacsError if it cannot close it.
         """
         reply = await self._request("close-diff", diff_id, Symbol(reason))
         if reply == []:

@@ -2,8 +2,9 @@
 """EPC server for one authenticated peer, without the defects of the epc package.
 
 Each connection has a thread that reads and a thread that writes, so neither a
-stopped Emacs nor a large message blocks the event loop.  Calls enter the loop by
-`to_loop` only, and messages leave it by `Handler._send` only.
+stopped Emacs nor a large message blocks the event loop.  Calls of Emacs enter the
+loop by `to_loop`, its answers are handled in the thread that reads, and messages
+leave the loop by `Handler._send` only.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ class CompanionError(Exception):
 
 
 class StartError(CompanionError):
-    """The server cannot start; the message names the reason and the remedy."""
+    """The server cannot start; the message is shown to the user."""
 
 
 class DiscoveryError(CompanionError):

@@ -45,7 +45,10 @@ class Emacs(Protocol):
         """Open a review of ``diff``, from ``session``."""
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        """Close the review of ``diff_id`` and return the text of its proposal."""
+        """Close the review of ``diff_id`` and return the text of its proposal.
+
+        Return None if Emacs has none.
+        """
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Report the sessions that are connected."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Logging to stderr and to a file.
 
-Each event is one line, with the sizes of texts but never the texts themselves.
+Each event is one line, with the sizes of texts but never the texts themselves.  A
+traceback follows it on lines of its own.
 """
 
 import logging
@@ -18,7 +19,10 @@ _FILES_KEPT = 3
 
 
 class _Lines(logging.Formatter):
-    """Formatter that writes each event on one line, without the secrets."""
+    """Formatter that writes each event on one line, without the secrets.
+
+    A traceback follows on lines of its own.
+    """
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__(_FORMAT)

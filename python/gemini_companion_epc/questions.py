@@ -23,6 +23,12 @@ from .words import count_lines
 logger = logging.getLogger(__name__)
 
 Facts: TypeAlias = dict[str, Sexp]
+"""A question to Emacs, or its answer.
+
+A question has some of ``path``, ``symbol``, ``line``, ``after``, ``files``, ``client``
+and ``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
+``busy``, ``documentation``, ``source``, ``rows``, ``files`` and ``text``.
+"""
 
 LONGEST_LINE = 120
 LONGEST_TEXT = 72

@@ -41,6 +41,7 @@ class Session:
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
         self.diffs: dict[str, Diff] = {}
+        # By path, the time of the event loop until which they count.
         self.interrupted: dict[str, float] = {}
         self.settled: dict[str, float] = {}
         self.context: bytes | None = None
@@ -124,7 +125,10 @@ class Stream:
         self.closed = asyncio.Event()
 
     async def next(self, silence: float) -> bytes | None:
-        """Return the next event, a comment after ``silence`` s, or None at the end."""
+        """Return the next event, None at the end, or else a comment.
+
+        The comment is due at the next multiple of ``silence`` seconds.
+        """
         if self._pending() is None and not self._ending:
             self._changed.clear()
             loop = asyncio.get_running_loop()

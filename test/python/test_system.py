@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gemini_companion_epc.connections import Listener, listen
+from gemini_companion_epc.exceptions import StartError
 from gemini_companion_epc.system import Handover
 
 pytestmark = pytest.mark.system
@@ -154,3 +155,11 @@ def test_a_successor_waits_for_a_descriptor_and_others_do_not(
             handover.close()
 
     asyncio.run(scene())
+
+
+def test_a_port_that_cannot_be_bound_is_a_sentence_with_the_reason() -> None:
+    with (
+        _no_descriptor_free(BOUND),
+        pytest.raises(StartError, match=r"Cannot bind a port .*: Too many open files"),
+    ):
+        listen(0)
