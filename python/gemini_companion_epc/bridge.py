@@ -33,8 +33,8 @@ INSTRUCTIONS = (
     "references and definitions of a symbol."
 )
 NO_EMACS = (
-    "No Emacs has this directory open with gemini-companion-mode on; open a file of "
-    "it in Emacs."
+    "No Emacs has this directory open with gemini-companion-mode on; open one of its "
+    "files in Emacs."
 )
 SLOW_EMACS = "Emacs did not answer in time."
 NO_DIRECTORY = "The working directory was deleted; restart in another one."

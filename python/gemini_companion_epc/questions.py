@@ -82,8 +82,8 @@ TOOLS = [
     ),
     _tool(
         "diagnostics",
-        "List the errors and warnings that Emacs has for a file, or without one, "
-        "their number in each file.",
+        "List the errors and warnings that Emacs has for a file; without a file, count "
+        "them in each file.",
         [],
         file={"type": "string", "description": "File to list them of"},
     ),
@@ -386,7 +386,8 @@ def _remarks(facts: Facts, total: int, lines: int) -> list[str]:
         )
     elif 10 * total < lines:
         remarks.append(
-            "That is few: references may be missing; compare with grep_search."
+            "The word is on many more lines, so references may be missing; compare "
+            "with grep_search."
         )
     return remarks
 

@@ -132,7 +132,7 @@ class Stream:
         if self._pending() is None and not self._ending:
             self._changed.clear()
             loop = asyncio.get_running_loop()
-            # `asyncio.wait_for` would take a task more, which clients wait for.
+            # `asyncio.wait_for` creates a task, which delays each event.
             timer = loop.call_at(next_tick(loop.time(), silence), self._changed.set)
             try:
                 await self._changed.wait()
