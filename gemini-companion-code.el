@@ -312,6 +312,7 @@ its server; if there are several such roots, take the innermost."
     (dolist (buffer (buffer-list) (car best))
       (when-let* (extension
                   (other (buffer-file-name buffer))
+                  ((not (file-remote-p other)))
                   ((equal extension (file-name-extension other)))
                   (server (gemini-companion-code-server buffer))
                   (root (gemini-companion-code--root server))
@@ -320,7 +321,7 @@ its server; if there are several such roots, take the innermost."
         (setq best (cons buffer root))))))
 
 (defun gemini-companion-code--root (server)
-  "Return the root of the project of SERVER, or nil if it is remote."
+  "Return the root of the project of SERVER, which is local."
   (when (fboundp 'eglot-workspace-folders)
     (gemini-companion-code-path
      (plist-get (aref (eglot-workspace-folders server) 0) :uri))))

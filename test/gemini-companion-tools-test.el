@@ -709,6 +709,22 @@ print(os.getcwd())
         (should (plist-get answer :documentation))
         (should-not (plist-get answer :source))))))
 
+(ert-deftest gemini-companion-code-asks-no-server-of-another-host ()
+  (let ((gemini-companion-tools-test-server
+         (gemini-companion-tools-test-fake)))
+    (gemini-companion-tools-test-with-eglot '(("a.py" "") ("b.py" ""))
+      (let ((file (expand-file-name "b.py")))
+        (should (eq (current-buffer) (gemini-companion-code-neighbor file)))
+        (let* ((buffer-file-name (concat "/mock:host:" buffer-file-name))
+               (handler (lambda (operation &rest args)
+                          (let ((file-name-handler-alist nil))
+                            (if (eq operation 'file-remote-p)
+                                "/mock:host:"
+                              (apply operation args)))))
+               (file-name-handler-alist (cons (cons "\\`/mock:" handler)
+                                              file-name-handler-alist)))
+          (should-not (gemini-companion-code-neighbor file)))))))
+
 ;;;; Texts that a language server has not
 
 (defun gemini-companion-tools-test-fake (&rest flags)
