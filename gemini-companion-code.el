@@ -275,9 +275,17 @@ the last one first."
                 ((jsonrpc-running-p server)))
       server)))
 
+(defconst gemini-companion-code--uri-characters
+  (let ((allowed (copy-sequence url-path-allowed-chars)))
+    (aset allowed ?: nil)
+    allowed)
+  "Characters that a URI has as they are, a vector.
+A colon is not among them, as in the URIs of Eglot.")
+
 (defun gemini-companion-code-uri (file)
   "Return the URI of FILE, a true name."
-  (concat "file://" (url-hexify-string file url-path-allowed-chars)))
+  (concat "file://"
+          (url-hexify-string file gemini-companion-code--uri-characters)))
 
 (defun gemini-companion-code-path (uri)
   "Return the name of the file with URI, or nil if URI names no file."

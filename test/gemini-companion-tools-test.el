@@ -725,6 +725,17 @@ print(os.getcwd())
                                               file-name-handler-alist)))
           (should-not (gemini-companion-code-neighbor file)))))))
 
+(ert-deftest gemini-companion-code-names-files-as-eglot-does ()
+  (dolist (file '("/a/b.py" "/a b/c:d.py" "/größe/1%.py"))
+    (should (equal file (gemini-companion-code-path
+                         (gemini-companion-code-uri file))))
+    (when-let* (((require 'eglot nil t))
+                (uri (seq-find #'fboundp '(eglot-path-to-uri
+                                           eglot--path-to-uri))))
+      (should (equal (funcall uri file) (gemini-companion-code-uri file)))))
+  (should (equal "file:///a%20b/c%3Ad.py"
+                 (gemini-companion-code-uri "/a b/c:d.py"))))
+
 ;;;; Texts that a language server has not
 
 (defun gemini-companion-tools-test-fake (&rest flags)
