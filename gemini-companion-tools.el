@@ -522,7 +522,9 @@ Gemini CLI without confirmation? "))))
         (file-error
          (gemini-companion-tools-delete-extension)
          (signal (car problem) (cdr problem)))))
-    (gemini-companion-tools--start)
+    ;; Otherwise `gemini-companion-tools-ready' does it later.
+    (when (gemini-companion-server-ready-p)
+      (gemini-companion-tools--start))
     (message "Linked %s; restart those that are running" titles)))
 
 (defun gemini-companion-tools--unlink ()

@@ -142,6 +142,14 @@
         (should-error (gemini-companion-tools) :type 'user-error))
       (should (equal before (gemini-companion-tools-test-files directory))))))
 
+(ert-deftest gemini-companion-tools-links-without-hooks-while-the-mode-is-off ()
+  (gemini-companion-tools-test-with-home
+    (let ((before (gemini-companion-test-hooks)))
+      (gemini-companion-tools-test-answering '(t t)
+        (gemini-companion-tools))
+      (should (gemini-companion-tools-linked-p "gemini"))
+      (should (equal before (gemini-companion-test-hooks))))))
+
 (ert-deftest gemini-companion-tools-links-all-or-nothing ()
   (gemini-companion-tools-test-with-home
     (let ((before (gemini-companion-tools-test-files directory)))
