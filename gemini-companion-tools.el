@@ -206,19 +206,21 @@ After an update of this package, the CLIs find the new ones."
   "Return non-nil if the extension is disabled in CLIENT in DIRECTORY.
 A rule is a name of a directory, with \"*\" for those below too, and
 after \"!\" if it disables the extension.  The last one that matches wins."
-  (let ((rules (gemini-companion-settings-get
-                (gemini-companion-tools--file
-                 client "extensions/extension-enablement.json")
-                (list gemini-companion-tools--name "overrides")))
-        (directory (file-name-as-directory (file-truename directory))))
-    (seq-reduce (lambda (disabled rule)
-                  (let ((name (string-trim rule "!" "\\*")))
-                    (if (if (string-suffix-p "*" rule)
-                            (string-prefix-p name directory)
-                          (equal name directory))
-                        (string-prefix-p "!" rule)
-                      disabled)))
-                rules nil)))
+  ;; The status must not wait for another host.
+  (unless (file-remote-p directory)
+    (let ((rules (gemini-companion-settings-get
+                  (gemini-companion-tools--file
+                   client "extensions/extension-enablement.json")
+                  (list gemini-companion-tools--name "overrides")))
+          (directory (file-name-as-directory (file-truename directory))))
+      (seq-reduce (lambda (disabled rule)
+                    (let ((name (string-trim rule "!" "\\*")))
+                      (if (if (string-suffix-p "*" rule)
+                              (string-prefix-p name directory)
+                            (equal name directory))
+                          (string-prefix-p "!" rule)
+                        disabled)))
+                  rules nil))))
 
 (defun gemini-companion-tools-link-client (client)
   "Link CLIENT to the extension."
@@ -463,7 +465,8 @@ edits are not reported"
 
 (defun gemini-companion-tools--untrusted-p (client directory)
   "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
-  (and (eq t (or (gemini-companion-settings-value
+  (and (not (file-remote-p directory))
+       (eq t (or (gemini-companion-settings-value
                   client directory '("security" "folderTrust" "enabled"))
                  ;; The default.
                  (equal client "gemini")))

@@ -317,6 +317,28 @@ edits are not reported"
     (gemini-companion-tools-test-answering '(t)
       (gemini-companion-tools))))
 
+(ert-deftest gemini-companion-tools-status-asks-no-remote-host ()
+  (gemini-companion-tools-test-with-home
+    (gemini-companion-tools-test-answering '(t nil)
+      (gemini-companion-tools))
+    (write-region "{\"/\": \"TRUST_FOLDER\"}" nil
+                  ".gemini/trustedFolders.json" nil 'silent)
+    (let* ((asked nil)
+           (handler (lambda (operation &rest args)
+                      (pcase operation
+                        ('file-remote-p "/mock:host:")
+                        ((or 'expand-file-name 'file-name-as-directory)
+                         (car args))
+                        (_ (push operation asked) (car args)))))
+           (file-name-handler-alist (cons (cons "\\`/mock:" handler)
+                                          file-name-handler-alist)))
+      (should (string-search
+               "Gemini CLI is linked; "
+               (car (gemini-companion-tools-test-texts "/mock:host:/x/"))))
+      (should-not asked))
+    (gemini-companion-tools-test-answering '(t)
+      (gemini-companion-tools))))
+
 ;;;; Server
 
 (defconst gemini-companion-tools-test-program "
