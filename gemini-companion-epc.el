@@ -78,13 +78,17 @@ cannot connect."
 (defun gemini-companion-epc-call
     (connection method args &optional done failed)
   "Call METHOD over CONNECTION with ARGS.
-Later, DONE is called with its value, or FAILED with a message.
-Return nil if the call could not be sent."
+Later, DONE is called with its value, or FAILED with a message.  An
+error in DONE is reported; it is not one of the call.  Return nil if
+the call could not be sent."
   (gemini-companion-events-record
    'sent method (gemini-companion-epc--recorded method args))
   (when-let* ((answer (gemini-companion-epc--send connection method args)))
     (deferred:error
-     (deferred:nextc answer (or done #'ignore))
+     (deferred:nextc answer
+       (lambda (value)
+         (with-demoted-errors "Handling an answer of the server: %S"
+           (funcall (or done #'ignore) value))))
      (lambda (problem)
        (funcall (or failed #'ignore)
                 (gemini-companion-epc--message problem))))

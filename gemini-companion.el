@@ -469,9 +469,11 @@ HOW is `started'; `restarted' on request; `resumed' after a crash
 that no CLI has noticed; or else `recovered'."
   (gemini-companion--begin)
   (dolist (ready (gemini-companion--functions :ready))
-    (funcall ready how))
+    (with-demoted-errors "Starting a part of gemini-companion: %S"
+      (funcall ready how)))
   (pcase how
-    ('started (run-hooks 'gemini-companion-ready-hook))
+    ('started (with-demoted-errors "`gemini-companion-ready-hook' failed: %S"
+                (run-hooks 'gemini-companion-ready-hook)))
     ('restarted (message "gemini-companion server was restarted"))
     ('resumed (message "gemini-companion server crashed and was restarted; \
 if a CLI reports that it is disconnected, run /ide enable there")))

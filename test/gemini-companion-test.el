@@ -320,6 +320,33 @@
         (run-hooks 'find-file-hook)
         (should called)))))
 
+(ert-deftest gemini-companion-errors-in-an-answer-do-not-repeat-it ()
+  (gemini-companion-test-with-mode '()
+    (let ((answers nil)
+          (next nil))
+      (gemini-companion-test-demoted
+        (gemini-companion-server-ask-processes
+         nil (lambda (answer) (push answer answers) (error "In the answer")))
+        (gemini-companion-test-wait (lambda () answers)))
+      (gemini-companion-server-ask-processes
+       (list (emacs-pid)) (lambda (answer) (setq next answer)))
+      (gemini-companion-test-eventually next)
+      (should (equal '(nil) answers)))))
+
+(ert-deftest gemini-companion-errors-in-a-part-stop-no-other-part ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (find-file-noselect "a")
+    (let ((pid (plist-get (gemini-companion-server-info) :pid)))
+      (cl-letf (((symbol-function 'gemini-companion-session-ready)
+                 (lambda (_how) (error "In the part"))))
+        (gemini-companion-test-demoted
+          (gemini-companion-restart)
+          (gemini-companion-test-wait
+           (lambda ()
+             (/= pid (plist-get (gemini-companion-server-info) :pid))))))
+      (gemini-companion-test-eventually
+        (string-search "-> roots-update" (gemini-companion-test-events))))))
+
 (ert-deftest gemini-companion-roots-follow-the-function-at-once ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
