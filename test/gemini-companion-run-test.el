@@ -151,6 +151,24 @@
       (should-not header-line-format)
       (should (equal 2 (length gemini-companion-run-test-started))))))
 
+(ert-deftest gemini-companion-run-starts-again-in-a-dedicated-window ()
+  (gemini-companion-run-test-with-mode
+    (let ((gemini-companion-run-side-window 'bottom))
+      (gemini-companion-run)
+      (dolist (dedicated (list (window-dedicated-p) t))
+        (should dedicated)
+        (set-window-dedicated-p nil dedicated)
+        (let ((buffer (current-buffer))
+              (window (selected-window)))
+          (process-send-eof (get-buffer-process buffer))
+          (gemini-companion-test-eventually
+            (buffer-local-value 'header-line-format buffer))
+          (gemini-companion-run)
+          (should-not (buffer-live-p buffer))
+          (should (eq window (selected-window)))
+          (should (eq (current-buffer) (window-buffer)))
+          (should (eq dedicated (window-dedicated-p))))))))
+
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-server-command '("sh" "-c" "exit 1"))
