@@ -613,11 +613,12 @@ a light theme: eat answers its question for the color, others do not."
     (when (bound-and-true-p evil-local-mode)
       (evil-emacs-state))
     (setq header-line-format
-          (list " " reason
+          ;; A % would begin a construct of the mode line.
+          (list " " (string-replace "%" "%%" reason)
                 (substitute-command-keys
                  (concat "; \\<gemini-companion-run-ended-mode-map>"
-                         "\\[gemini-companion-run] again, "
-                         "\\[quit-window] leave"))))))
+                         "\\[gemini-companion-run] restarts it, "
+                         "\\[quit-window] closes the window"))))))
 
 ;;;; Hint
 

@@ -142,7 +142,8 @@
       (process-send-eof (get-buffer-process buffer))
       (gemini-companion-test-eventually
         (buffer-local-value 'header-line-format buffer))
-      (should (string-match-p "Gemini CLI: finished; g again, q leave"
+      (should (string-match-p "Gemini CLI: finished; g restarts it, \
+q closes the window"
                               (string-join header-line-format)))
       (should (eq 'gemini-companion-run (key-binding "g")))
       (gemini-companion-run)
@@ -169,6 +170,13 @@
           (should (eq (current-buffer) (window-buffer)))
           (should (eq dedicated (window-dedicated-p))))))))
 
+(ert-deftest gemini-companion-run-shows-a-reason-with-a-percent-sign ()
+  (gemini-companion-run-test-with-mode
+    (let ((gemini-companion-terminal
+           (lambda (_command) (error "No space, 100%% used"))))
+      (gemini-companion-run)
+      (should (member "No space, 100%% used" header-line-format)))))
+
 (ert-deftest gemini-companion-run-reports-a-server-that-did-not-start ()
   (gemini-companion-run-test-with
     (let ((gemini-companion-server-command '("sh" "-c" "exit 1"))
@@ -178,7 +186,7 @@
         (gemini-companion-run)
         (let ((buffer (current-buffer)))
           (gemini-companion-test-eventually reported)
-          (should (string-match-p "The server did not start; g again"
+          (should (string-match-p "The server did not start; g restarts it"
                                   (with-current-buffer buffer
                                     (string-join header-line-format))))
           (should-not gemini-companion-run-test-started)))

@@ -104,7 +104,7 @@ def test_cli_that_has_ended_is_started_again_by_key(
     cli.wait_until_connected()
 
     cli.type(
-        "/quit", lambda: "Gemini CLI: finished; g again" in emacs.terminal.screen()
+        "/quit", lambda: "Gemini CLI: finished; g restarts" in emacs.terminal.screen()
     )
     emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
     emacs.keys("g")
@@ -149,7 +149,7 @@ def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> 
 
     emacs.eval(f"(with-current-buffer {lisp(BUFFER)} (evil-normal-state))")
     emacs.eval(f"(signal-process {process} 'SIGTERM)")
-    emacs.terminal.wait_for("g again, q leave")
+    emacs.terminal.wait_for("g restarts it, q closes the window")
     emacs.keys("g")
 
     emacs.holds(f"(process-live-p {process})")
