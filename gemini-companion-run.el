@@ -234,7 +234,8 @@ A package may have made it before the mode was turned on."
                                         process-environment)))))
 
 (defun gemini-companion-run--restore ()
-  "Restore the exported variables, unless they have changed."
+  "Restore the exported variables to their values in the default environment.
+An environment in which they have changed is not modified."
   (when gemini-companion-run--exported
     (gemini-companion-run--change-environments
      (lambda (environment)
