@@ -768,7 +768,7 @@ PROCESSES is a list of its process, or nil if that is unknown."
 
 (defun gemini-companion-run-stop ()
   "Stop starting and following CLIs, and restore the environment."
-  (gemini-companion-run--start "The server did not start")
+  (gemini-companion-run--start "The server is not running")
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-run--check-settings)
   (dolist (hook gemini-companion-run--hooks)

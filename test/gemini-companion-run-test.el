@@ -186,7 +186,7 @@ q closes the window"
         (gemini-companion-run)
         (let ((buffer (current-buffer)))
           (gemini-companion-test-eventually reported)
-          (should (string-match-p "The server did not start; g restarts it"
+          (should (string-match-p "The server is not running; g restarts it"
                                   (with-current-buffer buffer
                                     (string-join header-line-format))))
           (should-not gemini-companion-run-test-started)))
