@@ -370,7 +370,9 @@ Text typed until then is in the kill ring."
                    (< (plist-get reason :until) (float-time)))))
     (when (or late (gemini-companion-send--still-p reason terminal))
       (gemini-companion-send--drop reason)
-      (when (or late (not (gemini-companion-send-type session text t)))
+      ;; A text that is too long is kept, too.
+      (when (or late (not (ignore-error user-error
+                            (gemini-companion-send-type session text t))))
         (gemini-companion-send--keep
          text "Rejected; %s is not ready for a prompt"
          (gemini-companion-session-name session))))))

@@ -191,7 +191,7 @@ outcomes."
 
 (defmacro gemini-companion-send-test-with-reason-terminal (&rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
-The reason for its rejection is Too long.  The CLI is `cat'."
+The reason for its rejection, by default, is Too long.  The CLI is `cat'."
   (declare (indent 0) (debug t))
   `(let ((terminal (generate-new-buffer "*term*")))
      (unwind-protect
@@ -231,6 +231,15 @@ The reason for its rejection is Too long.  The CLI is `cat'."
     (kill-buffer terminal)
     (gemini-companion-test-eventually (equal "Too long" (car kill-ring)))
     (should (gemini-companion-send-idle-p))))
+
+(ert-deftest gemini-companion-send-reason-that-is-too-long-is-kept ()
+  (gemini-companion-send-test-with-reason-terminal
+    (let ((reason (make-string 65537 ?x)))
+      (gemini-companion-send-start)
+      (gemini-companion-diff-reject-with-reason diff reason)
+      (gemini-companion-outcome-written 1)
+      (gemini-companion-test-eventually (gemini-companion-send-idle-p))
+      (should (equal reason (car kill-ring))))))
 
 (ert-deftest gemini-companion-send-reason-outlives-the-mode ()
   (gemini-companion-send-test-with-reason-terminal
