@@ -244,16 +244,20 @@ M-x gemini-companion-run starts one, /ide enable connects a running one")))
 (defun gemini-companion-send--put (text session)
   "Put TEXT into the prompt of SESSION, or into the kill ring.
 Return a message about that."
-  (if (gemini-companion-send-type session text)
-      (progn
-        (display-buffer (gemini-companion-session-terminal session)
-                        '(nil (inhibit-same-window . t)
-                              (reusable-frames . visible)))
-        (format "In the prompt of %s: %s"
-                (gemini-companion-session-name session) text))
-    (kill-new text)
-    (format "%s does not run in an Emacs terminal; copied to the kill ring: %s"
-            (gemini-companion-session-name session) text)))
+  (let ((name (gemini-companion-session-name session))
+        (terminal (gemini-companion-session-terminal session)))
+    (if (gemini-companion-send-type session text)
+        (progn
+          (display-buffer terminal '(nil (inhibit-same-window . t)
+                                         (reusable-frames . visible)))
+          (format "In the prompt of %s: %s" name text))
+      (kill-new text)
+      (format (if terminal
+                  "Terminal of %s takes no input now; \
+copied to the kill ring: %s"
+                "%s does not run in an Emacs terminal; \
+copied to the kill ring: %s")
+              name text))))
 
 (defun gemini-companion-send--refer (describe)
   "Put a reference to the current file into a prompt.

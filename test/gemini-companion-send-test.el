@@ -209,6 +209,27 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
        (when (buffer-live-p terminal)
          (kill-buffer terminal)))))
 
+(ert-deftest gemini-companion-send-reports-a-terminal-that-takes-no-input ()
+  (gemini-companion-send-test-with-reason-terminal
+    (gemini-companion-session-update
+     (list (gemini-companion-diff-session diff)))
+    (unwind-protect
+        (with-current-buffer (find-file-noselect "a")
+          (dolist (mode '(term-char-mode term-line-mode))
+            (with-current-buffer terminal
+              (funcall mode))
+            (let (message)
+              (cl-letf (((symbol-function 'message)
+                         (lambda (&rest args)
+                           (setq message (apply #'format args)))))
+                (gemini-companion-send-file))
+              (should (string-search (if (eq mode 'term-line-mode)
+                                         "takes no input now; copied"
+                                       "In the prompt of")
+                                     message)))))
+      (gemini-companion-session-forget)
+      (gemini-companion-privacy-forget))))
+
 (ert-deftest gemini-companion-send-reason-waits-until-the-terminal-stands-still ()
   (gemini-companion-send-test-with-reason-terminal
     (gemini-companion-send-start)
