@@ -210,7 +210,9 @@ While it is paused, no open files are reported to the CLIs.  Each
 stays connected, and reviews are shown as usual."
   (interactive)
   (setq gemini-companion-paused (not gemini-companion-paused))
-  (gemini-companion-share--refresh)
+  ;; While the mode is off, nothing would drop what is cached.
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion-share--refresh))
   (force-mode-line-update t)
   (message (if gemini-companion-paused
                "Sharing paused; M-x gemini-companion-pause resumes it"
