@@ -251,35 +251,43 @@ FAILED is the output of the previous ways, or nil once one is chosen.
 At the end call END, see `gemini-companion-install-start'."
   (if (null ways)
       (gemini-companion-install--fail (concat failed "No working Python") end)
-    (let* ((directory gemini-companion-install--directory)
-           (process-environment (gemini-companion-install--environment))
-           (default-directory "/")
-           (start (gemini-companion-install--insert
-                   (format "$ %s\n" (combine-and-quote-strings (caar ways)))))
-           (process
-            (make-process
-             :name "gemini-companion install" :noquery t
-             :buffer gemini-companion-install--log
-             :command (caar ways) :connection-type 'pipe :coding 'utf-8-unix
-             :sentinel
-             (lambda (process _event)
-               (when (and (eq directory gemini-companion-install--directory)
-                          (not (process-live-p process)))
-                 (cond
-                  ((eq (process-status process) 'signal)
-                   (gemini-companion-install--fail "Killed by a signal" end))
-                  ((/= 0 (process-exit-status process))
-                   (let ((output (with-current-buffer (process-buffer process)
-                                   (buffer-substring start (point-max)))))
-                     (if failed
-                         (gemini-companion-install--run
-                          (cdr ways) (concat failed output) end)
-                       (gemini-companion-install--fail output end))))
-                  ((cdar ways)
-                   (gemini-companion-install--run (list (cdar ways)) nil end))
-                  (t (gemini-companion-install--finish end))))))))
-      ;; The end of input answers any question; the process may have ended.
-      (ignore-errors (process-send-eof process)))))
+    (condition-case problem
+        (gemini-companion-install--run-command ways failed end)
+      (file-error
+       (gemini-companion-install--report problem end)))))
+
+(defun gemini-companion-install--run-command (ways failed end)
+  "Run the first command of the first of WAYS, and then the others.
+FAILED and END are those of `gemini-companion-install--run'."
+  (let* ((directory gemini-companion-install--directory)
+         (process-environment (gemini-companion-install--environment))
+         (default-directory "/")
+         (start (gemini-companion-install--insert
+                 (format "$ %s\n" (combine-and-quote-strings (caar ways)))))
+         (process
+          (make-process
+           :name "gemini-companion install" :noquery t
+           :buffer gemini-companion-install--log
+           :command (caar ways) :connection-type 'pipe :coding 'utf-8-unix
+           :sentinel
+           (lambda (process _event)
+             (when (and (eq directory gemini-companion-install--directory)
+                        (not (process-live-p process)))
+               (cond
+                ((eq (process-status process) 'signal)
+                 (gemini-companion-install--fail "Killed by a signal" end))
+                ((/= 0 (process-exit-status process))
+                 (let ((output (with-current-buffer (process-buffer process)
+                                 (buffer-substring start (point-max)))))
+                   (if failed
+                       (gemini-companion-install--run
+                        (cdr ways) (concat failed output) end)
+                     (gemini-companion-install--fail output end))))
+                ((cdar ways)
+                 (gemini-companion-install--run (list (cdar ways)) nil end))
+                (t (gemini-companion-install--finish end))))))))
+    ;; The end of input answers any question; the process may have ended.
+    (ignore-errors (process-send-eof process))))
 
 (defun gemini-companion-install--insert (text)
   "Append TEXT to the log, and return the position behind it."
@@ -301,23 +309,39 @@ for path in pathlib.Path(sys.argv[1]).parent.glob('venv-*'):
 Its own names the one to keep.")
 
 (defun gemini-companion-install--finish (end)
-  "Complete the environment, whose packages are installed, and call END.
-Delete the environments that are not used any longer."
-  (let ((directory gemini-companion-install--directory)
-        (default-directory "/"))
+  "Complete the environment, whose packages are installed, and call END."
+  (if-let* ((problem (gemini-companion-install--complete
+                      gemini-companion-install--directory)))
+      (gemini-companion-install--report problem end)
     (setq gemini-companion-install--directory nil)
-    (write-region (gemini-companion-install--wanted directory) nil
-                  (gemini-companion-install--stamp directory) nil 'silent)
-    (make-process :name "gemini-companion tidy" :noquery t
-                  :connection-type 'pipe :sentinel #'ignore
-                  :command `(,(gemini-companion-install--interpreter directory)
-                             "-I" "-c" ,gemini-companion-install--tidy-program
-                             ,directory)))
-  (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
-    (unless (eq window (selected-window))
-      (quit-restore-window window)))
-  (message "Installing the Python packages of gemini-companion...done")
-  (funcall end nil))
+    (dolist (window (get-buffer-window-list gemini-companion-install--log nil t))
+      (unless (eq window (selected-window))
+        (quit-restore-window window)))
+    (message "Installing the Python packages of gemini-companion...done")
+    (funcall end nil)))
+
+(defun gemini-companion-install--complete (directory)
+  "Mark the environment DIRECTORY as complete, and delete unused ones.
+Return nil, or the error if that fails."
+  (let ((default-directory "/"))
+    (condition-case problem
+        (progn
+          (write-region (gemini-companion-install--wanted directory) nil
+                        (gemini-companion-install--stamp directory) nil 'silent)
+          (make-process
+           :name "gemini-companion tidy" :noquery t
+           :connection-type 'pipe :sentinel #'ignore
+           :command `(,(gemini-companion-install--interpreter directory)
+                      "-I" "-c" ,gemini-companion-install--tidy-program
+                      ,directory))
+          nil)
+      (file-error problem))))
+
+(defun gemini-companion-install--report (problem end)
+  "Insert PROBLEM, an error, into the log, and fail; END is called."
+  (let ((text (error-message-string problem)))
+    (gemini-companion-install--insert (concat text "\n"))
+    (gemini-companion-install--fail text end)))
 
 (defun gemini-companion-install--fail (output end)
   "Delete the environment, and call END with a report about OUTPUT."

@@ -221,6 +221,14 @@ The answer to each question is `answer'; `asked' has the questions,
          ("The installation failed"
           ("python3" "case \"$2\" in pip)"
            "echo no such epc; exit 1;; esac"
+           ,gemini-companion-install-test-good))
+         ;; The file that marks a complete environment cannot be written.
+         ("The installation failed"
+          ("python3" "case \"$2\" in pip)"
+           "mkdir -p \"${0%/bin/python}/gemini-companion\";; esac"
+           ,gemini-companion-install-test-good))
+         ("The installation failed"
+          ("python3" "case \"$2\" in pip) rm \"$0\"; exit;; esac"
            ,gemini-companion-install-test-good))))
     (ert-info ((format "%s: %S" remedy programs))
       (gemini-companion-install-test-with programs
