@@ -198,8 +198,7 @@ It was opened, saved or reverted."
   (gemini-companion-roots-forget)
   (gemini-companion-privacy-forget)
   (setq gemini-companion-share--sent nil
-        gemini-companion-share--hidden nil
-        gemini-companion-share-directory nil))
+        gemini-companion-share--hidden nil))
 
 ;;;; Command
 

@@ -400,13 +400,12 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
 (defun gemini-companion--turn-on ()
   "Start the server and the parts, unless they are running.
 Install the packages of the server first, if needed."
-  (unless (or (gemini-companion-server-running-p)
-              (gemini-companion-install-running-p))
+  (unless (gemini-companion-server-running-p)
     (setq gemini-companion-last-problem nil
           gemini-companion-share-directory default-directory)
-    (if (gemini-companion-install-command)
-        (gemini-companion--start)
-      (gemini-companion--offer-installation))))
+    (cond ((gemini-companion-install-running-p))
+          ((gemini-companion-install-command) (gemini-companion--start))
+          (t (gemini-companion--offer-installation)))))
 
 (defun gemini-companion--start ()
   "Start the server, and then the parts, without waiting for it."
@@ -422,6 +421,7 @@ Install the packages of the server first, if needed."
     (error
      (setq gemini-companion-mode nil
            gemini-companion-last-problem (error-message-string problem))
+     (gemini-companion--turn-off 'dismissed)
      (signal (car problem) (cdr problem))))
   (add-hook 'kill-emacs-hook #'gemini-companion--leave)
   (setq gemini-companion--timer
@@ -453,7 +453,8 @@ Close their views immediately if NOW is non-nil."
   (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
     (remove-hook hook function))
   (gemini-companion-server-stop)
-  (mapc #'funcall (reverse (gemini-companion--functions :stop))))
+  (mapc #'funcall (reverse (gemini-companion--functions :stop)))
+  (setq gemini-companion-share-directory nil))
 
 (defun gemini-companion--leave ()
   "Turn everything off before Emacs exits.

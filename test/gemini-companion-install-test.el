@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-share)
 (require 'gemini-companion-test-helper)
 
 (defconst gemini-companion-install-test-log "*gemini-companion install*"
@@ -385,6 +386,18 @@ The answer to each question is `answer'; `asked' has the questions,
         (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
       (should (equal (car (gemini-companion-install-command))
                      (car (plist-get (gemini-companion-server-info) :command)))))))
+
+(ert-deftest gemini-companion-install-by-hand-may-come-before-the-mode ()
+  (gemini-companion-install-test-with
+      `(("python3" ,gemini-companion-install-test-good))
+    (let ((gemini-companion-last-problem "An old one")
+          (default-directory (expand-file-name "python/")))
+      (gemini-companion-install-server)
+      (gemini-companion-mode 1)
+      (should (gemini-companion-install-running-p))
+      (should-not gemini-companion-last-problem)
+      (should (equal default-directory gemini-companion-share-directory))
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p)))))
 
 (ert-deftest gemini-companion-install-by-hand-that-fails-changes-nothing ()
   (gemini-companion-install-test-with

@@ -135,10 +135,13 @@
       (should-not (file-directory-p directory)))))
 
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
-  (let ((gemini-companion-server-command '("/no/such/python")))
+  (let ((gemini-companion-server-command '("/no/such/python"))
+        (before (gemini-companion-test-trace)))
     (should-error (gemini-companion-mode 1) :type 'user-error)
     (should-not gemini-companion-mode)
-    (should-not (gemini-companion-test-processes))))
+    (should-not (gemini-companion-test-processes))
+    (should-not gemini-companion-share-directory)
+    (should (equal before (gemini-companion-test-trace)))))
 
 (ert-deftest gemini-companion-mode-reports-why-the-server-did-not-start ()
   (let ((warning (gemini-companion-test-failure
