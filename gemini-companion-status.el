@@ -889,10 +889,24 @@ ASK returns the directories and environments of their processes."
                      (gemini-companion-status--process-finding
                       process (alist-get (plist-get process :pid) rest)))
                    (if (gemini-companion-server-ready-p)
-                       (funcall ask #'gemini-companion-server-ask-processes
+                       (funcall ask #'gemini-companion-status--ask-processes
                                 pids)
-                     (mapcar (lambda (pid) (list :pid pid)) pids))))
+                     (gemini-companion-status--unknown pids))))
           (t '((wait "Asking where they run"))))))
+
+(defun gemini-companion-status--ask-processes (pids done)
+  "Ask the server for the processes PIDS, and call DONE with them later.
+If it cannot answer, nothing but their ids is known."
+  (let ((answered (lambda (processes)
+                    (funcall done
+                             (or processes
+                                 (gemini-companion-status--unknown pids))))))
+    (unless (gemini-companion-server-ask-processes pids answered)
+      (funcall answered nil))))
+
+(defun gemini-companion-status--unknown (pids)
+  "Return the processes PIDS, of which nothing else is known."
+  (mapcar (lambda (pid) (list :pid pid)) pids))
 
 (defun gemini-companion-status--processes ()
   "Return an alist of (PID . CLIENT), the user's CLIs."

@@ -341,6 +341,26 @@ it searches /other/.qwen/ide for editors"
             (should-not (string-search "Problems" (buffer-string))))
         (delete-process process)))))
 
+(ert-deftest gemini-companion-status-test-names-clis-without-an-answer ()
+  (skip-unless (eq system-type 'gnu/linux))
+  (gemini-companion-test-with-mode '()
+    (let ((program (expand-file-name "qwen" directory)))
+      (copy-file (executable-find "sleep") program)
+      (dolist (ask (list (lambda (_pids done) (run-at-time 0 nil done nil))
+                         #'ignore))
+        (let ((process (start-process "qwen" nil program "300")))
+          (unwind-protect
+              (cl-letf (((symbol-function 'gemini-companion-server-ask-processes)
+                         ask))
+                (gemini-companion-status-test--with-status
+                    (list (assoc "Running CLIs" gemini-companion-status-checks))
+                  (gemini-companion-test-eventually
+                    (string-search
+                     (format "Qwen Code (process %d) is not connected"
+                             (process-id process))
+                     (buffer-string)))))
+            (delete-process process)))))))
+
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
   (gemini-companion-status-test--with-directory directory
     (let* ((project (expand-file-name "project/" directory))
