@@ -102,10 +102,10 @@ answered a request that was sent after the text, or nil."
                (:constructor gemini-companion-errors--check-make)
                (:copier nil))
   "A check of a file that was written and had the text BEFORE, now AFTER.
-CALLBACK is called at the end of the check, or by BOUND, a timer.
+CALLBACK is called at the end of the check, or by TIMEOUT, a timer.
 STEP is called with the check again and again; it begins the check, or
 tests what that waits for.  DOCUMENT is what the check opened, or nil."
-  file before after callback bound document
+  file before after callback timeout document
   (step #'gemini-companion-errors--dispatch))
 
 (defvar gemini-companion-errors--checks nil
@@ -152,21 +152,22 @@ CONTENT is its line in LINES, a vector."
   "Return the lines of TEXT, a vector."
   (vconcat (split-string text "\r\n\\|[\n\r]")))
 
-(defun gemini-companion-errors--new (after text before previous exact)
-  "Return the errors in AFTER that are new.
-AFTER are the errors of TEXT, BEFORE those of PREVIOUS, the earlier
-text.  An error that has only moved is not new, nor is one that may be a
-changed form of an earlier error.  Only errors in new lines are new if
-some errors are gone, as they may have hidden others; or if EXACT is
-nil, as BEFORE may be incomplete."
+(defun gemini-companion-errors--new (errors text old-errors old-text exact)
+  "Return those of ERRORS, in TEXT, that are new.
+OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
+has only moved is not new, nor is one that may be a changed form of an
+earlier error.  Only errors in new lines are new if some errors are
+gone, as they may have hidden others; or if EXACT is nil, as OLD-ERRORS
+may be incomplete."
   (let ((lines (gemini-companion-errors--split text))
-        (previous (gemini-companion-errors--split previous))
+        (old-lines (gemini-companion-errors--split old-text))
         (counts (make-hash-table :test #'equal))
         (old (make-hash-table :test #'equal))
         new gone)
-    (dolist (error before)
-      (cl-incf (gethash (gemini-companion-errors--key error previous) counts 0)))
-    (dolist (error after)
+    (dolist (error old-errors)
+      (cl-incf (gethash (gemini-companion-errors--key error old-lines)
+                        counts 0)))
+    (dolist (error errors)
       (when (> 0 (cl-decf (gethash (gemini-companion-errors--key error lines)
                                    counts 0)))
         (push error new)))
@@ -175,7 +176,7 @@ nil, as BEFORE may be incomplete."
                  (push (car key) gone)))
              counts)
     (when (or gone (not exact))
-      (seq-do (lambda (line) (puthash (string-trim line) t old)) previous))
+      (seq-do (lambda (line) (puthash (string-trim line) t old)) old-lines))
     (seq-remove (lambda (error)
                   (pcase-let ((`(,kind . ,content)
                                (gemini-companion-errors--key error lines)))
@@ -537,7 +538,7 @@ Eglot has closed and opened it."
         (setq gemini-companion-errors--opened document)
         (gemini-companion-errors--ask-behind document)))))
 
-(defun gemini-companion-errors--start ()
+(defun gemini-companion-errors--request ()
   "Request the errors of this buffer.
 Return the document that will have them.  Return nil if they will be in
 the document that Eglot opened, or in the buffer itself."
@@ -570,7 +571,7 @@ the document that Eglot opened, or in the buffer itself."
               (apply-partially
                #'gemini-companion-errors--await
                buffer (buffer-chars-modified-tick)
-               (gemini-companion-errors--start)
+               (gemini-companion-errors--request)
                (lambda (errors)
                  (if before
                      (gemini-companion-errors--new
@@ -604,7 +605,7 @@ new errors, or if they are not known within three seconds."
                 :file (or (gemini-companion-text-true-name file) file)
                 :before before :after after :callback callback)))
     (gemini-companion-errors--end-of (gemini-companion-errors--check-file check))
-    (setf (gemini-companion-errors--check-bound check)
+    (setf (gemini-companion-errors--check-timeout check)
           (run-at-time gemini-companion-errors-bound nil
                        #'gemini-companion-errors--end check nil))
     (setq gemini-companion-errors--checks
@@ -673,7 +674,7 @@ new errors, or if they are not known within three seconds."
   (when (memq check gemini-companion-errors--checks)
     (setq gemini-companion-errors--checks
           (delq check gemini-companion-errors--checks))
-    (cancel-timer (gemini-companion-errors--check-bound check))
+    (cancel-timer (gemini-companion-errors--check-timeout check))
     (unless gemini-companion-errors--checks
       (cancel-timer gemini-companion-errors--timer)
       (setq gemini-companion-errors--timer nil))
