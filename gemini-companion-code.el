@@ -70,7 +70,7 @@
 
 (define-error 'gemini-companion-code-problem "Cannot answer")
 
-;;;; State
+;;;; Limits
 
 (defconst gemini-companion-code--seconds-at-once 0.003
   "Seconds of work after which Emacs handles keys again.")
@@ -794,7 +794,7 @@ Flymake keeps that of a language server that has ended, without errors."
   "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT."
   (let ((buffer (gemini-companion-code-buffer file)))
     (if (and buffer (gemini-companion-code-checker buffer))
-        (gemini-companion-code-checked buffer)
+        (gemini-companion-code-buffer-diagnostics buffer)
       (let ((known (cdr (assoc file (bound-and-true-p
                                      flymake-list-only-diagnostics)))))
         ;; A server also reports none for a file that it does not check.
@@ -812,7 +812,7 @@ Flymake keeps that of a language server that has ended, without errors."
   (gemini-companion-code--fail
    "Emacs does not check this file; run the project's own checks"))
 
-(defun gemini-companion-code-checked (buffer)
+(defun gemini-companion-code-buffer-diagnostics (buffer)
   "Return the diagnostics that Flymake or Flycheck has in BUFFER.
 They are lists of LINE, SEVERITY and TEXT."
   (with-current-buffer buffer

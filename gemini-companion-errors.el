@@ -489,7 +489,7 @@ before `gemini-companion-errors-start'."
             (list line text nil))
           (seq-filter (lambda (diagnostic)
                         (equal "error" (nth 1 diagnostic)))
-                      (gemini-companion-code-checked (current-buffer)))))
+                      (gemini-companion-code-buffer-diagnostics (current-buffer)))))
 
 (defun gemini-companion-errors--flycheck-begins ()
   "Record the text that Flycheck is about to check."
