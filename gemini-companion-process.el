@@ -24,7 +24,8 @@
 ;; large texts, which are sent in private files.  gemini-companion-server.el
 ;; decides which process is in use, and what follows when one ends.
 ;;
-;; Nothing here waits for the process.
+;; Nothing here waits for the process, except for its last error output, for
+;; 0.2 seconds at most, if it ends unexpectedly.
 
 ;;; Code:
 
