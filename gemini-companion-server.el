@@ -406,8 +406,9 @@ M-x gemini-companion-install-server"))))
   "Return a description of the server that can be called, or nil.
 A plist of the `:pid' and the `:command' of its process; `:since',
 when that became ready, in seconds since 1970; and its answer to
-hello: `:version', `:port', `:token' and `:discovery', the names of
-the discovery files."
+hello: `:version', `:port', `:token', `:discovery', the names of the
+discovery files, `:directory', its private directory, and
+`:is-exposed', which is non-nil if another user may know the token."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-process-info process)))
 
