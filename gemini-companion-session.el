@@ -67,12 +67,17 @@ These CLIs do not reconnect by themselves."
     (gemini-companion-session-update nil)))
 
 (defun gemini-companion-session-lighter ()
-  "Return the number and the names of the CLIs for the mode line."
+  "Return the number of the CLIs for the mode line, and its tooltip."
+  (let ((sessions (gemini-companion-sessions)))
+    (cons (if sessions (format ":%d" (length sessions)) "")
+          #'gemini-companion-session--help)))
+
+(defun gemini-companion-session--help ()
+  "Return a line with the names of the connected CLIs."
   (if-let* ((sessions (gemini-companion-sessions)))
-      (cons (format ":%d" (length sessions))
-            (concat "Connected: "
-                    (mapconcat #'gemini-companion-session-name sessions ", ")))
-    '("" . "No CLI is connected")))
+      (concat "Connected: "
+              (mapconcat #'gemini-companion-session-name sessions ", "))
+    "No CLI is connected"))
 
 (defun gemini-companion-session-forget ()
   "Drop all sessions, as the server has stopped."

@@ -152,12 +152,11 @@ It was opened, saved or reverted."
           (t (gemini-companion-share--send)))))
 
 (defun gemini-companion-share-lighter ()
-  "Return the text and tooltip of sharing for the mode line, or nil."
-  (let ((help (gemini-companion-share--help)))
-    (cond (gemini-companion-paused (cons " paused" help))
-          ((eq (current-buffer) gemini-companion-share--hidden)
-           (cons " hidden" help))
-          (help (cons "" help)))))
+  "Return the text and tooltip of sharing for the mode line."
+  (cons (cond (gemini-companion-paused " paused")
+              ((eq (current-buffer) gemini-companion-share--hidden) " hidden")
+              (t ""))
+        #'gemini-companion-share--help))
 
 (defun gemini-companion-share--help ()
   "Return a line about what is shared with the connected CLIs, or nil."

@@ -293,6 +293,20 @@
         (should-not (string-search "hidden"
                                    (cadr (gemini-companion-lighter))))))))
 
+(ert-deftest gemini-companion-lighter-makes-its-tooltip-on-demand ()
+  (gemini-companion-test-with-mode '()
+    (gemini-companion-test-connect)
+    (let ((made nil))
+      (cl-letf (((symbol-function 'gemini-companion-session-name)
+                 (lambda (_session) (push 'session made) "Named"))
+                ((symbol-function 'gemini-companion-shared)
+                 (lambda () (push 'shared made) '((:path "/shared")))))
+        (gemini-companion-lighter)
+        (should-not made)
+        (should (string-search "Named" (gemini-companion-test-help)))
+        (should (string-search "Shared: no active file, one open file"
+                               (gemini-companion-test-help)))))))
+
 (ert-deftest gemini-companion-roots-follow-what-is-excluded ()
   (gemini-companion-test-with-mode '()
     (let ((secret (expand-file-name "secret"))
