@@ -453,7 +453,8 @@ A button calls its FUNCTION and checks again."
                   ((file-remote-p file) "it is on a remote host")
                   ((gemini-companion-privacy-hidden-p origin)
                    "see `gemini-companion-excluded', \
-`gemini-companion-share' and .geminiignore")
+`gemini-companion-share', `gemini-companion-share-function' and the ignore \
+files, such as .geminiignore")
                   ((not (file-exists-p file)) "it does not exist on disk yet")
                   ((and gemini-companion-mode
                         (not gemini-companion-share-outside-projects)
@@ -672,7 +673,8 @@ FILES are its settings files, USER is that of the user."
               (,(if (eq value t) "Enable" "Set it")
                . ,(lambda ()
                     (when (gemini-companion-settings-set file keys value)
-                      (message "Set; type %s in a %s that is running" command
+                      (message "Setting saved; type %s in each running %s"
+                               command
                                (gemini-companion-clients-title client)))))))
      (t
       `(,mark ,problem

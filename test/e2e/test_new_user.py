@@ -76,7 +76,7 @@ def let_it_connect(user: NewUser) -> None:
     user.see("I-search")
     user.type("[Enable]")
     user.press("Enter", "C-b", "Enter")
-    user.see("Set; type /ide enable")
+    user.see("Setting saved; type /ide enable")
     user.press("q")
     settings = json.loads(user.settings())
     assert settings == {**json.loads(SETTINGS), "ide": {"enabled": True}}
