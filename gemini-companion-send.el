@@ -273,7 +273,7 @@ if the file on disk lacks unsaved changes of the buffer."
              (gemini-companion-send--put
               (concat (funcall describe reference) " ") session)
              (if (buffer-modified-p)
-                 "(not saved; the CLI reads it from the disk)"
+                 "(unsaved changes; the CLI reads the file on disk)"
                ""))))
 
 ;;;; Diagnostics
