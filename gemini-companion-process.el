@@ -248,7 +248,7 @@ report for the user, or nil after `gemini-companion-process-close'."
        process (string-to-number (match-string 1 output))))
      ((not (string-match-p "\\`[0-9]*\r?\\'" output))
       (gemini-companion-process--fail
-       process (format "Output in place of a port: %s"
+       process (format "Expected a port number, got: %s"
                        (truncate-string-to-width (string-trim output) 200)))))))
 
 (defun gemini-companion-process--connect (process port)

@@ -160,7 +160,7 @@
                              "-m" "gemini_companion_epc")))))
 
 (ert-deftest gemini-companion-mode-reports-a-program-that-is-not-a-server ()
-  (should (string-match-p "Output in place of a port: hello"
+  (should (string-match-p "Expected a port number, got: hello"
                           (gemini-companion-test-failure
                            "sh" "-c" "echo hello; exec sleep 60"))))
 
@@ -174,7 +174,7 @@
                           (seq-difference (buffer-list) buffers)))))
 
 (ert-deftest gemini-companion-mode-ends-a-program-that-never-stops-writing ()
-  (should (string-match-p "Output in place of a port: garbage"
+  (should (string-match-p "Expected a port number, got: garbage"
                           (gemini-companion-test-failure
                            "sh" "-c" "yes oops >&2 & echo garbage; wait"))))
 
