@@ -852,12 +852,12 @@ instead? "))))
            (gemini-companion-diff-reject diff))
           ;; The diff may have ended while a question was asked.
           ((gemini-companion-diff--open-p diff)
-           (gemini-companion-diff--answer
-            diff (gemini-companion-diff--accepted-report diff)
-            (lambda () (gemini-companion-diff-take diff)))))))
+           (gemini-companion-diff-take diff 'later)
+           (gemini-companion-diff--answered
+            diff (gemini-companion-diff--accepted-report diff))))))
 
 (defun gemini-companion-diff--accepted-report (diff)
-  "Return what to report when DIFF, which is open, is accepted."
+  "Return what to report when DIFF, whose view is open, was accepted."
   (concat "Accepted " (gemini-companion-diff-name diff 'plain)
           (pcase (gemini-companion-diff-counts diff)
             (`(,hunks ,excluded ,added ,removed)
@@ -867,11 +867,11 @@ instead? "))))
                        (format "%d of %d changes" (- hunks excluded) hunks))
                      (gemini-companion-hunk-lines added removed))))))
 
-(defun gemini-companion-diff--answer (diff text end)
-  "Call END, which ends DIFF as the user wants it, and report TEXT.
+(defun gemini-companion-diff--answered (diff text)
+  "Close the view of DIFF, which the user has settled, and report TEXT.
 If the user is in the review, the next one takes its place at once."
   (let ((inside (and real-this-command (eq diff gemini-companion-diff-here))))
-    (funcall end)
+    (gemini-companion-diff--finish diff)
     (when inside
       (gemini-companion-diff--show-next))
     (let ((left (length gemini-companion-diff--open)))
@@ -887,8 +887,9 @@ If the user is in the review, the next one takes its place at once."
                (not (active-minibuffer-window)))
       (gemini-companion-diff--show diff 'next))))
 
-(defun gemini-companion-diff-take (diff)
-  "Accept DIFF with the text in its proposal buffer, without a question."
+(defun gemini-companion-diff-take (diff &optional later)
+  "Accept DIFF with the text in its proposal buffer, without a question.
+Close its view at once, or soon if LATER is non-nil."
   ;; A text of 1 MB would trigger a garbage collection, which takes longer than
   ;; anything else.
   (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
@@ -896,7 +897,7 @@ If the user is in the review, the next one takes its place at once."
     (run-hook-with-args 'gemini-companion-diff-accepting-functions diff)
     (gemini-companion-diff--expect diff text)
     (setf (gemini-companion-diff-accepted-text diff) text)
-    (gemini-companion-diff--settle diff 'accepted)))
+    (gemini-companion-diff--settle diff 'accepted later)))
 
 (defun gemini-companion-diff-reject (&optional diff)
   "Reject DIFF, so that the CLI does not write the file.
@@ -904,9 +905,9 @@ Without DIFF, take the review of the current buffer, else the one
 that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
-    (gemini-companion-diff--answer
-     diff (concat "Rejected " (gemini-companion-diff-name diff 'plain))
-     (lambda () (gemini-companion-diff--settle diff 'rejected)))))
+    (gemini-companion-diff--settle diff 'rejected 'later)
+    (gemini-companion-diff--answered
+     diff (concat "Rejected " (gemini-companion-diff-name diff 'plain)))))
 
 (defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."
