@@ -51,7 +51,7 @@ class Config:
 
     Also the time in which a closeDiff may cross the outcome of its diff.
     """
-    list_limit: float = 1
+    list_limit: float = 10
     """Time limit of tools/list for finding the process of its session."""
     open_limit: float = 0.05
     """Time limit of openDiff for finding the process of its session."""
