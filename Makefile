@@ -14,7 +14,7 @@ help:
 	@echo 'make portable tests of what differs by system, as on macOS'
 	@echo 'make fuzz     100,000 random inputs over HTTP and EPC'
 	@echo 'make soak     10,000 reviews while connections and servers break'
-	@echo 'make errors   compare the errors reported after 480 edits with those of the checkers'
+	@echo 'make errors   compare the errors reported after edits with those of the checkers'
 	@echo 'make bench    compare speed and memory with other programs'
 	@echo 'make package  dist/gemini-companion-VERSION.tar'
 	@echo 'make clean    remove all that the other commands made'

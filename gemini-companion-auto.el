@@ -14,10 +14,12 @@
 
 ;;; Code:
 
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
+(require 'gemini-companion-watch)
 (require 'seq)
 (require 'subr-x)
 
@@ -64,14 +66,14 @@ TIMER ends it if the CLI is disconnected, or is nil.")
 If it has to be reviewed nevertheless, record why."
   (when (gemini-companion-auto-on-p (gemini-companion-diff-session diff))
     (if-let* ((objection (gemini-companion-auto--objection diff)))
-        (ignore (setf (gemini-companion-diff-note diff)
+        (ignore (setf (gemini-companion-diff-auto-objection diff)
                       (concat "not auto-accepted: " objection)))
       (setf (gemini-companion-diff-automatic diff) t)
       (gemini-companion-diff-take diff)
       (unless (active-minibuffer-window)
-        (message (substitute-command-keys
-                  "Auto-accepted edit of %s (\\[gemini-companion-list] to list)")
-                 (gemini-companion-diff-name diff)))
+        (message "Auto-accepted edit of %s (%s to list)"
+                 (gemini-companion-diff-name diff)
+                 (substitute-command-keys "\\[gemini-companion-list]")))
       t)))
 
 (defun gemini-companion-auto--objection (diff)
@@ -80,13 +82,13 @@ If it has to be reviewed nevertheless, record why."
     (pcase-let ((`(,name ,root ,own)
                  (gemini-companion-name-place
                   file (gemini-companion-diff-session diff))))
-      (cond ((gemini-companion-text-problem file))
+      (cond ((gemini-companion-text-unreadable-reason file))
             ((gemini-companion-diff-emptied-p diff) "no text is left")
             ((not own) "outside the project of the CLI")
             ((gemini-companion-auto--active-p name root)
              "hidden, or may be run automatically")
             ((not (equal (gemini-companion-diff-stamp diff)
-                         (gemini-companion-revert-stamp file)))
+                         (gemini-companion-watch-stamp file)))
              "file changed since the proposal")
             ((gemini-companion-revert-unsaved-p file)
              "unsaved changes here")))))
@@ -104,11 +106,11 @@ If it has to be reviewed nevertheless, record why."
   "Accept the edits of SESSION without review from now on.
 Edits that wait are accepted too; the one that is shown is not."
   (push (list session) gemini-companion-auto--grants)
-  (gemini-companion-diff-offer 'again)
+  (gemini-companion-arrival-offer 'again)
   (force-mode-line-update t)
-  (message (substitute-command-keys
-            "Auto-accept on for %s; \\[gemini-companion-auto-accept] ends it%s")
+  (message "Auto-accept on for %s; %s ends it%s"
            (gemini-companion-session-name session)
+           (substitute-command-keys "\\[gemini-companion-auto-accept]")
            (if (seq-some (lambda (diff)
                            (gemini-companion-session-same-p
                             session (gemini-companion-diff-session diff)))
@@ -146,7 +148,7 @@ Edits that wait are accepted too; the one that is shown is not."
 
 (defun gemini-companion-auto-start ()
   "Handle new proposals, and follow which CLIs are connected."
-  (add-hook 'gemini-companion-diff-arrival-functions
+  (add-hook 'gemini-companion-arrival-functions
             #'gemini-companion-auto--take)
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-auto--sessions-changed))
@@ -158,7 +160,7 @@ Edits that wait are accepted too; the one that is shown is not."
 
 (defun gemini-companion-auto-stop ()
   "End all grants."
-  (remove-hook 'gemini-companion-diff-arrival-functions
+  (remove-hook 'gemini-companion-arrival-functions
                #'gemini-companion-auto--take)
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-auto--sessions-changed)

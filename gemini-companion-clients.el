@@ -14,6 +14,8 @@
 
 ;;; Code:
 
+(require 'gemini-companion-text)
+(require 'json)
 (require 'seq)
 (require 'subr-x)
 
@@ -47,11 +49,8 @@
                        "C:/ProgramData/gemini-cli/settings.json")
      :required ((("ide" "enabled") t "IDE integration is off in Gemini CLI"
                  "/ide enable"))
-     :account (("security" "auth" "selectedType") "oauth-personal"
-               "since June 2026 Gemini CLI refuses personal Google accounts"
-               "An API key, Vertex AI and enterprise accounts work; /auth \
-changes the account.")
      :trust "/permissions trust"
+     :link ("--consent")
      :leaves-container t
      :ignore-files (".geminiignore")
      :pasted "PastedText")
@@ -107,9 +106,8 @@ group, if any, is the process id;
 `:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
 are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
 typed in the CLI to set it;
-`:account', a list (KEYS VALUE PROBLEM REMEDY) about the setting by
-which the CLI signs in: VALUE, which is also the default, does not work;
 `:trust', the command of the CLI that trusts its directory;
+`:link', options of its command that links an extension;
 `:leaves-container', non-nil if a CLI in a container searches the host
 of the container for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text of
@@ -186,6 +184,172 @@ first that exists, else the first.  ENVIRONMENT is a list like
                                   (plist-get (cdr client) :process))
                                  names))
                      gemini-companion-clients)))))
+
+;;;; Settings files
+
+(defun gemini-companion-settings-files (client directory &optional environment)
+  "Return the settings files of CLIENT in DIRECTORY; earlier files win.
+They are the settings of the system, the project and the user.
+ENVIRONMENT is as in `gemini-companion-clients-file'."
+  (let* ((name (gemini-companion-clients-get client :project-settings))
+         (root (unless (file-remote-p directory)
+                 (locate-dominating-file directory name))))
+    `(,(gemini-companion-clients-file client :system-settings environment)
+      ,@(and root (list (expand-file-name name root)))
+      ,(gemini-companion-clients-file client :user-settings environment))))
+
+;;;;; Reading
+
+(defun gemini-companion-settings--strip-comments ()
+  "Delete the comments in the current buffer of JSON; return non-nil if any.
+Signal an error if a comma ends an object or array, which `json-read'
+accepts, and no CLI does.  Go to the beginning."
+  (let ((found nil))
+    (goto-char (point-min))
+    (while (re-search-forward
+            (rx (or (seq "\""
+                         (* (or (not (any "\"\\\n")) (seq "\\" nonl)))
+                         "\"")
+                    (group (or (seq "//" (* nonl))
+                               (seq "/*" (*? anything) "*/")))
+                    (group (any "]}"))))
+            nil t)
+      (cond ((match-beginning 1)
+             (replace-match " " t t)
+             (setq found t))
+            ((and (match-beginning 2)
+                  (save-excursion
+                    (goto-char (match-beginning 2))
+                    (skip-chars-backward " \t\r\n")
+                    (eq ?, (char-before))))
+             (error "Comma before a closing bracket"))))
+    (goto-char (point-min))
+    found))
+
+(defun gemini-companion-settings-read (file)
+  "Return the JSON object in FILE, which may have comments, as an alist.
+Its keys are strings.  Return nil if there is no FILE or nothing in
+it; signal an error if it is malformed, or not a regular file, which
+a project may have there."
+  (when-let* ((problem (gemini-companion-text-unreadable-reason file)))
+    (error "File %s" problem))
+  (with-temp-buffer
+    (when (file-exists-p file)
+      (let ((coding-system-for-read 'utf-8))
+        (insert-file-contents file)))
+    (gemini-companion-settings--strip-comments)
+    (skip-chars-forward " \t\r\n")
+    (unless (eobp)
+      (unless (eq (char-after) ?\{)
+        (error "Not a JSON object"))
+      (let ((json-object-type 'alist)
+            (json-key-type 'string)
+            (json-array-type 'vector)
+            (json-false :false)
+            ;; Distinct from an empty object.
+            (json-null :null))
+        (prog1 (json-read)
+          (skip-chars-forward " \t\r\n")
+          (unless (eobp)
+            (error "Text after the JSON object")))))))
+
+(defun gemini-companion-settings-get (file keys)
+  "Return what FILE has for KEYS, a list of strings, or nil.
+Without KEYS, return all that it has.  Ignore errors."
+  (let ((value (ignore-errors (gemini-companion-settings-read file))))
+    (dolist (key keys value)
+      (setq value (and (consp value) (cdr (assoc key value)))))))
+
+(defun gemini-companion-settings-find (files keys)
+  "Return the first one of FILES with a value for KEYS, or nil."
+  (seq-find (lambda (file) (gemini-companion-settings-get file keys)) files))
+
+(defun gemini-companion-settings-value
+    (client directory keys &optional environment)
+  "Return what the settings of CLIENT in DIRECTORY have for KEYS, or nil.
+ENVIRONMENT is as in `gemini-companion-clients-file'."
+  (seq-some (lambda (file) (gemini-companion-settings-get file keys))
+            (gemini-companion-settings-files client directory environment)))
+
+(defun gemini-companion-settings-missing
+    (client directory &optional environment)
+  "Return the elements of `:required' of CLIENT that its settings lack.
+It runs in DIRECTORY; ENVIRONMENT is as in `gemini-companion-clients-file'."
+  (seq-remove (pcase-lambda (`(,keys ,value . ,_))
+                (equal value (gemini-companion-settings-value
+                              client directory keys environment)))
+              (gemini-companion-clients-get client :required)))
+
+;;;;; Writing
+
+(defun gemini-companion-settings-set (file keys value)
+  "Set KEYS, a list of two strings, to VALUE in FILE; return non-nil if so.
+If FILE has comments, which would be lost, or its first key is no
+object, visit it for the user.  Signal an error if it is malformed or
+has unsaved changes."
+  (let ((buffer (find-buffer-visiting file))
+        (object (gemini-companion-settings-read file)))
+    (cond
+     ((and buffer (buffer-modified-p buffer))
+      (user-error "%s has unsaved changes; save them first"
+                  (buffer-name buffer)))
+     ((or (gemini-companion-settings--comments-p file)
+          (not (listp (cdr (assoc (car keys) object)))))
+      (gemini-companion-settings--edit file keys value)
+      nil)
+     (t
+      (gemini-companion-settings--write
+       file (gemini-companion-settings--with
+             object (car keys)
+             (gemini-companion-settings--with
+              (cdr (assoc (car keys) object)) (cadr keys) value)))
+      (when buffer
+        (with-current-buffer buffer
+          (revert-buffer t t t)))
+      t))))
+
+(defun gemini-companion-settings--comments-p (file)
+  "Return non-nil if FILE has comments."
+  (and (file-exists-p file)
+       (with-temp-buffer
+         (insert-file-contents file)
+         (gemini-companion-settings--strip-comments))))
+
+(defun gemini-companion-settings--with (object key value)
+  "Return OBJECT, an alist, with VALUE for KEY, in its place or last."
+  (if (assoc key object)
+      (mapcar (lambda (member)
+                (if (equal key (car member)) (cons key value) member))
+              object)
+    (append object (list (cons key value)))))
+
+(defun gemini-companion-settings--write (file object)
+  "Write OBJECT, an alist, to FILE as JSON, with the line ends that it has."
+  (let ((json-encoding-pretty-print t)
+        (json-false :false)
+        (json-null :null)
+        (coding-system-for-write 'utf-8-unix)
+        ;; Users keep a link here to where all their settings are.
+        (file (file-truename file)))
+    (with-temp-buffer
+      (when (file-exists-p file)
+        (let ((coding-system-for-read 'utf-8))
+          (insert-file-contents file))
+        (setq coding-system-for-write last-coding-system-used))
+      (make-directory (file-name-directory file) t)
+      (write-region (concat (json-encode object) "\n") nil file nil 'silent))))
+
+(defun gemini-companion-settings--edit (file keys value)
+  "Visit FILE, with a line for KEYS and VALUE in the kill ring."
+  (let ((line (format "%S: %s" (cadr keys) (json-encode value))))
+    (find-file-other-window file)
+    (goto-char (point-min))
+    (unless (search-forward (format "%S" (car keys)) nil t)
+      (setq line (format "%S: {%s}" (car keys) line)))
+    (kill-new line)
+    (message "%s has comments, which would be lost; yank %s where it belongs, \
+then save"
+             (file-name-nondirectory file) line)))
 
 (provide 'gemini-companion-clients)
 ;;; gemini-companion-clients.el ends here

@@ -15,10 +15,10 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-events)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
+(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
@@ -44,13 +44,9 @@ The next snapshot may equal the previous one.")
 (defvar gemini-companion-context--moved nil
   "Non-nil if something changed since the timer was armed.")
 
-(cl-defstruct (gemini-companion-context--seen (:type vector) (:copier nil))
-  "State of the selected window, by which a change is detected.
-MARK is nil unless it is active; SHAPE is non-nil for a rectangle."
-  buffer point mark shape tick)
-
-(defvar gemini-companion-context--seen (make-gemini-companion-context--seen)
-  "State of the selected window at the last check.")
+(defvar gemini-companion-context--seen nil
+  "State of the selected window at the last check.
+See `gemini-companion-context--state'.")
 
 (defvar gemini-companion-context-active nil
   "Buffer that visits a file and was selected last, or nil.
@@ -93,20 +89,9 @@ in UTF-16 units from the beginning of the line."
       (widen)
       (goto-char position)
       (list :line (line-number-at-pos)
-            :character (1+ (gemini-companion-context--units
-                            (line-beginning-position) position))))))
-
-(defun gemini-companion-context--units (start end)
-  "Return the number of UTF-16 units from START to END."
-  (let ((units (- end start)))
-    ;; A character of two UTF-16 units takes four bytes in Emacs.
-    (when (<= (+ units 3) (- (position-bytes end) (position-bytes start)))
-      (save-excursion
-        (goto-char start)
-        (while (progn (skip-chars-forward "^\U00010000-\U0010FFFF" end)
-                      (< (point) end))
-          (cl-incf units (skip-chars-forward "\U00010000-\U0010FFFF" end)))))
-    units))
+            :character (1+ (gemini-companion-text-units
+                            (buffer-substring-no-properties
+                             (line-beginning-position) position)))))))
 
 ;;;; Selection
 
@@ -262,43 +247,35 @@ It changes when a CLI writes the file, for example."
   (when gemini-companion-context--timer
     (cancel-timer gemini-companion-context--timer))
   (setq gemini-companion-context--timer nil
-        gemini-companion-context--seen (make-gemini-companion-context--seen)
+        gemini-companion-context--seen nil
         gemini-companion-context-active nil
         gemini-companion-context--active-file nil
         gemini-companion-context--active-tick nil
         gemini-companion-context--invisible nil
         gemini-companion-context--order nil))
 
-(defsubst gemini-companion-context--mark ()
-  "Return the position of the mark of the current buffer, if it is active."
-  (and mark-active (marker-position (mark-marker))))
+(defun gemini-companion-context--state ()
+  "Return the state of the current buffer, by which a change is detected.
+It is a list, and the buffer is its first element."
+  (list (current-buffer)
+        (point)
+        (buffer-chars-modified-tick)
+        (and mark-active (marker-position (mark-marker)))
+        (and mark-active
+             (or (bound-and-true-p rectangle-mark-mode)
+                 (bound-and-true-p evil-visual-selection)))))
 
-(defsubst gemini-companion-context--shape ()
-  "Return non-nil if the region is a rectangle or selected by Evil."
-  (and mark-active
-       (or (bound-and-true-p rectangle-mark-mode)
-           (bound-and-true-p evil-visual-selection))))
-
-;; A &rest argument would allocate memory at each redisplay.
-(defun gemini-companion-context--notice (&optional _ _ _ _)
+(defun gemini-companion-context--notice (&rest _)
   "Check whether the selected buffer, point or selection has changed.
 Run after every command and before every redisplay, which also
 detects changes made by Lisp without a command."
-  (let ((seen gemini-companion-context--seen)
-        (buffer (window-buffer (selected-window))))
-    (with-current-buffer buffer
-      (unless (and (eq buffer (gemini-companion-context--seen-buffer seen))
-                   (eq (point) (gemini-companion-context--seen-point seen))
-                   (eq (gemini-companion-context--mark)
-                       (gemini-companion-context--seen-mark seen))
-                   (eq (gemini-companion-context--shape)
-                       (gemini-companion-context--seen-shape seen))
-                   (eq (buffer-chars-modified-tick)
-                       (gemini-companion-context--seen-tick seen)))
+  (with-current-buffer (window-buffer (selected-window))
+    (let ((state (gemini-companion-context--state)))
+      (unless (equal state gemini-companion-context--seen)
         (gemini-companion-events-guarded 'context
-          (when (or (eq buffer gemini-companion-context-active)
-                    (gemini-companion-context--chosen-p buffer))
-            (gemini-companion-context--see buffer)))))))
+          (when (or (eq (current-buffer) gemini-companion-context-active)
+                    (gemini-companion-context--chosen-p (current-buffer)))
+            (gemini-companion-context--see state)))))))
 
 (defun gemini-companion-context--chosen-p (buffer)
   "Return non-nil if BUFFER, which is selected, was chosen by the user.
@@ -309,29 +286,21 @@ frame, and to the buffer that was selected there before."
             (eq buffer (prog1 gemini-companion-context--invisible
                          (setq gemini-companion-context--invisible buffer))))))
 
-(defun gemini-companion-context--see (buffer)
-  "Record the state of BUFFER, which is current and selected.
+(defun gemini-companion-context--see (state)
+  "Record STATE of the current buffer, which is selected.
 Changes within a buffer without a file are not reported."
-  (let* ((seen gemini-companion-context--seen)
-         (new (not (eq buffer (gemini-companion-context--seen-buffer seen)))))
+  (let* ((buffer (current-buffer))
+         (previous (car gemini-companion-context--seen))
+         (new (not (eq buffer previous))))
     (when new
       ;; The next snapshot would be too late: some modes end the selection.
       (when (and (buffer-live-p gemini-companion-context-active)
-                 (eq gemini-companion-context-active
-                     (gemini-companion-context--seen-buffer seen))
+                 (eq gemini-companion-context-active previous)
                  (gemini-companion-context--name
                   gemini-companion-context-active))
         (gemini-companion-context--record-active))
       (gemini-companion-context--focus buffer))
-    ;; A new record would allocate memory at each command.
-    (setf (gemini-companion-context--seen-buffer seen) buffer
-          (gemini-companion-context--seen-point seen) (point)
-          (gemini-companion-context--seen-mark seen)
-          (gemini-companion-context--mark)
-          (gemini-companion-context--seen-shape seen)
-          (gemini-companion-context--shape)
-          (gemini-companion-context--seen-tick seen)
-          (buffer-chars-modified-tick))
+    (setq gemini-companion-context--seen state)
     (when (or new
               (gemini-companion-context--visited buffer)
               (gemini-companion-context--outdated-p))

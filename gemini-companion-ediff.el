@@ -5,7 +5,6 @@
 ;; Author: The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-
 ;;; Commentary:
 
 ;; The Ediff view of a review.  A is the original, read-only; B is the proposal,
@@ -16,6 +15,8 @@
 
 (require 'ediff)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-header)
+(require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
@@ -75,15 +76,6 @@ With less, a unified diff shows more.")
   "Face of the hunks in Ediff that are not current."
   :group 'gemini-companion-reviews)
 
-(defface gemini-companion-excluded-hunk
-  '((t :inherit shadow))
-  "Face of the excluded hunks in Ediff that are not current.
-Their text is that of the file, on both sides."
-  :group 'gemini-companion-reviews)
-
-(defvar-local gemini-companion-ediff--dimmed nil
-  "Non-nil if hunks in the session of this control panel are dimmed.")
-
 (defun gemini-companion-ediff--set-faces ()
   "Use one face for the hunks that are not current in this buffer.
 Ediff's own faces for them are unreadable in some themes.  Changed
@@ -102,7 +94,7 @@ words are bold, as in a unified diff."
 
 (defun gemini-companion-ediff--mark-current ()
   "Put signs before the lines of the current hunk, as in a unified diff.
-Some users cannot tell its colors from those of the other hunks.  On
+Some users cannot tell its colors from the colors of other hunks.  On
 a side without lines, display an empty one instead of Ediff's color
 on the line that follows.  The control panel is current."
   (when (ediff-valid-difference-p)
@@ -115,7 +107,10 @@ on the line that follows.  The control panel is current."
           (when empty
             (move-overlay overlay beg beg))
           (overlay-put overlay 'before-string
-                       (and empty (propertize "\n" 'face face)))
+                       (and empty
+                            ;; It has a line already.
+                            (not (gemini-companion-ediff--excluded-p))
+                            (propertize "\n" 'face face)))
           (overlay-put overlay 'line-prefix
                        (propertize (if (gemini-companion-ediff--excluded-p)
                                        "x"
@@ -129,25 +124,6 @@ on the line that follows.  The control panel is current."
                          ediff-current-diff-overlay-B))
     (when overlay
       (overlay-put overlay 'before-string nil))))
-
-(defun gemini-companion-ediff--dim-excluded ()
-  "Dim the excluded hunks that are not current, and no others.
-The control panel is current.  This may be called while no hunk is
-excluded for a moment."
-  (when (and ediff-use-faces ediff-highlight-all-diffs)
-    (let ((some (with-current-buffer ediff-buffer-B
-                  (gemini-companion-hunk-excluded-between-p nil nil))))
-      (when (or some gemini-companion-ediff--dimmed)
-        (setq gemini-companion-ediff--dimmed some)
-        (dolist (n (remq ediff-current-difference
-                         (number-sequence 0 (1- ediff-number-of-differences))))
-          (let ((excluded (gemini-companion-ediff--excluded-p n)))
-            (dolist (side '(A B))
-              (ediff-set-overlay-face
-               (ediff-get-diff-overlay n side)
-               (if excluded
-                   'gemini-companion-excluded-hunk
-                 (ediff-background-face side n))))))))))
 
 ;;;; View
 
@@ -167,10 +143,9 @@ Ediff replaces or clears it."
 If KEEP is non-nil, the selected window there stays visible.  The
 value is a plist; see `gemini-companion-review--kinds'."
   (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
-    (setf (gemini-companion-diff-frame diff) frame)
     (dolist (buffer (list original proposal))
       (with-current-buffer buffer
-        (gemini-companion-review-highlight (gemini-companion-diff-file-path diff))
+        (gemini-companion-highlight (gemini-companion-diff-file-path diff))
         (gemini-companion-ediff--set-faces)))
     (let ((panel (gemini-companion-ediff--keeping-message
                    (gemini-companion-ediff--start diff original proposal
@@ -180,12 +155,17 @@ value is a plist; see `gemini-companion-review--kinds'."
       (with-current-buffer original
         (setq header-line-format " File on disk"))
       (with-current-buffer proposal
-        (gemini-companion-review-set-header))
+        (gemini-companion-header-set))
       (list :buffers (list panel original proposal)
             :main proposal
+            :frame frame
             :hunk (lambda () (gemini-companion-ediff--at-point panel))
             :line (lambda () (nth 2 (gemini-companion-ediff--at-point panel)))
-            :toggled (lambda (hunk) (gemini-companion-ediff--toggled panel hunk))
+            :toggled (lambda (_)
+                       ;; Another view may be replacing this one.
+                       (when (buffer-live-p panel)
+                         (with-current-buffer panel
+                           (gemini-companion-ediff--selected))))
             :move (lambda (count) (gemini-companion-ediff--move panel count))
             :edit (lambda () (gemini-companion-ediff--edit panel))
             :select (lambda () (gemini-companion-ediff--select panel))
@@ -195,35 +175,36 @@ value is a plist; see `gemini-companion-review--kinds'."
                         panel (gemini-companion-diff-frame diff)))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
+(defconst gemini-companion-ediff--diff-options "--text"
+  "Options of `diff', as of `gemini-companion-hunk-compare'.
+A null character would make the texts binary.")
+
 (defun gemini-companion-ediff--start (diff original proposal frame keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
 If KEEP is non-nil, the selected window there stays visible.  Return
 the control panel.  If Ediff fails, kill its buffers and signal its
 error."
-  (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
-        (ediff-before-setup-windows-hook
-         (cons #'gemini-companion-ediff--lay-out
-               ediff-before-setup-windows-hook))
-        (ediff-make-buffers-readonly-at-startup nil)
-        ;; A null character would make them binary.
-        (ediff-actual-diff-options (concat "--text " ediff-actual-diff-options))
-        (buffers (buffer-list))
+  (let ((buffers (buffer-list))
         panel)
     (condition-case problem
         (with-selected-frame frame
           (select-window (gemini-companion-ediff--make-window original diff keep))
-          ;; Excluded hunks are among the differences, too.
-          (gemini-companion-hunk-call-with-all
-           proposal
-           (lambda ()
-             (gemini-companion-text-as-bytes
-              (lambda ()
-                (let ((ediff-coding-system-for-write 'no-conversion))
-                  (ediff-buffers original proposal
-                                 (list (lambda ()
-                                         (setq panel (current-buffer))
-                                         (gemini-companion-ediff--set-up
-                                          diff))))))))))
+          ;; The original is current now: other buffers may have local values,
+          ;; which would be bound instead of the default ones.
+          (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
+                (ediff-before-setup-windows-hook
+                 (cons #'gemini-companion-ediff--lay-out
+                       ediff-before-setup-windows-hook))
+                (ediff-make-buffers-readonly-at-startup nil)
+                (ediff-coding-system-for-write 'utf-8-emacs-unix)
+                ;; The user's own options may hide changes.
+                (ediff-diff-options "")
+                (ediff-actual-diff-options
+                 gemini-companion-ediff--diff-options))
+            (ediff-buffers original proposal
+                           (list (lambda ()
+                                   (setq panel (current-buffer))
+                                   (gemini-companion-ediff--set-up diff))))))
       ((error quit)
        (when panel
          (gemini-companion-ediff--close panel))
@@ -253,7 +234,9 @@ A hook of the user may fail at any time."
   (gemini-companion-diff-adopt diff)
   (setq-local ediff-grab-mouse nil
               ediff-verbose-p nil
-              ediff-actual-diff-options ediff-actual-diff-options)
+              ediff-ignore-similar-regions nil
+              ediff-diff-options ""
+              ediff-actual-diff-options gemini-companion-ediff--diff-options)
   (add-hook 'ediff-before-setup-windows-hook
             #'gemini-companion-ediff--lay-out nil t)
   (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
@@ -269,7 +252,7 @@ A hook of the user may fail at any time."
   ;; Before Emacs 29, `describe-mode' shows its keys.
   (setq-local ediff-mode-map gemini-companion-ediff--panel-map)
   (when (< 0 ediff-number-of-differences)
-    (ediff-next-difference)))
+    (ediff-jump-to-difference 1)))
 
 ;;;; Windows
 
@@ -340,7 +323,7 @@ The control panel is current."
     (let ((windows (gemini-companion-ediff--windows)))
       (mapc #'delete-window (cdr windows))
       (cond (windows
-             ;; Ediff dedicates that of the panel.
+             ;; Ediff dedicates the window of the panel.
              (set-window-dedicated-p (car windows) nil)
              (set-window-parameter (car windows) 'mode-line-format nil)
              (car windows))
@@ -419,12 +402,9 @@ Return non-nil if it is."
     (gemini-companion-ediff--write-panel)))
 
 (defun gemini-companion-ediff--selected ()
-  "Display which hunk is current.  The control panel is current."
-  ;; Ediff would report an excluded one, in which nothing differs, as
-  ;; white space when it is selected again.
-  (ediff-mark-diff-as-space-only ediff-current-difference nil)
+  "Display which hunk is current, and if it is excluded.
+The control panel is current."
   (gemini-companion-ediff--mark-current)
-  (gemini-companion-ediff--dim-excluded)
   (gemini-companion-ediff--write-panel))
 
 (defun gemini-companion-ediff--write-panel ()
@@ -434,7 +414,7 @@ It is current.  Where its keys do not work, they are dimmed."
     (let ((inhibit-read-only t)
           (inhibit-modification-hooks t))
       (erase-buffer)
-      (insert (gemini-companion-review-panel
+      (insert (gemini-companion-header-panel
                (1+ ediff-current-difference) ediff-number-of-differences
                (gemini-companion-ediff--excluded-p) (window-width window)))
       (unless (eq window (selected-window))
@@ -446,34 +426,28 @@ It is current.  Where its keys do not work, they are dimmed."
   "Return non-nil if hunk N, by default the current one, is excluded.
 The control panel is current."
   (when (ediff-valid-difference-p n)
-    (let ((beg (ediff-get-diff-posn 'B 'beg n))
-          (end (ediff-get-diff-posn 'B 'end n)))
-      (with-current-buffer ediff-buffer-B
-        (gemini-companion-hunk-excluded-between-p beg end)))))
+    (gemini-companion-hunk-marks ediff-buffer-B
+                                 (ediff-get-diff-posn 'B 'beg n)
+                                 (ediff-get-diff-posn 'B 'end n))))
 
 ;;;; Hunks
 
 (defun gemini-companion-ediff-compare-again ()
-  "Compare the file and the proposal again.
-Excluded hunks stay among the differences."
+  "Compare the file and the proposal again."
   (interactive)
-  (let ((panel (current-buffer)))
-    (gemini-companion-hunk-call-with-all
-     (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-     (lambda ()
-       (with-current-buffer panel
-         (ediff-update-diffs))))
-    (gemini-companion-ediff--compared panel)))
+  (unless (derived-mode-p 'ediff-mode)
+    (user-error "No Ediff session in this buffer"))
+  (ediff-update-diffs)
+  (gemini-companion-ediff--compared (current-buffer)))
 
 (defun gemini-companion-ediff--compared (panel)
   "Record which hunks the session of PANEL has."
-  (gemini-companion-review-set-hunks
-   (buffer-local-value 'gemini-companion-diff-here panel)
-   (with-current-buffer (buffer-local-value 'ediff-diff-buffer panel)
-     (gemini-companion-hunk-read)))
-  ;; No hunk was excluded meanwhile.
   (with-current-buffer panel
-    (gemini-companion-ediff--dim-excluded)
+    (gemini-companion-review-set-hunks
+     gemini-companion-diff-here
+     (with-current-buffer ediff-diff-buffer
+       (gemini-companion-text-hunks))
+     ediff-buffer-A)
     (gemini-companion-ediff--write-panel)))
 
 (defun gemini-companion-ediff--compare (panel frame)
@@ -493,12 +467,9 @@ Excluded hunks stay among the differences."
   "Return the current hunk, or nil.
 In PANEL it is the current one of Ediff, else the one at point."
   (when-let* ((n (gemini-companion-ediff--number panel)))
-    (gemini-companion-hunk-call-with-all
-     (buffer-local-value 'ediff-buffer-B panel)
-     (lambda ()
-       (with-current-buffer panel
-         (append (gemini-companion-ediff--hunk-lines n 'A)
-                 (gemini-companion-ediff--hunk-lines n 'B)))))))
+    (with-current-buffer panel
+      (append (gemini-companion-ediff--hunk-lines n 'A)
+              (gemini-companion-ediff--hunk-lines n 'B)))))
 
 (defun gemini-companion-ediff--number (panel)
   "Return the number of the current hunk, or nil.
@@ -525,17 +496,6 @@ SIDE is `A' or `B'.  The control panel is current."
         (widen)
         (list (line-number-at-pos beg) (count-lines beg end))))))
 
-(defun gemini-companion-ediff--toggled (panel hunk)
-  "Display in the session of PANEL that HUNK was excluded or restored."
-  (with-current-buffer panel
-    (when-let* ((n (seq-find (lambda (n)
-                               (= (car hunk)
-                                  (car (gemini-companion-ediff--hunk-lines n 'A))))
-                             (number-sequence
-                              0 (1- ediff-number-of-differences)))))
-      (ediff-clear-fine-differences n)
-      (ediff-unselect-and-select-difference n nil 'no-recenter))))
-
 (defun gemini-companion-ediff--move (panel count)
   "Go COUNT hunks on in the session of PANEL, with point of this buffer."
   (let ((buffer (current-buffer)))
@@ -543,7 +503,7 @@ SIDE is `A' or `B'.  The control panel is current."
       (with-current-buffer panel
         (let ((n (+ ediff-current-difference count)))
           (unless (< -1 n ediff-number-of-differences)
-            (user-error "No %s change" (if (< count 0) "previous" "next")))
+            (user-error "No %s hunk" (if (< count 0) "previous" "next")))
           (ediff-jump-to-difference (1+ n)))))
     (unless (eq buffer panel)
       (goto-char (ediff-get-diff-posn
@@ -553,7 +513,7 @@ SIDE is `A' or `B'.  The control panel is current."
                   'beg nil panel)))))
 
 (defun gemini-companion-ediff--edit (panel)
-  "Select the window of the proposal, or from there that of PANEL."
+  "Select the window of the proposal, or from there PANEL."
   (let* ((proposal (gemini-companion-diff-proposal-buffer
                     gemini-companion-diff-here))
          (window (get-buffer-window (if (eq (current-buffer) proposal)

@@ -59,7 +59,11 @@ cannot connect."
     connection))
 
 (defun gemini-companion-epc-close (connection)
-  "Close CONNECTION."
+  "Close CONNECTION once everything that has arrived there is read.
+A process that has crashed may have sent a proposal before."
+  (let ((process (epc:connection-process
+                  (epc:manager-connection connection))))
+    (while (accept-process-output process 0 nil 1)))
   (epc:stop-epc connection))
 
 (defun gemini-companion-epc-call
@@ -81,13 +85,20 @@ the call could not be sent."
                 (gemini-companion-epc--message problem))))
     t))
 
+(defun gemini-companion-epc-later (start)
+  "Return a value of a method that is known later.
+Call START with a function, which is to be called with the value."
+  (let ((answer (deferred:new #'identity)))
+    (funcall start (apply-partially #'deferred:callback-post answer))
+    answer))
+
 (defun gemini-companion-epc--recorded (method args)
   "Return the ARGS of METHOD that may be recorded."
   (pcase method
     ;; It carries a secret.
     ('hello nil)
-    ;; They carry texts of files.
-    ((or 'ask 'answered) (seq-remove #'sequencep args))
+    ;; It carries texts of files.
+    ('ask (seq-remove #'sequencep args))
     (_ args)))
 
 (defun gemini-companion-epc--send (connection method args)

@@ -44,6 +44,10 @@ without asking again.  Nothing is installed if
 
 ;;;; Environments
 
+(defun gemini-companion-install-extension-directory ()
+  "Return the directory of the extension that links CLIs to Emacs."
+  (expand-file-name "extension/" gemini-companion-install-directory))
+
 (defun gemini-companion-install--interpreter (directory)
   "Return the file name of the Python of the environment DIRECTORY."
   (expand-file-name
@@ -245,7 +249,7 @@ At the end call END, see `gemini-companion-install-start'."
 
 (defun gemini-companion-install--run-command (ways failed end)
   "Run the first command of the first of WAYS, and then the others.
-FAILED and END are those of `gemini-companion-install--run'."
+For FAILED and END see `gemini-companion-install--run'."
   (let* ((directory gemini-companion-install--directory)
          (process-environment (gemini-companion-install--environment))
          (default-directory "/")

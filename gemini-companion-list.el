@@ -7,14 +7,16 @@
 
 ;;; Commentary:
 
-;; The edits of the current turn of each CLI, in sections that unfold to their
-;; diffs, to be answered, commented and reverted from there.  When something
-;; changes while the buffer is visible, the whole buffer is written again.  The
-;; program diff finds the hunks in the background, for one edit after another;
-;; the code of the unified view inserts them.
+;; The edits of each CLI, to be answered, commented and reverted from there: an
+;; outline of CLIs and edits, with the diff of an edit below its heading.  When
+;; something changes while the buffer is visible, the lines that differ are
+;; written again.  The program diff finds the hunks in the background, for one
+;; edit after another; the code of the unified view inserts them when they are
+;; visible.
 
 ;;; Code:
 
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
@@ -24,9 +26,10 @@
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'gemini-companion-turn)
+(require 'gemini-companion-edits)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-windows)
+(require 'outline)
 (require 'seq)
 (require 'subr-x)
 
@@ -84,130 +87,94 @@
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
-(defconst gemini-companion-list--header
-  (concat "\\<gemini-companion-list-mode-map>"
-          "\\[gemini-companion-list-menu] keys "
-          " \\[gemini-companion-list-accept] accept "
-          " \\[gemini-companion-list-reject] reject "
-          " \\[gemini-companion-list-toggle] diff "
-          " \\[gemini-companion-list-view] review "
-          " \\[gemini-companion-list-toggle-hunk] exclude "
-          " \\[gemini-companion-list-comment] comment "
-          " \\[gemini-companion-list-revert] revert")
-  "Help on the keys, for 80 columns.")
-
-(defvar gemini-companion-list--diffs (make-hash-table :test #'eq
-                                                      :weakness 'key)
-  "Diff of each edit, a cons (TICK . HUNKS).
-TICK is the value of `gemini-companion-list--tick' when the texts were
-compared.  HUNKS is `failed' if they could not be compared.")
-
-(defvar gemini-companion-list--texts (make-hash-table :test #'eq
-                                                      :weakness 'key)
-  "Cache of the displayed diff of each edit, a cons (KEY . TEXT).
-KEY is a list of all that TEXT depends on.")
-
 (defvar gemini-companion-list--process nil
   "The process that compares two texts, or nil.")
 
 (defvar gemini-companion-list--timer nil
   "Timer that refreshes the list soon, or nil.")
 
-(defvar-local gemini-companion-list--changes 0
-  "Number of changes of this proposal since its diff was shown.
-The modification tick of the buffer would also count the changes that
-`gemini-companion-hunk-call-with-all' undoes at once.")
-(put 'gemini-companion-list--changes 'permanent-local t)
+(defconst gemini-companion-list--hooks
+  '(gemini-companion-edits-changed-hook
+    gemini-companion-session-changed-functions)
+  "Hooks that run when there is something new to list.")
 
-(defvar-local gemini-companion-list--toggled nil
-  "Keys of the sections that the user has folded or unfolded.
-The key of an edit is its `id'.  The key of a CLI is a list of `cli'
-and a name of that CLI; with `earlier' in place of `cli', it is the key
-of the earlier edits.  The key of a fold in the diff of an edit is a
-cons of the `id' and the fold.")
-
-(defvar gemini-companion-list--starts nil
-  "Alist of the key of each section and where it begins.")
-
-;;;; Diffs
+;;;; Hunks
 
 (defun gemini-companion-list--tick (edit)
-  "Return a value that differs after each change of EDIT."
-  (if-let* ((diff (gemini-companion-turn-edit-diff edit)))
+  "Return a value that differs after each change of the texts of EDIT."
+  (if-let* ((diff (gemini-companion-edit-diff edit)))
       (progn
-        (gemini-companion-turn-read edit)
-        (cons (gemini-companion-turn-edit-stamp edit)
-              (buffer-local-value 'gemini-companion-list--changes
-                                  (gemini-companion-diff-proposal-buffer
-                                   diff))))
+        (gemini-companion-edits-read edit)
+        (cons (gemini-companion-edit-stamp edit)
+              (buffer-chars-modified-tick
+               (gemini-companion-diff-proposal-buffer diff))))
     'ended))
 
-(defun gemini-companion-list--changed (&rest _)
-  "Record that the current buffer, a proposal, has changed.
-Excluding a hunk does not change the diff, which has all hunks."
-  (unless gemini-companion-hunk-toggling
-    (setq gemini-companion-list--changes (1+ gemini-companion-list--changes)))
-  (gemini-companion-list--soon))
-(put 'gemini-companion-list--changed 'permanent-local-hook t)
-
 (defun gemini-companion-list--known-p (edit)
-  "Return non-nil if the diff of EDIT is known and up to date."
+  "Return non-nil if the hunks of EDIT are known and up to date."
   (equal (gemini-companion-list--tick edit)
-         (car (gethash edit gemini-companion-list--diffs))))
-
-(defun gemini-companion-list--after (edit)
-  "Return the text that EDIT proposes, with no hunk excluded, or has written."
-  (if-let* ((diff (gemini-companion-turn-edit-diff edit)))
-      (gemini-companion-hunk-call-with-all
-       (gemini-companion-diff-proposal-buffer diff)
-       (lambda () (gemini-companion-diff-proposal-text diff)))
-    (gemini-companion-turn-edit-after edit)))
-
-(defun gemini-companion-list--start (edit)
-  "Return where the section of EDIT begins, or nil if it has none."
-  (cdr (assoc (gemini-companion-turn-edit-id edit)
-              gemini-companion-list--starts)))
+         (car (gemini-companion-edit-compared edit))))
 
 (defun gemini-companion-list--compare-next ()
-  "Compare the texts of the first listed edit whose diff is not known."
-  (unless (process-live-p gemini-companion-list--process)
-    (when-let* ((edit (seq-find (lambda (edit)
-                                  (and (gemini-companion-list--start edit)
-                                       (not (gemini-companion-list--known-p
-                                             edit))))
-                                (gemini-companion-turn-edits))))
-      (gemini-companion-list--compare edit))))
+  "Compare the texts of the first visible edit whose hunks are not known."
+  ;; One that has ended may not have reported its end.
+  (when-let* (((null gemini-companion-list--process))
+              (buffer (get-buffer gemini-companion-list--buffer))
+              (place
+               (with-current-buffer buffer
+                 (gemini-companion-list--section
+                  (lambda (item)
+                    (when-let* ((edit (plist-get item :edit)))
+                      (not (or (invisible-p (point))
+                               (gemini-companion-list--known-p edit)))))))))
+    (gemini-companion-list--compare
+     (plist-get (get-text-property place 'gemini-companion-list-item buffer)
+                :edit))))
 
 (defun gemini-companion-list--compare (edit)
   "Start to compare the texts of EDIT, unless they are too large."
-  (when-let* ((diff (gemini-companion-turn-edit-diff edit)))
+  (when-let* ((diff (gemini-companion-edit-diff edit)))
     (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
       (add-hook 'after-change-functions
-                #'gemini-companion-list--changed nil t)))
-  (let ((tick (gemini-companion-list--tick edit)))
+                #'gemini-companion-list--schedule-refresh nil t)))
+  (let ((compared (apply-partially #'gemini-companion-list--compared edit
+                                   (gemini-companion-list--tick edit))))
     (gemini-companion-list--call-with-texts
      edit
      (lambda (old new)
-       (if (and (not (eq 'unknown (gemini-companion-turn-edit-before edit)))
+       (if (and (not (eq 'unknown (gemini-companion-edit-before edit)))
                 (<= (gemini-companion-text-size new)
                     gemini-companion-list--most-bytes)
                 (executable-find diff-command))
            (setq gemini-companion-list--process
                  (gemini-companion-hunk-compare
-                  old new
-                  (lambda (hunks)
-                    (puthash edit (cons tick hunks)
-                             gemini-companion-list--diffs)
-                    (gemini-companion-list--compare-next)
-                    (gemini-companion-list--soon))))
-         (puthash edit (cons tick 'failed) gemini-companion-list--diffs)
-         (gemini-companion-list--soon))))))
+                  old new (lambda (hunks)
+                            (setq gemini-companion-list--process nil)
+                            (funcall compared hunks)
+                            (gemini-companion-list--compare-next))))
+         (funcall compared 'failed))))))
+
+(defun gemini-companion-list--compared (edit tick hunks)
+  "Record HUNKS of EDIT, or `failed', found when its tick was TICK."
+  (setf (gemini-companion-edit-compared edit) (cons tick hunks))
+  (when-let* ((diff (gemini-companion-edit-diff edit))
+              ((listp hunks))
+              ((gemini-companion-list--known-p edit)))
+    (gemini-companion-list--call-with-texts
+     edit
+     (lambda (old _)
+       (gemini-companion-review-set-hunks diff hunks old))))
+  (gemini-companion-list--schedule-refresh))
 
 (defun gemini-companion-list--call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
 The texts are decoded as the CLI reads them."
-  (let ((before (gemini-companion-turn-edit-before edit))
-        (after (gemini-companion-list--after edit)))
+  (let ((before (gemini-companion-edit-before edit))
+        (after (if-let* ((diff (gemini-companion-edit-diff edit)))
+                   (gemini-companion-text-of-buffer
+                    (gemini-companion-diff-proposal-buffer diff))
+                 (gemini-companion-text-plain
+                  (gemini-companion-edit-after edit)))))
     (with-temp-buffer
       (when (stringp before)
         (insert (gemini-companion-text-plain
@@ -216,81 +183,74 @@ The texts are decoded as the CLI reads them."
                   (decode-coding-string before 'utf-8-unix)))))
       (let ((old (current-buffer)))
         (with-temp-buffer
-          (insert (gemini-companion-text-plain after))
+          (insert after)
           (funcall function old (current-buffer)))))))
 
-;;;; Sections
+;;;; Headings
 
 (defun gemini-companion-list--groups ()
   "Return a list (SESSION CLIENT . EDITS) for each CLI.
-The connected CLIs come first, then others with edits."
-  (let ((groups (mapcar (lambda (session)
-                          (list session (plist-get session :client)))
-                        (gemini-companion-sessions))))
-    (dolist (edit (gemini-companion-turn-edits))
+They are in the order of their first edits; CLIs without edits follow."
+  (let* ((sessions (gemini-companion-sessions))
+         groups)
+    (dolist (edit (gemini-companion-edits))
       (let ((group (seq-find (pcase-lambda (`(,session ,client . ,_))
-                               (gemini-companion-turn-same-p
+                               (gemini-companion-edits-same-p
                                 edit session client))
                              groups)))
         (unless group
-          (setq group (list (gemini-companion-turn-edit-session edit)
-                            (gemini-companion-turn-edit-client edit))
-                groups (append groups (list group))))
+          (let ((session (gemini-companion-edit-session edit)))
+            (setq group (list (or (gemini-companion-list--same session sessions)
+                                  session)
+                              (gemini-companion-edit-client edit))
+                  groups (append groups (list group)))))
         (nconc group (list edit))))
-    groups))
+    (append groups
+            (mapcar (lambda (session)
+                      (list session (plist-get session :client)))
+                    (seq-remove (lambda (session)
+                                  (gemini-companion-list--same
+                                   session (mapcar #'car groups)))
+                                sessions)))))
 
-(defun gemini-companion-list--unfolded-p (key)
-  "Return non-nil if the section of KEY is unfolded.
-At first only the sections of CLIs are."
-  (if (eq 'cli (car-safe key))
-      (not (member key gemini-companion-list--toggled))
-    (member key gemini-companion-list--toggled)))
+(defun gemini-companion-list--same (session sessions)
+  "Return the one of SESSIONS that is of the same CLI as SESSION, or nil."
+  (seq-find (apply-partially #'gemini-companion-session-same-p session)
+            sessions))
 
-(defun gemini-companion-list--insert (item &rest texts)
-  "Insert TEXTS as a line, and record ITEM, its description.
-ITEM is a plist with the `:key' of the section, the `:session', the
-`:edit', and `:stop', non-nil if `gemini-companion-list-next' stops at
-the line.  In a diff it also has the `:line', a cons of the numbers of
-the line before and after the edit; the `:place' of a comment on it; the
-`:block' of changed lines; and the key of the `:fold'."
-  (let ((beg (point))
-        (key (plist-get item :key)))
-    (apply #'insert texts)
-    (unless (bolp) (insert "\n"))
-    (unless (assoc key gemini-companion-list--starts)
-      (push (cons key beg) gemini-companion-list--starts))
-    (put-text-property beg (point) 'gemini-companion-list-item item)))
+(defun gemini-companion-list--headings ()
+  "Return the headings of the list, conses (ITEM . TEXT).
+ITEM is a plist with the `:key' and the `:level' of the section, the
+`:session' of the CLI, and the `:edit', if it is one."
+  (or (mapcan (lambda (group)
+                (apply #'gemini-companion-list--cli-headings group))
+              (gemini-companion-list--groups))
+      (list (cons '(:key none :level 1)
+                  (propertize "No CLI is connected" 'face 'shadow)))))
 
-(defun gemini-companion-list--insert-all ()
-  "Insert the sections of all CLIs."
-  (setq gemini-companion-list--starts nil)
-  (if-let* ((groups (gemini-companion-list--groups)))
-      (dolist (group groups)
-        (apply #'gemini-companion-list--insert-cli group))
-    (insert (propertize "No CLI is connected\n" 'face 'shadow))))
-
-(defun gemini-companion-list--insert-cli (session client &rest edits)
-  "Insert the section of SESSION of CLIENT with EDITS."
-  (let* ((name (or (plist-get session :id) client))
-         (key (list 'cli name))
-         (now (seq-remove #'gemini-companion-turn-edit-earlier edits))
-         (earlier (seq-filter #'gemini-companion-turn-edit-earlier edits)))
-    (gemini-companion-list--insert
-     (list :key key :stop t :session session)
-     (propertize (if session
-                     (gemini-companion-session-name session)
-                   (or (gemini-companion-clients-get client :title) "A CLI"))
-                 'face 'font-lock-keyword-face)
-     "  " (gemini-companion-list--summary session now))
-    (when (gemini-companion-list--unfolded-p key)
-      (gemini-companion-list--insert-edits now)
-      (when earlier
-        (let ((key (list 'earlier name)))
-          (gemini-companion-list--insert
-           (list :key key :stop t :session session)
-           (propertize (format "  %d earlier" (length earlier)) 'face 'shadow))
-          (when (gemini-companion-list--unfolded-p key)
-            (gemini-companion-list--insert-edits earlier)))))))
+(defun gemini-companion-list--cli-headings (session client &rest edits)
+  "Return the headings of SESSION of CLIENT with EDITS."
+  (let* ((name (or (plist-get session :pid) (plist-get session :id) client))
+         (now (seq-remove #'gemini-companion-edit-earlier edits))
+         (earlier (seq-filter #'gemini-companion-edit-earlier edits))
+         (heading (lambda (kind level &rest texts)
+                    (cons (list :key (list kind name) :level level
+                                :session session)
+                          (apply #'concat texts)))))
+    (append
+     (list (funcall heading 'cli 1
+                    (propertize
+                     (cond (session (gemini-companion-session-name session))
+                           ((gemini-companion-clients-get client :title))
+                           (t "A CLI"))
+                     'face 'font-lock-keyword-face)
+                    "  " (gemini-companion-list--summary session now)))
+     (gemini-companion-list--edit-headings now session 2)
+     (when earlier
+       (list (funcall heading 'earlier 2
+                      (propertize (format "  %d earlier" (length earlier))
+                                  'face 'shadow))))
+     (gemini-companion-list--edit-headings earlier session 3))))
 
 (defun gemini-companion-list--summary (session edits)
   "Return a text with the number of EDITS of SESSION in each state."
@@ -307,54 +267,50 @@ the line before and after the edit; the `:place' of a comment on it; the
                 (let ((count (seq-count
                               (lambda (edit)
                                 (eq status
-                                    (gemini-companion-turn-edit-status edit)))
+                                    (gemini-companion-edit-status edit)))
                               edits)))
                   (and (< 0 count) (format "%d %s" count label))))
               gemini-companion-list--labels)
            ,(unless edits "no edits")))
    ", "))
 
-(defun gemini-companion-list--insert-edits (edits)
-  "Insert EDITS, with their diffs where these are unfolded."
+(defun gemini-companion-list--edit-headings (edits session level)
+  "Return the headings of EDITS of SESSION, at LEVEL."
   (let ((width (apply #'max 0 (mapcar (lambda (edit)
                                         (length (gemini-companion-list--label
                                                  edit)))
                                       edits))))
-    (dolist (edit edits)
-      (gemini-companion-list--insert-edit edit width))))
+    (mapcar (lambda (edit)
+              (cons (list :key (gemini-companion-edit-id edit) :level level
+                          :session session :edit edit)
+                    (gemini-companion-list--edit-line edit width)))
+            edits)))
 
 (defun gemini-companion-list--label (edit)
   "Return the state of EDIT for the user."
   (pcase-let ((`(,label ,face)
-               (alist-get (gemini-companion-turn-edit-status edit)
+               (alist-get (gemini-companion-edit-status edit)
                           gemini-companion-list--labels)))
     (propertize label 'face face)))
 
-(defun gemini-companion-list--insert-edit (edit width)
-  "Insert the line of EDIT, with its state padded to WIDTH.
-If EDIT is unfolded, insert its diff, too."
-  (let* ((key (gemini-companion-turn-edit-id edit))
-         (item (list :key key :edit edit
-                     :session (gemini-companion-turn-edit-session edit)))
-         (remarks (gemini-companion-list--remarks edit))
+(defun gemini-companion-list--edit-line (edit width)
+  "Return the heading of EDIT, with its state padded to WIDTH."
+  (let* ((remarks (gemini-companion-list--remarks edit))
          (window (get-buffer-window nil t))
          (columns (- (if window (window-width window) 80)
-                     width 16 (length remarks))))
-    (gemini-companion-list--insert
-     (append '(:stop t) item)
-     (string-pad (concat "  " (gemini-companion-list--label edit)) (+ 2 width))
-     (format "%10s  " (gemini-companion-list--lines edit))
-     (let ((name (gemini-companion-turn-name edit (max 16 columns))))
-       (add-face-text-property 0 (length name) 'bold 'append name)
-       name)
-     (propertize remarks 'face 'shadow))
-    (when (gemini-companion-list--unfolded-p key)
-      (gemini-companion-list--insert-diff item edit))))
+                     width 16 (length remarks)))
+         (name (gemini-companion-edits-name edit (max 16 columns))))
+    (add-face-text-property 0 (length name) 'bold 'append name)
+    (concat (string-pad (concat "  " (gemini-companion-list--label edit))
+                        (+ 2 width))
+            (format "%10s  " (gemini-companion-list--lines edit))
+            name
+            (propertize remarks 'face 'shadow))))
 
 (defun gemini-companion-list--lines (edit)
   "Return the numbers of lines added and removed by EDIT, a text."
-  (let ((diff (gemini-companion-turn-edit-diff edit)))
-    (pcase (gethash edit gemini-companion-list--diffs)
+  (let ((diff (gemini-companion-edit-diff edit)))
+    (pcase (gemini-companion-edit-compared edit)
       ('nil "...")
       (`(,_ . failed) "?")
       (`(,_ . ,hunks)
@@ -369,7 +325,7 @@ If EDIT is unfolded, insert its diff, too."
   (mapconcat
    (lambda (remark) (concat "  " remark))
    (delq nil
-         (when-let* ((diff (gemini-companion-turn-edit-diff edit)))
+         (when-let* ((diff (gemini-companion-edit-diff edit)))
            (let ((excluded (gemini-companion-list--excluded diff))
                  (comments (gemini-companion-diff-comments diff)))
              (list (and excluded (format "%d excluded" (length excluded)))
@@ -378,170 +334,203 @@ If EDIT is unfolded, insert its diff, too."
                                           (length comments))
                                 (length comments)))
                    (gemini-companion-diff-problem diff)
-                   (gemini-companion-diff-note diff)))))
+                   (gemini-companion-diff-auto-objection diff)))))
    ""))
 
 (defun gemini-companion-list--excluded (diff)
-  "Return the lines at which the excluded hunks of DIFF begin.
-They are counted in the proposal with no hunk excluded."
-  (gemini-companion-hunk-excluded-lines
-   (gemini-companion-diff-proposal-buffer diff)))
+  "Return the excluded hunks of DIFF, or nil if that is nil."
+  (and diff
+       (gemini-companion-hunk-excluded
+        (gemini-companion-diff-proposal-buffer diff))))
 
-;;;; Diff of an edit
+;;;; Sections
 
-(defun gemini-companion-list--insert-diff (item edit)
-  "Insert the diff of EDIT, lines with ITEM."
-  (let ((hunks (cdr (gethash edit gemini-companion-list--diffs)))
-        (last (cdr (gethash edit gemini-companion-list--texts))))
-    (cond ((eq hunks 'failed)
-           (gemini-companion-list--insert item "    cannot be compared"))
-          ((gemini-companion-list--known-p edit)
-           (if hunks
-               (gemini-companion-list--insert-hunks item edit hunks)
-             (gemini-companion-list--insert item "    no difference")))
-          (last (insert last))
-          (t (gemini-companion-list--insert item "    comparing...")))))
+;; All lines of a section have the same item as a text property.
 
-(defun gemini-companion-list--insert-hunks (item edit hunks)
-  "Insert HUNKS of EDIT, lines with ITEM."
-  (let* ((diff (gemini-companion-turn-edit-diff edit))
-         (id (gemini-companion-turn-edit-id edit))
-         (excluded (and diff (gemini-companion-list--excluded diff)))
-         (comments (and diff (gemini-companion-diff-comments diff)))
-         (key (list (gemini-companion-list--tick edit)
-                    excluded
-                    (copy-tree comments)
-                    (seq-filter (lambda (key) (eq id (car-safe key)))
-                                gemini-companion-list--toggled)))
-         (known (gethash edit gemini-companion-list--texts))
-         (beg (point)))
-    (if (equal key (car known))
-        (insert (cdr known))
-      (let ((buffer (current-buffer)))
-        (gemini-companion-list--call-with-texts
-         edit
-         (lambda (old new)
-           (with-current-buffer buffer
-             (gemini-companion-unified-insert
-              (gemini-companion-turn-edit-file edit) old new hunks excluded
-              (and diff (gemini-companion-diff-unedited diff))
-              (lambda (fold)
-                (gemini-companion-list--unfolded-p (cons id fold))))))))
-      (gemini-companion-list--complete item beg comments)
-      (puthash edit (cons key (buffer-substring beg (point)))
-               gemini-companion-list--texts))))
+(defun gemini-companion-list--get (key)
+  "Return the value of KEY in the item of the line at point, or nil."
+  (plist-get (get-text-property (line-beginning-position)
+                                'gemini-companion-list-item)
+             key))
 
-(defun gemini-companion-list--complete (item beg comments)
-  "Record the items of the lines of a diff from BEG to point.
-Each is ITEM with properties of its own.  Insert COMMENTS after the
-lines that they are about."
-  (save-restriction
-    (narrow-to-region beg (point))
-    (goto-char beg)
-    (let (last)
-      (while (not (eobp))
-        (let* ((line (gemini-companion-list--line-item item))
-               (block (plist-get line :block))
-               (place (plist-get line :place))
-               (comment (and place (cdr (assoc place comments)))))
-          (put-text-property
-           (point) (line-beginning-position 2) 'gemini-companion-list-item
-           (append (and block (not (eq block last)) '(:stop t)) line))
-          (forward-line)
-          (when comment
-            (gemini-companion-list--insert
-             line (propertize (concat "  >> " comment)
-                              'face 'gemini-companion-comment)))
-          (setq last block))))))
+(defun gemini-companion-list--heading-p ()
+  "Return non-nil if the line at point is a heading."
+  (get-text-property (line-beginning-position) 'gemini-companion-list-heading))
 
-(defun gemini-companion-list--line-item (item)
-  "Return ITEM with the properties of the line of a diff at point.
-The place of a removed line is a cons of `before' and its number in the
-file; that of any other line is one of `after' and its number in the
-proposal."
-  (let* ((get (lambda (property) (get-text-property (point) property)))
-         (hunk (funcall get 'gemini-companion-hunk))
-         (new (funcall get 'gemini-companion-line))
-         (old (funcall get 'gemini-companion-old))
-         (fold (or (funcall get 'gemini-companion-fold)
-                   (funcall get 'gemini-companion-unfolded))))
-    (append (and new
-                 (list :line (cons (or old (car hunk)) new)
-                       :place (if (and hunk old)
-                                  (cons 'before old)
-                                (cons 'after new))))
-            (and hunk (list :block hunk))
-            (and fold (list :fold (cons (plist-get item :key) fold)))
-            item)))
+(defun gemini-companion-list--end (position)
+  "Return where the section at POSITION ends."
+  (next-single-property-change position 'gemini-companion-list-item
+                               nil (point-max)))
 
-;;;; Refresh
-
-(defun gemini-companion-list--place (position)
-  "Return the place of POSITION, to find it again after a refresh.
-It is a list of the key of the section, the number of lines from the
-start of the section, the column and the line."
+(defun gemini-companion-list--section (predicate)
+  "Return where the first section begins for which PREDICATE is non-nil.
+PREDICATE is called with the item, and with point there.  Return nil if
+there is none."
   (save-excursion
-    (goto-char position)
-    (let* ((key (gemini-companion-list--get :key))
-           (start (cdr (assoc key gemini-companion-list--starts))))
-      (list key
-            (if start (count-lines start (line-beginning-position)) 0)
-            (current-column)
-            (line-number-at-pos)))))
-
-(defun gemini-companion-list--position (place)
-  "Return the position of PLACE, or of its line if the section is gone."
-  (pcase-let ((`(,key ,lines ,column ,line) place))
-    (save-excursion
-      (if-let* ((start (cdr (assoc key gemini-companion-list--starts))))
-          (progn
-            (goto-char start)
-            (forward-line lines)
-            ;; The section may have become shorter.
-            (while (not (equal key (gemini-companion-list--get :key)))
-              (forward-line -1)))
-        (goto-char (point-min))
-        (forward-line (1- line))
-        (when (and (eobp) (not (bobp)))
-          (forward-line -1)))
-      (move-to-column column)
+    (goto-char (point-min))
+    (while (not (or (eobp)
+                    (funcall predicate
+                             (get-text-property (point)
+                                                'gemini-companion-list-item))))
+      (goto-char (gemini-companion-list--end (point))))
+    (unless (eobp)
       (point))))
 
 (defun gemini-companion-list--refresh ()
-  "Write the list again; each of its windows stays at the same line."
+  "Write the list again; point, windows and what is folded stay."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
     (with-current-buffer buffer
-      (let ((here (gemini-companion-list--place (point)))
-            (places (mapcar
-                     (lambda (window)
-                       (list window
-                             (gemini-companion-list--place
-                              (window-point window))
-                             (count-lines (window-start window)
-                                          (window-point window))))
-                     (get-buffer-window-list nil nil t))))
+      (let ((text (mapconcat #'gemini-companion-list--section-text
+                             (gemini-companion-list--headings) "")))
         (with-silent-modifications
-          (erase-buffer)
-          (gemini-companion-list--insert-all))
-        (goto-char (gemini-companion-list--position here))
-        (pcase-dolist (`(,window ,place ,lines) places)
-          (set-window-point window (gemini-companion-list--position place))
-          (set-window-start window
-                            (save-excursion
-                              (goto-char (window-point window))
-                              (forward-line (- lines))
-                              (point))
-                            'noforce))
-        (gemini-companion-list--compare-next)))))
+          (gemini-companion-text-replace text)
+          ;; Lines that are alike still have their last properties.
+          (pcase-dolist (`(,beg ,end ,properties) (object-intervals text))
+            (set-text-properties (1+ beg) (1+ end) properties))))
+      ;; Emacs 29 has declared it obsolete, and has nothing in its place.
+      (with-suppressed-warnings ((obsolete outline-view-change-hook))
+        (let ((outline-view-change-hook nil))
+          (save-excursion
+            (gemini-companion-list--fold))))
+      (gemini-companion-list--compare-next))))
 
-(defun gemini-companion-list--soon (&rest _)
+(defun gemini-companion-list--section-text (heading)
+  "Return the text of the section of HEADING, a cons (ITEM . TEXT).
+What was shown of it stays; otherwise only the section of a CLI is."
+  (pcase-let* ((`(,item . ,text) heading)
+               (key (plist-get item :key))
+               (edit (plist-get item :edit))
+               (start (gemini-companion-list--section
+                       (lambda (item) (equal key (plist-get item :key)))))
+               (end (and start (save-excursion
+                                 (goto-char start)
+                                 (line-end-position))))
+               (shown (if start
+                          (not (outline-invisible-p end))
+                        (eq 'cli (car-safe key)))))
+    ;; The regexp of headings matches no other character.
+    (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
+    (propertize
+     (concat (propertize text 'gemini-companion-list-heading t)
+             "\n"
+             (and edit
+                  (gemini-companion-list--body
+                   edit
+                   (if start
+                       (buffer-substring (1+ end)
+                                         (gemini-companion-list--end start))
+                     "    comparing...\n")
+                   shown)))
+     'gemini-companion-list-item (append (list :shown shown) item))))
+
+(defun gemini-companion-list--fold ()
+  "Hide what is not to be shown."
+  (remove-overlays (point-min) (point-max) 'invisible 'outline)
+  (goto-char (point-min))
+  (while (not (eobp))
+    (let ((end (gemini-companion-list--end (point))))
+      (cond ((gemini-companion-list--get :shown))
+            ((gemini-companion-list--get :edit)
+             (outline-flag-region (line-end-position) (1- end) t))
+            (t (outline-hide-subtree)))
+      (goto-char end))))
+
+;;;; Diffs
+
+(defun gemini-companion-list--body (edit last shown)
+  "Return the text below the heading of EDIT.
+That is LAST if it is up to date, or if SHOWN is nil."
+  (let* ((diff (gemini-companion-edit-diff edit))
+         (folds (gemini-companion-list--folds last))
+         (state (list (gemini-companion-edit-compared edit)
+                      folds
+                      (gemini-companion-list--excluded diff)
+                      (and diff (gemini-companion-diff-comments diff)))))
+    (if (and shown
+             (gemini-companion-list--known-p edit)
+             (not (equal state (get-text-property
+                                0 'gemini-companion-list-state last))))
+        (propertize (gemini-companion-list--diff-text edit folds)
+                    'gemini-companion-list-state state)
+      last)))
+
+(defun gemini-companion-list--folds (text)
+  "Return the folds whose lines are shown in TEXT, a diff."
+  (delete-dups
+   (delq nil (mapcar (lambda (interval)
+                       (plist-get (nth 2 interval) 'gemini-companion-unfolded))
+                     (object-intervals text)))))
+
+(defun gemini-companion-list--diff-text (edit folds)
+  "Return the diff of EDIT, with the lines of FOLDS."
+  (let ((hunks (cdr (gemini-companion-edit-compared edit)))
+        (diff (gemini-companion-edit-diff edit)))
+    (pcase hunks
+      ('nil "    no difference\n")
+      ('failed "    cannot be compared\n")
+      (_
+       (gemini-companion-list--call-with-texts
+        edit
+        (lambda (old new)
+          (with-temp-buffer
+            (gemini-companion-unified-insert
+             (gemini-companion-edit-file edit) old new hunks
+             (gemini-companion-list--excluded diff)
+             (and diff (gemini-companion-diff-unedited diff))
+             (lambda (fold) (member fold folds)))
+            (when diff
+              (gemini-companion-list--insert-comments
+               (gemini-companion-diff-comments diff)))
+            (buffer-string))))))))
+
+(defun gemini-companion-list--insert-comments (comments)
+  "Insert COMMENTS after the lines of this buffer that they are about."
+  (goto-char (point-min))
+  (while (not (eobp))
+    (let ((comment (cdr (assoc (gemini-companion-list--place) comments)))
+          (properties
+           (mapcan (lambda (property)
+                     (list property (get-text-property (point) property)))
+                   '(gemini-companion-hunk gemini-companion-line
+                     gemini-companion-old gemini-companion-unfolded))))
+      (forward-line)
+      (when comment
+        (insert (apply #'propertize (concat "  >> " comment "\n")
+                       'face 'gemini-companion-comment properties))))))
+
+(defun gemini-companion-list--place ()
+  "Return the place of a comment on the line of a diff at point, or nil.
+For a removed line, it is a cons of `before' and its number in the file;
+for any other line, one of `after' and its number in the proposal."
+  (pcase-let ((`(,old . ,new) (gemini-companion-list--line)))
+    (cond ((null new) nil)
+          ((and old (gemini-companion-list--hunk)) (cons 'before old))
+          (t (cons 'after new)))))
+
+(defun gemini-companion-list--line ()
+  "Return the numbers of the line at point in the two texts, or nil.
+The value is a cons (OLD . NEW); OLD is nil for an added line."
+  (when-let* ((new (get-text-property (line-beginning-position)
+                                      'gemini-companion-line)))
+    (cons (get-text-property (line-beginning-position) 'gemini-companion-old)
+          new)))
+
+(defun gemini-companion-list--hunk (&optional position)
+  "Return the hunk of the line at POSITION, by default at point, or nil."
+  (get-text-property (or position (line-beginning-position))
+                     'gemini-companion-hunk))
+
+;;;; Refresh
+
+(defun gemini-companion-list--schedule-refresh (&rest _)
   "Refresh the list soon, if it is visible."
   (when (and (not gemini-companion-list--timer)
              (get-buffer-window gemini-companion-list--buffer t))
     (setq gemini-companion-list--timer
-          (run-at-time 0.05 nil #'gemini-companion-list--now))))
+          (run-at-time 0.05 nil #'gemini-companion-list--refresh-now))))
+(put 'gemini-companion-list--schedule-refresh 'permanent-local-hook t)
 
-(defun gemini-companion-list--now ()
+(defun gemini-companion-list--refresh-now ()
   "Refresh the list."
   (setq gemini-companion-list--timer nil)
   (gemini-companion-list--refresh))
@@ -560,45 +549,62 @@ arrived or ended for a minute.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format (substitute-command-keys
-                            gemini-companion-list--header))
+        header-line-format '(:eval (gemini-companion-list--header)))
   (setq-local revert-buffer-function
               (lambda (&rest _) (gemini-companion-list--refresh)))
+  (setq-local outline-regexp "\\s|"
+              outline-level #'gemini-companion-list--level
+              parse-sexp-lookup-properties t)
+  (outline-minor-mode)
+  ;; An ellipsis after the name of a file could be a part of it.
+  (setq buffer-invisibility-spec '(outline))
   (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
-  (add-hook 'window-buffer-change-functions #'gemini-companion-list--soon nil t)
-  (add-hook 'window-size-change-functions #'gemini-companion-list--soon nil t)
-  (add-hook 'gemini-companion-turn-changed-hook #'gemini-companion-list--soon)
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-list--soon)
+  (dolist (hook '(window-buffer-change-functions window-size-change-functions
+                  outline-view-change-hook))
+    (add-hook hook #'gemini-companion-list--schedule-refresh nil t))
+  (dolist (hook gemini-companion-list--hooks)
+    (add-hook hook #'gemini-companion-list--schedule-refresh))
   (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
+
+(defun gemini-companion-list--level ()
+  "Return the level of the heading at point."
+  (gemini-companion-list--get :level))
 
 (defun gemini-companion-list--forget ()
   "Forget the list, as its buffer is being killed."
-  (remove-hook 'gemini-companion-turn-changed-hook
-               #'gemini-companion-list--soon)
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-list--soon)
-  (setq gemini-companion-list--starts nil)
+  (dolist (hook gemini-companion-list--hooks)
+    (remove-hook hook #'gemini-companion-list--schedule-refresh))
   (when gemini-companion-list--process
     (gemini-companion-hunk-cancel gemini-companion-list--process))
   (when gemini-companion-list--timer
     (cancel-timer gemini-companion-list--timer))
-  (setq gemini-companion-list--timer nil))
+  (setq gemini-companion-list--process nil
+        gemini-companion-list--timer nil))
 
 (defun gemini-companion-list-stop ()
   "Close the list."
   (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
-    (kill-buffer buffer))
-  (clrhash gemini-companion-list--diffs)
-  (clrhash gemini-companion-list--texts))
+    (kill-buffer buffer)))
+
+(defun gemini-companion-list--header ()
+  "Return the header line, help on the keys for 80 columns."
+  (string-replace
+   "%" "%%"
+   (substitute-command-keys
+    (concat "\\<gemini-companion-list-mode-map>"
+            "\\[gemini-companion-list-menu] keys "
+            " \\[gemini-companion-list-accept] accept "
+            " \\[gemini-companion-list-reject] reject "
+            " \\[gemini-companion-list-toggle] diff "
+            " \\[gemini-companion-list-view] review "
+            " \\[gemini-companion-list-toggle-hunk] "
+            (if (ignore-error user-error (gemini-companion-list-excluded-p))
+                "restore "
+              "exclude ")
+            " \\[gemini-companion-list-comment] comment "
+            " \\[gemini-companion-list-revert] revert"))))
 
 ;;;; Point
-
-(defun gemini-companion-list--get (key)
-  "Return the value of KEY of the line at point, or nil."
-  (plist-get (get-text-property (line-beginning-position)
-                                'gemini-companion-list-item)
-             key))
 
 (defun gemini-companion-list--edit ()
   "Return the edit at point, or signal an error."
@@ -608,9 +614,9 @@ arrived or ended for a minute.
 (defun gemini-companion-list-diff ()
   "Return the diff of the edit at point, or signal an error."
   (let ((edit (gemini-companion-list--edit)))
-    (or (gemini-companion-turn-edit-diff edit)
+    (or (gemini-companion-edit-diff edit)
         (user-error "No review of %s is open: %s"
-                    (gemini-companion-turn-name edit)
+                    (gemini-companion-edits-name edit)
                     (gemini-companion-list--label edit)))))
 
 (defun gemini-companion-list--session ()
@@ -635,7 +641,7 @@ arrived or ended for a minute.
 If there are several diffs, ask for confirmation with VERB."
   (let ((diffs (gemini-companion-list-diffs)))
     (when (or (null (cdr diffs))
-              (y-or-n-p (format "%s %d edits? " verb (length diffs))))
+              (y-or-n-p (format "%s %d proposals? " verb (length diffs))))
       ;; Some diffs may end while a question is asked.
       (dolist (diff diffs)
         (when (memq diff (gemini-companion-diffs))
@@ -646,30 +652,37 @@ If there are several diffs, ask for confirmation with VERB."
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
-  (let ((next (lambda ()
-                (gemini-companion-list--find
-                 1 #'gemini-companion-list--open-here-p))))
-    (when-let* ((place (or (funcall next)
-                           (save-excursion
-                             (goto-char (point-min))
-                             (funcall next)))))
-      (goto-char place))))
+  (when-let* ((place (or (gemini-companion-list--find
+                          1 #'gemini-companion-list--open-here-p)
+                         (save-excursion
+                           (goto-char (point-min))
+                           (gemini-companion-list--find
+                            1 #'gemini-companion-list--open-here-p)))))
+    (goto-char place)))
 
 (defun gemini-companion-list--find (step predicate)
-  "Return where the next line begins at which PREDICATE is non-nil, or nil.
+  "Return the next visible line at which PREDICATE is non-nil, or nil.
 STEP is 1, or -1 to search backward."
   (save-excursion
     (let (found)
       (while (and (not found) (zerop (forward-line step)) (not (eobp)))
-        (setq found (and (funcall predicate) (point))))
+        (setq found (and (not (invisible-p (point)))
+                         (funcall predicate)
+                         (point))))
       found)))
 
 (defun gemini-companion-list--open-here-p ()
-  "Return non-nil if the line at point is that of an edit to be answered."
-  (and (gemini-companion-list--get :stop)
-       (not (gemini-companion-list--get :block))
-       (when-let* ((edit (gemini-companion-list--get :edit)))
-         (gemini-companion-turn-edit-diff edit))))
+  "Return non-nil if the heading of an edit to be answered is at point."
+  (when-let* (((gemini-companion-list--heading-p))
+              (edit (gemini-companion-list--get :edit)))
+    (gemini-companion-edit-diff edit)))
+
+(defun gemini-companion-list--stop-p ()
+  "Return non-nil if the line at point is a heading, or begins a hunk."
+  (or (gemini-companion-list--heading-p)
+      (when-let* ((hunk (gemini-companion-list--hunk)))
+        (not (eq hunk (gemini-companion-list--hunk
+                       (line-beginning-position 0)))))))
 
 ;;;; Menu state
 
@@ -678,22 +691,21 @@ STEP is 1, or -1 to search backward."
 (defun gemini-companion-list-line-p ()
   "Return non-nil if a line of a proposal is at point."
   (and (gemini-companion-list-diff)
-       (gemini-companion-list--get :line)))
+       (gemini-companion-list--line)))
 
 (defun gemini-companion-list-hunk-p ()
   "Return the hunk of a proposal at point, or nil."
   (and (gemini-companion-list-diff)
-       (gemini-companion-list--get :block)))
+       (gemini-companion-list--hunk)))
 
 (defun gemini-companion-list-excluded-p ()
   "Return non-nil if the hunk at point is excluded."
-  (when-let* ((hunk (gemini-companion-list-hunk-p)))
-    (memql (nth 2 hunk)
-           (gemini-companion-list--excluded (gemini-companion-list-diff)))))
+  (member (gemini-companion-list-hunk-p)
+          (gemini-companion-list--excluded (gemini-companion-list-diff))))
 
 (defun gemini-companion-list-revertible-p ()
   "Return non-nil if the edit at point can be reverted."
-  (gemini-companion-turn-check-revert (gemini-companion-list--edit))
+  (gemini-companion-edits-check-revert (gemini-companion-list--edit))
   t)
 
 (defun gemini-companion-list-auto-p ()
@@ -714,7 +726,7 @@ In a buffer of a review, go to the line of that review."
         (free (null (gemini-companion-windows-place))))
     (pop-to-buffer gemini-companion-list--buffer
                    '((display-buffer-reuse-window
-                      gemini-companion-windows-cover)))
+                      gemini-companion-windows-display-over)))
     (when free
       (gemini-companion-list--enlarge))
     (gemini-companion-list--refresh)
@@ -725,12 +737,14 @@ In a buffer of a review, go to the line of that review."
 
 (defun gemini-companion-list--go-to (diff)
   "Go to the line of the edit of DIFF, unless point is in its section."
-  (when-let* ((edit (seq-find (lambda (edit)
-                                (eq diff (gemini-companion-turn-edit-diff
-                                          edit)))
-                              (gemini-companion-turn-edits)))
-              (start (gemini-companion-list--start edit)))
-    (unless (eq edit (gemini-companion-list--get :edit))
+  (let ((here-p (lambda (item)
+                  (when-let* ((edit (plist-get item :edit)))
+                    (eq diff (gemini-companion-edit-diff edit))))))
+    (when-let* (((not (funcall here-p
+                               (get-text-property
+                                (line-beginning-position)
+                                'gemini-companion-list-item))))
+                (start (gemini-companion-list--section here-p)))
       (goto-char start))))
 
 (defun gemini-companion-list--enlarge ()
@@ -742,52 +756,42 @@ Quitting it restores the height."
     (when (and (< 0 lines) (window-combined-p))
       (window-resize nil (window-sizable nil lines)))))
 
-(defun gemini-companion-review (&optional list)
-  "Show the next proposal that waits, or select the one that is shown.
-If one of its windows was deleted, or the terminal beside it, lay out
-the windows again.  With prefix argument LIST, or if several proposals
-wait and none is shown, list them."
-  (interactive "P")
-  (let ((diffs (gemini-companion-diffs))
-        (shown (gemini-companion-diff-shown)))
-    (cond (list (gemini-companion-list))
-          (shown (gemini-companion-diff-view shown))
-          ((cdr diffs) (gemini-companion-list))
-          (diffs (gemini-companion-diff-view (car diffs)))
-          (t (user-error "No proposal waits for an answer")))))
-
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again.
 In a diff, show the lines that are folded at point, or fold unchanged
 lines again."
   (interactive nil gemini-companion-list-mode)
-  (let* ((fold (gemini-companion-list--get :fold))
-         (key (or fold
-                  (gemini-companion-list--get :key)
-                  (user-error "No section here")))
-         (lines (count-lines (point-min) (point-max))))
-    (setq gemini-companion-list--toggled
-          (if (member key gemini-companion-list--toggled)
-              (delete key gemini-companion-list--toggled)
-            (cons key gemini-companion-list--toggled)))
-    (if (not fold)
-        (goto-char (cdr (assoc key gemini-companion-list--starts)))
-      (while (equal fold (gemini-companion-list--get :fold))
-        (forward-line -1))
-      (forward-line))
+  (let* ((get (lambda (property)
+                (get-text-property (line-beginning-position) property)))
+         (fold (funcall get 'gemini-companion-fold))
+         (unfolded (funcall get 'gemini-companion-unfolded)))
+    (beginning-of-line)
+    (with-silent-modifications
+      (cond (fold
+             (put-text-property (point) (line-end-position)
+                                'gemini-companion-unfolded fold))
+            (unfolded
+             (goto-char (or (previous-single-property-change
+                             (1+ (point)) 'gemini-companion-unfolded)
+                            (point)))
+             (remove-text-properties
+              (point)
+              (next-single-property-change (point) 'gemini-companion-unfolded
+                                           nil (point-max))
+              '(gemini-companion-unfolded nil)))
+            (t
+             (outline-back-to-heading)
+             (outline-toggle-children))))
     (gemini-companion-list--refresh)
-    (gemini-companion-list--reveal
-     (- (count-lines (point-min) (point-max)) lines))))
+    (gemini-companion-list--reveal)))
 
-(defun gemini-companion-list--reveal (count)
-  "Scroll to show COUNT lines after the line at point, or as many as fit."
-  (let* ((above (count-lines (window-start) (line-beginning-position)))
-         (hidden (- (+ above 1 count) (window-body-height))))
-    (when (and (< 0 count) (< 0 hidden))
-      (set-window-start nil (save-excursion
-                              (goto-char (window-start))
-                              (forward-line (min above hidden))
-                              (point))))))
+(defun gemini-companion-list--reveal ()
+  "Scroll to show the section at point, or as much of it as fits."
+  (let ((above (count-lines (window-start) (point) 'visible))
+        (lines (count-lines (point) (gemini-companion-list--end (point))
+                            'visible)))
+    (when (< (window-body-height) (+ above lines))
+      (recenter (max 0 (- (window-body-height) lines))))))
 
 (defun gemini-companion-list-next (&optional count)
   "Go to the next line of a CLI, edit or hunk, or COUNT such lines on."
@@ -795,7 +799,7 @@ lines again."
   (let ((step (if (< count 0) -1 1)))
     (dotimes (_ (abs count))
       (goto-char (or (gemini-companion-list--find
-                      step (lambda () (gemini-companion-list--get :stop)))
+                      step #'gemini-companion-list--stop-p)
                      (user-error "No more edits or hunks"))))))
 
 (defun gemini-companion-list-previous (&optional count)
@@ -809,18 +813,18 @@ If the edit at point has ended, visit its file at that line instead."
   (interactive nil gemini-companion-list-mode)
   (let ((edit (gemini-companion-list--get :edit)))
     (cond ((null edit) (gemini-companion-list-toggle))
-          ((gemini-companion-turn-edit-diff edit)
+          ((gemini-companion-edit-diff edit)
            (gemini-companion-list--review))
           (t (gemini-companion-list--visit
-              edit (gemini-companion-list--get :line))))))
+              edit (gemini-companion-list--line))))))
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
   (let ((diff (gemini-companion-list-diff))
-        (line (gemini-companion-list--get :line)))
+        (line (gemini-companion-list--line)))
     (if line
         (gemini-companion-review-go-to diff (cdr line))
-      (gemini-companion-diff-view diff))))
+      (gemini-companion-arrival-view diff))))
 
 (defun gemini-companion-list-edit ()
   "Go to the proposal at point to edit it, at the hunk at point."
@@ -834,28 +838,31 @@ If the edit at point has ended, visit its file at that line instead."
   (gemini-companion-list--review)
   (gemini-companion-review-switch-view))
 
-(defun gemini-companion-list--show-file (file)
-  "Visit FILE in another window, but hide no terminal of a CLI and no review."
+(defun gemini-companion-list--show-file (file display)
+  "Show FILE in another window by DISPLAY.
+That is `pop-to-buffer' or `display-buffer'.  No terminal of a CLI and
+no review is hidden."
   ;; Otherwise Emacs asks whether to read a file again that was just written.
-  (gemini-companion-revert file)
-  (pop-to-buffer (find-file-noselect file)
-                 (if (gemini-companion-windows-place)
-                     '((display-buffer-reuse-window
-                        display-buffer-below-selected)
-                       (inhibit-same-window . t))
-                   t)))
+  (gemini-companion-revert-now file)
+  (funcall display (find-file-noselect file)
+           (if (gemini-companion-windows-place)
+               '((display-buffer-reuse-window
+                  display-buffer-below-selected)
+                 (inhibit-same-window . t))
+             t)))
 
 (defun gemini-companion-list--visit (edit numbers)
   "Visit the file of EDIT at the line of its diff with NUMBERS, if non-nil."
-  (let ((file (gemini-companion-turn-edit-file edit)))
+  (let ((file (gemini-companion-edit-file edit))
+        (hunk (gemini-companion-list--hunk)))
     (unless (file-exists-p file)
-      (user-error "%s does not exist" (gemini-companion-turn-name edit)))
-    (gemini-companion-list--show-file file)
+      (user-error "%s does not exist" (gemini-companion-edits-name edit)))
+    (gemini-companion-list--show-file file #'pop-to-buffer)
     (when numbers
       (goto-char (gemini-companion-hunk-line
-                  (if (memq (gemini-companion-turn-edit-state edit)
+                  (if (memq (gemini-companion-edit-state edit)
                             '(rejected unwritten))
-                      (car numbers)
+                      (or (car numbers) (car hunk))
                     (cdr numbers)))))))
 
 (defun gemini-companion-list-accept ()
@@ -885,16 +892,12 @@ Comments on their lines are sent as the reason."
   (interactive nil gemini-companion-list-mode)
   (let ((diff (gemini-companion-list-diff))
         (edit (gemini-companion-list--edit))
-        (block (gemini-companion-list--get :block)))
-    (unless block
-      (user-error "No hunk here"))
+        (hunk (or (gemini-companion-list--hunk)
+                  (user-error "No hunk here"))))
     (unless (gemini-companion-list--known-p edit)
       (gemini-companion-list--refresh)
       (user-error "The proposal has changed; its diff is being updated"))
-    ;; Ediff does not compare again after each edit.
-    (gemini-companion-review-set-hunks
-     diff (cdr (gethash edit gemini-companion-list--diffs)))
-    (message (if (gemini-companion-review-toggle diff block)
+    (message (if (gemini-companion-review-toggle diff hunk)
                  "Hunk excluded"
                "Hunk restored"))
     (gemini-companion-list--refresh)))
@@ -904,7 +907,7 @@ Comments on their lines are sent as the reason."
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
   (let* ((diff (gemini-companion-list-diff))
-         (place (or (gemini-companion-list--get :place)
+         (place (or (gemini-companion-list--place)
                     (user-error "No line of the file here")))
          (comment (gemini-companion-diff-ask
                    diff
@@ -914,9 +917,8 @@ If the proposal is rejected, the comment becomes part of the reason."
                       (cdr (assoc place
                                   (gemini-companion-diff-comments diff))))))))
     (when comment
-      (setf (alist-get place (gemini-companion-diff-comments diff)
-                       nil 'remove #'equal)
-            (and (not (string-blank-p comment)) comment))
+      (gemini-companion-diff-comment
+       diff place (and (not (string-blank-p comment)) comment))
       (with-current-buffer gemini-companion-list--buffer
         (gemini-companion-list--refresh)))))
 
@@ -929,19 +931,20 @@ If the proposal is rejected, the comment becomes part of the reason."
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text in the file's buffer.
-The buffer is not saved.  If the file was new, delete it."
+The buffer is shown, and neither saved nor selected.  If the file was
+new, delete it."
   (interactive nil gemini-companion-list-mode)
   (let* ((edit (gemini-companion-list--edit))
-         (name (gemini-companion-turn-name edit)))
-    (gemini-companion-turn-check-revert edit)
-    (when (y-or-n-p (if (eq 'new (gemini-companion-turn-edit-before edit))
+         (name (gemini-companion-edits-name edit)))
+    (gemini-companion-edits-check-revert edit)
+    (when (y-or-n-p (if (eq 'new (gemini-companion-edit-before edit))
                         (format "%s was new; delete it? " name)
                       (format "Revert the edit of %s? " name)))
-      (gemini-companion-turn-revert edit)
-      (gemini-companion-list--soon)
-      (when (eq 'reverted (gemini-companion-turn-edit-state edit))
-        (gemini-companion-list--show-file
-         (gemini-companion-turn-edit-file edit))))))
+      (gemini-companion-edits-revert edit)
+      (gemini-companion-list--schedule-refresh)
+      (when (eq 'reverted (gemini-companion-edit-state edit))
+        (gemini-companion-list--show-file (gemini-companion-edit-file edit)
+                                          #'display-buffer)))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

@@ -80,10 +80,10 @@ The command evaluates BODY before it displays the transient."
       :enable gemini-companion-list-diff)
      ("c" gemini-companion-list-comment "Comment on this line"
       :enable gemini-companion-list-line-p))
-    ("Changes"
+    ("Edits"
      ("n" gemini-companion-list-next "Next" :stay t)
      ("p" gemini-companion-list-previous "Previous" :stay t)
-     ("x" gemini-companion-list-toggle-hunk "Exclude this change"
+     ("x" gemini-companion-list-toggle-hunk "Exclude this hunk"
       :enable gemini-companion-list-hunk-p
       :on gemini-companion-list-excluded-p)
      ("e" gemini-companion-list-edit "Edit the proposal"

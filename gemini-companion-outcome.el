@@ -46,14 +46,17 @@ Keep it until it is written to the CLI, as the server may crash."
   "Functions called with the ID of a diff whose outcome was written.")
 
 (defun gemini-companion-outcome-ready (how)
-  "Send the open diffs to a new server, which became ready HOW.
-If the previous server crashed, send the unwritten outcomes, too; a
-server that retires writes them itself."
-  (let ((unwritten (and (memq how '(recovered resumed))
-                     (reverse gemini-companion-outcome--unwritten))))
-    (mapc #'gemini-companion-outcome--adopt
-          (append unwritten (gemini-companion-diffs)))
-    (mapc #'gemini-companion-outcome--call unwritten))
+  "Hand over the diffs to a new server, which became ready HOW.
+It gets those whose outcome was not written, with the outcome, and the
+open ones."
+  ;; A text may be too large to send, which must not affect other reviews.
+  (dolist (diff (reverse gemini-companion-outcome--unwritten))
+    (with-demoted-errors "Sending an outcome: %S"
+      (gemini-companion-outcome--adopt diff)
+      (gemini-companion-outcome--call diff)))
+  (dolist (diff (gemini-companion-diffs))
+    (with-demoted-errors "Handing over a review: %S"
+      (gemini-companion-outcome--adopt diff)))
   (when (and (eq how 'recovered) (gemini-companion-sessions))
     (display-warning
      'gemini-companion
@@ -73,7 +76,7 @@ take an answer.  Then run"
    ;; The server does not use the proposal of a diff that has an outcome.
    (if (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
        (or (gemini-companion-diff-proposed-text diff)
-           (gemini-companion-diff-proposal-text diff))
+           (gemini-companion-diff-text diff))
      (or (gemini-companion-diff-accepted-text diff) ""))))
 
 (defun gemini-companion-outcome-written (id)
@@ -99,16 +102,6 @@ M-x gemini-companion-last-proposal shows the text that you accepted"
       (gemini-companion-diff-name diff)
       (gemini-companion-session-name (gemini-companion-diff-session diff)))))
   t)
-
-(defun gemini-companion-outcome-open-late (&rest args)
-  "Open a diff with ARGS, and make the new server adopt it."
-  (apply #'gemini-companion-diff-open args)
-  (gemini-companion-outcome--adopt (car (last (gemini-companion-diffs)))))
-
-(defun gemini-companion-outcome-close-late (id reason)
-  "Close the diff ID for REASON, and drop it in the new server."
-  (prog1 (gemini-companion-diff-close id reason)
-    (gemini-companion-server-call 'drop-diff id)))
 
 (defun gemini-companion-outcome-forget ()
   "Drop all outcomes."

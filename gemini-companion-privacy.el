@@ -52,9 +52,12 @@ Each element is one of
 - a major mode, a symbol that ends in `-mode'; modes derived from
   it count too;
 - a function, which is called with the absolute name of a file and
-  its buffer, or with that of a directory, which ends in a slash,
-  and nil; it returns non-nil to exclude it.  Its value is kept until
+  its buffer, or with the name of a directory, with a slash at its
+  end, and nil; it returns non-nil to exclude it.  Its value is kept until
   the file is saved or renamed, or a CLI connects.
+
+If a directory is excluded, so is all below it, and no CLI can
+connect to this Emacs from there.
 
 While such a file is selected, no file is reported as active.  Edits
 that a CLI proposes for such a file are shown like others, as the
@@ -66,15 +69,6 @@ CLI has read it by itself.  Takes effect at once."
                          (function :tag "Function")))
   :package-version '(gemini-companion . "0.1.0"))
 
-(defcustom gemini-companion-share-function #'always
-  "Predicate for the directories that may be shared with a CLI.
-It is called with the absolute name of a directory, with a slash at
-the end.  If it returns nil, no file in that directory or below it
-is shared, and no CLI can connect to this Emacs from there.
-Its value is kept until a CLI connects."
-  :type 'function
-  :package-version '(gemini-companion . "0.1.0"))
-
 (defcustom gemini-companion-respect-geminiignore t
   "Non-nil means not to share files that a .geminiignore names.
 The one in the directory of a file and those above it count, with
@@ -83,8 +77,8 @@ itself reads only the one in the directory where it was started.)
 The same holds for .qwenignore, .agentignore and .aiignore, which
 Qwen Code reads; a file that one of them names is shared with no
 CLI.  They are read again when they are saved in Emacs, and when a
-CLI connects.  A file that would take too long to match is not
-shared either."
+CLI connects.  If one is larger than 32 kB, no file below it is
+shared."
   :type 'boolean
   :package-version '(gemini-companion . "0.1.0"))
 
@@ -101,11 +95,17 @@ asks about it."
   :safe #'null
   :package-version '(gemini-companion . "0.1.0"))
 
+(defcustom gemini-companion-share-outside-projects nil
+  "Non-nil means to share files that are outside all roots, too.
+The roots are the projects of the open files and terminals, and the
+directories of files in no project.  Outside are files directly in
+the home directory and in /."
+  :type 'boolean
+  :package-version '(gemini-companion . "0.1.0"))
+
 (defconst gemini-companion-privacy-options
   '(gemini-companion-excluded
     gemini-companion-respect-geminiignore
-    gemini-companion-roots-function
-    gemini-companion-share-function
     gemini-companion-share-outside-projects)
   "Options that affect what is shared, which a project must not set.")
 
@@ -224,27 +224,27 @@ A backup of a file has the name of that file, too."
       (alist-get 'gemini-companion-share dir-local-variables-alist
                  (default-value 'gemini-companion-share)))))
 
-(defun gemini-companion-privacy--refused-p (directory)
-  "Return non-nil if the user's function refuses DIRECTORY or a parent of it."
-  (or (not (funcall gemini-companion-share-function directory))
-      (let ((parent (file-name-directory (directory-file-name directory))))
-        (and parent
-             (not (equal parent directory))
-             (gemini-companion-privacy--refused-p parent)))))
+(defun gemini-companion-privacy--with-parents (directory)
+  "Return the names of DIRECTORY and of all directories above it."
+  (let ((parent (file-name-directory (directory-file-name directory))))
+    (cons directory
+          (unless (member parent (list nil directory))
+            (gemini-companion-privacy--with-parents parent)))))
 
 (defun gemini-companion-privacy-directory-hidden-p (directory)
   "Return non-nil if nothing in the local DIRECTORY may be shared."
   (gemini-companion-privacy--hidden-if
    (list 'directory directory) nil
    (lambda ()
-     (let ((directory (file-name-as-directory directory)))
-       (or (gemini-companion-privacy--excluded-p
-            (delete-dups
-             (mapcar #'file-name-as-directory
-                     (gemini-companion-privacy--names directory)))
-            nil)
-           (gemini-companion-privacy--refused-p directory)
-           (not (gemini-companion-privacy--local-share directory)))))))
+     (or (gemini-companion-privacy--excluded-p
+          (delete-dups
+           (mapcan (lambda (name)
+                     (gemini-companion-privacy--with-parents
+                      (file-name-as-directory name)))
+                   (gemini-companion-privacy--names directory)))
+          nil)
+         (not (gemini-companion-privacy--local-share
+               (file-name-as-directory directory)))))))
 
 (defun gemini-companion-privacy--hidden-if (key state predicate)
   "Return the value of PREDICATE, or t if it signals an error.
@@ -263,26 +263,13 @@ See `gemini-companion-privacy-cached' for KEY and STATE."
 
 ;;;; Ignored files
 
-(define-error 'gemini-companion-geminiignore-too-complex
-  "Too much work to match a .geminiignore")
-
-(defconst gemini-companion-privacy--most-steps 150000
-  "Maximum steps to match a file, which is hidden if it needs more.
-They take about 20 ms.  A repository must not be able to block Emacs.")
-
-(defvar gemini-companion-privacy--steps 0
-  "Steps left for the current file.")
-
-(defsubst gemini-companion-privacy--spend (count)
-  "Count down `gemini-companion-privacy--steps' by COUNT.
-Signal an error below zero."
-  (when (< (cl-decf gemini-companion-privacy--steps count) 0)
-    (signal 'gemini-companion-geminiignore-too-complex nil)))
+(defconst gemini-companion-privacy--most-bytes 32768
+  "Size in bytes above which an ignore file is not read, but hides all files.")
 
 (defun gemini-companion-privacy--ignored-p (file)
   "Return non-nil if an ignore file, such as .geminiignore, names FILE.
 A file in an ignored directory cannot be included again."
-  (let ((parts (gemini-companion-privacy--parts file))
+  (let ((parts (split-string file "/" t))
         (case-fold-search (file-name-case-insensitive-p file)))
     (seq-some
      (lambda (name)
@@ -293,23 +280,19 @@ A file in an ignored directory cannot be included again."
                            rules parts depth))))
      (gemini-companion-clients-all :ignore-files))))
 
-(defun gemini-companion-privacy--parts (name)
-  "Return a vector of the parts of the absolute file NAME."
-  (vconcat (split-string name "/" t)))
-
 (defun gemini-companion-privacy--ignored-at-p (rules parts depth)
   "Return non-nil if RULES exclude the first DEPTH of PARTS.
 The first rule that matches decides."
-  (cl-loop for (above pieces directory negated) in rules
+  (cl-loop for (above pattern directory negated) in rules
            when (and (< above depth)
                      (or (not directory) (< depth (length parts)))
                      (gemini-companion-privacy--match-p
-                      pieces (substring parts above depth)))
+                      pattern (seq-subseq parts above depth)))
            return (not negated)))
 
 (defun gemini-companion-privacy--ignore-rules (name directory)
   "Return the rules of the files NAME in DIRECTORY and above.
-The value is a list, that of the innermost file first, see
+The rules of the innermost file come first, see
 `gemini-companion-privacy--rules'.  NAME is for example .geminiignore."
   (gemini-companion-privacy-cached
    (list 'ignored name directory) nil
@@ -322,67 +305,62 @@ The value is a list, that of the innermost file first, see
                  (outside (file-name-directory (directory-file-name place))))
        (append (gemini-companion-privacy--rules
                 (expand-file-name name place)
-                (length (gemini-companion-privacy--parts place)))
+                (length (split-string place "/" t)))
                (unless (equal outside place)
                  (gemini-companion-privacy--ignore-rules name outside)))))))
 
 ;;;; Patterns
 
+(defconst gemini-companion-privacy--no-name '("\\`\\'")
+  "The empty name in a pattern, as before a slash at its beginning.")
+
 (defconst gemini-companion-privacy--classes
   '(alnum alpha blank cntrl digit graph lower print punct space upper xdigit)
   "The named classes of characters.")
 
-;; A name in a pattern is a string, or a list of regexps with gaps between them
-;; that match anything; a path is a list of lists of names, with `**' between
-;; them.  Each regexp matches texts of one length only, and each part is matched
-;; where it is found first, and nowhere else, so nothing is ever tried again.
+;; A pattern is a list of names, with nil for `**'; a name is a list of regexps
+;; with gaps between them that match anything.  A regexp matches texts of one
+;; length only, and what follows a gap is matched where it is found first, so no
+;; pattern takes exponential time.
 
-(defun gemini-companion-privacy--match-p (pieces path)
-  "Return non-nil if PIECES of a pattern match PATH, a vector of names."
-  (let* ((end (- (length path) (length (car (last pieces)))))
-         (start (gemini-companion-privacy--piece-end (car pieces) path 0 0)))
-    (if (null (cdr pieces))
-        (eql start (length path))
-      (while (and start (cddr pieces))
-        (setq pieces (cdr pieces)
-              start (gemini-companion-privacy--piece-end
-                     (car pieces) path start end)))
-      (and start
-           (<= start end)
-           (gemini-companion-privacy--piece-end (cadr pieces) path end end)))))
-
-(defun gemini-companion-privacy--piece-end (piece path first last)
-  "Return the end of PIECE in PATH if it begins between FIRST and LAST.
-Otherwise return nil."
-  (cl-loop for start from first to (min last (- (length path) (length piece)))
-           when (cl-loop for name in piece
-                         for index from start
-                         always (gemini-companion-privacy--name-match-p
-                                 name (aref path index)))
-           return (+ start (length piece))))
+(defun gemini-companion-privacy--match-p (pattern path)
+  "Return non-nil if PATTERN matches PATH, a list of file names."
+  (let (gap)
+    (while (cond ((and pattern (null (car pattern)))
+                  (pop pattern)
+                  (unless (memq nil pattern)
+                    (setq path (last path (length pattern))))
+                  (setq gap (cons pattern path)))
+                 ((and pattern path
+                       (gemini-companion-privacy--name-match-p (car pattern)
+                                                               (car path)))
+                  (pop path)
+                  (pop pattern)
+                  t)
+                 ;; More names may be in the last gap.
+                 ((and (or pattern path) (cdr gap))
+                  (pop (cdr gap))
+                  (setq pattern (car gap)
+                        path (cdr gap))
+                  t)))
+    (not (or pattern path))))
 
 (defun gemini-companion-privacy--name-match-p (name text)
   "Return non-nil if NAME, of a pattern, matches TEXT."
-  (gemini-companion-privacy--spend 1)
-  (if (stringp name)
-      (or (string= name text)
-          (and case-fold-search
-               (eq t (compare-strings name nil nil text nil nil t))))
-    (let ((start 0))
-      (while (and name start)
-        (gemini-companion-privacy--spend
-         (/ (* (- (length text) start) (length (car name))) 32))
-        (setq start (and (string-match (pop name) text start)
-                         (match-end 0))))
-      start)))
+  (let ((start 0))
+    (while (and name start)
+      (setq start (and (string-match (pop name) text start)
+                       (match-end 0))))
+    start))
 
 (defun gemini-companion-privacy--rules (file above)
   "Return the rules in FILE, a .geminiignore, the last one first.
 Each is a list of ABOVE, the number of parts of its directory, a
 pattern, whether it is for directories only, and whether it includes
 again what a previous rule ignores."
-  (gemini-companion-privacy--spend
-   (* 4 (file-attribute-size (gemini-companion-text-attributes file))))
+  (when (< gemini-companion-privacy--most-bytes
+           (file-attribute-size (gemini-companion-text-attributes file)))
+    (error "Too large: %s" file))
   (with-temp-buffer
     (gemini-companion-text-fill file)
     ;; Git skips it, too.
@@ -390,7 +368,6 @@ again what a previous rule ignores."
       (delete-char 1))
     (let (rules)
       (while (not (eobp))
-        (gemini-companion-privacy--spend 10)
         (when-let* ((rule (catch 'invalid (gemini-companion-privacy--rule))))
           (push (cons above rule) rules))
         (forward-line))
@@ -407,17 +384,18 @@ again what a previous rule ignores."
       (while (eq (char-after) ?/)
         (forward-char)
         (push (gemini-companion-privacy--name) names))
-      (when (and (cdr names) (equal (car names) ""))
+      (when (and (cdr names)
+                 (equal (car names) gemini-companion-privacy--no-name))
         (pop names)
         (setq directory t))
       ;; At the end ** stands for at least one name, elsewhere for any number.
-      (when (eq (car names) '**)
+      (when (null (car names))
         (push '("") names))
       (setq names (nreverse names))
-      (cond ((not anchored) (push '** names))
-            ((equal (car names) "") (pop names)))
-      (unless (equal (car (last names)) "")
-        (list (gemini-companion-privacy--pieces names) directory negated)))))
+      (cond ((not anchored) (push nil names))
+            ((equal (car names) gemini-companion-privacy--no-name) (pop names)))
+      (unless (equal (car (last names)) gemini-companion-privacy--no-name)
+        (list names directory negated)))))
 
 (defun gemini-companion-privacy--trim ()
   "Delete the space at the end of the line, unless it is escaped."
@@ -430,37 +408,18 @@ again what a previous rule ignores."
       (forward-char))
     (delete-region (point) (line-end-position))))
 
-(defun gemini-companion-privacy--pieces (names)
-  "Return the lists into which `**' divides NAMES."
-  (let ((pieces (list nil)))
-    (dolist (name names)
-      (if (eq name '**)
-          (push nil pieces)
-        (push name (car pieces))))
-    (nreverse (mapcar #'nreverse pieces))))
-
 (defun gemini-companion-privacy--name ()
-  "Move over a name in a pattern, and return it.
-It is `**', a string, or a list of regexps."
-  (let* ((beginning (point))
-         (end-p (lambda () (memq (char-after) '(?/ ?\n nil))))
-         (plain (progn (skip-chars-forward "^*?[\\\\/\n")
-                       (buffer-substring beginning (point)))))
-    (cond ((funcall end-p) plain)
-          ((and (string-empty-p plain)
-                (looking-at-p "\\*\\*+\\(?:/\\|$\\)"))
-           (skip-chars-forward "*")
-           '**)
-          (t
-           (let ((regexps (list (list (regexp-quote plain) "\\`"))))
-             (while (not (funcall end-p))
-               (if (< 0 (skip-chars-forward "*"))
-                   (push nil regexps)
-                 (push (gemini-companion-privacy--part) (car regexps))))
-             (push "\\'" (car regexps))
-             (nreverse (mapcar (lambda (parts)
-                                 (string-join (nreverse parts)))
-                               regexps)))))))
+  "Move over a name in a pattern, and return it; return nil for `**'."
+  (if (looking-at-p "\\*\\*+\\(?:/\\|$\\)")
+      (ignore (skip-chars-forward "*"))
+    (let ((regexps (list "\\`")))
+      (while (not (memq (char-after) '(?/ ?\n nil)))
+        (if (< 0 (skip-chars-forward "*"))
+            (push "" regexps)
+          (setcar regexps (concat (car regexps)
+                                  (gemini-companion-privacy--part)))))
+      (setcar regexps (concat (car regexps) "\\'"))
+      (nreverse regexps))))
 
 (defun gemini-companion-privacy--part ()
   "Move over a character or class in a pattern; return a regexp for it."
@@ -526,11 +485,9 @@ buffer is hidden."
                (gemini-companion-privacy--file-hidden-p file buffer)))))))
 
 (defun gemini-companion-privacy--file-hidden-p (file buffer)
-  "Return non-nil if FILE, whose major mode is that of BUFFER, is hidden."
+  "Return non-nil if FILE, which has the major mode of BUFFER, is hidden."
   (or (file-remote-p file)
-      (let ((names (gemini-companion-privacy--names file))
-            (gemini-companion-privacy--steps
-             gemini-companion-privacy--most-steps))
+      (let ((names (gemini-companion-privacy--names file)))
         (or (gemini-companion-privacy--excluded-p names buffer)
             (seq-some (lambda (name)
                         (or (gemini-companion-privacy-directory-hidden-p

@@ -27,6 +27,7 @@
 (autoload 'gemini-companion-epc-open "gemini-companion-epc")
 (autoload 'gemini-companion-epc-close "gemini-companion-epc")
 (autoload 'gemini-companion-epc-call "gemini-companion-epc")
+(autoload 'gemini-companion-epc-later "gemini-companion-epc")
 
 ;;;; State
 
@@ -36,10 +37,9 @@
 (defconst gemini-companion-process--stop-seconds 8
   "Seconds after which a process that should stop is killed.")
 
-(defconst gemini-companion-process--retire-seconds 320
-  "Seconds after which a process that should retire is killed.
-For up to five minutes it waits for the request of a busy CLI that
-connected before.")
+(defconst gemini-companion-process--hand-over-seconds 250
+  "Seconds after which a process that should hand over is killed.
+It waits for the request of a busy CLI that has connected.")
 
 (defconst gemini-companion-process--log-size 32768
   "Number of characters to keep of the error output of a process.")
@@ -47,9 +47,9 @@ connected before.")
 (defconst gemini-companion-process--large-text 262144
   "Size in bytes above which a text is sent in a private file.")
 
-(defconst gemini-companion-process--longest-text 8000000
-  "Maximum size in bytes of a text that is sent without a file.
-A message is at most 16 MB long, with a backslash before each quote.")
+(defconst gemini-companion-process--largest-message 8000000
+  "Size in bytes above which a text is only sent in a private file.
+Quoting may double it, and a message of EPC has 16 MB at most.")
 
 (defun gemini-companion-process--new-secret ()
   "Return a random string of hexadecimal digits."
@@ -59,10 +59,10 @@ A message is at most 16 MB long, with a backslash before each quote.")
                (:constructor gemini-companion-process--make)
                (:copier nil))
   "One Python process and the connection to it.
-STATE is `starting', `ready', `stopping' or `ended'.  The slots from
-COMMAND to ON-END are those of `gemini-companion-process-open'.  CHILD
-is the process object, and LOG the buffer with its error output.  INFO
-is a plist, see `gemini-companion-server-info'."
+STATE is `starting', `ready', `handing-over', `stopping' or `ended'.
+For COMMAND to ON-END see `gemini-companion-process-open'.  CHILD is the
+process object, and LOG the buffer with its error output.  INFO is a
+plist, see `gemini-companion-server-info'."
   (state 'starting) command version settings methods handler on-ready on-end
   child log connection info timer
   (secret (gemini-companion-process--new-secret))
@@ -72,7 +72,7 @@ without an answer, and the value to post next, if any."))
 
 (defun gemini-companion-process-ready-p (process)
   "Return non-nil if PROCESS can be called."
-  (eq (gemini-companion-process-state process) 'ready))
+  (memq (gemini-companion-process-state process) '(ready handing-over)))
 
 (defun gemini-companion-process--directory (process)
   "Return the private directory of PROCESS, or nil."
@@ -91,23 +91,13 @@ Python can read neither properties nor bytes in place of characters."
 
 (defun gemini-companion-process--pack (process value)
   "Return VALUE in the form for PROCESS; a large text becomes a file."
-  (or (and (stringp value)
-           (< gemini-companion-process--large-text (string-bytes value))
-           (gemini-companion-process--write process value))
-      (gemini-companion-process--clean value)))
-
-(defun gemini-companion-process--fits-p (process value)
-  "Return non-nil if VALUE, packed for PROCESS, can be sent; else warn."
-  (or (not (stringp value))
-      (<= (string-bytes value) gemini-companion-process--longest-text)
-      (prog1 nil
-        (display-warning
-         'gemini-companion
-         (format "Cannot send a text of %d MB, because no file can be \
-written in %s; free some space there, and answer in the terminal of the CLI"
-                 (/ (string-bytes value) 1000000)
-                 (or (gemini-companion-process--directory process)
-                     "the temporary directory"))))))
+  (let ((size (if (stringp value) (string-bytes value) 0)))
+    (cond ((and (< gemini-companion-process--large-text size)
+                (gemini-companion-process--write process value)))
+          ((< gemini-companion-process--largest-message size)
+           (error "Text too large to send without a temporary file; \
+free disk space, or check TMPDIR"))
+          (t (gemini-companion-process--clean value)))))
 
 (defun gemini-companion-process--write (process text)
   "Write TEXT to a new private file of PROCESS.
@@ -142,6 +132,15 @@ collection."
   (if-let* ((file (gemini-companion-process--text-file process value)))
       (lambda () (gemini-companion-text-fill file))
     value))
+
+(defun gemini-companion-process-later (start)
+  "Return a value for the handler of a process that is known later.
+Call START with a function, which is to be called with the value."
+  (gemini-companion-epc-later
+   (lambda (answer)
+     (funcall start
+              (lambda (value)
+                (funcall answer (gemini-companion-process--clean value)))))))
 
 ;;;; Start
 
@@ -265,19 +264,17 @@ report for the user, or nil after `gemini-companion-process-close'."
   "Pass METHOD and ARGS to the handler of PROCESS; pack and unpack texts.
 A large text is passed as a function that fills the current, empty
 buffer with it, and that is valid during the call."
-  (let ((value (gemini-companion-process--pack
-                process
-                (unwind-protect
-                    (apply (gemini-companion-process-handler process)
-                           process method
-                           (mapcar (apply-partially
-                                    #'gemini-companion-process--unpack process)
-                                   args))
-                  (dolist (arg args)
-                    (when-let* ((file (gemini-companion-process--text-file
-                                       process arg)))
-                      (delete-file file)))))))
-    (and (gemini-companion-process--fits-p process value) value)))
+  (gemini-companion-process--pack
+   process
+   (unwind-protect
+       (apply (gemini-companion-process-handler process)
+              process method
+              (mapcar (apply-partially #'gemini-companion-process--unpack
+                                       process)
+                      args))
+     (dolist (arg args)
+       (when-let* ((file (gemini-companion-process--text-file process arg)))
+         (delete-file file))))))
 
 (defun gemini-companion-process--greeted (process info)
   "Make PROCESS, which answered hello with INFO, ready."
@@ -298,23 +295,26 @@ buffer with it, and that is valid during the call."
   "Stop PROCESS, if it has not ended, without waiting for it.
 At the end of its input it rejects open diffs, ends its streams and
 deletes its discovery file."
-  (gemini-companion-process--end process gemini-companion-process--stop-seconds)
+  (gemini-companion-process--end process 'stopping
+                                 gemini-companion-process--stop-seconds)
   ;; This fails if the process is suspended or has exited.
   (ignore-errors
     (process-send-eof (gemini-companion-process-child process))))
 
-(defun gemini-companion-process-retire (process)
-  "Stop PROCESS, as another one is used in its place.
-It rejects nothing and leaves the discovery file."
-  (gemini-companion-process-call process 'retire)
-  (gemini-companion-process--end process
-                                 gemini-companion-process--retire-seconds))
+(defun gemini-companion-process-hand-over (process)
+  "Stop PROCESS, as another one listens at its port.
+It answers the requests in progress, rejects nothing and leaves the
+discovery file.  It can be called until it ends."
+  (gemini-companion-process-call process 'hand-over)
+  (gemini-companion-process--end
+   process 'handing-over gemini-companion-process--hand-over-seconds))
 
-(defun gemini-companion-process--end (process seconds)
-  "Expect PROCESS to end, unless it has, and kill it after SECONDS."
+(defun gemini-companion-process--end (process state seconds)
+  "Expect PROCESS to end, unless it has, and kill it after SECONDS.
+STATE is its state until then."
   (unless (eq (gemini-companion-process-state process) 'ended)
     (cancel-timer (gemini-companion-process-timer process))
-    (setf (gemini-companion-process-state process) 'stopping
+    (setf (gemini-companion-process-state process) state
           (gemini-companion-process-timer process)
           (run-at-time seconds nil #'delete-process
                        (gemini-companion-process-child process)))))
@@ -328,7 +328,8 @@ It rejects nothing and leaves the discovery file."
   "End PROCESS, which has exited."
   (let ((child (gemini-companion-process-child process)))
     (gemini-companion-process--finish
-     process (unless (eq (gemini-companion-process-state process) 'stopping)
+     process (unless (memq (gemini-companion-process-state process)
+                           '(handing-over stopping))
                (format (if (eq (process-status child) 'signal)
                            "Killed by signal %d"
                          "Exited with status %d")
@@ -392,14 +393,9 @@ Return non-nil if the call was sent."
   "Call METHOD of PROCESS, which is ready, with ARGS.
 Do not wait for its answer.  Strings among ARGS, not in lists, may be
 of any length.  Return non-nil if the call was sent."
-  (let ((packed (mapcar (apply-partially #'gemini-companion-process--pack
-                                         process)
-                        args)))
-    (and (seq-every-p (apply-partially #'gemini-companion-process--fits-p
-                                       process)
-                      packed)
-         (gemini-companion-epc-call
-          (gemini-companion-process-connection process) method packed))))
+  (gemini-companion-epc-call
+   (gemini-companion-process-connection process) method
+   (mapcar (apply-partially #'gemini-companion-process--pack process) args)))
 
 (defun gemini-companion-process-post (process method value)
   "Call METHOD of PROCESS with VALUE, a state.

@@ -7,16 +7,20 @@
 
 ;;; Commentary:
 
-;; A CLI writes a file some time after its review ended.  Watch for that
-;; for a few seconds, and bring the buffer that visits the file up to date.
-;; If the buffer has unsaved text, keep the text that the file had before, so that
-;; a command can merge the two.  Nothing here saves a file or asks.
+;; A CLI writes a file some time after its review ended.  Watch for that for a
+;; few seconds, and bring the buffer that visits the file up to date between two
+;; commands.  If the buffer has unsaved text, a command can merge the two texts,
+;; because the text from before the first unsaved change is kept.  Nothing here
+;; saves a file or asks.
 
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-idle)
 (require 'gemini-companion-name)
 (require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'seq)
 (require 'subr-x)
 
 (declare-function smerge-start-session "smerge-mode")
@@ -42,35 +46,44 @@ buffer also goes to the first change, unless you type there meanwhile."
 
 ;;;; State
 
-(defconst gemini-companion-revert--delays
-  '(0.02 0.03 0.05 0.1 0.2 0.4 0.8 1.6 3.2 3.6)
-  "Seconds before each check of a file.")
+(defconst gemini-companion-revert--checks 26
+  "Number of checks of a file that is expected to be written, in 10 seconds.")
 
-(defconst gemini-companion-revert--small 65536
-  "Size in bytes up to which a file is written at once.")
+(defconst gemini-companion-revert--largest (* 8 1024 1024)
+  "Size of a file above which it is not merged.")
 
-(cl-defstruct (gemini-companion-revert--watch
-               (:constructor gemini-companion-revert--watch-make)
-               (:copier nil))
-  "A file that is expected to be written.
-BEFORE is its stamp before it is written, LAST the stamp at the last
-check, and DONE the stamp when its buffer was reverted."
-  file before last done delays timer
-  (keys nil :documentation "Value of `num-input-keys' when the user answered, \
-or nil.")
-  (written nil :documentation "WRITTEN of `gemini-companion-revert-expect'."))
+(defconst gemini-companion-revert--most-kept (* 1024 1024)
+  "Size of a buffer above which its text is not kept before it is edited.
+Emacs would collect garbage at the first key.")
 
 (defvar gemini-companion-revert--watches nil
   "Watches of the files that are expected to be written.")
-
-(defconst gemini-companion-revert--largest (* 1024 1024)
-  "Size of a file above which it is neither compared nor merged.")
 
 (defvar gemini-companion-revert--reported nil
   "The last report, or nil.")
 
 (defvar-local gemini-companion-revert--ancestor nil
-  "The text of this buffer's file before a CLI wrote it, or nil.")
+  "Cons of a modification time and a text, or nil.
+The text is what this buffer last had in common with its file, while
+that is the time at which the file was visited or saved.")
+
+;;;; Start
+
+(defun gemini-companion-revert-start ()
+  "Keep the text of each file buffer before it is edited."
+  (add-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor))
+
+(defun gemini-companion-revert-forget ()
+  "Stop watching all files, and drop the texts that are kept."
+  (gemini-companion-revert-stop)
+  (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (kill-local-variable 'gemini-companion-revert--ancestor))))
+
+(defun gemini-companion-revert-stop ()
+  "Stop watching all files."
+  (mapc #'gemini-companion-revert--end gemini-companion-revert--watches))
 
 ;;;; Watching
 
@@ -84,25 +97,23 @@ Call WRITTEN, if it is non-nil, with t once that has happened, or with
 nil if it does not happen, unless FILE is expected again or watching
 stops before.  ANSWERED is non-nil if the user has just answered a
 review of FILE."
-  (dolist (watch gemini-companion-revert--watches)
-    (when (equal file (gemini-companion-revert--watch-file watch))
-      (gemini-companion-revert--cancel watch)))
-  (let* ((stamp (gemini-companion-revert-stamp file))
-         (watch (gemini-companion-revert--watch-make
-                 :file file :before stamp :last stamp :written written
-                 :keys (and answered num-input-keys)
-                 :delays gemini-companion-revert--delays)))
-    (push watch gemini-companion-revert--watches)
-    (when-let* ((buffer (gemini-companion-revert--visiting file)))
-      (with-current-buffer buffer
-        (setq gemini-companion-revert--ancestor
-              (gemini-companion-revert--file-text))
-        (add-hook 'pre-command-hook
-                  #'gemini-companion-revert--before-command nil t)))
-    (gemini-companion-revert--later watch)))
+  (gemini-companion-revert-keep-ancestor file)
+  (gemini-companion-revert--follow file (gemini-companion-watch-stamp file)
+                                   (or written #'ignore)
+                                   (and answered num-input-keys)))
 
-(defun gemini-companion-revert (file &optional keys)
+(defun gemini-companion-revert (file)
   "Bring the buffer of FILE, which was written, up to date.
+Do that at once if no command is in progress, else soon."
+  (if (gemini-companion-revert--free-p)
+      (gemini-companion-revert-now file)
+    (unless (seq-find (lambda (watch)
+                        (equal file (gemini-companion-watch-file watch)))
+                      gemini-companion-revert--watches)
+      (gemini-companion-revert--follow file nil #'ignore nil))))
+
+(defun gemini-companion-revert-now (file &optional keys)
+  "Bring the buffer of FILE, which was written, up to date at once.
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
   (when-let* ((buffer (gemini-companion-revert--visiting file)))
@@ -110,67 +121,53 @@ is non-nil, go to the first change."
     (with-demoted-errors "Reverting a buffer: %S"
       (gemini-companion-revert--buffer buffer keys))))
 
-(defun gemini-companion-revert-stop ()
-  "Stop watching all files."
-  (mapc #'gemini-companion-revert--cancel gemini-companion-revert--watches))
+(defun gemini-companion-revert--follow (file stamp written keys)
+  "Watch FILE, in place of a previous watch, until its STAMP is another.
+For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
+`gemini-companion-revert-now'."
+  (dolist (watch gemini-companion-revert--watches)
+    (when (equal file (gemini-companion-watch-file watch))
+      (gemini-companion-revert--end watch)))
+  (let ((checks gemini-companion-revert--checks)
+        watch)
+    (setq watch
+          (gemini-companion-watch-start
+           file
+           (lambda (changed now)
+             (let ((wrote (and changed
+                               (not (member (gemini-companion-watch-last watch)
+                                            (list nil stamp)))))
+                   (free (and changed (gemini-companion-revert--free-p now))))
+               (when free
+                 (gemini-companion-revert-now file keys))
+               (when wrote
+                 (funcall (prog1 written (setq written #'ignore)) t))
+               (cond ((and free wrote)
+                      ;; It may be written in two steps.
+                      (setq checks 2))
+                     (free)
+                     ((not (or wrote now (< 0 (cl-decf checks))))
+                      (gemini-companion-revert--end watch)
+                      (ignore (funcall written nil))))))
+           ;; A CLI may have written it before it closed the review.
+           'changed))
+    (push watch gemini-companion-revert--watches)
+    (when-let* ((buffer (gemini-companion-revert--visiting file)))
+      (with-current-buffer buffer
+        ;; After functions that end a search.
+        (add-hook 'pre-command-hook
+                  #'gemini-companion-revert--before-command 90 t)))))
 
-(defun gemini-companion-revert--cancel (watch)
+(defun gemini-companion-revert--end (watch)
   "End WATCH."
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
-  (cancel-timer (gemini-companion-revert--watch-timer watch))
+  (gemini-companion-watch-end watch)
   (when-let* ((buffer (gemini-companion-revert--visiting
-                       (gemini-companion-revert--watch-file watch))))
+                       (gemini-companion-watch-file watch))))
     (with-current-buffer buffer
-      (when (verify-visited-file-modtime buffer)
-        (setq gemini-companion-revert--ancestor nil))
       (remove-hook 'pre-command-hook
                    #'gemini-companion-revert--before-command t))))
-
-(defun gemini-companion-revert--later (watch)
-  "Schedule the next check of WATCH, or end WATCH after the last one."
-  (if-let* ((delay (pop (gemini-companion-revert--watch-delays watch))))
-      (setf (gemini-companion-revert--watch-timer watch)
-            (run-at-time delay nil #'gemini-companion-revert--recheck watch))
-    (gemini-companion-revert--cancel watch)
-    (gemini-companion-revert--end watch nil)))
-
-(defun gemini-companion-revert--end (watch written)
-  "Call the function of WATCH once, with whether its file was WRITTEN."
-  (when-let* ((function (gemini-companion-revert--watch-written watch)))
-    (setf (gemini-companion-revert--watch-written watch) nil)
-    (with-demoted-errors "Following a written file: %S"
-      (funcall function written))))
-
-(defun gemini-companion-revert--recheck (watch)
-  "Check WATCH, and end it after its file was written or deleted."
-  (let ((done (gemini-companion-revert--watch-done watch)))
-    (gemini-companion-revert--check watch)
-    (if (and done
-             (member (gemini-companion-revert--watch-last watch)
-                     (list done nil)))
-        (gemini-companion-revert--cancel watch)
-      (gemini-companion-revert--later watch))))
-
-(defun gemini-companion-revert--check (watch)
-  "Revert the buffer of the file of WATCH if it was written completely.
-A small file is complete unless it is empty; a large one is if it has
-not changed since the last check."
-  (let* ((stamp (gemini-companion-revert-stamp
-                 (gemini-companion-revert--watch-file watch)))
-         (last (gemini-companion-revert--watch-last watch)))
-    (setf (gemini-companion-revert--watch-last watch) stamp)
-    (when (and (not (member stamp
-                            (list nil
-                                  (gemini-companion-revert--watch-before watch)
-                                  (gemini-companion-revert--watch-done watch))))
-               (or (< 0 (nth 1 stamp) gemini-companion-revert--small)
-                   (equal stamp last)))
-      (setf (gemini-companion-revert--watch-done watch) stamp)
-      (gemini-companion-revert
-       (gemini-companion-revert--watch-file watch)
-       (gemini-companion-revert--watch-keys watch))
-      (gemini-companion-revert--end watch t))))
 
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
@@ -178,16 +175,16 @@ Otherwise Emacs would ask whether to edit a file that has changed."
   (dolist (watch gemini-companion-revert--watches)
     (when (eq (current-buffer)
               (gemini-companion-revert--visiting
-               (gemini-companion-revert--watch-file watch)))
-      (gemini-companion-revert--check watch))))
+               (gemini-companion-watch-file watch)))
+      (gemini-companion-watch-check watch 'now))))
 
-(defun gemini-companion-revert-stamp (file)
-  "Return the time, size and inode of FILE, or nil if it does not exist.
-Follow symbolic links."
-  (when-let* ((attributes (gemini-companion-text-attributes file)))
-    (list (file-attribute-modification-time attributes)
-          (file-attribute-size attributes)
-          (file-attribute-inode-number attributes))))
+(defun gemini-companion-revert--free-p (&optional now)
+  "Return non-nil if no command is in progress that may know places in a text.
+That is one that asks, such as `query-replace', or calls others.  If NOW
+is non-nil, a command has not begun yet."
+  (if now
+      (not (or isearch-mode (backtrace-frame 0 'command-execute)))
+    (gemini-companion-idle-between-commands-p)))
 
 (defun gemini-companion-revert-unsaved-p (file)
   "Return non-nil if a buffer that visits FILE has unsaved text."
@@ -204,7 +201,7 @@ Follow symbolic links."
 
 (defun gemini-companion-revert-report (format &rest arguments)
   "Show a message about the outcome of an edit.
-FORMAT and ARGUMENTS are those of `message'.  The announcement of a
+FORMAT and ARGUMENTS are as in `message'.  The announcement of a
 review does not replace it."
   (setq gemini-companion-revert--reported (apply #'message format arguments)))
 
@@ -219,47 +216,68 @@ review does not replace it."
 
 (defun gemini-companion-revert--buffer (buffer keys)
   "Bring BUFFER up to date if another program has written its file.
-See `gemini-companion-revert' for KEYS."
+See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
     (unless (or (verify-visited-file-modtime buffer)
-                (gemini-companion-text-problem buffer-file-name))
-      (pcase-let ((`(,text . ,coding) (gemini-companion-revert--read)))
+                (not (gemini-companion-text-attributes buffer-file-name))
+                (gemini-companion-text-unreadable-reason buffer-file-name))
+      (pcase-let* ((time (car (gemini-companion-watch-stamp buffer-file-name)))
+                   (`(,text . ,coding) (gemini-companion-revert--read)))
         (cond ((string= text (gemini-companion-text-of-buffer))
-               (set-visited-file-modtime)
+               (set-visited-file-modtime time)
                (set-buffer-modified-p nil)
                (gemini-companion-revert--save-as coding)
                (gemini-companion-revert--show nil))
               ((not (buffer-modified-p))
-               (let ((lines (gemini-companion-revert--changes text coding)))
+               (let ((lines (gemini-companion-revert--revert text coding time)))
                  (gemini-companion-revert--show lines)
                  (when (and keys lines)
                    (gemini-companion-revert--go-to (caar lines) keys))))
               (t
                (gemini-companion-revert-report
+                "%s was written, and has unsaved changes here; %s"
+                (gemini-companion-name buffer-file-name)
                 (substitute-command-keys
-                 "%s was written, and has unsaved changes here; \
-\\[gemini-companion-merge] merges them")
-                (gemini-companion-name buffer-file-name))))))))
+                 (if (gemini-companion-revert--mergeable-p)
+                     "\\[gemini-companion-merge] merges them"
+                   "\\[ediff-current-file] compares them")))))))))
 
-(defun gemini-companion-revert--revert (text coding)
-  "Revert the current buffer in place to TEXT, which is in CODING.
-Point, markers and undo stay."
+(defun gemini-companion-revert--revert (text coding time)
+  "Revert the current buffer to TEXT, which is in CODING, written at TIME.
+Point, markers and undo stay, unless the buffer has its own way.
+Return the changed lines, if they are known; see
+`gemini-companion-text-replace'."
   (let* ((inhibit-message t)
          (read-only buffer-read-only)
          (in-place (and enable-multibyte-characters
                         (eq revert-buffer-function #'revert-buffer--default)))
+         (lines nil)
          (revert-buffer-insert-file-contents-function
           (if in-place
               (lambda (&rest _)
-                (gemini-companion-text-replace text)
-                (set-buffer-modified-p nil)
-                (set-visited-file-modtime))
+                (set-visited-file-modtime time)
+                ;; Undoing the first change of an unmodified buffer would make
+                ;; it unmodified.
+                (let ((create-lockfiles nil))
+                  (set-buffer-modified-p t))
+                (setq lines (gemini-companion-text-replace text))
+                (set-buffer-modified-p nil))
             revert-buffer-insert-file-contents-function)))
-    (revert-buffer t t t)
+    ;; Eglot would close and open the document, whose versions start again.
+    (cl-flet ((staying (hook)
+                (seq-remove (lambda (function)
+                              (and in-place
+                                   (string-prefix-p "eglot-"
+                                                    (format "%s" function))))
+                            hook)))
+      (let ((before-revert-hook (staying before-revert-hook))
+            (after-revert-hook (staying after-revert-hook)))
+        (revert-buffer t t t)))
     ;; Before Emacs 29 a revert resets it.
     (setq buffer-read-only read-only)
     (when in-place
-      (gemini-companion-revert--save-as coding))))
+      (gemini-companion-revert--save-as coding))
+    lines))
 
 (defun gemini-companion-revert--read ()
   "Return (TEXT . CODING) of the current text of this buffer's file.
@@ -294,7 +312,7 @@ written, the coding of the buffer stays."
                 (coding-system-change-text-conversion previous coding)))))))
 
 (defun gemini-companion-revert--save-as (coding)
-  "Set the coding of the current buffer to CODING, that of its file."
+  "Set the coding of the current buffer to the CODING of its file."
   (setq buffer-file-coding-system coding)
   (when buffer-file-coding-system-explicit
     (setq buffer-file-coding-system-explicit (list coding)))
@@ -331,110 +349,96 @@ KEYS keys, and the previous place is added to the mark ring."
         (with-selected-window window
           (recenter))))))
 
-(defun gemini-companion-revert--changes (text coding)
-  "Revert this buffer to TEXT in CODING, and return the changed lines.
-The value is a list of (BEG . END), or nil if it is not needed."
-  (if (not (and gemini-companion-after-write
-                (< (buffer-size) gemini-companion-revert--largest)))
-      (ignore (gemini-companion-revert--revert text coding))
-    (save-restriction
-      (widen)
-      (gemini-companion-revert--number)
-      (gemini-companion-revert--revert text coding)
-      (prog1 (gemini-companion-revert--unnumbered)
-        (with-silent-modifications
-          (remove-text-properties (point-min) (point-max)
-                                  '(gemini-companion-line nil)))))))
-
-(defun gemini-companion-revert--number ()
-  "Number the lines of the current buffer by a text property.
-Text that an edit in place does not touch keeps it."
-  (with-silent-modifications
-    (save-excursion
-      (goto-char (point-min))
-      (let ((number 0))
-        (while (not (eobp))
-          (put-text-property (point) (progn (forward-line) (point))
-                             'gemini-companion-line (cl-incf number)))))))
-
-(defun gemini-companion-revert--unnumbered ()
-  "Return the lines that are new, or where others were deleted.
-The value is a list of (BEG . END)."
-  (let ((position (point-min))
-        (last 0)
-        changes)
-    (while (< position (point-max))
-      (let ((number (get-text-property position 'gemini-companion-line))
-            (end (next-single-property-change
-                  position 'gemini-companion-line nil (point-max))))
-        (when (or (null number) (< (1+ last) number))
-          (push (gemini-companion-revert--lines position
-                                                (if number position end))
-                changes))
-        (setq last (or number last)
-              position end)))
-    (nreverse changes)))
-
-(defun gemini-companion-revert--lines (beg end)
-  "Return the whole lines from BEG to END as a cons of positions."
-  (save-excursion
-    (cons (progn (goto-char beg) (line-beginning-position))
-          (progn (goto-char end)
-                 (if (and (bolp) (< beg end))
-                     end
-                   (line-beginning-position 2))))))
-
 (defun gemini-companion-revert--highlight (lines)
-  "Highlight LINES, a list of (BEG . END), for a moment."
-  (let ((overlays (mapcar (pcase-lambda (`(,beg . ,end))
-                            (make-overlay beg end))
-                          lines)))
+  "Highlight LINES, a list of (BEG . END), for a moment.
+Where lines were deleted, highlight the next one."
+  (let ((overlays
+         (mapcar (pcase-lambda (`(,beg . ,end))
+                   (make-overlay beg (if (< beg end)
+                                         end
+                                       (save-excursion
+                                         (goto-char beg)
+                                         (line-beginning-position 2)))))
+                 lines)))
     (dolist (overlay overlays)
       (overlay-put overlay 'face 'gemini-companion-changed))
     (run-at-time 1.5 nil #'mapc #'delete-overlay overlays)))
 
 ;;;; Merging
 
-(defun gemini-companion-revert--file-text ()
-  "Return the text of the current buffer's file, or nil if it is too large."
-  (when (gemini-companion-revert--readable-p)
-    (let ((file buffer-file-name)
-          (coding-system-for-read buffer-file-coding-system))
-      (with-temp-buffer
-        (insert-file-contents file)
-        (buffer-string)))))
+(defun gemini-companion-revert--keep-ancestor (&optional text)
+  "Keep TEXT, which the current buffer and its file have in common.
+By default, it is the text of the buffer, which is about to change."
+  (with-current-buffer (or (buffer-base-buffer) (current-buffer))
+    (when (and buffer-file-name
+               (or text (< (buffer-size) gemini-companion-revert--most-kept)))
+      (setq gemini-companion-revert--ancestor
+            (cons (visited-file-modtime)
+                  (or text (gemini-companion-text-of-buffer)))))))
+
+(defun gemini-companion-revert--ancestor-text ()
+  "Return what the current buffer last had in common with its file, or nil."
+  (pcase gemini-companion-revert--ancestor
+    (`(,(pred (equal (visited-file-modtime))) . ,text) text)))
+
+(defun gemini-companion-revert-keep-ancestor (file)
+  "Keep the text of FILE, which a CLI may write, for its modified buffer.
+That is necessary if the buffer is large, or was modified before the
+mode was on."
+  (when-let* ((buffer (gemini-companion-revert--visiting file)))
+    (with-current-buffer buffer
+      (when (and (buffer-modified-p)
+                 (verify-visited-file-modtime)
+                 (not (gemini-companion-revert--ancestor-text))
+                 (gemini-companion-revert--readable-p))
+        (gemini-companion-revert--keep-ancestor
+         (let ((coding-system-for-read buffer-file-coding-system))
+           (with-temp-buffer
+             (insert-file-contents file)
+             (buffer-string))))))))
 
 (defun gemini-companion-revert--readable-p ()
-  "Return non-nil if the current buffer's file can be merged."
-  (let ((size (file-attribute-size (file-attributes buffer-file-name))))
+  "Return non-nil if the text of the current buffer's file can be merged."
+  (let ((size (file-attribute-size
+               (gemini-companion-text-attributes buffer-file-name))))
     (and size
          (< size gemini-companion-revert--largest)
-         (not (gemini-companion-text-problem buffer-file-name)))))
+         (not (gemini-companion-text-unreadable-reason buffer-file-name)))))
+
+(defun gemini-companion-revert--mergeable-p ()
+  "Return non-nil if the current buffer and its file can be merged."
+  (and (gemini-companion-revert--ancestor-text)
+       (gemini-companion-revert--readable-p)
+       (executable-find "diff3")))
 
 (defun gemini-companion-merge ()
   "Merge your unsaved text with what a CLI wrote to this file.
 Lines that differ in both are kept twice, as a conflict for
 `smerge-mode'.  Nothing is saved."
-  (interactive)
-  (unless (and buffer-file-name gemini-companion-revert--ancestor
-               (not (verify-visited-file-modtime)))
+  (interactive "*")
+  (when (or (null buffer-file-name)
+            (not (buffer-modified-p))
+            (verify-visited-file-modtime))
     (user-error "No CLI has written this file since you changed it"))
-  (unless (gemini-companion-revert--readable-p)
-    (user-error "The file does not exist, or is too large to be merged"))
-  (pcase-let* ((`(,theirs . ,coding) (gemini-companion-revert--read))
+  (unless (gemini-companion-revert--mergeable-p)
+    (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
+text is unknown, the file is too large or the program diff3 is missing; \
+\\[ediff-current-file] compares the texts")))
+  (pcase-let* ((time (car (gemini-companion-watch-stamp buffer-file-name)))
+               (`(,theirs . ,coding) (gemini-companion-revert--read))
                (plain (if (eql 1 (coding-system-eol-type coding))
                           #'gemini-companion-text-plain
                         #'identity))
                (`(,status . ,text)
                 (gemini-companion-revert--merged
                  (funcall plain (gemini-companion-text-of-buffer))
-                 (funcall plain gemini-companion-revert--ancestor)
+                 (funcall plain (gemini-companion-revert--ancestor-text))
                  theirs)))
+    (set-visited-file-modtime time)
     (gemini-companion-text-replace text)
     (gemini-companion-revert--save-as coding)
-    (set-visited-file-modtime)
+    (gemini-companion-revert--keep-ancestor theirs)
     (set-buffer-modified-p (not (string= text theirs)))
-    (setq gemini-companion-revert--ancestor nil)
     (if (eql status 0)
         (message "Merged; not saved yet")
       (smerge-start-session)
@@ -446,8 +450,6 @@ The value is a cons of 0, or 1 if there are conflicts, and the merged
 text, in which each line of a conflict ends with a newline."
   (pcase (gemini-companion-text-diff3 texts "--merge" "--label=unsaved"
                                       "--label=before" "--label=CLI")
-    ('nil (user-error "Cannot find the program diff3; compare the texts by \
-M-x ediff-current-file"))
     ((and `(,(or 0 1) . ,_) merged)
      ;; Otherwise a marker comes behind the last line.
      (let ((whole (mapcar (lambda (text)

@@ -5,20 +5,17 @@
 ;; Author: The gemini-companion authors
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
-
 ;;; Commentary:
 
 ;; The review of a diff: its view and how to switch to another one, the buffer
-;; of the original, colors and header lines, and excluded hunks.  The windows
-;; have their own file, and so do the two views, which are loaded when used.
+;; of the original, and excluded hunks.  The two views are loaded when used.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion-clients)
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
-(require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
@@ -27,6 +24,7 @@
 
 (autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
 (autoload 'gemini-companion-unified-open "gemini-companion-unified")
+(defvar gemini-companion-unified-wait)
 
 ;;;; Customization
 
@@ -50,20 +48,25 @@ Any other change takes effect with the next review."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
-(defcustom gemini-companion-ediff-limit (* 5 1024 1024)
-  "Size in bytes above which a review is a unified diff, not Ediff.
-It is the size of the file or the proposal, whichever is larger."
-  :type 'natnum
+(defcustom gemini-companion-review-focus nil
+  "Whether a review that appears by itself is selected.
+Nil means never, t means always, and `terminal' means if the terminal
+of its CLI is selected.  Letters, and the keys that accept, are
+ignored in such a review for the first second."
+  :type '(choice (const :tag "Never" nil)
+                 (const :tag "From the CLI's terminal" terminal)
+                 (const :tag "Always" t))
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
-(defcustom gemini-companion-review-limit (* 20 1024 1024)
+(defconst gemini-companion-review--ediff-limit (* 5 1024 1024)
+  "Size in bytes above which a review is a unified diff, not Ediff.
+It is the size of the file or the proposal, whichever is larger.")
+
+(defconst gemini-companion-review--limit (* 20 1024 1024)
   "Size in bytes above which an edit is not shown.
 Answer such an edit in the terminal of the CLI.  The size is that
-of the file or the proposal, whichever is larger."
-  :type 'natnum
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-reviews)
+of the file or the proposal, whichever is larger.")
 
 ;;;; Keys
 
@@ -125,16 +128,20 @@ of the file or the proposal, whichever is larger."
 
 ;;;; State
 
-(defvar gemini-companion-review--new 0
+(defvar gemini-companion-review-new-until 0
   "Time until which keys that answer are ignored in a new review.")
 
 (defvar gemini-companion-review--by-itself nil
   "Non-nil if the last review appeared by itself.
 For several reviews in a row, it refers to the first.")
 
+(defvar-local gemini-companion-review--tick nil
+  "Tick of this buffer, a proposal, when it was last compared, or nil.")
+(put 'gemini-companion-review--tick 'permanent-local t)
+
 (defun gemini-companion-review--unless-new (command)
   "Return COMMAND, or in a new review a command to ignore the key."
-  (if (< (float-time) gemini-companion-review--new)
+  (if (< (float-time) gemini-companion-review-new-until)
       #'gemini-companion-review-too-soon
     command))
 
@@ -156,11 +163,12 @@ and non-nil if the selected window must stay visible and selected.
 If it signals an error, that is shown.  It returns a plist of
 `:buffers', the buffers in the windows of the view;
 `:main', the buffer to go to;
+`:frame', the frame of the view;
 and these functions:
 `:hunk' returns the hunk at point, or nil;
-`:line' returns the line at point, or nil, counted in the proposal
-with no hunk excluded;
-`:toggled' displays that its argument, a hunk, was excluded or restored;
+`:line' returns the line of the proposal at point, or nil;
+`:toggled' displays that its argument, a hunk, was excluded or restored,
+or that others were restored if it is nil;
 `:move' goes forward by its argument, a number of hunks;
 `:edit' goes to the proposal, or back;
 `:select' selects the view and returns non-nil, but only if all of it
@@ -199,48 +207,64 @@ ARGS are its arguments."
 (defun gemini-companion-review--of-buffer ()
   "Return the view of the current buffer, or signal an error."
   (unless gemini-companion-diff-here
-    (user-error (substitute-command-keys
-                 "No review in this buffer; \\[gemini-companion-review] \
-goes to one")))
+    (unless (gemini-companion-diffs)
+      (user-error "No proposal waits for an answer"))
+    (user-error "No review in this buffer; %s goes to one"
+                (substitute-command-keys "\\[gemini-companion-review]")))
   (gemini-companion-review--here))
 
 ;;;; A review as data
 
 ;; For other displays, such as the list; the diff need not be shown.
 
-(defun gemini-companion-review-set-hunks (diff hunks)
-  "Record that DIFF consists of HUNKS, and whether its proposal was edited."
-  (let ((unedited (gemini-companion-diff-unedited diff)))
-    (setf (gemini-companion-diff-hunks diff) hunks
-          (gemini-companion-diff-edited diff)
-          (and unedited
-               (gemini-companion-hunk-call-with-all
-                (gemini-companion-diff-proposal-buffer diff)
-                (lambda ()
-                  (not (string= unedited
-                                (gemini-companion-diff-proposal-text
-                                 diff)))))))))
+(defun gemini-companion-review-set-hunks (diff hunks original)
+  "Record HUNKS, the differences between ORIGINAL and the proposal of DIFF.
+ORIGINAL is a buffer; the proposal must not have changed since they were
+compared.  Excluded hunks that are not among them are restored."
+  (setf (gemini-companion-diff-hunks diff) hunks)
+  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+    (setq gemini-companion-review--tick (buffer-chars-modified-tick)))
+  (gemini-companion-review--prune diff hunks original))
+
+(defun gemini-companion-review--prune (diff &optional hunks original)
+  "Restore the excluded hunks of DIFF that were edited, and report that.
+With HUNKS of ORIGINAL, restore also those that are not among them."
+  (let ((count (gemini-companion-hunk-prune
+                (gemini-companion-diff-proposal-buffer diff) hunks original)))
+    (when (< 0 count)
+      (gemini-companion-revert-report
+       (ngettext "An excluded hunk of %2$s has changed and was restored"
+                 "%1$d excluded hunks of %2$s have changed and were restored"
+                 count)
+       count (gemini-companion-diff-name diff 'plain))
+      (when-let* ((view (gemini-companion-review--of diff)))
+        (gemini-companion-review--call view :toggled nil))
+      (gemini-companion-diff-updated))))
+
+(defun gemini-companion-review--edited (&rest _)
+  "Restore the excluded hunks in the current buffer that were just edited."
+  (when-let* ((diff gemini-companion-diff-here))
+    (gemini-companion-review--prune diff)))
+(put 'gemini-companion-review--edited 'permanent-local-hook t)
 
 (defun gemini-companion-review-toggle (diff hunk)
   "Exclude HUNK from the proposal of DIFF, or restore it.
-The hunks of DIFF must be known, and its proposal not have been edited
-since.  Return non-nil if HUNK is excluded now.  Ask before excluding
-the last one."
+The proposal must not have changed since HUNK was found.  Return non-nil
+if HUNK is excluded now.  Ask before excluding the last one."
   (gemini-companion-diff-unsettled diff)
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
-         (excluded (memql (nth 2 hunk)
-                          (gemini-companion-hunk-excluded-lines proposal)))
          (view (gemini-companion-review--of diff)))
-    (when (buffer-local-value 'buffer-read-only proposal)
-      (user-error "The proposal is read-only"))
-    (unless (or excluded
+    (unless (or (gemini-companion-hunk-excluded-p hunk proposal)
                 (gemini-companion-review--others-p diff)
                 (gemini-companion-diff-ask
                  diff
                  (lambda ()
                    (y-or-n-p "Nothing would be left of this proposal; \
-exclude its last change? "))))
+exclude its last hunk? "))))
       (user-error "Hunk not excluded"))
+    (with-current-buffer proposal
+      (add-hook 'after-change-functions #'gemini-companion-review--edited
+                nil t))
     (prog1 (if view
                (gemini-companion-hunk-toggle
                 hunk (gemini-companion-review--view-original view) proposal)
@@ -253,8 +277,8 @@ exclude its last change? "))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
-LINE is counted in the proposal with no hunk excluded."
-  (gemini-companion-diff-view diff)
+LINE is counted in the proposal."
+  (gemini-companion-arrival-view diff)
   (when-let* ((view (gemini-companion-review--of diff)))
     (gemini-companion-review--go-to view line)))
 
@@ -277,16 +301,14 @@ See `gemini-companion-review-go-to'."
                                         (nth 2 (funcall call :hunk)))))))))
 
 (defun gemini-companion-review--line (view)
-  "Return the line of VIEW at point, or nil.
-It is counted in the proposal with no hunk excluded."
+  "Return the line of the proposal at point in VIEW, or nil."
   (let* ((diff (gemini-companion-review--view-diff view))
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (with-current-buffer (if (eq diff gemini-companion-diff-here)
                              (current-buffer)
                            (gemini-companion-diff-main diff))
       (if (eq (current-buffer) proposal)
-          (gemini-companion-hunk-call-with-all
-           proposal (lambda () (line-number-at-pos nil 'absolute)))
+          (line-number-at-pos nil 'absolute)
         (gemini-companion-review--call view :line)))))
 
 (defun gemini-companion-review--others-p (diff)
@@ -306,7 +328,7 @@ It is counted in the proposal with no hunk excluded."
               (`(,hunks ,excluded ,added ,removed)
                (format "  %s, %s, %d excluded"
                        (gemini-companion-hunk-lines added removed)
-                       (format (ngettext "%d change" "%d changes" hunks) hunks)
+                       (format (ngettext "%d hunk" "%d hunks" hunks) hunks)
                        excluded))))))
 
 (defun gemini-companion-review-shown-p ()
@@ -326,10 +348,8 @@ It is counted in the proposal with no hunk excluded."
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
   (when-let* ((hunk (gemini-companion-review-hunk-p)))
-    (memql (nth 2 hunk)
-           (gemini-companion-hunk-excluded-lines
-            (gemini-companion-diff-proposal-buffer
-             gemini-companion-diff-here)))))
+    (gemini-companion-hunk-excluded-p
+     hunk (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))))
 
 (defun gemini-companion-review-unified-p ()
   "Return non-nil if the review here is a unified diff."
@@ -369,7 +389,7 @@ by itself.  Signal an error if DIFF cannot be shown."
       (gemini-companion-review--focus view select))
     (setf (gemini-companion-diff-select diff)
           (lambda ()
-            (setq gemini-companion-review--new 0)
+            (setq gemini-companion-review-new-until 0)
             (gemini-companion-review--select view)))
     (setf (gemini-companion-diff-refresh diff)
           (lambda () (gemini-companion-review--refresh view)))
@@ -387,7 +407,7 @@ accept do nothing for a second."
                               (gemini-companion-diff-session
                                (gemini-companion-review--view-diff view)))))
               (wanted wanted)))
-    (setq gemini-companion-review--new (1+ (float-time)))
+    (setq gemini-companion-review-new-until (1+ (float-time)))
     (when (or (not selected)
               ;; It was opened beside the selected window.
               (and gemini-companion-review--by-itself
@@ -413,10 +433,10 @@ accept do nothing for a second."
     (cond ((null gemini-companion-review-view)
            (user-error "No review of %s, as `gemini-companion-review-view' is \
 nil" (gemini-companion-diff-name diff)))
-          ((< gemini-companion-review-limit size)
+          ((< gemini-companion-review--limit size)
            (user-error "The edit of %s is too large to be shown"
                        (gemini-companion-diff-name diff)))
-          ((or (< gemini-companion-ediff-limit size)
+          ((or (< gemini-companion-review--ediff-limit size)
                (not (file-exists-p (gemini-companion-diff-file-path diff)))
                (< (frame-width frame)
                   (* 2 gemini-companion-windows-least-columns)))
@@ -468,6 +488,7 @@ If KEEP is non-nil, the selected window stays visible and selected."
     (when (and keep (window-live-p selected))
       (set-frame-selected-window frame selected 'norecord))
     (setf (gemini-companion-diff-main diff) (plist-get open :main)
+          (gemini-companion-diff-frame diff) (plist-get open :frame)
           (gemini-companion-review--view-kind view) kind
           (gemini-companion-review--view-open view) open)
     (gemini-companion-review--record-windows view)))
@@ -510,11 +531,11 @@ Otherwise, and if the user has changed its windows, lay it out again."
            (select-frame-set-input-focus frame))
           (t (setq frame (selected-frame))))
     (mapc #'quit-restore-window
-          (gemini-companion-windows-covered
+          (gemini-companion-windows-displayed-over
            frame (gemini-companion-review--buffers view)))
     (unless (and (gemini-companion-review--complete-p view frame)
                  (gemini-companion-review--call view :select))
-      (gemini-companion-review--leave view)
+      (gemini-companion-review--restore-windows view)
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-windows-layout frame)
             (gemini-companion-diff-frame diff) frame)
@@ -549,11 +570,12 @@ Otherwise, and if the user has changed its windows, lay it out again."
 
 ;;;; Closing
 
-(defun gemini-companion-review--leave (view)
+(defun gemini-companion-review--restore-windows (view)
   "Restore the windows of the user from VIEW."
-  (gemini-companion-windows-leave (gemini-companion-review--view-layout view)
-                                  (gemini-companion-review--buffers view)
-                                  (gemini-companion-review--view-windows view)))
+  (gemini-companion-windows-restore-after-review
+   (gemini-companion-review--view-layout view)
+   (gemini-companion-review--buffers view)
+   (gemini-companion-review--view-windows view)))
 
 (defun gemini-companion-review--hide (view)
   "Close VIEW, but leave its proposal alone.
@@ -562,7 +584,7 @@ If the user has moved to another tab of its frame, the windows stay."
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (setq gemini-companion-review--all (delq view gemini-companion-review--all))
     (setf (gemini-companion-diff-refresh diff) nil)
-    (gemini-companion-review--leave view)
+    (gemini-companion-review--restore-windows view)
     (gemini-companion-diff-discard (gemini-companion-review--view-original view))
     (gemini-companion-review--call view :close)
     (setf (gemini-companion-diff-main diff) nil)
@@ -572,6 +594,23 @@ If the user has moved to another tab of its frame, the windows stay."
         (bury-buffer)))))
 
 ;;;; Commands
+
+(autoload 'gemini-companion-list "gemini-companion-list"
+  "Show the edits of each CLI." t)
+
+(defun gemini-companion-review (&optional list)
+  "Show the next proposal that waits, or select the one that is shown.
+If one of its windows was deleted, or the terminal beside it, lay out
+the windows again.  With prefix argument LIST, or if several proposals
+wait and none is shown, list them."
+  (interactive "P")
+  (let ((diffs (gemini-companion-diffs))
+        (shown (gemini-companion-diff-shown)))
+    (cond (list (gemini-companion-list))
+          (shown (gemini-companion-arrival-view shown))
+          ((cdr diffs) (gemini-companion-list))
+          (diffs (gemini-companion-arrival-view (car diffs)))
+          (t (user-error "No proposal waits for an answer")))))
 
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current diff."
@@ -598,14 +637,16 @@ With a file name, as in :w FILE, do what Evil does."
 
 (defun gemini-companion-review-switch-view ()
   "Switch this review between Ediff and the unified diff.
-Point stays at its change, or goes to the one before.  Your edits and
+Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
   (let* ((view (gemini-companion-review--here))
          (layout (gemini-companion-review--view-layout view))
          (previous (gemini-companion-review--view-kind view))
          (kind (if (eq previous 'ediff) 'diff 'ediff))
-         (line (gemini-companion-review--line view)))
+         (line (gemini-companion-review--line view))
+         ;; Without hunks, point cannot go to the same one.
+         (gemini-companion-unified-wait 3))
     (gemini-companion-review--check-switch view kind)
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))
@@ -629,27 +670,44 @@ the excluded hunks stay."
            (gemini-companion-review--view-windows view))
     (user-error "The review is on another tab; switch to that first"))
   (when (and (eq kind 'ediff)
-             (< gemini-companion-ediff-limit
+             (< gemini-companion-review--ediff-limit
                 (gemini-companion-review--size
                  (gemini-companion-review--view-diff view))))
-    (user-error "Too large for Ediff; see `gemini-companion-ediff-limit'")))
+    (user-error "Too large for Ediff")))
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.
 Accepting sends the rest."
   (interactive)
   (let* ((view (gemini-companion-review--of-buffer))
+         (diff (gemini-companion-review--view-diff view))
          (hunk (or (gemini-companion-review--call view :hunk)
                    (user-error
-                    "No change here; %s goes to the next one"
+                    "No hunk here; %s goes to the next one"
                     (gemini-companion-review--shortest-key
                      'gemini-companion-review-next-hunk)))))
-    (if (gemini-companion-review-toggle
-         (gemini-companion-review--view-diff view) hunk)
+    (gemini-companion-review--check-hunk view hunk)
+    (if (gemini-companion-review-toggle diff hunk)
         (message "Hunk excluded; %s restores it"
                  (gemini-companion-review--shortest-key
                   'gemini-companion-review-toggle-hunk))
       (message "Hunk restored"))))
+
+(defun gemini-companion-review--check-hunk (view hunk)
+  "Compare again in VIEW if HUNK is none of its hunks, or the proposal changed.
+Signal an error if HUNK is none of its hunks then: what is typed beside a
+hunk becomes a part of it in Ediff, also as a part of another line."
+  (let* ((diff (gemini-companion-review--view-diff view))
+         (proposal (gemini-companion-diff-proposal-buffer diff))
+         (known-p (lambda ()
+                    (and (eql (buffer-chars-modified-tick proposal)
+                              (buffer-local-value
+                               'gemini-companion-review--tick proposal))
+                         (member hunk (gemini-companion-diff-hunks diff))))))
+    (unless (funcall known-p)
+      (gemini-companion-review--call view :compare)
+      (unless (funcall known-p)
+        (user-error "The proposal has changed and was compared again")))))
 
 (defun gemini-companion-review--shortest-key (command)
   "Return the letter for COMMAND if it is a key here, else its other key."
@@ -662,7 +720,9 @@ Accepting sends the rest."
   "Go to the next hunk of this review, or COUNT hunks on."
   (interactive "p")
   (gemini-companion-review--call (gemini-companion-review--of-buffer)
-                                 :move (or count 1)))
+                                 :move (or count 1))
+  ;; The header line shows whether the hunk is excluded.
+  (force-mode-line-update))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
   "Go to the previous hunk of this review, or COUNT hunks back."
@@ -718,10 +778,8 @@ It is the file, decoded as CLIs decode it, or empty for a new file."
           (cond ((null bytes) '("new file"))
                 (raw '("not UTF-8"))))))
 
-;;;; Colors
+;;;; Evil
 
-(defvar warning-minimum-log-level)
-(declare-function evil-initialize "ext:evil-core")
 (declare-function evil-initial-state "ext:evil-core")
 (declare-function evil-set-initial-state "ext:evil-core")
 
@@ -732,340 +790,6 @@ A state that the user has set for MODE stays."
              (not (evil-initial-state mode)))
     (evil-set-initial-state mode 'emacs)))
 
-(defconst gemini-companion-review--modes
-  '(prog-mode conf-mode sgml-mode yaml-mode)
-  "Modes that only highlight, as those derived from them do.
-Others fold, align or hide text, start processes, or fetch what the
-text names, as Org mode does.")
-
-(defconst gemini-companion-review--substitutes
-  '((c-or-c++-mode . c++-mode)
-    (conf-mode-maybe . conf-mode)
-    (nxml-mode . sgml-mode))
-  "Alist of what `auto-mode-alist' names and the mode to use for it.")
-
-(defun gemini-companion-review-highlight (file)
-  "Highlight the current buffer like FILE, unless that is done.
-No mode hook runs, and all text stays unchanged and visible.  The keys
-of Evil work there, too."
-  (unless font-lock-mode
-    (let ((enable-local-variables nil)
-          (enable-dir-local-variables nil)
-          (inhibit-interaction t)
-          ;; Some modes show messages.
-          (inhibit-message t)
-          (warning-minimum-log-level :emergency))
-      (seq-some #'gemini-companion-review--use
-                (delq nil (list (gemini-companion-review--mode file)
-                                #'text-mode)))
-      ;; In an internal buffer, Font Lock mode does not turn on, but its hook
-      ;; would run.
-      (unless (string-prefix-p " " (buffer-name))
-        (with-demoted-errors "Mode for the review: %S"
-          (delay-mode-hooks
-            ;; Globalized minor modes use the delayed hook.
-            (font-lock-mode 1)
-            (when (bound-and-true-p evil-mode)
-              (evil-initialize))))))))
-
-(defun gemini-companion-review--use (mode)
-  "Turn on MODE; return nil if it did more than highlighting.
-The text is not changed."
-  (let ((buffer (current-buffer)))
-    (with-temp-buffer
-      (insert-buffer-substring buffer)
-      (let ((text (current-buffer)))
-        (with-current-buffer buffer
-          (gemini-companion-review--try mode text))))))
-
-(defun gemini-companion-review--try (mode text)
-  "Turn on MODE; return nil if it did more than highlighting.
-If it changes the text, put that of the buffer TEXT back."
-  (let ((tick (buffer-chars-modified-tick))
-        (read-only buffer-read-only)
-        (overlays (overlays-in (point-min) (point-max)))
-        (processes (process-list))
-        (buffer-undo-list t)
-        (inhibit-modification-hooks t)
-        done)
-    (with-demoted-errors "Mode for the review: %S"
-      (save-restriction
-        (delay-mode-hooks (funcall mode)))
-      (setq done t))
-    (unless (and (= tick (buffer-chars-modified-tick))
-                 enable-multibyte-characters)
-      (let ((inhibit-read-only t))
-        (widen)
-        (erase-buffer)
-        (set-buffer-multibyte t)
-        (insert-buffer-substring text)
-        (goto-char (point-min)))
-      (gemini-companion-review--untouched tick)
-      (setq done nil))
-    (dolist (process (seq-difference (process-list) processes #'eq))
-      (delete-process process)
-      (setq done nil))
-    (mapc #'delete-overlay
-          (seq-difference (overlays-in (point-min) (point-max))
-                          overlays #'eq))
-    (setq buffer-read-only read-only
-          buffer-invisibility-spec nil
-          buffer-display-table nil
-          selective-display nil)
-    done))
-
-(defun gemini-companion-review--untouched (tick)
-  "Record that the text of this buffer has not changed since TICK.
-TICK was its modification tick, for a proposal that of the diff."
-  (when-let* ((diff gemini-companion-diff-here)
-              ((eq (current-buffer)
-                   (gemini-companion-diff-proposal-buffer diff)))
-              ((= tick (gemini-companion-diff-tick diff))))
-    (setf (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))))
-
-(defun gemini-companion-review--mode (file)
-  "Return the major mode to highlight FILE, whose text is current.
-Return nil if that mode may do more."
-  (with-demoted-errors "Mode for the review: %S"
-    (let ((mode (or (gemini-companion-review--interpreter-mode)
-                    (gemini-companion-review--mode-by-name
-                     (file-name-sans-versions file)))))
-      ;; An alias has no record of its parent mode.
-      (while (and (symbolp mode) (fboundp mode)
-                  (symbolp (symbol-function mode)))
-        (setq mode (symbol-function mode)))
-      (setq mode (alist-get mode gemini-companion-review--substitutes mode))
-      (and (symbolp mode)
-           (fboundp mode)
-           (autoload-do-load (symbol-function mode) mode)
-           (apply #'provided-mode-derived-p mode gemini-companion-review--modes)
-           mode))))
-
-(defun gemini-companion-review--interpreter-mode ()
-  "Return the mode for the interpreter that the first line names, or nil."
-  (save-excursion
-    (save-restriction
-      (widen)
-      (goto-char (point-min))
-      (when (looking-at auto-mode-interpreter-regexp)
-        (assoc-default (file-name-nondirectory (match-string 2))
-                       interpreter-mode-alist
-                       (lambda (regexp name)
-                         (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
-                                         name)))))))
-
-(defun gemini-companion-review--mode-by-name (name)
-  "Return the mode for a file with NAME, or nil."
-  (pcase (seq-some (lambda (fold)
-                     (let ((case-fold-search fold))
-                       (assoc-default name auto-mode-alist #'string-match)))
-                   (list nil auto-mode-case-fold))
-    ;; The suffix of a backup, for example, does not count.
-    (`(,_ ,(pred identity) . ,_)
-     (gemini-companion-review--mode-by-name
-      (substring name 0 (match-beginning 0))))
-    ((or `(,mode . ,_) mode) mode)))
-
-;;;; Excluded lines
-
-(defface gemini-companion-excluded-text
-  '((t :strike-through t))
-  "Face of the text of a hunk that is excluded from a proposal.
-The lines are dimmed, too."
-  :group 'gemini-companion-reviews)
-
-(defun gemini-companion-review-struck (line beg)
-  "Return LINE of an excluded hunk, struck through from BEG on.
-Indentation and what is before BEG, a sign, stay readable."
-  (let ((text (propertize line 'face 'shadow)))
-    (add-face-text-property (string-match "[^[:blank:]]\\|\\'" text beg)
-                            (length text)
-                            'gemini-companion-excluded-text nil text)
-    text))
-
-;;;; Header line
-
-(defun gemini-companion-review-set-header ()
-  "Set the header line of the current buffer, one of a review."
-  (setq header-line-format '(:eval (gemini-companion-review-header-text)))
-  ;; It shows whether the review is selected.
-  (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
-
-(defun gemini-companion-review-header-text (&optional width)
-  "Return the header line of the review of the current buffer.
-It has the file, remarks on it, the amount of change, and the keys in
-this buffer, as far as they fit into WIDTH, by default that of the
-window."
-  (let ((diff gemini-companion-diff-here))
-    (replace-regexp-in-string
-     "%" "%%"
-     (concat " " (gemini-companion-review--fitting
-                  (append (gemini-companion-review--subject diff)
-                          (gemini-companion-review--amount diff)
-                          (if (gemini-companion-review--selected-p diff)
-                              (gemini-companion-review--keys)
-                            (list (list 1 (substitute-command-keys
-                                           "  \\[gemini-companion-review] \
-to answer")))))
-                  (1- (or width (window-width)))))
-     t t)))
-
-(defconst gemini-companion-review--least-name 20
-  "Columns of a name in a header line that are more important than keys.")
-
-(defun gemini-companion-review--fitting (parts width)
-  "Return as many of PARTS as fit into WIDTH, in their order.
-PARTS are lists of a rank and a text; the lowest rank is the most
-important.  The first part is truncated at its beginning only if all
-others that remain have rank 1."
-  (pcase-let* ((`((,_ ,name) . ,others) parts)
-               (columns (string-width name))
-               (room (lambda ()
-                       (- width (string-width (mapconcat #'cadr others "")))))
-               (least (lambda ()
-                        (if (seq-every-p (lambda (part) (= 1 (car part))) others)
-                            (min columns gemini-companion-review--least-name)
-                          columns))))
-    (while (and others (< (funcall room) (funcall least)))
-      (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
-    (concat (if (<= columns (funcall room))
-                name
-              (concat "..." (substring name (max 0 (- (length name)
-                                                      (funcall room) -3)))))
-            (mapconcat #'cadr others ""))))
-
-(defun gemini-companion-review--subject (diff)
-  "Return the file of DIFF and remarks on it, parts of a header line."
-  (let ((name (copy-sequence (gemini-companion-review--name diff)))
-        (session (gemini-companion-diff-session diff)))
-    (add-face-text-property 0 (length name) 'bold 'append name)
-    (append
-     (list (list 0 name))
-     (when (and (gemini-companion-clients-get (plist-get session :client)
-                                              :discards-edits)
-                (gemini-companion-diff-altered-p diff))
-       (list (list 1 (propertize ", answer here: a yes in the terminal writes \
-the CLI's own text"
-                                 'face 'bold))))
-     (mapcar (lambda (remark)
-               (list 2 (concat ", " (propertize remark 'face 'bold))))
-             (append
-              (ensure-list (gemini-companion-diff-note diff))
-              ;; Its buffers stay while the user types in them.
-              (when (eq 'dismissed (gemini-companion-diff-state diff))
-                '("closed"))
-              (when (gemini-companion-diff-changed diff)
-                '("file changed since the proposal"))
-              (when (gemini-companion-diff-unsaved diff)
-                '("unsaved changes here"))
-              (unless (gemini-companion-session-connected-p session)
-                '("not connected"))
-              (gemini-companion-diff-remarks diff))))))
-
-(defun gemini-companion-review--name (diff)
-  "Return the name of the file of DIFF for its header line.
-If there are CLIs in several directories, it includes the project."
-  (let ((name (gemini-companion-diff-name diff))
-        (sessions (append (mapcar #'gemini-companion-diff-session
-                                  (gemini-companion-diffs))
-                          (gemini-companion-sessions))))
-    (pcase-let ((`(,_ ,root ,own)
-                 (gemini-companion-name-place
-                  (gemini-companion-diff-file-path diff)
-                  (gemini-companion-diff-session diff))))
-      (if (and own
-               (cdr (seq-uniq (delq nil (mapcar (lambda (session)
-                                                  (plist-get session :directory))
-                                                sessions)))))
-          (concat (gemini-companion-name-escaped
-                   (abbreviate-file-name (file-name-as-directory root)))
-                  name)
-        name))))
-
-(defun gemini-companion-review--amount (diff)
-  "Return the amount of change in DIFF, parts of a header line."
-  (let ((diffs (gemini-companion-diffs)))
-    (append
-     (pcase (gemini-companion-diff-counts diff)
-       ((and `(,_ ,_ ,added ,_)
-             (guard (member "new file" (gemini-companion-diff-remarks diff))))
-        (list (list 4 (format (ngettext ", %d line" ", %d lines" added) added))))
-       (`(,hunks ,excluded ,added ,removed)
-        (list
-         (list 4 (concat "  " (gemini-companion-hunk-lines added removed)))
-         (list 6 (format (ngettext ", %d change" ", %d changes" hunks) hunks))
-         (list 3 (if (zerop excluded)
-                     ""
-                   (concat ", " (propertize (format "%d excluded" excluded)
-                                            'face 'bold)))))))
-     (when (gemini-companion-diff-edited diff)
-       (list (list 5 (concat ", " (propertize "edited" 'face 'bold)))))
-     (when (cdr diffs)
-       (list (list 5 (format ", %d of %d"
-                             (1+ (or (seq-position diffs diff #'eq) 0))
-                             (length diffs)))))
-     (list (list 9 (concat ", " (gemini-companion-session-name
-                                (gemini-companion-diff-session diff))))))))
-
-(defun gemini-companion-review--keys ()
-  "Return the keys in the current buffer, parts of a header line."
-  ;; Include the keys that a new review ignores for a moment.
-  (let ((gemini-companion-review--new 0))
-    (mapcar (pcase-lambda (`(,rank ,command ,name))
-              (list rank (concat "  " (substitute-command-keys
-                                       (format "\\[%s]" command))
-                                 " " name)))
-            (append
-             '((1 gemini-companion-diff-accept "accept")
-               (1 gemini-companion-diff-reject "reject")
-               (8 gemini-companion-diff-reject-with-reason "with reason")
-               (7 gemini-companion-review-toggle-hunk "exclude"))
-             (cond ((not (eq (current-buffer)
-                             (gemini-companion-diff-proposal-buffer
-                              gemini-companion-diff-here)))
-                    '((7 gemini-companion-review-edit "edit")))
-                   ((gemini-companion-review-unified-p)
-                    '((2 gemini-companion-review-edit "back to the diff"))))
-             (when (eq (key-binding "?") 'gemini-companion-review-menu)
-               '((6 gemini-companion-review-menu "more")))))))
-
-(defun gemini-companion-review-panel (number count excluded width)
-  "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
-EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
-  (gemini-companion-review--fitting
-   (cons (list 0 (concat (format " Change %d of %d" number count)
-                         (and excluded
-                              (concat ", " (propertize "excluded"
-                                                       'face 'bold)))))
-         (mapcar (pcase-lambda (`(,rank ,command ,name))
-                   (list rank
-                         (format "  %s %s"
-                                 (propertize
-                                  (car (rassq command
-                                              gemini-companion-review-letters))
-                                  'face 'bold)
-                                 name)))
-                 `((1 gemini-companion-diff-accept "accept")
-                   (1 gemini-companion-diff-reject "reject")
-                   (6 gemini-companion-diff-reject-with-reason "with reason")
-                   (2 gemini-companion-review-toggle-hunk
-                      ,(if excluded "restore" "exclude"))
-                   (3 gemini-companion-review-next-hunk "next")
-                   (5 gemini-companion-review-edit "edit")
-                   (7 gemini-companion-review-switch-view "unified diff")
-                   (4 gemini-companion-review-menu "more"))))
-   (1- width)))
-
-(defun gemini-companion-review--selected-p (diff)
-  "Return non-nil if a window of the review of DIFF is selected.
-While a header line is computed, its own window is selected."
-  (let ((window (old-selected-window)))
-    ;; Here `minibuffer-selected-window' returns nil.
-    (when (and (window-live-p window) (window-minibuffer-p window))
-      (setq window (get-mru-window (window-frame window) t)))
-    (and (window-live-p window)
-         (eq diff (buffer-local-value 'gemini-companion-diff-here
-                                      (window-buffer window))))))
 
 (provide 'gemini-companion-review)
 ;;; gemini-companion-review.el ends here

@@ -19,27 +19,6 @@
 
 (declare-function project-root "project")
 
-(defcustom gemini-companion-roots-function #'identity
-  "Function that filters the workspace roots.
-It is called with the list of roots that were found, and returns
-the list to use: absolute names of local directories.  A CLI
-connects to this Emacs if it runs in one of them or below.  If the
-function signals an error, there are no roots, and
-`gemini-companion-status' shows the error."
-  :type 'function
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-sharing)
-
-(defcustom gemini-companion-share-outside-projects nil
-  "Non-nil means to share files that are outside all roots, too.
-The roots are the projects of the open files and terminals, and the
-directories of files in no project.  Outside are files directly in
-the home directory, and those below a root that was removed by
-`gemini-companion-roots-function'."
-  :type 'boolean
-  :package-version '(gemini-companion . "0.1.0")
-  :group 'gemini-companion-sharing)
-
 (defconst gemini-companion-roots--terminal-modes
   '(vterm-mode eat-mode term-mode eshell-mode shell-mode)
   "Major modes of buffers in which a CLI may run.")
@@ -47,50 +26,23 @@ the home directory, and those below a root that was removed by
 (defvar gemini-companion-roots-last nil
   "The last computed roots.")
 
-(defvar gemini-companion-roots-problem nil
-  "Error message of `gemini-companion-roots-function', or nil.")
-
 ;;;; Roots
 
 (defun gemini-companion-roots (directory)
   "Return the workspace roots, a list of true names of directories.
 They are the projects of the open files and of the terminals, the
-last used one first, and that of DIRECTORY.  In place of a project
+last used one first, and the project of DIRECTORY.  In place of a project
 that does not exist, the directory itself is used.  The home
 directory, the root of the file system and directories that are
 not shared are never among them."
-  (let ((roots (seq-remove
-                #'gemini-companion-privacy-directory-hidden-p
-                (delete-dups
-                 (delq nil
-                       (mapcar (lambda (directory)
-                                 (cdr (gemini-companion-roots--place
-                                       directory)))
-                               (gemini-companion-roots--directories
-                                directory)))))))
-    (setq gemini-companion-roots-last
-          (gemini-companion-privacy-cached
-           '(roots) (cons gemini-companion-roots-function roots)
-           (lambda ()
-             ;; A function of the user may modify its argument.
-             (gemini-companion-roots--filtered (copy-sequence roots)))))))
-
-(defun gemini-companion-roots--filtered (roots)
-  "Return the true names of ROOTS after `gemini-companion-roots-function'.
-Return nil if that fails, as it may be meant to exclude some."
-  (setq gemini-companion-roots-problem nil)
-  (condition-case problem
-      (delete-dups
-       (mapcar (lambda (root)
-                 (cond ((not (file-name-absolute-p root))
-                        (error "%s is not an absolute name" root))
-                       ((file-remote-p root)
-                        (error "%s is remote" root))
-                       (t (directory-file-name (file-truename root)))))
-               (funcall gemini-companion-roots-function roots)))
-    (error
-     (setq gemini-companion-roots-problem (error-message-string problem))
-     nil)))
+  (setq gemini-companion-roots-last
+        (seq-remove
+         #'gemini-companion-privacy-directory-hidden-p
+         (delete-dups
+          (delq nil
+                (mapcar (lambda (directory)
+                          (cdr (gemini-companion-roots--place directory)))
+                        (gemini-companion-roots--directories directory)))))))
 
 (defun gemini-companion-roots-of (directory)
   "Return the roots for a CLI in the local DIRECTORY.
@@ -103,20 +55,18 @@ the root of its project."
         (delq nil (list (cdr (gemini-companion-roots--place directory)))))))
 
 (defun gemini-companion-roots-above (name roots)
-  "Return those of ROOTS that contain NAME; all are true names.
-That of a directory ends with a slash."
+  "Return the ROOTS that contain NAME; all are true names.
+If NAME is a directory, it ends with a slash."
   (seq-filter (apply-partially #'gemini-companion-text-in-directory-p name)
               roots))
 
 (defun gemini-companion-roots-forget ()
   "Drop the roots."
-  (setq gemini-companion-roots-last nil
-        gemini-companion-roots-problem nil))
+  (setq gemini-companion-roots-last nil))
 
 (defun gemini-companion-roots-refresh (directory)
-  "Drop what is known of DIRECTORY, which may now be a project, and the roots."
-  (gemini-companion-privacy-drop (list 'place directory))
-  (gemini-companion-privacy-drop '(roots)))
+  "Drop what is known of DIRECTORY, which may now be a project."
+  (gemini-companion-privacy-drop (list 'place directory)))
 
 (defun gemini-companion-roots--directories (directory)
   "Return the directories of all file and terminal buffers, and DIRECTORY.
@@ -164,7 +114,9 @@ itself, and TRUE-NAME is the true name of PLACE."
 (defun gemini-companion-roots--project (directory)
   "Return the root of the project that DIRECTORY is in, or nil."
   ;; A user's function in `project-find-functions' may fail.
-  (ignore-errors (project-root (project-current nil directory))))
+  (ignore-errors
+    (when-let* ((project (project-current nil directory)))
+      (project-root project))))
 
 (defun gemini-companion-roots--allowed-p (root)
   "Return non-nil if ROOT is a directory that may be a workspace root."

@@ -15,10 +15,8 @@
 ;; Emacs among several.  Terminals outside Emacs do not need them: there the
 ;; discovery file is enough.
 ;;
-;; A CLI in a terminal of this Emacs that does not connect needs /ide enable,
-;; once; a hint in the echo area shows that.  Emacs is not notified of a program
-;; that starts in a terminal, so terminals are checked some seconds after the
-;; user has selected one or left one.
+;; A CLI that was started here and does not connect needs /ide enable, once; a
+;; hint in the echo area shows that.
 
 ;;; Code:
 
@@ -26,11 +24,9 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
-(require 'gemini-companion-roots)
+(require 'gemini-companion-send)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-settings)
-(require 'gemini-companion-share)
 (require 'seq)
 (require 'subr-x)
 
@@ -125,27 +121,11 @@ VALUE is nil for a variable that is unset.")
 (defvar gemini-companion-run--inherited nil
   "Alist of (NAME . VALUE), the values that the exported variables had.")
 
-(defconst gemini-companion-run--hooks
-  '(window-buffer-change-functions window-selection-change-functions)
-  "Hooks that run when the user goes to another buffer.")
-
 (defconst gemini-companion-run--connect-seconds 10
-  "Seconds that a CLI may take to connect.")
-
-(defconst gemini-companion-run--idle-seconds 2
-  "Seconds of idleness before a hint.")
-
-(defvar gemini-companion-run--timer nil
-  "Timer of the next check or hint, or nil.")
-
-(defvar gemini-companion-run--hinted nil
-  "Process ids of the CLIs that were the subject of a hint.")
+  "Seconds of idleness before a hint about a CLI that is not connected.")
 
 (defvar gemini-companion-run--checked nil
   "Names of the clients whose settings were checked.")
-
-(defvar gemini-companion-run--last-buffer nil
-  "Buffer of the window that was selected last.")
 
 ;;;; Environment
 
@@ -183,7 +163,7 @@ VALUE is nil for a variable that is unset.")
 
 (defun gemini-companion-run--change-environments (change)
   "Set each environment to the value of CHANGE, a function, for it.
-Environments are the default one and those of buffers; packages such as envrc
+Environments are the default one and the ones of buffers; packages such as envrc
 and mise make one for each project."
   (setq-default process-environment
                 (funcall change (default-value 'process-environment)))
@@ -209,16 +189,6 @@ and mise make one for each project."
   (gemini-companion-run--change-environments
    (apply-partially #'gemini-companion-run--with
                     gemini-companion-run--exported)))
-
-(defun gemini-companion-run--lead (frame)
-  "Update the environment of the selected buffer of FRAME.
-A package may have made it before the mode was turned on."
-  (with-current-buffer (window-buffer (frame-selected-window frame))
-    (when (and (local-variable-p 'process-environment)
-               (not (gemini-companion-run--led-p process-environment)))
-      (setq process-environment
-            (gemini-companion-run--with gemini-companion-run--exported
-                                        process-environment)))))
 
 (defun gemini-companion-run--restore ()
   "Restore the exported variables to their values in the default environment.
@@ -315,7 +285,7 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
     (append (list :client client :number number) here)))
 
 (defun gemini-companion-run--new-place ()
-  "Return a place for the current buffer, which is not that of a CLI.
+  "Return a place for the current buffer, which is not the terminal of a CLI.
 Its directory is the root of the buffer's project, if there is one."
   (when (file-remote-p default-directory)
     (user-error "Cannot run a CLI in remote directory %s; \
@@ -401,16 +371,24 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 
 ;;;; Windows
 
+(defconst gemini-companion-run--split-columns 120
+  "Width from which the only window is split into two side by side.
+Emacs's own default, 160, would put a CLI below the file in most frames.")
+
 (defun gemini-companion-run--show (buffer)
   "Show BUFFER and select its window."
-  (pop-to-buffer
-   buffer
-   (pcase gemini-companion-run-side-window
-     ('nil nil)
-     ('bottom '(display-buffer-in-side-window
-                (side . bottom) (window-height . 0.4)))
-     (side `(display-buffer-in-side-window
-             (side . ,side) (window-width . 0.4))))))
+  (let ((split-width-threshold
+         (if (and split-width-threshold (one-window-p t))
+             (min split-width-threshold gemini-companion-run--split-columns)
+           split-width-threshold)))
+    (pop-to-buffer
+     buffer
+     (pcase gemini-companion-run-side-window
+       ('nil nil)
+       ('bottom '(display-buffer-in-side-window
+                  (side . bottom) (window-height . 0.4)))
+       (side `(display-buffer-in-side-window
+               (side . ,side) (window-width . 0.4)))))))
 
 (defun gemini-companion-run--switch (place)
   "Switch to the live CLI of PLACE; return nil if there is none.
@@ -472,15 +450,39 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
       (let* ((place gemini-companion-run--place)
              (command (gemini-companion-run-command (plist-get place :client)))
              (process-environment
-              (gemini-companion-run--with gemini-companion-run--exported
-                                          (plist-get place :environment)))
+              (gemini-companion-run--with
+               ;; Of the terminal of Emacs itself, by which a CLI does not
+               ;; believe that a background is white.
+               '(("TMUX") ("TMUX_PANE") ("STY"))
+               (gemini-companion-run--with gemini-companion-run--exported
+                                           (plist-get place :environment))))
              (exec-path (plist-get place :path)))
         (funcall (gemini-companion-run--terminal)
                  (cons (or (executable-find (car command)) (car command))
                        (cdr command))))))
-  (gemini-companion-run--expect-end buffer))
+  (when-let* ((process (get-buffer-process buffer)))
+    (with-current-buffer buffer
+      (gemini-companion-run-mode))
+    (gemini-companion-run--expect-end buffer process)
+    (run-with-idle-timer gemini-companion-run--connect-seconds nil
+                         #'gemini-companion-run--hint buffer process)))
+
+(defun gemini-companion-run--hint (buffer process)
+  "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected."
+  (when (and (process-live-p process)
+             (gemini-companion-server-ready-p)
+             (not (memq buffer (mapcar #'gemini-companion-session-terminal
+                                       (gemini-companion-sessions)))))
+    (message "%s in %s is not connected; run /ide enable there \
+\(M-x gemini-companion-status shows why)"
+             (gemini-companion-run--title
+              (buffer-local-value 'gemini-companion-run--place buffer))
+             (buffer-name buffer))))
 
 ;;;; Terminals
+
+(defconst gemini-companion-run--truecolor "COLORTERM=truecolor"
+  "Entry in the environment of a terminal that displays 24-bit colors.")
 
 (defun gemini-companion-run--terminal ()
   "Return the function to make the current buffer a terminal.
@@ -511,14 +513,16 @@ Return nil if there is none, as on Windows."
                     (shell-quote-argument
                      (format "stty columns %d; exec %s" columns line)))))
          ;; In a narrower window it would draw for 80 columns.
-         (vterm-min-window-width 20))
+         (vterm-min-window-width 20)
+         (process-environment (cons gemini-companion-run--truecolor
+                                    process-environment)))
     (vterm-mode))
-  (gemini-companion-run--report-background)
+  (gemini-companion-run--answer-color-questions)
   (setq-local vterm-min-window-width 20)
   (gemini-companion-run--fit (get-buffer-process (current-buffer))))
 
 (defun gemini-companion-run--fit (process)
-  "Set the size of the terminal of PROCESS to that of the selected window."
+  "Fit the terminal of PROCESS to the selected window."
   (when-let* ((size (funcall (process-get process 'adjust-window-size-function)
                              process (list (selected-window)))))
     (set-process-window-size process (cdr size) (car size))))
@@ -527,7 +531,9 @@ Return nil if there is none, as on Windows."
   "Run COMMAND in the current buffer with eat."
   (require 'eat)
   (eat-mode)
-  (let ((eat-kill-buffer-on-exit nil))
+  (let ((eat-kill-buffer-on-exit nil)
+        (process-environment (cons gemini-companion-run--truecolor
+                                   process-environment)))
     (eat-exec (current-buffer) (buffer-name) (car command) nil
               (cdr command))))
 
@@ -537,25 +543,93 @@ Return nil if there is none, as on Windows."
 which are sent to the program if they are typed twice."
   (require 'term)
   (term-mode)
-  (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command))
+  (let ((process-environment
+         (if (< emacs-major-version 29)
+             process-environment
+           (cons gemini-companion-run--truecolor process-environment))))
+    (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command)))
   (setq-local term-raw-map (copy-keymap term-raw-map))
   (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
   (term-char-mode)
   (let (term-escape-char)
     (term-set-escape-char ?\C-x))
-  (gemini-companion-run--report-background))
+  (gemini-companion-run--answer-color-questions))
 
-(defun gemini-companion-run--report-background ()
-  "Report the background color to the program in the current buffer.
-Otherwise a CLI takes it to be dark, and its text is white on white in
-a light theme: eat answers its question for the color, others do not."
-  (add-function
-   :before (process-filter (get-buffer-process (current-buffer)))
-   (lambda (process output)
-     (when-let* (((string-search "\e]11;?" output))
-                 (color (color-values (face-background 'default))))
-       (process-send-string
-        process (apply #'format "\e]11;rgb:%04x/%04x/%04x\e\\" color))))))
+;;;; Colors
+
+(defconst gemini-companion-run--color-question
+  "\e]1\\([01]\\);\\?\\(?:\a\\|\e\\\\\\)"
+  "Regexp for the question for the foreground or background color.")
+
+(defconst gemini-companion-run--color-question-beginning
+  "\e\\(?:]\\(?:1\\(?:[01]\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'"
+  "Regexp for an incomplete question at the end of a text.")
+
+(defun gemini-companion-run--answer-color-questions ()
+  "Answer the program in this buffer when it asks for the colors.
+Otherwise a CLI takes the background to be dark, and its text is white
+on white in a light theme.  Of the terminals, only eat answers."
+  (let ((rest nil))
+    (add-function
+     :before (process-filter (get-buffer-process (current-buffer)))
+     (lambda (process output)
+       ;; Most output is not copied: garbage would take longer than the search.
+       (let ((text (if rest (concat rest output) output))
+             (start 0))
+         (when (string-search "\e]1" text)
+           (while (string-match gemini-companion-run--color-question text start)
+             (setq start (match-end 0))
+             (gemini-companion-run--answer-color
+              process (match-string 1 text))))
+         (setq rest (and (string-match
+                          gemini-companion-run--color-question-beginning
+                          text (max start (- (length text) 7)))
+                         (match-string 0 text))))))))
+
+(defun gemini-companion-run--answer-color (process which)
+  "Report a color of the frame of PROCESS to it.
+WHICH is \"0\" for the foreground, and \"1\" for the background."
+  (let* ((window (get-buffer-window (process-buffer process) t))
+         (frame (if window (window-frame window) (selected-frame)))
+         (foreground (equal which "0"))
+         (color (if foreground
+                    (face-foreground 'default frame)
+                  (face-background 'default frame)))
+         ;; Of a text terminal, Emacs may know only whether it is dark.
+         (values (or (color-values color frame)
+                     (make-list 3 (if (eq foreground
+                                          (eq 'dark (frame-parameter
+                                                     frame 'background-mode)))
+                                      #xffff
+                                    0)))))
+    (process-send-string
+     process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
+
+;;;; Keys
+
+(defvar gemini-companion-run-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "ESC ESC") #'gemini-companion-run-escape)
+    map)
+  "Keys in the terminal of a CLI, in addition to the terminal's own.")
+
+(define-minor-mode gemini-companion-run-mode
+  "Mode of a terminal in which `gemini-companion-run' has started a CLI.
+\\{gemini-companion-run-mode-map}"
+  :lighter nil
+  :interactive nil
+  ;; Some terminals have their keymaps in minor modes, too.
+  (setq-local minor-mode-overriding-map-alist
+              (list (cons 'gemini-companion-run-mode
+                          gemini-companion-run-mode-map))))
+
+(defun gemini-companion-run-escape ()
+  "Send Escape to the CLI in this terminal.
+In a text terminal, a single Escape is the beginning of a key of Emacs."
+  (interactive)
+  (if (gemini-companion-send-takes-keys-p)
+      (process-send-string (get-buffer-process (current-buffer)) "\e")
+    (keyboard-escape-quit)))
 
 ;;;; End
 
@@ -575,137 +649,40 @@ a light theme: eat answers its question for the color, others do not."
                           gemini-companion-run-ended-mode-map))
               buffer-read-only t))
 
-(defun gemini-companion-run--expect-end (buffer)
-  "Mark BUFFER when its process ends."
-  (when-let* ((process (get-buffer-process buffer)))
-    (add-function
-     :around (process-sentinel process)
-     (lambda (sentinel process event)
-       ;; vterm would kill the buffer with the error message.
-       (let ((vterm-kill-buffer-on-exit nil))
-         (funcall sentinel process event))
-       (when (and (buffer-live-p buffer)
-                  (not (process-live-p process)))
-         (gemini-companion-run--end
-          buffer (format "%s: %s"
-                         (gemini-companion-run--title
-                          (buffer-local-value 'gemini-companion-run--place
-                                              buffer))
-                         (string-trim event))))))))
+(defun gemini-companion-run--expect-end (buffer process)
+  "Mark BUFFER when its PROCESS ends."
+  (add-function
+   :around (process-sentinel process)
+   (lambda (sentinel process event)
+     ;; vterm would kill the buffer with the error message.
+     (let ((vterm-kill-buffer-on-exit nil))
+       (funcall sentinel process event))
+     (when (and (buffer-live-p buffer)
+                (not (process-live-p process)))
+       (gemini-companion-run--end
+        buffer (format "%s: %s"
+                       (gemini-companion-run--title
+                        (buffer-local-value 'gemini-companion-run--place
+                                            buffer))
+                       (string-trim event)))))))
 
 (defun gemini-companion-run--end (buffer reason)
   "Mark BUFFER as one without a CLI, for REASON."
   (with-current-buffer buffer
+    (gemini-companion-run-mode -1)
     (gemini-companion-run-ended-mode)
     ;; Evil has its own meaning for the keys.
     (when (bound-and-true-p evil-local-mode)
       (evil-emacs-state))
     (setq header-line-format
           ;; A % would begin a construct of the mode line.
-          (list " " (string-replace "%" "%%" reason)
-                (substitute-command-keys
-                 (concat "; \\<gemini-companion-run-ended-mode-map>"
-                         "\\[gemini-companion-run] restarts it, "
-                         "\\[quit-window] closes the window"))))))
-
-;;;; Hint
-
-(defun gemini-companion-run--tty-process (buffer)
-  "Return the live process of BUFFER if that is a terminal, else nil."
-  (when-let* ((process (and (buffer-live-p buffer)
-                            (get-buffer-process buffer))))
-    (and (process-live-p process)
-         (process-id process)
-         (process-tty-name process)
-         process)))
-
-(defun gemini-companion-run--interactive (command)
-  "Return the interactive CLI in COMMAND, a string, or nil."
-  (and (null (seq-intersection
-              (split-string (or command "") " " t)
-              '("-p" "--prompt" "--acp" "--experimental-acp")))
-       (gemini-companion-clients-of-command command)))
-
-(defun gemini-companion-run--unconnected (buffer)
-  "Return a CLI in BUFFER that is not connected, or nil.
-That is a list of BUFFER, its process id, its age in seconds, and its name."
-  (when-let* ((process (gemini-companion-run--tty-process buffer))
-              ;; That in the foreground of the terminal.
-              (pid (let ((child (process-running-child-p process)))
-                     (if (numberp child) child (process-id process))))
-              (attributes (and (not (memq pid gemini-companion-run--hinted))
-                               (process-attributes pid)))
-              (client (gemini-companion-run--interactive
-                       (alist-get 'args attributes))))
-    (unless (memq buffer (mapcar #'gemini-companion-session-terminal
-                                 (gemini-companion-sessions)))
-      (list buffer pid (float-time (alist-get 'etime attributes 0)) client))))
-
-(defun gemini-companion-run--notice (frame)
-  "Check the terminals soon if the user has selected one in FRAME or left one."
-  (let ((buffer (window-buffer (frame-selected-window frame))))
-    (unless (eq buffer gemini-companion-run--last-buffer)
-      (when (or (gemini-companion-run--tty-process buffer)
-                (gemini-companion-run--tty-process
-                 gemini-companion-run--last-buffer))
-        (gemini-companion-run--check-soon))
-      (setq gemini-companion-run--last-buffer buffer))))
-
-(defun gemini-companion-run--check-soon ()
-  "Check the terminals in some seconds, unless a check is scheduled."
-  (unless gemini-companion-run--timer
-    (setq gemini-companion-run--timer
-          (run-at-time gemini-companion-run--connect-seconds nil
-                       #'gemini-companion-run--check))))
-
-(defun gemini-companion-run--check ()
-  "Check the terminals for a CLI that is not connected.
-Give a hint about it when Emacs is idle, unless it is new."
-  (setq gemini-companion-run--timer nil)
-  (when-let* (((gemini-companion-server-ready-p))
-              (found (seq-some #'gemini-companion-run--unconnected
-                               (buffer-list))))
-    (if (< (nth 2 found) gemini-companion-run--connect-seconds)
-        (gemini-companion-run--check-soon)
-      (setq gemini-companion-run--timer
-            (apply #'run-with-idle-timer gemini-companion-run--idle-seconds nil
-                   #'gemini-companion-run--hint found)))))
-
-(defun gemini-companion-run--hint (buffer pid age client)
-  "Give a hint for CLIENT, PID of AGE seconds in BUFFER, once."
-  (setq gemini-companion-run--timer nil)
-  (gemini-companion-server-ask-processes
-   (list pid)
-   (lambda (processes)
-     (when (and (equal pid (cadr (gemini-companion-run--unconnected buffer)))
-                (not (active-minibuffer-window)))
-       (push pid gemini-companion-run--hinted)
-       (message (gemini-companion-run--hint-text
-                 (file-name-as-directory
-                  (file-truename
-                   (or (plist-get (car processes) :directory)
-                       (buffer-local-value 'default-directory buffer))))
-                 age)
-                (gemini-companion-clients-title client)
-                (buffer-name buffer))
-       ;; Another CLI may have waited for this one.
-       (gemini-companion-run--check-soon)))))
-
-(defun gemini-companion-run--hint-text (directory age)
-  "Return the hint for a CLI of AGE seconds in DIRECTORY.
-It is a format for the title of the CLI and the name of its buffer."
-  (cond ((not (gemini-companion-roots-above directory
-                                            (gemini-companion-share-roots)))
-         "%s in %s cannot connect, as it runs outside the open \
-projects; M-x gemini-companion-status shows more")
-        ((< (- (float-time) (or (plist-get (gemini-companion-server-info) :since)
-                                 0))
-            age)
-         "%s in %s was started before gemini-companion-mode; \
-start it again, or run /ide enable there")
-        (t
-         "%s in %s is not connected; run /ide enable there \
-\(M-x gemini-companion-status shows why)")))
+          (string-replace
+           "%" "%%"
+           (concat " " reason
+                   (substitute-command-keys
+                    (concat "; \\<gemini-companion-run-ended-mode-map>"
+                            "\\[gemini-companion-run] restarts it, "
+                            "\\[quit-window] closes the window")))))))
 
 ;;;; Settings
 
@@ -717,11 +694,10 @@ Report it once for each client."
       (unless (or (null client)
                   (member client gemini-companion-run--checked))
         (push client gemini-companion-run--checked)
-        (let ((pid (plist-get session :pid))
-              (report (apply-partially #'gemini-companion-run--report-unset
+        (let ((report (apply-partially #'gemini-companion-run--report-unset
                                        session)))
-          (unless (and pid (gemini-companion-server-ask-processes
-                            (list pid) report))
+          (if-let* ((pid (plist-get session :pid)))
+              (gemini-companion-server-ask-processes (list pid) report)
             (funcall report nil)))))))
 
 (defun gemini-companion-run--report-unset (session processes)
@@ -741,33 +717,21 @@ PROCESSES is a list of its process, or nil if that is unknown."
 ;;;; Life
 
 (defun gemini-companion-run-ready (_how)
-  "Start the CLIs that waited for the server, and follow the others."
+  "Start the CLIs that waited for the server, and prepare for others."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-run--check-settings)
   (gemini-companion-run--export
    (plist-get (gemini-companion-server-info) :port) (emacs-pid))
-  (gemini-companion-run--start)
-  (dolist (hook gemini-companion-run--hooks)
-    (add-hook hook #'gemini-companion-run--lead)
-    (add-hook hook #'gemini-companion-run--notice))
-  (when (seq-some #'gemini-companion-run--tty-process (buffer-list))
-    (gemini-companion-run--check-soon)))
+  (gemini-companion-run--start))
 
 (defun gemini-companion-run-stop ()
-  "Stop starting and following CLIs, and restore the environment."
+  "Stop starting CLIs, and restore the environment."
   (gemini-companion-run--start "The server is not running")
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-run--check-settings)
-  (dolist (hook gemini-companion-run--hooks)
-    (remove-hook hook #'gemini-companion-run--lead)
-    (remove-hook hook #'gemini-companion-run--notice))
   (gemini-companion-run--restore)
-  (when gemini-companion-run--timer
-    (cancel-timer gemini-companion-run--timer))
-  (setq gemini-companion-run--timer nil
-        gemini-companion-run--hinted nil
-        gemini-companion-run--checked nil
-        gemini-companion-run--last-buffer nil))
+  (cancel-function-timers #'gemini-companion-run--hint)
+  (setq gemini-companion-run--checked nil))
 
 ;;;; Command
 

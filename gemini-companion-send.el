@@ -45,7 +45,7 @@
 A terminal takes a few thousand at once, and Emacs waits for the rest.")
 
 (defconst gemini-companion-send--check-seconds 0.1
-  "Seconds between checks whether the text has arrived.")
+  "Seconds between checks of a terminal.")
 
 (defconst gemini-companion-send--enter-seconds 0.5
   "Seconds after the text at which Enter is pressed.
@@ -61,8 +61,8 @@ A CLI takes an Enter that follows at once for a part of the paste.")
 (defconst gemini-companion-send--most-checks 150
   "Number of checks after which Enter is not pressed.")
 
-(defconst gemini-companion-send--still-seconds 0.5
-  "Seconds between checks whether a terminal has stopped changing.")
+(defconst gemini-companion-send--still-checks 5
+  "Number of checks after which an unchanged terminal is ready.")
 
 (defconst gemini-companion-send--most-seconds 30
   "Seconds after which a reason is no longer typed.")
@@ -72,7 +72,8 @@ A CLI takes an Enter that follows at once for a part of the paste.")
 Each has the `:id' of the diff, its `:session', the `:text', the
 `:timer' that checks the terminal, the time `:until' which it checks,
 and, once the rejection was written to the CLI, the `:tick' of the
-terminal's text at the last check, or 0.")
+terminal's text at the last check, or 0, and the number of checks since
+that changed, `:still'.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -99,10 +100,10 @@ Lines end as terminals paste them; other control characters go."
               (process (get-buffer-process buffer)))
     (with-current-buffer buffer
       (and (process-live-p process)
-           (gemini-companion-send--takes-keys-p)
+           (gemini-companion-send-takes-keys-p)
            process))))
 
-(defun gemini-companion-send--takes-keys-p ()
+(defun gemini-companion-send-takes-keys-p ()
   "Return non-nil if the current buffer is a terminal that takes keys.
 Some are suspended while the user copies text or edits a line."
   (cond ((derived-mode-p 'vterm-mode)
@@ -115,9 +116,9 @@ Some are suspended while the user copies text or edits a line."
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
 Return non-nil if TEXT was typed, nil if SESSION runs in no
 terminal of this Emacs, or in a suspended one.  Enter is
-pressed once TEXT is shown there.  Control characters other than
-newlines and tabs are omitted.  TEXT may have up to 65,536
-characters."
+pressed once TEXT is shown there; a message then reports that.
+Control characters other than newlines and tabs are omitted.  TEXT
+may have up to 65,536 characters."
   (when-let* ((process (gemini-companion-send--process session)))
     (when (< gemini-companion-send--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"
@@ -156,7 +157,9 @@ Give up after LEFT further checks."
          (run-at-time gemini-companion-send--enter-seconds nil
                       (lambda ()
                         (when (process-live-p process)
-                          (process-send-string process "\r")))))
+                          (process-send-string process "\r")
+                          (message "Prompt submitted in %s"
+                                   (buffer-name (process-buffer process)))))))
         ((< 0 left)
          (run-at-time gemini-companion-send--check-seconds nil
                       #'gemini-companion-send--check
@@ -198,7 +201,7 @@ Return nil if FILE is not in that directory."
   "Return NAME, quoted for the prompt of a CLI."
   (cond ((not (eq system-type 'windows-nt))
          (replace-regexp-in-string
-          ;; A dot at the end would be that of the sentence.
+          ;; A dot at the end would end the sentence.
           "[][ (){};|*?$`'\"#&<>!~\\,]\\|\\.\\'" "\\\\\\&" name))
         ((string-match-p "[][ (){}^=;!'+,`~%$@#&]" name)
          (concat "\"" name "\""))
@@ -228,15 +231,17 @@ M-x gemini-companion-run starts one, /ide enable connects a running one")))
                            sessions)))
     (gemini-companion-session-read (or near sessions))))
 
-(defun gemini-companion-send--put (text session)
-  "Put TEXT into the prompt of SESSION, or into the kill ring.
-Return a message about that."
+(defun gemini-companion-send--insert-or-kill (text session stay)
+  "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
+Select the terminal, or only display it if STAY is non-nil.  Return a
+message."
   (let ((name (gemini-companion-session-name session))
         (terminal (gemini-companion-session-terminal session)))
     (if (gemini-companion-send-type session text)
         (progn
-          (display-buffer terminal '(nil (inhibit-same-window . t)
-                                         (reusable-frames . visible)))
+          (funcall (if stay #'display-buffer #'pop-to-buffer)
+                   terminal '(nil (inhibit-same-window . t)
+                                  (reusable-frames . visible)))
           (format "In the prompt of %s: %s" name text))
       (kill-new text)
       (format (if terminal
@@ -246,20 +251,22 @@ copied to the kill ring: %s"
 copied to the kill ring: %s")
               name text))))
 
-(defun gemini-companion-send--refer (describe)
+(defun gemini-companion-send--refer (stay describe)
   "Put a reference to the current file into a prompt.
-DESCRIBE is called with the reference and returns the text.  Report
-if the file on disk lacks unsaved changes of the buffer."
+STAY is as in `gemini-companion-send--insert-or-kill'.  DESCRIBE is
+called with the reference and returns the text.  Report if the file on
+disk lacks unsaved changes of the buffer."
   (let* ((file (gemini-companion-send--file))
+         (unsaved (buffer-modified-p))
          (session (gemini-companion-send--session file))
          (reference (concat "@" (gemini-companion-send--escape
                                  (or (gemini-companion-send--inside
                                       file session)
                                      file)))))
     (message "%s%s"
-             (gemini-companion-send--put
-              (concat (funcall describe reference) " ") session)
-             (if (buffer-modified-p)
+             (gemini-companion-send--insert-or-kill
+              (concat (funcall describe reference) " ") session stay)
+             (if unsaved
                  "(unsaved changes; the CLI reads the file on disk)"
                ""))))
 
@@ -324,8 +331,10 @@ Text typed until then is in the kill ring."
   (let* ((file (gemini-companion-diff-file-path diff))
          (directory (plist-get (gemini-companion-diff-session diff) :directory))
          (name (if directory (file-relative-name file directory) file)))
-    (mapcar (pcase-lambda (`((,_ . ,line) . ,comment))
-              (format "%s:%d: %s" name line comment))
+    (mapcar (pcase-lambda (`((,side . ,line) . ,comment))
+              (format "%s:%d%s: %s" name line
+                      (if (eq side 'before) " (removed line)" "")
+                      comment))
             (seq-sort-by #'cdar #'< (gemini-companion-diff-comments diff)))))
 
 (defun gemini-companion-send--reason (diff text)
@@ -339,11 +348,14 @@ Text typed until then is in the kill ring."
                           :session session :text text :timer nil
                           :until (+ (float-time)
                                     gemini-companion-send--most-seconds)
-                          :tick nil)))
+                          :tick nil :still 0)))
         (plist-put reason :timer
-                   (run-at-time t gemini-companion-send--still-seconds
+                   (run-at-time gemini-companion-send--check-seconds
+                                gemini-companion-send--check-seconds
                                 #'gemini-companion-send--check-reason reason))
-        (push reason gemini-companion-send--reasons)))))
+        (push reason gemini-companion-send--reasons)
+        (message "Rejected; the reason will be submitted in %s"
+                 (gemini-companion-session-name session))))))
 
 (defun gemini-companion-send--written (id)
   "Record that the rejection of the diff ID was written to its CLI."
@@ -370,11 +382,13 @@ Text typed until then is in the kill ring."
 
 (defun gemini-companion-send--still-p (reason terminal)
   "Return non-nil if TERMINAL is ready for REASON.
-The rejection was written, and nothing changed since the last check."
+The rejection was written, and nothing changed during the last checks."
   (when-let* ((previous (plist-get reason :tick))
               (tick (buffer-chars-modified-tick terminal)))
     (plist-put reason :tick tick)
-    (eql tick previous)))
+    (plist-put reason :still
+               (if (eql tick previous) (1+ (plist-get reason :still)) 0))
+    (<= gemini-companion-send--still-checks (plist-get reason :still))))
 
 (defun gemini-companion-send--drop (reason)
   "Remove REASON from those that are to be typed."
@@ -404,30 +418,35 @@ The rejection was written, and nothing changed since the last check."
 ;;;; Commands
 
 ;;;###autoload
-(defun gemini-companion-send-file ()
-  "Put a reference to the file of this buffer into the prompt of a CLI."
-  (interactive)
-  (gemini-companion-send--refer #'identity))
+(defun gemini-companion-send-file (&optional stay)
+  "Put a reference to the file of this buffer into the prompt of a CLI.
+Select its terminal; with STAY, a prefix argument, only display it."
+  (interactive "P")
+  (gemini-companion-send--refer stay #'identity))
 
 ;;;###autoload
-(defun gemini-companion-send-region (start end)
+(defun gemini-companion-send-region (start end &optional stay)
   "Put a reference to the lines from START to END into the prompt of a CLI.
 Interactively, they are the lines of the region, or the line of point if
-no region is active."
+no region is active.
+Select the terminal; with STAY, a prefix argument, only display it."
   (interactive
-   (if (or (use-region-p) (and (not transient-mark-mode) (mark t)))
-       (list (region-beginning) (region-end))
-     (list (point) (point))))
+   (append (if (or (use-region-p) (and (not transient-mark-mode) (mark t)))
+               (list (region-beginning) (region-end))
+             (list (point) (point)))
+           (list current-prefix-arg)))
   (gemini-companion-send--refer
+   stay
    (lambda (reference)
      (format "%s (%s)" reference (gemini-companion-send--lines start end)))))
 
 ;;;###autoload
-(defun gemini-companion-send-diagnostic-at-point ()
+(defun gemini-companion-send-diagnostic-at-point (&optional stay)
   "Put the diagnostic at point into the prompt of a CLI.
 It comes from Flymake or Flycheck.  If there is none at point, use the
-diagnostics of the line."
-  (interactive)
+diagnostics of the line.
+Select the terminal; with STAY, a prefix argument, only display it."
+  (interactive "P")
   (let ((diagnostics (or (gemini-companion-send--diagnostics
                           (point) (min (1+ (point)) (point-max)))
                          (gemini-companion-send--diagnostics
@@ -435,6 +454,7 @@ diagnostics of the line."
                          (user-error
                           "No diagnostic of Flymake or Flycheck here"))))
     (gemini-companion-send--refer
+     stay
      (lambda (reference)
        (mapconcat (pcase-lambda (`(,line . ,text))
                     (format "%s (line %d): %s"

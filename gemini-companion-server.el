@@ -9,7 +9,8 @@
 
 ;; Start, restart, recover and stop the one Python server of this Emacs.  A new
 ;; process takes over the port and token of the previous one, so that connected
-;; CLIs stay connected.  The meaning of the calls is not known here.
+;; CLIs stay connected.  At a restart it listens before the previous one ends, so
+;; that their requests wait meanwhile.  The meaning of the calls is not known here.
 
 ;;; Code:
 
@@ -94,25 +95,18 @@ but it opens no more reviews if the first attempt fails.")
   "Seconds after which a server that crashes gets all attempts again.
 The soak test crashes it more often, and sets this to 0.")
 
-(defconst gemini-companion-server--rest-seconds 2
-  "Minimum seconds for which a new process is in use.
-Gemini CLI opens its stream again after one second, and only then
-receives queued messages.")
-
 (cl-defstruct (gemini-companion-server--record
                (:conc-name gemini-companion-server--)
                (:constructor gemini-companion-server--make)
                (:predicate nil)
                (:copier nil))
   "The server, which may use one process after another.
-The slots up to ON-END are those of `gemini-companion-server-start'."
-  command roots offer-tools methods retired-methods on-ready on-end
+For the slots up to ON-END see `gemini-companion-server-start'."
+  command roots offer-tools methods on-ready on-end
   (current nil :documentation "Process in use: ready, at its first start, or
 crashed and not replaced yet.")
   (next nil :documentation "Process that will replace the current one.")
-  (retired nil :documentation "Processes that were replaced and still run.")
   (died 0 :documentation "When the last process crashed.")
-  (replaced 0 :documentation "When the current process replaced another.")
   (delays-left gemini-companion-server--delays
                :documentation "Seconds before each of the attempts left.")
   (timer nil :documentation "Timer of the next start of a process."))
@@ -140,7 +134,10 @@ The Python part of this package comes first in its path, so that
 Emacs and the server have one version, and no other directory
 shadows a module."
   (let ((process-environment
-         (append '("PYTHONSAFEPATH=1" "PYTHONUTF8=1")
+         (append '("PYTHONSAFEPATH=1" "PYTHONUTF8=1"
+                   ;; Otherwise the C library of GNU keeps the memory of large
+                   ;; texts, 60 MB after a few.
+                   "MALLOC_MMAP_THRESHOLD_=1000000")
                  ;; The user's variables are meant for a Python of the user.
                  (unless gemini-companion-server-command
                    '("PYTHONHOME" "PYTHONPATH"))
@@ -169,11 +166,14 @@ shadows a module."
    ;; What it takes over from the current process, if that has been ready.
    (when-let* ((current (gemini-companion-server--current server))
                (info (gemini-companion-process-info current)))
-     (list :port (plist-get info :port) :token (plist-get info :token)
-           ;; Whether another user may know the token.
-           :isExposed (plist-get info :is-exposed)
-           ;; Where the port is handed over.
-           :predecessor (plist-get info :directory)))))
+     (let ((ready (gemini-companion-process-ready-p current)))
+       (list :port (plist-get info :port) :token (plist-get info :token)
+             :isSuccessor (if ready t :json-false)
+             ;; Another user may know the token: a program that had the port
+             ;; for a while may have received it.
+             :isExposed (if (and ready (not (plist-get info :is-exposed)))
+                            :json-false
+                          t))))))
 
 ;;;; Start and stop
 
@@ -184,8 +184,7 @@ functions without arguments that are called for each process: they
 return its command (nil if its packages are missing), the initial
 workspace roots, and whether CLIs that connect are offered reviews.
 `:methods' is an alist of (NAME . FUNCTION), the methods that the
-server may call; `:retired-methods' are those that a process may call
-after another one has replaced it.
+server may call.
 
 `:on-ready' is called when the server can be called: with `started',
 with `restarted' after `gemini-companion-server-restart', with
@@ -205,24 +204,10 @@ CLIs stay connected, and open reviews stay open."
                     "The server is starting; try again soon"
                   "The server is not running; M-x gemini-companion-mode \
 starts it")))
-  (let* ((server gemini-companion-server--server)
-         (rest (- (+ (gemini-companion-server--replaced server)
-                     gemini-companion-server--rest-seconds)
-                  (float-time))))
-    (cond ((or (gemini-companion-server--next server)
-               (gemini-companion-server--timer server)))
-          ((< 0 rest)
-           (setf (gemini-companion-server--timer server)
-                 (run-at-time rest nil #'gemini-companion-server--replace
-                              server)))
-          (t
-           (gemini-companion-server--replace server)))))
-
-(defun gemini-companion-server--replace (server)
-  "Start a process that will replace the current one of SERVER."
-  (setf (gemini-companion-server--timer server) nil
-        (gemini-companion-server--next server)
-        (gemini-companion-server--launch server)))
+  (let ((server gemini-companion-server--server))
+    (unless (gemini-companion-server--next server)
+      (setf (gemini-companion-server--next server)
+            (gemini-companion-server--launch server)))))
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for it."
@@ -232,9 +217,8 @@ starts it")))
     (gemini-companion-server--cancel server)
     (setq gemini-companion-server--server nil)
     (mapc #'gemini-companion-process-close
-          (delq nil `(,(gemini-companion-server--current server)
-                      ,(gemini-companion-server--next server)
-                      ,@(gemini-companion-server--retired server))))))
+          (delq nil (list (gemini-companion-server--current server)
+                          (gemini-companion-server--next server))))))
 
 (defun gemini-companion-server--delete-discovery (server)
   "Delete the discovery files of SERVER, which no process will delete."
@@ -268,66 +252,64 @@ starts it")))
      :on-ready (apply-partially #'gemini-companion-server--ready server)
      :on-end (apply-partially #'gemini-companion-server--ended server))))
 
-(defun gemini-companion-server--handle (server process method &rest args)
-  "Call METHOD with ARGS for PROCESS of SERVER, and return its value."
+(defun gemini-companion-server--handle (server _process method &rest args)
+  "Call METHOD with ARGS for a process of SERVER, and return its value."
   (when (eq server gemini-companion-server--server)
-    (apply (alist-get
-            method
-            (if (memq process (list (gemini-companion-server--current server)
-                                    (gemini-companion-server--next server)))
-                (gemini-companion-server--methods server)
-              (gemini-companion-server--retired-methods server))
-            #'ignore)
-           args)))
+    (apply (alist-get method (gemini-companion-server--methods server)) args)))
 
 (defun gemini-companion-server--ready (server process)
-  "Use PROCESS of SERVER, which became ready, from now on."
-  (let* ((previous (gemini-companion-server--current server))
-         (now (float-time))
-         (how (cond ((eq previous process) 'started)
-                    ((gemini-companion-process-ready-p previous) 'restarted)
-                    ((< (- now (gemini-companion-server--died server))
-                        gemini-companion-server--unnoticed-seconds)
-                     'resumed)
-                    (t 'recovered))))
-    (setf (gemini-companion-server--current server) process
-          (gemini-companion-server--next server) nil
-          (gemini-companion-server--replaced server)
-          (if (eq how 'started) 0 now))
-    (funcall (gemini-companion-server--on-ready server) how)
-    ;; It may have crashed meanwhile.
-    (when (and (eq how 'restarted)
-               (gemini-companion-process-ready-p previous))
-      (push previous (gemini-companion-server--retired server))
-      (gemini-companion-process-retire previous))))
+  "Use PROCESS of SERVER, which became ready, once the current one has ended."
+  (let ((current (gemini-companion-server--current server)))
+    (cond ((eq process current)
+           (gemini-companion-server--use server process 'started))
+          ((eq 'ready (gemini-companion-process-state current))
+           (gemini-companion-process-hand-over current))
+          ((eq 'ended (gemini-companion-process-state current))
+           (gemini-companion-server--use
+            server process
+            (if (< (- (float-time) (gemini-companion-server--died server))
+                   gemini-companion-server--unnoticed-seconds)
+                'resumed
+              'recovered))))))
+
+(defun gemini-companion-server--use (server process how)
+  "Use PROCESS of SERVER, which became ready HOW, from now on."
+  (setf (gemini-companion-server--current server) process
+        (gemini-companion-server--next server) nil)
+  (funcall (gemini-companion-server--on-ready server) how)
+  ;; Clients wait until it knows the diffs.
+  (gemini-companion-process-call process 'serve))
 
 (defun gemini-companion-server--ended (server process report)
   "Handle the end of PROCESS of SERVER.
 REPORT is the reason, or nil if it was intended."
-  (setf (gemini-companion-server--retired server)
-        (delq process (gemini-companion-server--retired server)))
-  (cond ((or (null report)
-             (not (eq server gemini-companion-server--server))))
-        ((eq process (gemini-companion-server--next server))
-         (setf (gemini-companion-server--next server) nil)
-         (if (gemini-companion-server-ready-p)
-             (display-warning
-              'gemini-companion
-              (concat "Restart failed; the previous server is still running.  "
-                      report))
-           (gemini-companion-server--recover server report)))
-        ((not (eq process (gemini-companion-server--current server))))
-        ((gemini-companion-process-info process)
-         (setf (gemini-companion-server--died server) (float-time))
-         (when (< gemini-companion-server-healthy-seconds
-                  (- (gemini-companion-server--died server)
-                     (plist-get (gemini-companion-process-info process)
-                                :since)))
-           (setf (gemini-companion-server--delays-left server)
-                 gemini-companion-server--delays))
-         (unless (gemini-companion-server--next server)
-           (gemini-companion-server--recover server report 'now)))
-        (t (gemini-companion-server--give-up server report))))
+  (let ((next (gemini-companion-server--next server)))
+    (cond ((not (eq server gemini-companion-server--server)))
+          ((eq process next)
+           (setf (gemini-companion-server--next server) nil)
+           (if (eq 'ready (gemini-companion-process-state
+                           (gemini-companion-server--current server)))
+               (display-warning
+                'gemini-companion
+                (concat "Restart failed; the previous server is still running.  "
+                        report))
+             (gemini-companion-server--recover server report)))
+          ((and (null report) next (gemini-companion-process-ready-p next))
+           (gemini-companion-server--use server next 'restarted))
+          ((gemini-companion-process-info process)
+           (gemini-companion-server--crashed server process report))
+          (t (gemini-companion-server--give-up server report)))))
+
+(defun gemini-companion-server--crashed (server process report)
+  "Handle the crash of PROCESS, the current one of SERVER, with REPORT."
+  (setf (gemini-companion-server--died server) (float-time))
+  (when (< gemini-companion-server-healthy-seconds
+           (- (gemini-companion-server--died server)
+              (plist-get (gemini-companion-process-info process) :since)))
+    (setf (gemini-companion-server--delays-left server)
+          gemini-companion-server--delays))
+  (unless (gemini-companion-server--next server)
+    (gemini-companion-server--recover server report 'now)))
 
 (defun gemini-companion-server--recover (server report &optional now)
   "Start a process for crashed SERVER, or give up with REPORT.
@@ -408,10 +390,12 @@ Return non-nil if the call was sent."
 (defun gemini-companion-server-ask-processes (pids done)
   "Ask for the processes PIDS of the user, and call DONE with them later.
 They are plists with `:pid', `:directory' and `:environment', a list
-like `process-environment'; those of other users lack the latter two.
-Return non-nil if the question was sent."
-  (when-let* ((process (gemini-companion-server--process)))
-    (gemini-companion-process-ask process done 'processes pids)))
+like `process-environment'; processes of others have only `:pid'.
+If the server cannot be asked, call DONE with nil at once."
+  (let ((process (gemini-companion-server--process)))
+    (unless (and process
+                 (gemini-companion-process-ask process done 'processes pids))
+      (funcall done nil))))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.

@@ -31,9 +31,6 @@ The mode sets it before this library is loaded.")
 (defvar gemini-companion-share--sent nil
   "Alist of (METHOD . VALUE), the last values sent to the server.")
 
-(defvar gemini-companion-share--hidden nil
-  "The active buffer if its file is not shared, or nil.")
-
 (defvar gemini-companion-paused nil
   "Non-nil while sharing is paused.
 Set by `gemini-companion-pause'.")
@@ -49,14 +46,11 @@ Set by `gemini-companion-pause'.")
   (when (gemini-companion-server-ready-p)
     (gemini-companion-share--post 'roots-update (gemini-companion-share-roots))
     (when (gemini-companion-sessions)
-      (gemini-companion-share--post 'context-update
-                                    (unless gemini-companion-paused
-                                      (gemini-companion-context-snapshot)))
-      (let ((hidden (and (not gemini-companion-paused)
-                         (not (gemini-companion-share--active))
-                         gemini-companion-context-active)))
-        (unless (eq hidden gemini-companion-share--hidden)
-          (setq gemini-companion-share--hidden hidden)
+      (let ((active (gemini-companion-share--active)))
+        (gemini-companion-share--post 'context-update
+                                      (unless gemini-companion-paused
+                                        (gemini-companion-context-snapshot)))
+        (unless (eq (null active) (null (gemini-companion-share--active)))
           (force-mode-line-update t))))))
 
 (defun gemini-companion-share--refresh ()
@@ -133,7 +127,7 @@ It was opened, saved or reverted."
     (when (or new (null sessions))
       (setq gemini-companion-share--sent
             (assq-delete-all 'context-update gemini-companion-share--sent)))
-    (cond ((null sessions) (setq gemini-companion-share--hidden nil))
+    (cond ((null sessions))
           ;; A CLI also reads ignore files when it starts.
           (new (gemini-companion-share--refresh))
           (t (gemini-companion-share--send)))))
@@ -141,7 +135,11 @@ It was opened, saved or reverted."
 (defun gemini-companion-share-lighter ()
   "Return the text and tooltip of sharing for the mode line."
   (cons (cond (gemini-companion-paused " paused")
-              ((eq (current-buffer) gemini-companion-share--hidden) " hidden")
+              ((and (eq (current-buffer) gemini-companion-context-active)
+                    (gemini-companion-sessions)
+                    (assq 'context-update gemini-companion-share--sent)
+                    (not (gemini-companion-share--active)))
+               " hidden")
               (t ""))
         #'gemini-companion-share--help))
 
@@ -183,8 +181,7 @@ It was opened, saved or reverted."
   (gemini-companion-context-stop)
   (gemini-companion-roots-forget)
   (gemini-companion-privacy-forget)
-  (setq gemini-companion-share--sent nil
-        gemini-companion-share--hidden nil))
+  (setq gemini-companion-share--sent nil))
 
 ;;;; Command
 

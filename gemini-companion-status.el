@@ -8,10 +8,10 @@
 ;;; Commentary:
 
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
-;; verdict, the problems with remedies and buttons, the state, and the checks
-;; that passed.  Programs that a check needs run in the background; the buffer
-;; is written again when they answer, and when something changes while it is
-;; visible.
+;; verdict, the problems with remedies and buttons, the state, and one line
+;; about the checks that passed.  Programs that a check needs run in the
+;; background; the buffer is written again when they answer, and when CLIs
+;; connect or reviews come while it is visible.
 
 ;;; Code:
 
@@ -19,20 +19,20 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-extension)
 (require 'gemini-companion-install)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-run)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-settings)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
-(require 'gemini-companion-tools)
 (require 'json)
 (require 'map)
 (require 'seq)
 (require 'subr-x)
+(require 'text-property-search)
 
 ;;;; State
 
@@ -42,13 +42,12 @@
     ("Options" . gemini-companion-status--options)
     ("CLI" . gemini-companion-status--version)
     ("Settings" . gemini-companion-status--settings)
-    ("Account" . gemini-companion-status--account)
     ("Discovery file" . gemini-companion-status--discovery)
     ("Project" . gemini-companion-status--project)
     ("Other editors" . gemini-companion-status--others)
     ("Diff program" . gemini-companion-status--diff)
     ("Running CLIs" . gemini-companion-status--unconnected)
-    ("Links" . gemini-companion-tools-findings))
+    ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory and the function
 ASK, which runs programs; see `gemini-companion-status-findings'.  It
@@ -58,8 +57,7 @@ A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
 opening reviews; `note'; or `wait' until programs have answered.  TEXT
 is a phrase with a capital and without a period.  REMEDY is a sentence
-or nil.  Each LABEL is that of a button, which calls its FUNCTION and
-checks again.")
+or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
 (defconst gemini-companion-status--name "*gemini-companion status*"
   "Name of the buffer.")
@@ -69,17 +67,14 @@ checks again.")
 The ANSWER of a program is a cons of exit status and output, or a live
 process; the ANSWER of a function is a list.")
 
-(defvar gemini-companion-status--found nil
-  "Alist of (TITLE . FINDINGS), the results of the checks.")
-
-(defvar gemini-companion-status--outdated nil
-  "Non-nil if the checks have to run before the buffer is written again.")
-
 (defvar gemini-companion-status--timer nil
   "Timer that writes the buffer again, or nil.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
+
+(defvar gemini-companion-status--passed-shown nil
+  "Non-nil if the checks that passed are shown one by one.")
 
 ;;;; Mode
 
@@ -105,8 +100,6 @@ process; the ANSWER of a function is a list.")
               wrap-prefix "    ")
   (visual-line-mode)
   (gemini-companion-status--watch #'add-hook)
-  (add-hook 'window-buffer-change-functions
-            #'gemini-companion-status--changed nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-status--forget nil t))
 
 ;;;###autoload
@@ -130,7 +123,6 @@ Type \\[gemini-companion-status-menu] there for its keys."
 (defun gemini-companion-status--refresh (&rest _)
   "Check everything again."
   (gemini-companion-status--stop)
-  (setq gemini-companion-status--outdated t)
   (gemini-companion-status--update))
 
 (defun gemini-companion-status--stop ()
@@ -147,60 +139,84 @@ Type \\[gemini-companion-status-menu] there for its keys."
   (gemini-companion-status--stop)
   (gemini-companion-status--watch #'remove-hook))
 
-(defun gemini-companion-status--update ()
-  "Write the buffer again; check before that if necessary."
-  (setq gemini-companion-status--timer nil)
-  (with-current-buffer gemini-companion-status--name
-    (when gemini-companion-status--outdated
-      (setq gemini-companion-status--outdated nil
-            gemini-companion-status--found
-            (let ((directory default-directory)
-                  (default-directory temporary-file-directory))
-              (gemini-companion-status-findings
-               directory #'gemini-companion-status--ask))))
-    (gemini-companion-status--write)))
-
-(defun gemini-companion-status--write ()
-  "Write the current buffer; point and the windows stay at their text."
-  (let ((text (with-temp-buffer
-                (gemini-companion-status--insert-all)
-                (buffer-string)))
-        (inhibit-read-only t))
-    (save-excursion
-      (gemini-companion-text-replace text))
-    ;; What stayed has its old face and buttons.
-    (pcase-dolist (`(,start ,end ,properties) (object-intervals text))
-      (set-text-properties (1+ start) (1+ end) properties))
-    (dolist (window (get-buffer-window-list nil nil t))
-      (set-window-start window
-                        (save-excursion
-                          (goto-char (window-start window))
-                          (line-beginning-position))
-                        'noforce))))
-
-;;;; Changes
-
 (defun gemini-companion-status--watch (change)
   "Call CHANGE, `add-hook' or `remove-hook', for each hook."
   (dolist (hook '(gemini-companion-mode-hook
                   gemini-companion-ready-hook
-                  gemini-companion-session-changed-functions))
-    (funcall change hook #'gemini-companion-status--changed))
-  (dolist (hook '(gemini-companion-context-changed-hook
+                  gemini-companion-session-changed-functions
                   gemini-companion-diff-changed-hook))
-    (funcall change hook #'gemini-companion-status--work-changed)))
+    (funcall change hook #'gemini-companion-status--changed)))
 
 (defun gemini-companion-status--changed (&rest _)
   "Check again soon if the buffer is visible."
-  (setq gemini-companion-status--outdated t)
-  (gemini-companion-status--work-changed))
-
-(defun gemini-companion-status--work-changed (&rest _)
-  "Write the buffer again soon if it is visible."
   (when (and (not gemini-companion-status--timer)
              (get-buffer-window gemini-companion-status--name t))
     (setq gemini-companion-status--timer
           (run-at-time 0.2 nil #'gemini-companion-status--update))))
+
+(defun gemini-companion-status--update ()
+  "Check, and write the buffer again; point and the windows stay."
+  (setq gemini-companion-status--timer nil)
+  (with-current-buffer gemini-companion-status--name
+    (let* ((directory default-directory)
+           (findings (let ((default-directory temporary-file-directory))
+                       (gemini-companion-status-findings
+                        directory #'gemini-companion-status--ask)))
+           (point (gemini-companion-status--place (point)))
+           (windows (mapcar
+                     (lambda (window)
+                       (list window
+                             (gemini-companion-status--place
+                              (window-start window))
+                             (gemini-companion-status--place
+                              (window-point window))))
+                     (get-buffer-window-list nil nil t)))
+           (inhibit-read-only t))
+      (erase-buffer)
+      (gemini-companion-status--insert-all findings)
+      (set-buffer-modified-p nil)
+      (pcase-dolist (`(,window ,start ,point) windows)
+        (set-window-start window (gemini-companion-status--position start)
+                          'noforce)
+        (set-window-point window (gemini-companion-status--position point)))
+      (goto-char (gemini-companion-status--position point)))))
+
+;;;; Places
+
+(defun gemini-companion-status--place (position)
+  "Return the place of POSITION: its section, line and column.
+That is a list of the section's name, the text of the line, its number
+in the section, and the column."
+  (save-excursion
+    (goto-char position)
+    (let ((text (buffer-substring-no-properties (line-beginning-position)
+                                                (line-end-position)))
+          (line (line-number-at-pos))
+          (column (current-column)))
+      (end-of-line)
+      (let ((heading (text-property-search-backward
+                      'gemini-companion-status-section)))
+        (unless heading
+          (goto-char (point-min)))
+        (list (and heading (prop-match-value heading)) text
+              (- line (line-number-at-pos)) column)))))
+
+(defun gemini-companion-status--position (place)
+  "Return the position of PLACE, or that nearest to it.
+The same line in the same section counts, else the number of the line."
+  (pcase-let ((`(,section ,text ,line ,column) place))
+    (save-excursion
+      (goto-char (point-min))
+      (when section
+        (text-property-search-forward 'gemini-companion-status-section
+                                      section #'equal)
+        (beginning-of-line))
+      (if (and (not (string-empty-p text))
+               (re-search-forward (concat "^" (regexp-quote text) "$") nil t))
+          (beginning-of-line)
+        (forward-line line))
+      (move-to-column column)
+      (point))))
 
 ;;;; Programs
 
@@ -227,26 +243,23 @@ called with ARGS and a function for its answer, a list."
   "Start COMMAND; return its process, or its answer if that fails.
 Call ANSWERED with the answer of the process."
   (let ((process-environment (default-value 'process-environment))
-        (output (generate-new-buffer " *gemini-companion answer*" t)))
+        (output ""))
     (condition-case problem
         (let ((process
                (make-process
                 :name "gemini-companion question" :command command
-                :buffer output :noquery t :connection-type 'pipe
+                :noquery t :connection-type 'pipe
+                :filter (lambda (_process text)
+                          (setq output (concat output text)))
                 :sentinel (lambda (process _event)
                             (unless (process-live-p process)
-                              (let ((text (with-current-buffer output
-                                            (buffer-string))))
-                                (kill-buffer output)
-                                (funcall answered
-                                         (cons (process-exit-status process)
-                                               text))))))))
+                              (funcall answered
+                                       (cons (process-exit-status process)
+                                             output)))))))
           ;; If the process has ended already, its sentinel reports that.
           (ignore-errors (process-send-eof process))
           process)
-      (error
-       (kill-buffer output)
-       (cons 1 (error-message-string problem))))))
+      (error (cons 1 (error-message-string problem))))))
 
 ;;;; Contents
 
@@ -273,35 +286,39 @@ A button calls its FUNCTION and checks again."
                  (when (get-buffer gemini-companion-status--name)
                    (gemini-companion-status--refresh)))))))
 
-(defun gemini-companion-status--insert-all ()
-  "Insert the whole status."
-  (gemini-companion-status--insert-verdict)
-  (gemini-companion-status--insert-findings "Problems" '(bad))
-  (gemini-companion-status--insert-server)
-  (gemini-companion-status--insert-sessions)
-  (gemini-companion-status--insert-reviews)
-  (gemini-companion-status--insert-shared)
-  (gemini-companion-status--insert-roots)
-  (gemini-companion-status--insert-findings "Checks" '(wait note good)))
+(defun gemini-companion-status--insert-all (findings)
+  "Insert the whole status, with FINDINGS, an alist of (TITLE . LIST)."
+  (let ((all (seq-mapcat (pcase-lambda (`(,title . ,list))
+                           (mapcar (apply-partially #'cons title) list))
+                         findings)))
+    (gemini-companion-status--insert-verdict (seq-mapcat #'cdr findings))
+    (gemini-companion-status--insert-findings "Problems" all '(bad))
+    (gemini-companion-status--insert-server)
+    (gemini-companion-status--insert-sessions)
+    (gemini-companion-status--insert-reviews)
+    (gemini-companion-status--insert-shared)
+    (gemini-companion-status--insert-roots)
+    (gemini-companion-status--insert-findings "Notes" all '(wait note))
+    (gemini-companion-status--insert-passed all)))
 
-(defun gemini-companion-status--heading (text)
-  "Insert TEXT as a heading."
-  (insert "\n" (propertize text 'face 'bold)))
+(defun gemini-companion-status--insert-heading (name &optional text)
+  "Insert the heading of the section NAME, TEXT or NAME, after an empty line."
+  (insert "\n" (propertize (or text name)
+                           'face 'bold
+                           'gemini-companion-status-section name)))
 
-(defun gemini-companion-status--insert-findings (heading kinds)
-  "Insert HEADING and the findings whose mark is in KINDS, if any."
-  (pcase-dolist (`(,title . ,findings) gemini-companion-status--found)
-    (dolist (finding findings)
-      (when (memq (car finding) kinds)
-        (when heading
-          (gemini-companion-status--heading heading)
-          (insert "\n")
-          (setq heading nil))
-        (gemini-companion-status--insert-finding title finding)))))
+(defun gemini-companion-status--insert-findings (heading all kinds)
+  "Insert HEADING and the findings of ALL whose mark is in KINDS, if any.
+ALL is a list of (TITLE . FINDING)."
+  (when-let* ((some (seq-filter (lambda (finding) (memq (nth 1 finding) kinds))
+                                all)))
+    (gemini-companion-status--insert-heading heading)
+    (insert "\n")
+    (mapc #'gemini-companion-status--insert-finding some)))
 
-(defun gemini-companion-status--insert-finding (title finding)
-  "Insert FINDING of the check TITLE."
-  (pcase-let* ((`(,mark ,text ,remedy . ,actions) finding)
+(defun gemini-companion-status--insert-finding (finding)
+  "Insert FINDING, a list (TITLE MARK TEXT REMEDY ACTION...)."
+  (pcase-let* ((`(,title ,mark ,text ,remedy . ,actions) finding)
                (`(,character ,ascii ,face)
                 (alist-get mark gemini-companion-status--marks)))
     (insert (propertize (gemini-companion-text-sign character ascii)
@@ -312,11 +329,31 @@ A button calls its FUNCTION and checks again."
     (gemini-companion-status--insert-buttons actions)
     (insert "\n")))
 
-(defun gemini-companion-status--insert-verdict ()
-  "Insert one line about whether a CLI is connected, or why none is."
-  (pcase-let* ((sessions (gemini-companion-sessions))
-               (`(,_ ,problem ,_ . ,actions)
-                (assq 'bad (seq-mapcat #'cdr gemini-companion-status--found))))
+(defun gemini-companion-status--insert-passed (all)
+  "Insert one line about the findings of ALL that are good, or list them.
+ALL is a list of (TITLE . FINDING)."
+  (let ((good (seq-filter (lambda (finding) (eq 'good (nth 1 finding))) all)))
+    (gemini-companion-status--insert-heading
+     "Passed"
+     (format (ngettext "%d check passed" "%d checks passed" (length good))
+             (length good)))
+    (insert " ")
+    (insert-text-button
+     (if gemini-companion-status--passed-shown "[Hide]" "[Show]")
+     'follow-link t
+     'action (lambda (_button)
+               (setq gemini-companion-status--passed-shown
+                     (not gemini-companion-status--passed-shown))
+               (gemini-companion-status--update)))
+    (insert "\n")
+    (when gemini-companion-status--passed-shown
+      (mapc #'gemini-companion-status--insert-finding good))))
+
+(defun gemini-companion-status--insert-verdict (findings)
+  "Insert one line about whether a CLI is connected, or why none is.
+FINDINGS are the findings of all checks."
+  (pcase-let ((sessions (gemini-companion-sessions))
+              (`(,_ ,problem ,_ . ,actions) (assq 'bad findings)))
     (insert (propertize (if sessions "Connected: " "Not connected: ")
                         'face (if sessions 'success 'error)))
     (cond
@@ -346,13 +383,13 @@ A button calls its FUNCTION and checks again."
                 (seq-group-by #'gemini-companion-session-title sessions)
                 ", ")
      (unless (zerop reviews)
-       (format (ngettext ", %d review waiting" ", %d reviews waiting" reviews)
+       (format (ngettext ", %d review open" ", %d reviews open" reviews)
                reviews)))))
 
 (defun gemini-companion-status--insert-server ()
   "Insert the state of the server."
   (when-let* ((info (gemini-companion-server-info)))
-    (gemini-companion-status--heading "State")
+    (gemini-companion-status--insert-heading "State")
     (insert (format "\nServer: process %d, port %d, since %s"
                     (plist-get info :pid) (plist-get info :port)
                     (format-time-string "%H:%M" (plist-get info :since))))
@@ -402,21 +439,22 @@ A button calls its FUNCTION and checks again."
                         "shown"))))))
 
 (defun gemini-companion-status--insert-shared ()
-  "Insert what is shared."
-  (gemini-companion-status--heading "Shared")
-  (let ((files (gemini-companion-shared)))
-    (insert (cond (gemini-companion-paused ": nothing, sharing is paused")
-                  ((null (gemini-companion-sessions))
-                   ": nothing, no CLI is connected")
-                  ((null files) ": nothing")
-                  (t "")))
-    (when gemini-companion-mode
-      (gemini-companion-status--insert-buttons
-       `((,(if gemini-companion-paused "Resume" "Pause")
-          . gemini-companion-pause))))
-    (insert "\n")
-    (mapc #'gemini-companion-status--insert-file files)
-    (gemini-companion-status--insert-unshared)))
+  "Insert what is shared, and why the user's file is not."
+  (let ((files (gemini-companion-shared))
+        (reason (gemini-companion-status--unshared)))
+    (when (or (gemini-companion-sessions) gemini-companion-paused reason)
+      (gemini-companion-status--insert-heading "Shared")
+      (insert (cond (gemini-companion-paused ": nothing, sharing is paused")
+                    ((null files) ": nothing")
+                    (t "")))
+      (when gemini-companion-mode
+        (gemini-companion-status--insert-buttons
+         `((,(if gemini-companion-paused "Resume" "Pause")
+            . gemini-companion-pause))))
+      (insert "\n")
+      (mapc #'gemini-companion-status--insert-file files)
+      (when reason
+        (insert "    " reason "\n")))))
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
@@ -431,32 +469,30 @@ A button calls its FUNCTION and checks again."
       (insert (format "        %d characters selected: %S\n" (length text)
                       (truncate-string-to-width text 60 nil nil "..."))))))
 
-(defun gemini-companion-status--insert-unshared ()
-  "Insert why the file of the user's buffer is not shared, if so."
-  (let* ((origin gemini-companion-status--origin)
-         (file (and (buffer-live-p origin) (buffer-file-name origin)))
-         (reason (cond
-                  ((null file) nil)
-                  ((file-remote-p file) "it is on a remote host")
-                  ((gemini-companion-privacy-hidden-p origin)
-                   "see `gemini-companion-excluded', \
-`gemini-companion-share', `gemini-companion-share-function' and the ignore \
-files, such as .geminiignore")
-                  ((not (file-exists-p file)) "it does not exist on disk yet")
-                  ((and gemini-companion-mode
-                        (not gemini-companion-share-outside-projects)
-                        (not (gemini-companion-roots-name file)))
-                   "it is outside the directories below; \
+(defun gemini-companion-status--unshared ()
+  "Return why the file of the user's buffer is not shared, or nil."
+  (when-let* ((origin gemini-companion-status--origin)
+              (file (and (buffer-live-p origin) (buffer-file-name origin)))
+              (reason
+               (cond
+                ((file-remote-p file) "it is on a remote host")
+                ((gemini-companion-privacy-hidden-p origin)
+                 "see `gemini-companion-excluded', \
+`gemini-companion-share' and the ignore files, such as .geminiignore")
+                ((not (file-exists-p file)) "it does not exist on disk yet")
+                ((and gemini-companion-mode
+                      (not gemini-companion-share-outside-projects)
+                      (not (gemini-companion-roots-name file)))
+                 "it is outside the directories below; \
 see `gemini-companion-share-outside-projects'"))))
-    (when reason
-      (insert (format "    %s is not shared: %s\n"
-                      (if (file-remote-p file) file (abbreviate-file-name file))
-                      reason)))))
+    (format "%s is not shared: %s"
+            (if (file-remote-p file) file (abbreviate-file-name file))
+            reason)))
 
 (defun gemini-companion-status--insert-roots ()
   "Insert the directories from which a CLI may connect."
   (when gemini-companion-roots-last
-    (gemini-companion-status--heading "Workspace roots")
+    (gemini-companion-status--insert-heading "Workspace roots")
     (insert "\n")
     (dolist (root gemini-companion-roots-last)
       (insert "    " (gemini-companion-status--file root) "\n"))))
@@ -517,17 +553,11 @@ RET and start Emacs again."))))
 
 (defun gemini-companion-status--options (_directory _ask)
   "Check whether the options that decide about sharing work."
-  (or (append
-       (when gemini-companion-privacy-problem
-         `((bad ,(format "An option that excludes files fails (%s), so files \
+  (if gemini-companion-privacy-problem
+      `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
-                "Correct `gemini-companion-excluded', \
-`gemini-companion-share-function' or the ignore file.")))
-       (when gemini-companion-roots-problem
-         `((bad ,(format "`gemini-companion-roots-function' fails: %s"
-                         gemini-companion-roots-problem)
-                "Correct the function; until then no CLI can connect."))))
-      '((good "Sharing options work"))))
+             "Correct `gemini-companion-excluded' or the ignore file."))
+    '((good "Sharing options work"))))
 
 ;;;; Installed CLIs
 
@@ -640,7 +670,7 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
 
 (defun gemini-companion-status--setting (client user files required)
   "Return the finding about REQUIRED, of CLIENT.
-FILES are its settings files, USER is that of the user."
+FILES are its settings files, USER is the user's own."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
                (file (or (gemini-companion-settings-find files keys) user))
                (place (format "%s in %s" (string-join keys ".")
@@ -667,22 +697,6 @@ FILES are its settings files, USER is that of the user."
       `(,mark ,problem
               ,(format "Remove %s, which overrides your own settings." place)
               ,(gemini-companion-status--open file))))))
-
-(defun gemini-companion-status--account (_directory _ask)
-  "Check whether the CLIs sign in with an account that is accepted."
-  (seq-mapcat
-   (lambda (client)
-     (pcase (gemini-companion-clients-get client :account)
-       (`(,keys ,refused ,problem ,remedy)
-        (let ((type (gemini-companion-settings-get
-                     (gemini-companion-clients-file client :user-settings)
-                     keys)))
-          (if (member type (list nil refused))
-              `((note ,(format "%s; %s" (or type "Not chosen yet") problem)
-                      ,remedy))
-            `((good ,(format "%s: %s" (gemini-companion-clients-title client)
-                             type))))))))
-   (gemini-companion-status--clients)))
 
 ;;;; Discovery files
 
@@ -723,10 +737,12 @@ The environment of Emacs determines it."
 
 (defun gemini-companion-status--discovery (_directory _ask)
   "Check the discovery files of this Emacs."
-  (if (gemini-companion-server-info)
+  (when (gemini-companion-server-info)
       (mapcar #'gemini-companion-status--discovery-of
-              (gemini-companion-status--clients))
-    '((note "None, as the server is not running"))))
+              (seq-filter (lambda (client)
+                            (or (gemini-companion-status--own-file client)
+                                (gemini-companion-clients-used-p client)))
+                          (gemini-companion-status--clients)))))
 
 (defun gemini-companion-status--discovery-of (client)
   "Return the finding about the discovery file for CLIENT."
@@ -734,9 +750,6 @@ The environment of Emacs determines it."
          (directory (gemini-companion-status--directory client))
          (restart '("Restart the server" . gemini-companion-restart)))
     (cond
-     ((and (null file) (not (gemini-companion-clients-used-p client)))
-      `(note ,(format "None for %s, which has not run yet"
-                      (gemini-companion-clients-title client))))
      ((null file)
       '(bad "The file could not be written; see the warnings"))
      ((not (file-exists-p file))
@@ -772,13 +785,13 @@ searches %s" file (gemini-companion-clients-title client) directory)
    ((gemini-companion-privacy-directory-hidden-p directory)
     `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
 from there" (abbreviate-file-name directory))
-           "See `gemini-companion-excluded', `gemini-companion-share' in \
-its .dir-locals.el, and `gemini-companion-share-function'.")))
+           "See `gemini-companion-excluded', and `gemini-companion-share' in \
+its .dir-locals.el.")))
    (t
     `((bad ,(format "No CLI can connect from %s, which is in none of \
 the workspace roots" (abbreviate-file-name directory))
            "Open a file of that project, then type /ide enable.  The home \
-directory and / are never roots; see `gemini-companion-roots-function'.")))))
+directory and / are never roots.")))))
 
 ;;;; Other editors
 
@@ -823,7 +836,7 @@ and with `:ended' if the editor has ended."
                             (gemini-companion-status--editors client
                                                               directory)))
                   (gemini-companion-status--clients))
-      '((good "None for this project"))))
+      '((good "No other editor has this project open"))))
 
 (defun gemini-companion-status--other (client editor)
   "Return the finding about EDITOR, to which CLIENT may connect."
@@ -870,32 +883,25 @@ ASK returns the directories and environments of their processes."
   (let* ((all (gemini-companion-status--processes))
          (connected (mapcar #'car (gemini-companion-status--connected)))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
-                           all))
-         (pids (mapcar #'car rest)))
-    (cond ((null rest)
-           `((good ,(if all "All are connected" "None"))))
-          ((mapcar (lambda (process)
-                     (gemini-companion-status--process-finding
-                      process (alist-get (plist-get process :pid) rest)))
-                   (if (gemini-companion-server-ready-p)
-                       (funcall ask #'gemini-companion-status--ask-processes
-                                pids)
-                     (gemini-companion-status--unknown pids))))
-          (t '((wait "Asking where they run"))))))
+                           all)))
+    (if-let* ((processes (and rest
+                              (funcall ask #'gemini-companion-status--ask-about
+                                       (mapcar #'car rest)))))
+        (mapcar (pcase-lambda (`(,pid . ,client))
+                  (gemini-companion-status--process-finding
+                   pid client
+                   (seq-find (lambda (process)
+                               (eql pid (plist-get process :pid)))
+                             processes)))
+                rest)
+      (cond (rest '((wait "Asking where they run")))
+            (all '((good "All are connected")))))))
 
-(defun gemini-companion-status--ask-processes (pids done)
-  "Ask the server for the processes PIDS, and call DONE with them later.
-If it cannot answer, nothing but their ids is known."
-  (let ((answered (lambda (processes)
-                    (funcall done
-                             (or processes
-                                 (gemini-companion-status--unknown pids))))))
-    (unless (gemini-companion-server-ask-processes pids answered)
-      (funcall answered nil))))
-
-(defun gemini-companion-status--unknown (pids)
-  "Return the processes PIDS, of which nothing else is known."
-  (mapcar (lambda (pid) (list :pid pid)) pids))
+(defun gemini-companion-status--ask-about (pids done)
+  "Ask the server for the processes PIDS, and call DONE with a list of them.
+If the server cannot answer, its element is nil."
+  (gemini-companion-server-ask-processes
+   pids (lambda (processes) (funcall done (or processes '(nil))))))
 
 (defun gemini-companion-status--processes ()
   "Return an alist of (PID . CLIENT), the user's CLIs."
@@ -912,11 +918,10 @@ If it cannot answer, nothing but their ids is known."
     ;; A CLI may run itself again in a child process.
     (seq-remove (lambda (process) (memq (car process) parents)) found)))
 
-(defun gemini-companion-status--process-finding (process client)
-  "Return the finding about PROCESS, a CLIENT that is not connected.
-PROCESS is a plist of `gemini-companion-server-ask-processes'."
-  (let* ((pid (plist-get process :pid))
-         (directory (plist-get process :directory))
+(defun gemini-companion-status--process-finding (pid client process)
+  "Return the finding about PID, a CLIENT that is not connected.
+PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
+  (let* ((directory (plist-get process :directory))
          (environment (plist-get process :environment))
          (reason (and environment
                       (gemini-companion-status--reason
@@ -935,7 +940,7 @@ is not supported, it was started before the mode was on: start it again."))))
 
 (defun gemini-companion-status--reason (client directory environment)
   "Return a finding with the reason why CLIENT in DIRECTORY is not connected.
-Return nil if it is unknown.  ENVIRONMENT is that of its process; the
+Return nil if it is unknown.  ENVIRONMENT is its environment; the
 server knows both of a process or neither."
   (let* ((own (gemini-companion-status--own-directory client))
          (searched (gemini-companion-clients-file client :discovery

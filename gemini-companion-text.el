@@ -7,20 +7,13 @@
 
 ;;; Commentary:
 
-;; Read and write texts without any conversion: no format is decoded, none of
-;; the user's hooks and file name handlers is called, and line ends stay.
-;; Compare them, and replace the text of a buffer.
-;;
-;; Decoding or encoding 10 MB of non-ASCII text takes Emacs 30 ms.  But a buffer
-;; holds text in UTF-8 already, so switching it between bytes and characters
-;; takes only 3 ms.
+;; Read and write texts in UTF-8: no format is decoded, none of the user's hooks
+;; and file name handlers is called, and line ends stay.  Compare them, and
+;; replace the text of a buffer.
 
 ;;; Code:
 
 (require 'subr-x)
-
-(defconst gemini-companion-text--surrogate "\355[\240-\277]"
-  "Regexp for bytes that are not UTF-8 but that Emacs would accept.")
 
 (defun gemini-companion-text-true-name (file)
   "Return the true name of the local FILE, or nil if its links are a loop."
@@ -44,7 +37,7 @@ A CLI takes it for a local one."
     ;; Tramp signals an error for an unknown method.
     (error t)))
 
-(defun gemini-companion-text-problem (file)
+(defun gemini-companion-text-unreadable-reason (file)
   "Return why the text of FILE cannot be read, or nil if it can.
 The value is the predicate of a sentence.  It is nil also if the
 file does not exist.  Reading a pipe, a terminal, a device or a file
@@ -82,19 +75,33 @@ A CLI keeps the line ends and the last newline of a file."
                               (gemini-companion-text-plain text) "\n+"))
                            (list a b))))
 
-(defun gemini-companion-text-diff3 (texts &rest options)
-  "Compare TEXTS, a list of three, by the program diff3 with OPTIONS.
-Return (STATUS . OUTPUT), or nil if there is no such program."
-  (when (executable-find "diff3")
+(defun gemini-companion-text--run (function texts program &rest options)
+  "Compare TEXTS by PROGRAM with OPTIONS, and return the value of FUNCTION.
+FUNCTION is called with the exit status; the output is the current
+buffer.  Return nil if there is no such program."
+  (when (executable-find program)
     (let ((files (mapcar #'gemini-companion-text-temporary-file texts))
           (coding-system-for-read 'utf-8-emacs-unix)
           (default-directory "/"))
       (unwind-protect
           (with-temp-buffer
-            (cons (apply #'call-process "diff3" nil t nil "--text"
-                         (append options files))
-                  (buffer-string)))
+            (funcall function (apply #'call-process program nil t nil "--text"
+                                     (append options files))))
         (mapc #'delete-file files)))))
+
+(defun gemini-companion-text-diff3 (texts &rest options)
+  "Compare TEXTS, a list of three, by the program diff3 with OPTIONS.
+Return (STATUS . OUTPUT), or nil if there is no such program."
+  (apply #'gemini-companion-text--run
+         (lambda (status)
+           (cons status (buffer-string)))
+         texts "diff3" options))
+
+(defun gemini-companion-text-units (text)
+  "Return the number of UTF-16 units of TEXT."
+  (if (= (length text) (string-bytes text))
+      (length text)
+    (/ (length (encode-coding-string text 'utf-16le)) 2)))
 
 ;;;; Display
 
@@ -118,17 +125,146 @@ Return (STATUS . OUTPUT), or nil if there is no such program."
       (widen)
       (1- (position-bytes (point-max))))))
 
+;;;; Replacing
+
+(defconst gemini-companion-text--hunk
+  (concat "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)"
+          "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$")
+  "Regexp for the line before each hunk in the output of `diff'.")
+
 (defun gemini-companion-text-replace (text)
-  "Make TEXT the text of the current buffer, in place."
-  (let ((source (generate-new-buffer " *gemini text*")))
-    (unwind-protect
-        (save-restriction
-          (widen)
-          (with-current-buffer source (insert text))
-          ;; Otherwise Emacs asks whether to edit a file that has changed.
-          (let ((buffer-file-name nil))
-            (replace-buffer-contents source 0.2)))
-      (kill-buffer source))))
+  "Make TEXT the text of the current buffer, as one undo step.
+Replace only what differs in the lines that differ, so that point,
+windows, markers and overlays stay.  Return the places of these lines,
+a list of (BEG . END), which are equal where lines were deleted.
+Report change hooks that fail."
+  (let ((target (current-buffer))
+        (deactivate-mark nil)
+        (inhibit-quit t)
+        (inhibit-read-only t)
+        ;; Collecting garbage takes longer than thousands of changes.
+        (gc-cons-threshold (max gc-cons-threshold (* 64 1024 1024)))
+        changes)
+    (with-temp-buffer
+      (insert text)
+      (let ((source (current-buffer)))
+        (with-current-buffer target
+          (save-excursion
+            (save-restriction
+              (widen)
+              (undo-boundary)
+              ;; Emacs aborts a change when a hook fails, and drops that hook.
+              ;; A hook may also edit the text.
+              (dolist (inhibit-modification-hooks '(nil nil t))
+                (when-let* ((hunks (gemini-companion-text--compare source))
+                            (places (with-current-buffer source
+                                      (gemini-companion-text--places hunks))))
+                  (setq changes (or changes places))
+                  ;; The debugger would leave half of the text.
+                  (condition-case err
+                      (gemini-companion-text--replace hunks source places)
+                    (error (message "A change hook failed: %S" err)))))
+              (undo-boundary))))))
+    changes))
+
+(defun gemini-companion-text--compare (other)
+  "Return the hunks in which the current buffer differs from OTHER.
+Where both have lines, as many in each, a hunk is one of them."
+  (let ((case-fold-search nil))
+    (unless (zerop (compare-buffer-substrings nil nil nil other nil nil))
+      (mapcan (pcase-lambda ((and hunk `(,old ,count ,new ,new-count)))
+                (if (= count new-count)
+                    (mapcar (lambda (line)
+                              (list (+ old line) 1 (+ new line) 1))
+                            (number-sequence 0 (1- count)))
+                  (list hunk)))
+              (or (ignore-error file-error
+                    (gemini-companion-text--run
+                     (lambda (_status)
+                       (gemini-companion-text-hunks))
+                     (mapcar #'gemini-companion-text-of-buffer (list nil other))
+                     diff-command))
+                  ;; The program is missing, or the disk is full.
+                  (list (list 1 (count-lines (point-min) (point-max))
+                              1 (with-current-buffer other
+                                  (count-lines (point-min) (point-max))))))))))
+
+(defun gemini-companion-text-hunks ()
+  "Return the hunks in the current buffer, the output of `diff'.
+Each is a list of the first line and the number of lines in the
+original, and of the same in the new text."
+  (let (hunks)
+    (save-excursion
+      (goto-char (point-min))
+      (while (re-search-forward gemini-companion-text--hunk nil t)
+        (pcase-let* ((kind (match-string 3))
+                     (`(,old ,old-last ,new ,new-last)
+                      (mapcar (lambda (n)
+                                (string-to-number (or (match-string n) "0")))
+                              '(1 2 4 5))))
+          ;; A side without lines names the line before it.
+          (push (list (if (equal kind "a") (1+ old) old)
+                      (if (equal kind "a") 0 (1+ (- (max old old-last) old)))
+                      (if (equal kind "d") (1+ new) new)
+                      (if (equal kind "d") 0 (1+ (- (max new new-last) new))))
+                hunks))))
+    (nreverse hunks)))
+
+(defun gemini-companion-text--places (hunks)
+  "Return the places of the new lines of HUNKS in the current buffer."
+  (goto-char (point-min))
+  (let ((next 1))
+    (mapcar (pcase-lambda (`(,_ ,_ ,line ,count))
+              (forward-line (- line next))
+              (setq next (+ line count))
+              (cons (point) (progn (forward-line count) (point))))
+            hunks)))
+
+(defun gemini-companion-text--replace (hunks source places)
+  "Replace the old lines of HUNKS in the current buffer by the new ones.
+These are at PLACES in the buffer SOURCE."
+  (goto-char (point-min))
+  (let ((next 1))
+    (pcase-dolist (`(,line ,count . ,_) hunks)
+      (forward-line (- line next))
+      (setq next (+ line count))
+      (let ((new (pcase-let ((`(,beg . ,end) (pop places)))
+                   (with-current-buffer source
+                     (buffer-substring beg end)))))
+        (if (zerop count)
+            (gemini-companion-text--insert new)
+          (gemini-companion-text--edit count new))))))
+
+(defun gemini-companion-text--insert (lines)
+  "Insert LINES before the line at point.
+Markers at the beginning of that line stay there."
+  (cond ((eobp) (insert lines))
+        ((bobp) (insert-before-markers lines))
+        (t (backward-char)
+           (insert "\n" (substring lines 0 -1))
+           (forward-char))))
+
+(defun gemini-companion-text--edit (count new)
+  "Replace COUNT lines at point by NEW; keep how they begin and end alike."
+  (let* ((beg (point))
+         (old (progn (forward-line count)
+                     (buffer-substring-no-properties beg (point))))
+         (head (gemini-companion-text--alike old new))
+         (tail (min (- (min (length old) (length new)) head)
+                    (gemini-companion-text--alike (reverse old)
+                                                  (reverse new)))))
+    (goto-char (+ beg head))
+    ;; A marker at the beginning of the tail stays there.
+    (insert (substring new head (- (length new) tail)))
+    (delete-char (- (length old) head tail))
+    (forward-char tail)))
+
+(defun gemini-companion-text--alike (a b)
+  "Return the number of characters by which A and B begin alike."
+  (let ((result (compare-strings a nil nil b nil nil)))
+    (if (eq t result)
+        (length a)
+      (1- (abs result)))))
 
 ;;;; Names
 
@@ -148,41 +284,29 @@ A name of a directory in place of FILE ends with a slash."
          (gemini-companion-text-same-file-p
           directory (substring file 0 (length directory))))))
 
-;;;; Reading
+;;;; Files
+
+(defmacro gemini-companion-text--plainly (&rest body)
+  "Evaluate BODY without file name handlers, formats and hooks of files."
+  (declare (indent 0) (debug t))
+  `(let ((file-name-handler-alist nil)
+         (format-alist nil)
+         (buffer-file-format nil)
+         (after-insert-file-functions nil)
+         (write-region-annotate-functions nil)
+         (write-region-post-annotation-function nil)
+         (write-region-inhibit-fsync t)
+         (inhibit-message t))
+     ,@body))
 
 (defun gemini-companion-text--insert-bytes (file)
   "Insert the bytes of the regular FILE, at most as many as its size."
-  (let ((file-name-handler-alist nil)
-        (attributes (gemini-companion-text-attributes file)))
-    (unless (or (null attributes) (file-regular-p file))
-      (signal 'file-error (list "Not a regular file" file)))
-    (insert-file-contents-literally file nil 0
-                                    (file-attribute-size attributes))))
-
-(defun gemini-companion-text-fill (file)
-  "Fill the current buffer, which is empty, with the text of FILE.
-Decode it from UTF-8.  Return its size in bytes."
-  (set-buffer-multibyte nil)
-  (gemini-companion-text--insert-bytes file)
-  (prog1 (buffer-size)
-    (gemini-companion-text--decode)
-    (goto-char (point-min))))
-
-(defun gemini-companion-text--decode ()
-  "Decode the bytes in the current buffer from UTF-8."
-  (if (let ((case-fold-search nil))
-        (re-search-forward gemini-companion-text--surrogate nil t))
-      (let ((bytes (buffer-string)))
-        (erase-buffer)
-        (set-buffer-multibyte t)
-        (insert (decode-coding-string bytes 'utf-8-unix)))
-    (set-buffer-multibyte t)))
-
-(defun gemini-companion-text-read (file)
-  "Return the text of FILE, which is in UTF-8, as a string."
-  (with-temp-buffer
-    (gemini-companion-text-fill file)
-    (buffer-string)))
+  (gemini-companion-text--plainly
+    (let ((attributes (gemini-companion-text-attributes file))
+          (coding-system-for-read 'no-conversion))
+      (unless (or (null attributes) (file-regular-p file))
+        (signal 'file-error (list "Not a regular file" file)))
+      (insert-file-contents file nil 0 (file-attribute-size attributes)))))
 
 (defun gemini-companion-text-bytes (file)
   "Return the bytes of FILE as a string."
@@ -191,27 +315,29 @@ Decode it from UTF-8.  Return its size in bytes."
     (gemini-companion-text--insert-bytes file)
     (buffer-string)))
 
+(defun gemini-companion-text-fill (file)
+  "Fill the current buffer, which is empty, with the text of FILE.
+Decode it from UTF-8.  Return its size in bytes."
+  (let ((buffer-undo-list t))
+    (gemini-companion-text--insert-bytes file)
+    (prog1 (buffer-size)
+      ;; Emacs 28 decodes it wrongly at once if its last bytes are not UTF-8.
+      (decode-coding-region (point-min) (point-max) 'utf-8-unix)
+      (goto-char (point-min)))))
+
+(defun gemini-companion-text-read (file)
+  "Return the text of FILE, which is in UTF-8, as a string."
+  (with-temp-buffer
+    (gemini-companion-text-fill file)
+    (buffer-string)))
+
 (defun gemini-companion-text-write (file &optional text exclusive)
   "Write TEXT, or the whole current buffer, to FILE as UTF-8.
 Bytes that are not UTF-8 are written as they were read.  If EXCLUSIVE
 is non-nil, signal an error if FILE exists."
-  (let ((source (current-buffer)))
-    (with-temp-buffer
-      (if text
-          (progn (insert text)
-                 (set-buffer-multibyte nil))
-        (let ((bytes (current-buffer)))
-          (with-current-buffer source
-            (save-restriction
-              (widen)
-              (gemini-companion-text--take-bytes bytes nil nil)))))
-      (let ((coding-system-for-write 'no-conversion)
-            (file-name-handler-alist nil)
-            (write-region-annotate-functions nil)
-            (write-region-post-annotation-function nil)
-            (write-region-inhibit-fsync t)
-            (inhibit-message t))
-        (write-region nil nil file nil 'silent nil (and exclusive 'excl))))))
+  (gemini-companion-text--plainly
+    (let ((coding-system-for-write 'utf-8-emacs-unix))
+      (write-region text nil file nil 'silent nil (and exclusive 'excl)))))
 
 (defun gemini-companion-text-temporary-file (&optional text)
   "Write TEXT, or the whole current buffer, to a new file; return its name.
@@ -219,32 +345,6 @@ Only the user can read it."
   (let ((file (make-temp-file "gemini-companion-")))
     (gemini-companion-text-write file text)
     file))
-
-(defun gemini-companion-text-as-bytes (function)
-  "Call FUNCTION; meanwhile, write text as UTF-8 without encoding it.
-FUNCTION must write with the coding system `no-conversion'."
-  (let ((here (current-buffer)))
-    (with-temp-buffer
-      (let* ((bytes (current-buffer))
-             (write-region-inhibit-fsync t)
-             (write-region-post-annotation-function nil)
-             ;; `write-region' writes the buffer that they leave current.
-             (write-region-annotate-functions
-              (list (lambda (start end)
-                      (gemini-companion-text--take-bytes bytes start end)))))
-        (with-current-buffer here
-          (funcall function))))))
-
-(defun gemini-companion-text--take-bytes (bytes start end)
-  "Copy the text from START to END into the buffer BYTES, as bytes.
-Copy all accessible text if they are nil.  Make BYTES current."
-  (let ((source (current-buffer)))
-    (set-buffer bytes)
-    (erase-buffer)
-    (set-buffer-multibyte t)
-    (insert-buffer-substring source start end)
-    (set-buffer-multibyte nil)
-    nil))
 
 (provide 'gemini-companion-text)
 ;;; gemini-companion-text.el ends here

@@ -18,6 +18,8 @@
 (require 'cl-lib)
 (require 'diff-mode)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-header)
+(require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
@@ -66,6 +68,9 @@ If they take longer, they appear later.")
 
 (defvar-local gemini-companion-unified--process nil
   "The process that finds the hunks of this view, or nil.")
+
+(defvar-local gemini-companion-unified--edited nil
+  "The line of the proposal to go to once the hunks are known, or nil.")
 
 (defvar-local gemini-companion-unified--stale nil
   "Non-nil if the proposal has changed since this view was made.
@@ -139,18 +144,17 @@ If PLAIN is non-nil, they are without colors."
                (:copier nil))
   "Data for the lines of a diff.
 OLD and NEW are its sides, WIDTH is the width of a line number, and
-EXCLUDED has the lines of excluded hunks.  OWN is a table of the lines
-that the user has changed, or nil; see `gemini-companion-unified--own'.
+EXCLUDED has the excluded hunks.  USER-LINES is a table of the lines that
+the user has changed, or nil; see `gemini-companion-unified--user-lines'.
 UNFOLDED-P is called with each fold; if it returns non-nil, the lines of
 that fold are shown."
-  old new width excluded own (unfolded-p #'ignore))
+  old new width excluded user-lines (unfolded-p #'ignore))
 
 (defun gemini-companion-unified-insert
     (file original proposal hunks excluded model unfolded-p)
   "Insert before point the lines of HUNKS of FILE.
-HUNKS are the differences between the buffers ORIGINAL and PROPOSAL; no
-hunk may be excluded from PROPOSAL meanwhile.  EXCLUDED are the lines
-of the hunks to show as excluded.  MODEL is the text that the CLI
+HUNKS are the differences between the buffers ORIGINAL and PROPOSAL,
+EXCLUDED those to show as excluded.  MODEL is the text that the CLI
 proposed, or nil if the user has not edited it.  UNFOLDED-P is called
 with each fold; if it returns non-nil, show the lines of that fold.  If
 this takes long, the remaining lines have no colors.
@@ -166,30 +170,23 @@ the lines that were in one, are for `gemini-companion-unified--open-fold'."
     (setf (gemini-companion-unified--view-unfolded-p view) unfolded-p)
     (gemini-companion-unified--insert-hunks view hunks)))
 
-(defun gemini-companion-unified--call (function)
-  "Call FUNCTION in this buffer with the view of its diff.
-No hunk is excluded from the proposal meanwhile."
-  (let* ((buffer (current-buffer))
-         (diff gemini-companion-diff-here)
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (excluded (gemini-companion-hunk-excluded-lines proposal)))
-    (gemini-companion-hunk-call-with-all
-     proposal
-     (lambda ()
-       (with-current-buffer buffer
-         (funcall function
-                  (gemini-companion-unified--view
-                   (gemini-companion-diff-file-path diff)
-                   gemini-companion-unified--original proposal excluded
-                   (gemini-companion-diff-unedited diff))))))))
+(defun gemini-companion-unified--here ()
+  "Return the view of the diff in this buffer."
+  (let* ((diff gemini-companion-diff-here)
+         (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (gemini-companion-unified--view
+     (gemini-companion-diff-file-path diff)
+     gemini-companion-unified--original proposal
+     (gemini-companion-hunk-excluded proposal)
+     (gemini-companion-diff-unedited diff))))
 
 (defun gemini-companion-unified--view (file original proposal excluded model)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
-EXCLUDED are the lines of excluded hunks, MODEL is the text that the
+EXCLUDED are the excluded hunks, MODEL is the text that the
 CLI proposed, or nil if the user has not edited it."
   (dolist (text (list original proposal))
     (with-current-buffer text
-      (gemini-companion-review-highlight file)))
+      (gemini-companion-highlight file)))
   (let* ((until (+ (float-time (get-internal-run-time))
                    gemini-companion-unified--seconds))
          (old (gemini-companion-unified--read-side original until))
@@ -200,12 +197,13 @@ CLI proposed, or nil if the user has not edited it."
                      (max 10
                           (gemini-companion-unified--side-last old)
                           (gemini-companion-unified--side-last new))))
-     :own (and model
-               (< (buffer-size proposal) gemini-companion-unified--colored)
-               (gemini-companion-unified--own
-                model (gemini-companion-text-of-buffer proposal))))))
+     :user-lines
+     (and model
+          (< (buffer-size proposal) gemini-companion-unified--colored)
+          (gemini-companion-unified--user-lines
+           model (gemini-companion-text-of-buffer proposal))))))
 
-(defun gemini-companion-unified--own (model text)
+(defun gemini-companion-unified--user-lines (model text)
   "Return a table of the lines of MODEL, as the CLI proposed it, and of TEXT.
 The value of a line is \"-\" if it is only in MODEL, \"+\" if it is only in
 TEXT, or `both'."
@@ -283,7 +281,7 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
     (let ((text (pcase-exhaustive fold
                   (`(hunks ,_ ,hunks)
                    (let ((count (length hunks)))
-                     (format (ngettext "%d more change" "%d more changes" count)
+                     (format (ngettext "%d more hunk" "%d more hunks" count)
                              count)))
                   (`(same ,_ ,_ ,count ,_)
                    (format (ngettext "%d unchanged line" "%d unchanged lines"
@@ -318,8 +316,8 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
                (line (if removed old new))
                (texts (gemini-companion-unified--texts side line count))
                (words (gemini-companion-unified--words view hunk))
-               (excluded (memql (nth 2 hunk)
-                                (gemini-companion-unified--view-excluded view)))
+               (excluded (member hunk
+                                 (gemini-companion-unified--view-excluded view)))
                (plain (gemini-companion-unified--new-file-p view)))
     (dolist (text texts)
       (pcase (and (not excluded) (assoc-default (cons kind line) words))
@@ -364,20 +362,29 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
 OLD and NEW are its numbers, or nil; SIGN is the sign before it.  If
 EXCLUDED is non-nil, do not use its own colors."
   (let ((beg (point))
-        (own (when-let* ((signs (gemini-companion-unified--view-own view)))
-               (equal sign (gethash text signs)))))
-    (insert (if excluded (gemini-companion-review-struck text 0) text) "\n")
+        (changed (when-let* ((signs
+                              (gemini-companion-unified--view-user-lines view)))
+                   (equal sign (gethash text signs)))))
+    (insert (if excluded (gemini-companion-unified--struck text) text) "\n")
     (when face
       (add-face-text-property beg (point) face 'append))
     (add-text-properties
      beg (point)
      (append (list 'line-prefix (gemini-companion-unified--prefix
                                  view old new sign face
-                                 (cond (excluded "x") (own "*")))
+                                 (cond (excluded "x") (changed "*")))
                    'wrap-prefix (gemini-companion-unified--prefix
                                  view nil nil " " face nil)
                    'gemini-companion-old old)
              properties))))
+
+(defun gemini-companion-unified--struck (line)
+  "Return LINE, of an excluded hunk, struck through but for its indentation."
+  (let ((text (propertize line 'face 'shadow)))
+    (add-face-text-property (string-match "[^[:blank:]]\\|\\'" text)
+                            (length text)
+                            'gemini-companion-excluded-text nil text)
+    text))
 
 (defun gemini-companion-unified--prefix (view old new sign face mark)
   "Return the prefix of a line of VIEW.
@@ -459,13 +466,12 @@ Return nil if there is no fold at point."
                               'gemini-companion-unfolded))))
         (goto-char beg)
         (with-silent-modifications
-          (gemini-companion-unified--call
-           (lambda (view)
-             (save-excursion
-               (delete-region beg end)
-               (if fold
-                   (gemini-companion-unified--unfold view fold)
-                 (gemini-companion-unified--insert-fold view unfolded))))))
+          (let ((view (gemini-companion-unified--here)))
+            (save-excursion
+              (delete-region beg end)
+              (if fold
+                  (gemini-companion-unified--unfold view fold)
+                (gemini-companion-unified--insert-fold view unfolded)))))
         t))))
 
 (defun gemini-companion-unified--unfold (view fold)
@@ -496,7 +502,7 @@ Return nil if there is no fold at point."
     (define-key map (kbd "TAB") #'gemini-companion-unified-toggle-fold)
     (define-key map "g" #'gemini-companion-unified-refresh)
     map)
-  "Keys in the unified view of a review, beside those of all views.")
+  "Keys in the unified view of a review, beside the keys of all views.")
 
 (define-derived-mode gemini-companion-unified-mode special-mode "Proposal"
   "Major mode for a proposal of a CLI as a unified diff.
@@ -526,9 +532,8 @@ value is a plist; see `gemini-companion-review--kinds'."
         (progn
           (gemini-companion-unified--make buffer)
           (with-selected-frame frame
-            (setf (gemini-companion-diff-frame diff)
-                  (window-frame (gemini-companion-unified--display
-                                 buffer diff keep)))))
+            (setq frame (window-frame (gemini-companion-unified--display
+                                       buffer diff keep)))))
       ((error quit)
        (gemini-companion-unified--close buffer proposal)
        (signal (car problem) (cdr problem))))
@@ -537,10 +542,13 @@ value is a plist; see `gemini-companion-review--kinds'."
                 nil t))
     (list :buffers (list buffer proposal)
           :main buffer
+          :frame frame
           :hunk #'gemini-companion-unified--hunk
           :line (lambda () (gemini-companion-unified--line (point)))
+          ;; After an edit, all is drawn again.
           :toggled (lambda (hunk)
-                     (gemini-companion-unified--redraw buffer hunk))
+                     (when hunk
+                       (gemini-companion-unified--redraw buffer hunk)))
           :move (lambda (count) (gemini-companion-unified--move buffer count))
           :edit (lambda () (gemini-companion-unified--edit buffer proposal))
           :select (lambda ()
@@ -563,7 +571,7 @@ value is a plist; see `gemini-companion-review--kinds'."
     (setq default-directory (buffer-local-value 'default-directory original)
           gemini-companion-unified--original original)
     (gemini-companion-diff-adopt diff)
-    (gemini-companion-review-set-header)
+    (gemini-companion-header-set)
     (current-buffer)))
 
 (defun gemini-companion-unified--display (buffer diff &optional keep)
@@ -648,8 +656,8 @@ The default is `gemini-companion-unified-wait'."
           (gemini-companion-hunk-compare
            gemini-companion-unified--original
            (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-           (lambda (hunks)
-             (gemini-companion-unified--take buffer hunks))))
+           (apply-partially #'gemini-companion-unified--take
+                            buffer (gemini-companion-unified--tick))))
     (force-mode-line-update)
     (gemini-companion-hunk-wait gemini-companion-unified--process
                                 (or seconds gemini-companion-unified-wait))
@@ -658,15 +666,24 @@ The default is `gemini-companion-unified-wait'."
       (with-silent-modifications
         (insert "Comparing...\n")))))
 
-(defun gemini-companion-unified--take (buffer hunks)
-  "Show HUNKS, or that `diff' has failed, in BUFFER."
+(defun gemini-companion-unified--take (buffer tick hunks)
+  "Show HUNKS, or that `diff' has failed, in BUFFER.
+If the proposal has changed since TICK, compare again."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
       (setq gemini-companion-unified--process nil)
-      (unless (eq hunks 'failed)
-        (gemini-companion-review-set-hunks gemini-companion-diff-here hunks))
-      (gemini-companion-unified--fill hunks)
-      (force-mode-line-update))))
+      (if (/= tick (gemini-companion-unified--tick))
+          (gemini-companion-unified--make buffer 0)
+        (unless (eq hunks 'failed)
+          (gemini-companion-review-set-hunks
+           gemini-companion-diff-here hunks gemini-companion-unified--original))
+        (gemini-companion-unified--fill hunks)
+        (force-mode-line-update)))))
+
+(defun gemini-companion-unified--tick ()
+  "Return a number that differs after each edit of the proposal shown here."
+  (buffer-chars-modified-tick
+   (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)))
 
 (defun gemini-companion-unified--fill (hunks)
   "Replace the text of this buffer by the lines of HUNKS.
@@ -693,15 +710,15 @@ proposal; the first time, go to the first hunk."
             ((null hunks)
              (insert "No differences left.\n"))
             (t
-             (gemini-companion-unified--call
-              (lambda (view)
-                (gemini-companion-unified--insert-hunks view hunks))))))
+             (gemini-companion-unified--insert-hunks
+              (gemini-companion-unified--here) hunks))))
     (if first
         (gemini-companion-unified--go-to-first windows)
       (goto-char (gemini-companion-unified--where line))
       (pcase-dolist (`(,window ,point ,start) places)
         (set-window-point window (gemini-companion-unified--where point))
-        (set-window-start window (gemini-companion-unified--where start))))))
+        (set-window-start window (gemini-companion-unified--where start))))
+    (gemini-companion-unified--go-to-edited)))
 
 (defun gemini-companion-unified--go-to-first (windows)
   "Go to the first hunk, in WINDOWS too."
@@ -709,6 +726,18 @@ proposal; the first time, go to the first hunk."
   (dolist (window windows)
     (set-window-start window (point-min))
     (set-window-point window (point))))
+
+(defun gemini-companion-unified--go-to-edited ()
+  "Go to the line at which the user left the proposal, if any."
+  (when-let* ((line gemini-companion-unified--edited))
+    (setq gemini-companion-unified--edited nil)
+    (goto-char (gemini-companion-unified--where line))
+    ;; Removed lines come before it.
+    (while (and (get-text-property (point) 'gemini-companion-hunk)
+                (get-text-property (point) 'gemini-companion-old)
+                (zerop (forward-line))))
+    (dolist (window (get-buffer-window-list nil nil t))
+      (set-window-point window (point)))))
 
 (defun gemini-companion-unified--line (position)
   "Return the line of the proposal at POSITION, or the next line that has one."
@@ -739,19 +768,16 @@ proposal; the first time, go to the first hunk."
                             (eql (nth 2 one) (nth 2 other))))))
         (with-silent-modifications
           (delete-region (prop-match-beginning match) (prop-match-end match))
-          (gemini-companion-unified--call
-           (lambda (view)
-             (gemini-companion-unified--insert-hunk
-              view (prop-match-value match))))))
+          (gemini-companion-unified--insert-hunk
+           (gemini-companion-unified--here) (prop-match-value match))))
       (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-unified--changed (&rest _)
   "Record that the current buffer, a proposal, was edited by the user.
 Its diff is updated soon, or when the user returns to it."
-  (when-let* (((not gemini-companion-hunk-toggling))
-              (diff gemini-companion-diff-here)
+  (when-let* ((diff gemini-companion-diff-here)
               (buffer (gemini-companion-diff-main diff))
-              ;; It may be killed, or that of another view.
+              ;; It may be killed, or belong to another view.
               ((buffer-live-p buffer))
               ((buffer-local-value 'gemini-companion-unified--original buffer)))
     (with-current-buffer buffer
@@ -773,6 +799,8 @@ Its diff is updated soon, or when the user returns to it."
 (defun gemini-companion-unified-refresh ()
   "Compare the file and the proposal again."
   (interactive)
+  (unless (derived-mode-p 'gemini-companion-unified-mode)
+    (user-error "No unified diff in this buffer"))
   (gemini-companion-unified--make (current-buffer)))
 
 (defun gemini-companion-unified-toggle-fold ()
@@ -794,7 +822,7 @@ Elsewhere go to the next fold."
       (goto-char (or (if (< count 0)
                          (gemini-companion-unified--previous)
                        (gemini-companion-unified--next))
-                     (user-error "No %s change"
+                     (user-error "No %s hunk"
                                  (if (< count 0) "previous" "next")))))
     (gemini-companion-unified--reveal)))
 
@@ -859,22 +887,22 @@ If it is folded, show it."
       (let ((place (gemini-companion-unified--place proposal)))
         (set-window-buffer (selected-window) proposal)
         (with-current-buffer proposal
-          (gemini-companion-review-set-header)
+          (gemini-companion-header-set)
           (goto-char place))
         (set-window-point (selected-window) place))
-    (set-window-buffer (selected-window) buffer)
-    (when (buffer-local-value 'gemini-companion-unified--stale buffer)
-      (gemini-companion-unified--make buffer))))
+    (let ((line (line-number-at-pos nil 'absolute)))
+      (set-window-buffer (selected-window) buffer)
+      (with-current-buffer buffer
+        (setq gemini-companion-unified--edited line)
+        (if gemini-companion-unified--stale
+            (gemini-companion-unified--make buffer)
+          (gemini-companion-unified--go-to-edited))))))
 
 (defun gemini-companion-unified--place (proposal)
   "Return the position in PROPOSAL of the line at point."
   (let ((line (gemini-companion-unified--line (line-beginning-position))))
     (with-current-buffer proposal
-      (marker-position
-       (gemini-companion-hunk-call-with-all
-        proposal
-        (lambda ()
-          (copy-marker (gemini-companion-hunk-line line))))))))
+      (gemini-companion-hunk-line line))))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here

@@ -250,7 +250,7 @@ or neither a review nor a terminal."
   "Return the diff whose review has the buffer of WINDOW, or nil."
   (buffer-local-value 'gemini-companion-diff-here (window-buffer window)))
 
-(defun gemini-companion-windows-cover (buffer _alist)
+(defun gemini-companion-windows-display-over (buffer _alist)
   "Display BUFFER in `gemini-companion-windows-place', if there is one.
 This is an action function of `display-buffer'."
   (when-let* ((window (gemini-companion-windows-place)))
@@ -258,7 +258,7 @@ This is an action function of `display-buffer'."
     (set-window-buffer window buffer)
     window))
 
-(defun gemini-companion-windows-covered (frame buffers)
+(defun gemini-companion-windows-displayed-over (frame buffers)
   "Return the windows of FRAME in which another buffer covers one of BUFFERS.
 They show that one again when the other buffer is quit."
   (seq-filter (lambda (window)
@@ -272,7 +272,9 @@ They show that one again when the other buffer is quit."
 
 (defun gemini-companion-windows-layout (frame)
   "Return the layout of FRAME, for `gemini-companion-windows-restore'."
-  (list (current-window-configuration frame)
+  (list (let ((window-persistent-parameters
+               (append '((window-atom . t)) window-persistent-parameters)))
+          (current-window-configuration frame))
         ;; A configuration does not keep point in the selected window, if
         ;; others show the same buffer.
         (let ((window (frame-selected-window frame)))
@@ -300,21 +302,15 @@ They show that one again when the other buffer is quit."
 
 (defun gemini-companion-windows-restore (layout &optional buffers)
   "Restore the frame of LAYOUT.
-Windows of a terminal follow its output.  If BUFFERS, those of a
-review, are given, a window that shows another buffer keeps it, its
+Windows of a terminal follow its output.  If BUFFERS of a
+review are given, a window that shows another buffer keeps it, its
 point and the selection: the user may have worked there meanwhile.  A
 buffer that the user has quit since LAYOUT is not displayed again."
   (pcase-let* ((`(,configuration (,selected ,point) ,windows ,buried) layout)
                (frame (window-configuration-frame configuration)))
     (when (frame-live-p frame)
       (let ((kept (and buffers
-                       (mapcar
-                        (lambda (window)
-                          (list window (window-buffer window)
-                                (window-start window) (window-point window)))
-                        (seq-remove (lambda (window)
-                                      (memq (window-buffer window) buffers))
-                                    (window-list frame 'no-minibuffer)))))
+                       (gemini-companion-windows--others frame buffers)))
             (last (frame-selected-window frame))
             (quit (seq-remove (lambda (buffer) (get-buffer-window buffer frame))
                               (seq-difference
@@ -338,17 +334,31 @@ buffer that the user has quit since LAYOUT is not displayed again."
                 (set-window-next-buffers window next))
               (when (eq followed (window-buffer window))
                 (set-window-point window end)))))
-        (pcase-dolist (`(,window ,buffer ,start ,point) kept)
-          (when (window-live-p window)
-            (unless (eq buffer (window-buffer window))
-              (set-window-buffer window buffer)
-              (set-window-start window start))
-            (set-window-start window (window-start window) 'noforce)
-            (set-window-point window point)))
+        (gemini-companion-windows--keep kept)
         (dolist (buffer quit)
           (mapc #'quit-restore-window (get-buffer-window-list buffer nil frame)))
         (when (and (window-live-p last) (assq last kept))
           (set-frame-selected-window frame last 'norecord))))))
+
+(defun gemini-companion-windows--others (frame buffers)
+  "Return the windows of FRAME that show none of BUFFERS.
+A list of (WINDOW BUFFER START POINT)."
+  (mapcar (lambda (window)
+            (list window (window-buffer window)
+                  (window-start window) (window-point window)))
+          (seq-remove (lambda (window) (memq (window-buffer window) buffers))
+                      (window-list frame 'no-minibuffer))))
+
+(defun gemini-companion-windows--keep (places)
+  "Show in each window of PLACES what it showed.
+PLACES is a value of `gemini-companion-windows--others'."
+  (pcase-dolist (`(,window ,buffer ,start ,point) places)
+    (when (window-live-p window)
+      (unless (eq buffer (window-buffer window))
+        (set-window-buffer window buffer)
+        (set-window-start window start))
+      (set-window-start window (window-start window) 'noforce)
+      (set-window-point window point))))
 
 ;;;; Closing
 
@@ -363,14 +373,14 @@ the review was, or with the windows of LAYOUT."
                        (append windows (mapcar #'car (nth 2 layout)))))
          (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
                        buffers)
-             (gemini-companion-windows-covered frame buffers)))))
+             (gemini-companion-windows-displayed-over frame buffers)))))
 
 (defun gemini-companion-windows--tabs-p (frame)
   "Return non-nil if FRAME is live and has several tabs."
   (and (frame-live-p frame)
        (cdr (frame-parameter frame 'tabs))))
 
-(defun gemini-companion-windows-leave (layout buffers windows)
+(defun gemini-companion-windows-restore-after-review (layout buffers windows)
   "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
 If the user has moved to another tab, do that when one of WINDOWS is on
 the frame again.  Elsewhere, delete only the windows of BUFFERS."
@@ -399,7 +409,7 @@ stays selected, too."
     (unless (or (window-live-p window) (memq buffer buffers))
       (with-selected-frame frame
         (setq window (display-buffer buffer
-                                     '(gemini-companion-windows-cover
+                                     '(gemini-companion-windows-display-over
                                        (inhibit-switch-frame . t)))))
       (when window
         (set-window-point window point)

@@ -33,6 +33,7 @@
 (require 'subr-x)
 
 ;; Loaded with the parts, while the server starts.
+(autoload 'gemini-companion-diff-drop-edits-p "gemini-companion-diff")
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
 (autoload 'gemini-companion-review-offered-p "gemini-companion-review")
@@ -59,7 +60,7 @@
 
 (defconst gemini-companion-menu-commands
   '(("CLI"
-     ("g" gemini-companion-run "Start a CLI or switch to it")
+     ("g" gemini-companion-run "Go to a CLI, or start it")
      ("s" gemini-companion-send-region "Send the region"
       :enable gemini-companion--sendable-p)
      ("f" gemini-companion-send-file "Send the file"
@@ -69,7 +70,7 @@
      ("p" gemini-companion-pause "Pause sharing"
       :on gemini-companion--paused-p)
      ("t" gemini-companion-tools "Link CLIs to Emacs"
-      :on gemini-companion-tools-extension-p))
+      :on gemini-companion--linked-p))
     ("Reviews"
      ("r" gemini-companion-review "Go to the review"
       :enable gemini-companion-diffs)
@@ -77,15 +78,15 @@
       :count gemini-companion-diffs)
      ("a" gemini-companion-auto-accept "Auto-accept"
       :enable gemini-companion-sessions :on gemini-companion-auto-on-p)
-     ("o" gemini-companion-last-proposal "Show the last proposal"
+     ("o" gemini-companion-last-proposal "Show last proposal"
       :enable gemini-companion-last-proposal-p))
     ("Connection"
      ("?" gemini-companion-status "Status and problems")
      ("R" gemini-companion-restart "Restart the server"
       :enable gemini-companion--on-p)
      ("e" gemini-companion-events-buffer "Show the event log")
-     ("i" gemini-companion-install-server "Install the server's packages")
-     ("m" gemini-companion-mode "gemini-companion-mode"
+     ("i" gemini-companion-install-server "Install Python packages")
+     ("m" gemini-companion-mode "Companion mode"
       :on gemini-companion--on-p)
      ("," gemini-companion-customize "Set options")))
   "Commands by group: lists of key, command, label and a plist.
@@ -104,12 +105,12 @@ is displayed.")
       :enable gemini-companion-review-shown-p)
      ("q" gemini-companion-review-quit "Quit (asks first)"
       :enable gemini-companion-review-shown-p))
-    ("Changes"
-     ("n" gemini-companion-review-next-hunk "Next change"
+    ("Proposal"
+     ("n" gemini-companion-review-next-hunk "Next hunk"
       :enable gemini-companion-review-here-p :stay t)
-     ("p" gemini-companion-review-previous-hunk "Previous change"
+     ("p" gemini-companion-review-previous-hunk "Previous hunk"
       :enable gemini-companion-review-here-p :stay t)
-     ("x" gemini-companion-review-toggle-hunk "Exclude this change"
+     ("x" gemini-companion-review-toggle-hunk "Exclude this hunk"
       :enable gemini-companion-review-hunk-p
       :on gemini-companion-review-excluded-p :stay t)
      ("e" gemini-companion-review-edit "Edit the proposal"
@@ -118,7 +119,7 @@ is displayed.")
      ("v" gemini-companion-review-switch-view "Unified diff"
       :enable gemini-companion-review-shown-p
       :on gemini-companion-review-unified-p)
-     ("l" gemini-companion-list "Reviews waiting"
+     ("l" gemini-companion-list "Open reviews"
       :count gemini-companion-diffs)
      ("!" gemini-companion-auto-accept "Auto-accept"
       :on gemini-companion-auto-review-p)))
@@ -132,13 +133,13 @@ The transient stays after those with `:stay'.")
 (autoload 'gemini-companion-list "gemini-companion-list" nil t)
 (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (autoload 'gemini-companion-pause "gemini-companion-share" nil t)
-(autoload 'gemini-companion-review "gemini-companion-list" nil t)
+(autoload 'gemini-companion-review "gemini-companion-review" nil t)
 (autoload 'gemini-companion-run "gemini-companion-run" nil t)
 (autoload 'gemini-companion-send-diagnostic-at-point "gemini-companion-send" nil t)
 (autoload 'gemini-companion-send-file "gemini-companion-send" nil t)
 (autoload 'gemini-companion-send-region "gemini-companion-send" nil t)
 (autoload 'gemini-companion-status "gemini-companion-status" nil t)
-(autoload 'gemini-companion-tools "gemini-companion-tools" nil t)
+(autoload 'gemini-companion-tools "gemini-companion-extension" nil t)
 
 (defvar gemini-companion-command-map
   (let ((map (make-sparse-keymap)))
@@ -164,6 +165,10 @@ For example:
 (defun gemini-companion--paused-p ()
   "Return non-nil if sharing is paused."
   (bound-and-true-p gemini-companion-paused))
+
+(defun gemini-companion--linked-p ()
+  "Return non-nil if CLIs are linked to Emacs."
+  (file-exists-p (gemini-companion-install-extension-directory)))
 
 (defun gemini-companion--on-p ()
   "Return non-nil if the mode is on."
@@ -244,9 +249,9 @@ it on already.")
      :ready gemini-companion-session-ready
      :stop gemini-companion-session-forget
      :lighter gemini-companion-session-lighter)
-    (gemini-companion-turn
-     :start gemini-companion-turn-start
-     :stop gemini-companion-turn-stop)
+    (gemini-companion-edits
+     :start gemini-companion-edits-start
+     :stop gemini-companion-edits-stop)
     (gemini-companion-auto
      :start gemini-companion-auto-start
      :stop gemini-companion-auto-stop
@@ -254,6 +259,9 @@ it on already.")
     (gemini-companion-diff
      :start gemini-companion-diff-start
      :lighter gemini-companion-diff-lighter)
+    (gemini-companion-arrival
+     :start gemini-companion-arrival-start
+     :stop gemini-companion-arrival-stop)
     (gemini-companion-share
      :start gemini-companion-share-start
      :ready gemini-companion-share-ready
@@ -265,16 +273,19 @@ it on already.")
     (gemini-companion-send
      :start gemini-companion-send-start
      :stop gemini-companion-send-stop)
-    (gemini-companion-tools
-     :ready gemini-companion-tools-ready
-     :stop gemini-companion-tools-stop)
+    (gemini-companion-extension
+     :if gemini-companion--linked-p
+     :ready gemini-companion-extension-ready
+     :stop gemini-companion-extension-stop)
     (gemini-companion-list
+     :if ignore
      :stop gemini-companion-list-stop)
     (gemini-companion-run
      :ready gemini-companion-run-ready
      :stop gemini-companion-run-stop))
   "Alist of (FEATURE . PLIST), the parts of the mode in starting order.
-PLIST has functions: `:start' and `:stop' are called without
+PLIST has functions: if `:if' returns nil, the part is not loaded with
+the mode, but when it is used; `:start' and `:stop' are called without
 arguments, the latter in reverse order; `:ready' is called when the
 server can be called, with the argument of `gemini-companion--ready';
 `:lighter' returns a cons or nil: the text for the mode line, and
@@ -287,26 +298,19 @@ a line of its tooltip or a function that returns that line.")
                     gemini-companion--parts)))
 
 (defconst gemini-companion--hooks
-  '((gemini-companion-diff-show-functions . gemini-companion-review-show)
+  '((gemini-companion-arrival-show-functions . gemini-companion-review-show)
     (gemini-companion-diff-outcome-functions . gemini-companion-outcome-send))
   "Alist of (HOOK . FUNCTION): how a diff is shown, and its outcome sent.")
 
 (defconst gemini-companion--methods
   '((open-diff . gemini-companion-diff-open)
     (close-diff . gemini-companion-diff-close)
-    (ask . gemini-companion-tools-ask)
+    (ask . gemini-companion-extension-ask)
     (sessions-update . gemini-companion-session-update)
     (outcome-written . gemini-companion-outcome-written)
     (outcome-undelivered . gemini-companion-outcome-undelivered)
     (warn . gemini-companion--warn))
   "Alist of (NAME . FUNCTION), the methods that the server may call.")
-
-(defconst gemini-companion--retired-methods
-  '((open-diff . gemini-companion-outcome-open-late)
-    (close-diff . gemini-companion-outcome-close-late)
-    (outcome-written . gemini-companion-outcome-written)
-    (outcome-undelivered . gemini-companion-outcome-undelivered))
-  "Alist of the methods that a server may call after its replacement.")
 
 ;;;; Mode line
 
@@ -376,6 +380,10 @@ In a review, \\[gemini-companion-diff-accept] accepts the proposal with your cha
             map)
   (if (not gemini-companion-mode)
       (progn
+        (when (and (called-interactively-p 'any)
+                   (not (gemini-companion-diff-drop-edits-p)))
+          (setq gemini-companion-mode t)
+          (user-error "Mode not turned off, as a proposal has edits"))
         (setq desktop-minor-mode-handlers
               (delete gemini-companion--desktop-handler
                       desktop-minor-mode-handlers))
@@ -402,7 +410,6 @@ Install the packages of the server first, if needed."
        :roots #'gemini-companion-share-roots
        :offer-tools #'gemini-companion-review-offered-p
        :methods gemini-companion--methods
-       :retired-methods gemini-companion--retired-methods
        :on-ready #'gemini-companion--ready
        :on-end #'gemini-companion--ended)
     (error
@@ -422,7 +429,9 @@ Install the packages of the server first, if needed."
   (when gemini-companion--timer
     (cancel-timer gemini-companion--timer)
     (setq gemini-companion--timer nil)
-    (mapc #'require (mapcar #'car gemini-companion--parts))
+    (pcase-dolist (`(,feature . ,plist) gemini-companion--parts)
+      (when (funcall (or (plist-get plist :if) #'always))
+        (require feature)))
     (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
       (add-hook hook function))
     (mapc #'funcall (gemini-companion--functions :start))))

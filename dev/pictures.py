@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from harness import gemini
 from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import Gemini
 from harness.model import replace, say, write_file
+from harness.needs import VTERM
 from harness.tools import ROOT, Tools
 from harness.wait import eventually
 from harness.world import World
@@ -25,6 +27,7 @@ SIZE = (112, 34)
 # Where this checkout is does not concern readers of README.org.
 SETTINGS = (
     "(progn (load-theme 'modus-operandi t)"
+    ' (global-set-key (kbd "C-c g") \'gemini-companion-command-map)'
     f' (setq directory-abbrev-alist \'(({lisp(ROOT)} . "~/gemini-companion"))))'
 )
 OLD = 'def greeting() -> str:\n    return "Hello, world"\n'
@@ -49,12 +52,6 @@ Scene = Callable[[Emacs, Reviews], None]
 #### Pictures of README.org
 
 
-def review(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the review in Ediff, which is the other view in this size."""
-    reviews.select()
-    press(emacs, "C-c C-v")
-
-
 def unified(emacs: Emacs, reviews: Reviews) -> None:
     """Show the review as a unified diff, as it arrives."""
 
@@ -77,18 +74,47 @@ def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
     emacs.terminal.wait_for("+def greeting")
 
 
-def status(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the status buffer."""
-    emacs.eval("(progn (gemini-companion-status) (delete-other-windows) nil)")
-    in_window(emacs, '(not (string-search "Asking" (buffer-string)))')
-
-
 SCENES: dict[str, Scene] = {
-    "review": review,
     "unified": unified,
     "list": list_of_reviews,
-    "status": status,
 }
+
+
+def review(world: World, picture: Path) -> None:
+    """Write ``picture`` of the file, its review, and the CLI in its terminal."""
+    size = (150, 38)
+    file = world.scratch.project / "hello.py"
+    shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
+    colors(world)
+    extra = (
+        f"{SETTINGS} (add-to-list 'load-path {lisp(VTERM)})"
+        " (setq gemini-companion-terminal 'vterm)"
+    )
+    emacs = world.emacs(file, size=size, extra=extra)
+    reviews, cli = Reviews(emacs), start_inside(world, emacs)
+    emacs.eval('(progn (select-window (get-buffer-window "hello.py")) nil)')
+    cli.model.script(replace(file, OLD, NEW), say("done"))
+    cli.type("Let the greeting take a name.", lambda: bool(cli.model.requests))
+    reviews.shown(file.name)
+    with screen() as display:
+        take_terminal(world, emacs, size, display, picture)
+
+
+def status(world: World, picture: Path) -> None:
+    """Write ``picture`` of a problem and its remedy."""
+    size = (100, 24)
+    settings = world.scratch.home / ".gemini" / "settings.json"
+    settings.write_text(
+        json.dumps({**gemini.SETTINGS, "ide": {"enabled": False}}), encoding="utf-8"
+    )
+    colors(world)
+    commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
+    extra = f"{SETTINGS} (setq gemini-companion-run-commands '{commands})"
+    emacs = world.emacs(world.scratch.file("hello.py", OLD), size=size, extra=extra)
+    emacs.eval("(progn (gemini-companion-status) (delete-other-windows) nil)")
+    in_window(emacs, '(not (string-search "Asking" (buffer-string)))')
+    with screen() as display:
+        take_terminal(world, emacs, size, display, picture)
 
 
 def photograph(world: World, scene: Scene, picture: Path) -> None:
@@ -112,11 +138,14 @@ def errors(world: World, picture: Path) -> None:
     colors(world)
     emacs = world.emacs(file, size=size, extra=CHECKED)
     emacs.eval(
-        """(progn (require 'gemini-companion-tools)
-                  (gemini-companion-tools-write-extension)
-                  (gemini-companion-tools-link-client "gemini")
-                  (gemini-companion-tools-ready 'started))"""
+        f"""(progn (require 'gemini-companion-extension)
+                  (setq gemini-companion-run-commands
+                        '(("gemini" . {lisp(world.tools.gemini)})))
+                  (gemini-companion-extension-write)
+                  (gemini-companion-extension-run "link" '("gemini") #'ignore)
+                  (gemini-companion-extension-ready 'started))"""
     )
+    emacs.holds('(gemini-companion-extension-linked-p "gemini")')
     reviews, cli = Reviews(emacs), world.gemini()
     edit = write_file(file, NEW.replace("{name}", "{nmae}"))
     reviews.proposed(cli, file, edit, say("done"))
@@ -444,7 +473,10 @@ def take_terminal(
         env={**world.scratch.environment, "TERM": "xterm-256color"},
     )
     try:
-        eventually(lambda: world.tmux.call("list-clients"), "the terminal")
+        eventually(
+            lambda: window.exists() and world.tmux.call("list-clients"),
+            "the terminal",
+        )
         settle(emacs)
         take(display, window.read_text(encoding="utf-8").strip(), picture)
     finally:
@@ -476,15 +508,16 @@ def main() -> None:
     if sys.argv[1:2] == ["--all"]:
         take_all(Path(sys.argv[2]), sys.argv[3:])
         return
-    for name in sys.argv[1:] or [*SCENES, "errors"]:
+    pictures = {"review": review, "status": status, "errors": errors}
+    for name in sys.argv[1:] or [*pictures, *SCENES]:
         picture = ROOT / "doc" / f"{name}.png"
         print(picture, flush=True)
         world = World(Tools.find())
         try:
-            if name == "errors":
-                errors(world, picture)
-            else:
+            if name in SCENES:
                 photograph(world, SCENES[name], picture)
+            else:
+                pictures[name](world, picture)
         finally:
             world.close()
 

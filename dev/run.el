@@ -5,30 +5,20 @@
 ;;; Commentary:
 
 ;; To be loaded with -Q -nw in a copy of the example; then -f run-start
-;; turns the mode on, shows the file, and starts Gemini CLI beside it when
-;; the server is ready.
+;; shows the file, and starts Gemini CLI beside it.
 
 ;;; Code:
 
 (require 'package)
 
 (declare-function eglot-ensure "eglot")
-(declare-function gemini-companion-tools-link-client "gemini-companion-tools")
-(declare-function gemini-companion-tools-write-extension "gemini-companion-tools")
-(declare-function gemini-companion-mode "gemini-companion-mode")
-(declare-function term-char-mode "term")
-(declare-function term-exec "term")
-(declare-function term-mode "term")
-(declare-function term-set-escape-char "term")
-(declare-function vterm-mode "ext:vterm")
+(declare-function gemini-companion-extension-run "gemini-companion-extension")
+(declare-function gemini-companion-extension-write "gemini-companion-extension")
+(declare-function gemini-companion-run "gemini-companion-run")
 (defvar eglot-server-programs)
-(defvar gemini-companion-ready-hook)
+(defvar gemini-companion-run-client)
 (defvar gemini-companion-server-command)
 (defvar python-flymake-command)
-(defvar term-escape-char)
-(defvar vterm-environment)
-(defvar vterm-min-window-width)
-(defvar vterm-shell)
 
 (defconst run-root
   (file-name-directory
@@ -52,67 +42,33 @@
                           (format ".eask/%s/elpa" emacs-version) run-root))
   (package-initialize)
   (push run-root load-path)
+  ;; The vterm of Debian.
+  (when-let* ((directory
+               (car (file-expand-wildcards
+                     "/usr/share/emacs/site-lisp/elpa*/vterm-[0-9]*"))))
+    (push directory load-path)
+    (load "vterm-load-path" t t))
   (menu-bar-mode -1))
-
-;;;; Terminal
-
-(defun run--vterm-p ()
-  "Load the vterm of Debian; return nil if it is not there."
-  (let ((directory (car (or (file-expand-wildcards
-                          "/usr/share/emacs/site-lisp/elpa/vterm-[0-9]*")
-                         (file-expand-wildcards
-                          "/usr/share/emacs/site-lisp/elpa-src/vterm-[0-9]*")))))
-    (when directory
-      (push directory load-path)
-      (load "vterm-load-path" t t)
-      (require 'vterm-module nil t)
-      (and (featurep 'vterm-module) (require 'vterm nil t)))))
-
-(defun run--vterm ()
-  "Make this buffer a vterm with Gemini CLI in it."
-  (setq vterm-min-window-width 30)
-  (let ((vterm-shell "gemini")
-        (vterm-environment
-         (list "COLORTERM=truecolor"
-               ;; vterm reports one column too many to its child.
-               (format "GC_COLUMNS=%d" (window-max-chars-per-line)))))
-    (vterm-mode)))
-
-(defun run--terminal ()
-  "Start Gemini CLI in a terminal; return its buffer."
-  (with-current-buffer (get-buffer-create "*gemini*")
-    (if (run--vterm-p)
-        (run--vterm)
-      (require 'term)
-      (term-mode)
-      (term-exec (current-buffer) "gemini" "gemini" nil nil)
-      (term-char-mode)
-      (let (term-escape-char)
-        (term-set-escape-char ?\C-x)))
-    (current-buffer)))
-
-(defun run--show-terminal ()
-  "Show Gemini CLI in the right half of the frame."
-  (remove-hook 'gemini-companion-ready-hook #'run--show-terminal)
-  (let ((window (split-window-right))
-        (offline (getenv "GC_OFFLINE")))
-    (with-selected-window window
-      (switch-to-buffer (get-buffer-create "*gemini*"))
-      (run--terminal))
-    (message (if offline
-                 "Gemini CLI is about to propose an edit"
-               "Ask Gemini CLI, at the right, to change hello.py"))
-    (unless offline
-      (select-window window))))
 
 ;;;; Errors
 
 (defun run--link ()
   "Link Gemini CLI to this Emacs, as `gemini-companion-tools' does.
-Its home is that of this run."
-  (require 'gemini-companion-tools)
-  (gemini-companion-tools-write-extension)
-  (gemini-companion-tools-link-client "gemini"))
+Its home is that of this run.  Then start it."
+  (require 'gemini-companion-extension)
+  (gemini-companion-extension-write)
+  (message "Linking Gemini CLI to Emacs...")
+  (gemini-companion-extension-run "link" (list "gemini") #'run--linked))
+
+(defun run--linked (failures)
+  "Start Gemini CLI beside the file; FAILURES are those of the link."
+  (with-current-buffer "hello.py"
+    (gemini-companion-run))
+  (if (not (getenv "GC_OFFLINE"))
+      (message "Ask Gemini CLI to change hello.py")
+    (select-window (get-buffer-window "hello.py"))
+    (message "Gemini CLI is about to propose an edit%s"
+             (if failures (format " (%s)" (car failures)) ""))))
 
 (defun run--check ()
   "Check this buffer by a language server, or by Flymake alone."
@@ -126,20 +82,19 @@ Its home is that of this run."
       (flymake-mode))))
 
 (defun run-start ()
-  "Open the example and turn the mode on."
+  "Open the example, and start Gemini CLI."
   (run--settings)
   (require 'gemini-companion)
   (global-set-key (kbd "C-c g") 'gemini-companion-command-map)
-  (setq gemini-companion-server-command
+  (setq gemini-companion-run-client "gemini"
+        gemini-companion-server-command
         (list (expand-file-name ".venv/bin/python" run-root)
               "-m" "gemini_companion_epc"))
-  (run--link)
   (find-file "hello.py")
   (run--check)
   (setq header-line-format
         " Review C-c g r; then accept C-c C-c, reject C-c C-k; leave C-x C-c")
-  (add-hook 'gemini-companion-ready-hook #'run--show-terminal)
-  (gemini-companion-mode 1))
+  (run--link))
 
 (provide 'run)
 ;;; run.el ends here

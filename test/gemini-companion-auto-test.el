@@ -36,66 +36,44 @@ accepted is written at once."
            (gemini-companion-test-diff-start
             (lambda (&rest _) #'ignore)
             (lambda (diff)
-              (push (cons (gemini-companion-diff-id diff)
-                          (gemini-companion-diff-state diff))
-                    outcomes)
-              (when (eq 'accepted (gemini-companion-diff-state diff))
-                (write-region (gemini-companion-diff-accepted-text diff)
-                              nil (gemini-companion-diff-file-path diff)
-                              nil 'silent))))
+              (push (gemini-companion-test-write-accepted diff) outcomes)))
            (gemini-companion-auto-start))
          (progn
            (gemini-companion-auto-stop)
            (gemini-companion-session-update nil))
        ,@body)))
 
-(defun gemini-companion-auto-test-open (id session file text)
-  "Open a diff ID of SESSION for FILE with TEXT; return it."
-  (gemini-companion-test-open file text id session))
-
-(defun gemini-companion-auto-test-text (file)
-  "Return the text of FILE on disk."
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert-file-contents-literally file)
-    (buffer-string)))
-
 (ert-deftest gemini-companion-auto-accepts-edits-of-one-cli-only ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (gemini-companion-auto-test-open 1 gemini-companion-auto-test-one
-                                     "a" "new\n")
+    (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)
     (should-not outcomes)
-    (let ((other (gemini-companion-auto-test-open
-                  2 gemini-companion-auto-test-two "b" "new\n")))
+    (let ((other (gemini-companion-test-open "b" "new\n" 2 gemini-companion-auto-test-two)))
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-diff-state other)))
       (should (equal '((1 . accepted)) outcomes))
       (should (equal (list other) (gemini-companion-diffs)))
-      (should (equal "new\n" (gemini-companion-auto-test-text "a"))))))
+      (should (equal "new\n" (gemini-companion-test-file-text "a"))))))
 
 (ert-deftest gemini-companion-auto-accepts-what-waits-but-not-what-is-shown ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-    (let ((shown (gemini-companion-auto-test-open
-                  1 gemini-companion-auto-test-one "a" "new\n")))
+    (let ((shown (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)))
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-diff-state shown)))
-      (gemini-companion-auto-test-open 2 gemini-companion-auto-test-one
-                                       "b" "new\n")
+      (gemini-companion-test-open "b" "new\n" 2 gemini-companion-auto-test-one)
       (gemini-companion-auto-accept gemini-companion-auto-test-one)
       (should (equal '((2 . accepted)) outcomes))
       (should (equal (list shown) (gemini-companion-diffs))))))
 
 (defun gemini-companion-auto-test-reviewed (file &optional session)
   "Propose an edit of FILE by SESSION; return why it is reviewed, or nil."
-  (let ((diff (gemini-companion-auto-test-open
-               1 (or session gemini-companion-auto-test-one) file "new\n")))
+  (let ((diff (gemini-companion-test-open file "new\n" 1 (or session gemini-companion-auto-test-one))))
     (gemini-companion-test-eventually
       (or (gemini-companion-diff-problem diff)
           (not (eq 'pending (gemini-companion-diff-state diff)))))
     (unless (eq 'accepted (gemini-companion-diff-state diff))
       (gemini-companion-diff-close 1 'closed)
-      (gemini-companion-diff-note diff))))
+      (gemini-companion-diff-auto-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-unsaved-changes-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n"))
@@ -107,20 +85,18 @@ accepted is written at once."
 
 (ert-deftest gemini-companion-auto-leaves-an-emptied-proposal-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-    (let ((diff (gemini-companion-auto-test-open
-                 1 gemini-companion-auto-test-one "a" "new\n")))
+    (let ((diff (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)))
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-diff-state diff)))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (erase-buffer))
       ;; It waits again.
-      (gemini-companion-diff-view
-       (gemini-companion-auto-test-open
-        2 gemini-companion-auto-test-two "b" "new\n"))
+      (gemini-companion-arrival-view
+       (gemini-companion-test-open "b" "new\n" 2 gemini-companion-auto-test-two))
       (gemini-companion-auto-accept gemini-companion-auto-test-one)
       (should-not outcomes)
       (should (equal "not auto-accepted: no text is left"
-                     (gemini-companion-diff-note diff))))))
+                     (gemini-companion-diff-auto-objection diff))))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
@@ -131,7 +107,7 @@ accepted is written at once."
       (gemini-companion-auto-accept gemini-companion-auto-test-one)
       (should-not (eq 'accepted (gemini-companion-diff-state diff)))
       (should (equal "not auto-accepted: file changed since the proposal"
-                     (gemini-companion-diff-note diff))))))
+                     (gemini-companion-diff-auto-objection diff))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
   (gemini-companion-auto-test-with '(("outside" "old\n"))
@@ -160,7 +136,7 @@ accepted is written at once."
       ;; Where that runs is not known.
       (should (equal outside (gemini-companion-auto-test-reviewed
                               "a" '(:id "one" :pid 1))))
-      (should (equal "old\n" (gemini-companion-auto-test-text "../outside"))))))
+      (should (equal "old\n" (gemini-companion-test-file-text "../outside"))))))
 
 (ert-deftest gemini-companion-auto-leaves-what-may-be-run-automatically-to-the-user ()
   (gemini-companion-auto-test-with '()
@@ -186,9 +162,7 @@ accepted is written at once."
     (gemini-companion-auto-accept gemini-companion-auto-test-one)
     (gemini-companion-test-diff-start #'gemini-companion-review-show #'ignore)
     (dolist (gemini-companion-review-view '(ediff diff))
-      (let ((diff (gemini-companion-auto-test-open
-                   1 gemini-companion-auto-test-one (concat directory ".envrc")
-                   "new\n")))
+      (let ((diff (gemini-companion-test-open (concat directory ".envrc") "new\n" 1 gemini-companion-auto-test-one)))
         (gemini-companion-test-eventually
           (eq 'shown (gemini-companion-diff-state diff)))
         (should (string-search

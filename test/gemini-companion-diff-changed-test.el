@@ -94,7 +94,8 @@
     (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
     (let ((diff (gemini-companion-diff-changed-test-open "a" "new\n")))
       (gemini-companion-test-eventually (= 1 views))
-      (should (equal 1 (length (gemini-companion-test-timers))))
+      (gemini-companion-test-eventually
+        (equal 1 (length (gemini-companion-test-timers))))
       (gemini-companion-diff-reject diff)
       (gemini-companion-test-eventually
         (not (gemini-companion-test-timers))))))
@@ -133,7 +134,7 @@ if `answer' is non-nil."
           (equal "one\n2\n3\n4\n5\n"
                  (gemini-companion-test-text "*gemini original: a*")))
         (should (equal "1\n2\n3\n4\nfive\nmine\n"
-                       (gemini-companion-diff-proposal-text diff)))
+                       (gemini-companion-diff-text diff)))
         (gemini-companion-test-eventually
           (pcase view
             ('ediff (eql 2 (buffer-local-value
@@ -177,7 +178,7 @@ if `answer' is non-nil."
            (gemini-companion-review-view 'diff)
            (diff (gemini-companion-test-open "a" "new\n")))
       (gemini-companion-diff-changed-test-write "a" "saved\n")
-      (gemini-companion-diff-view diff)
+      (gemini-companion-arrival-view diff)
       (should (gemini-companion-diff-changed-test-remark-p "file changed"))
       (gemini-companion-diff-accept diff)
       (should (equal '(1 nil) (list asked outcomes))))))
@@ -190,7 +191,7 @@ if `answer' is non-nil."
       (gemini-companion-diff-changed-test-write "a" "saved\n")
       (gemini-companion-diff-accept diff)
       (should (equal '(1 nil) (list asked outcomes)))
-      (gemini-companion-diff-view diff)
+      (gemini-companion-arrival-view diff)
       (should (gemini-companion-diff-changed-test-remark-p "file changed")))))
 
 (ert-deftest gemini-companion-diff-changed-asks-before-another-file-is-written ()

@@ -77,6 +77,80 @@ diffs that have a view now."
       (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
       (should-not (gemini-companion-test-last-proposal)))))
 
+(defun gemini-companion-diff-test-edited ()
+  "Return the proposal of a review in which the user has typed something."
+  (let ((diff (gemini-companion-diff-test-open 1 "a" "new\n")))
+    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (insert "mine "))
+    diff))
+
+(ert-deftest gemini-companion-diff-asks-before-edits-are-dropped ()
+  (pcase-dolist (`(,what ,ask)
+                 `(("killing" ,(lambda (diff)
+                                 (kill-buffer
+                                  (gemini-companion-diff-proposal-buffer diff))))
+                   ("exit" ,(lambda (_)
+                              (and (run-hook-with-args-until-failure
+                                    'kill-emacs-query-functions)
+                                   (gemini-companion-diff-stop 'rejected
+                                                               'now))))))
+    (dolist (answer '(nil t))
+      (ert-info ((format "%s %s" what answer))
+        (gemini-companion-diff-test-with '(("a" "old\n"))
+          (let ((diff (gemini-companion-diff-test-edited))
+                (noninteractive nil)
+                asked)
+            (cl-letf (((symbol-function 'yes-or-no-p)
+                       (lambda (question)
+                         (should (string-match-p " a .*drop your edits"
+                                                 question))
+                         (setq asked t)
+                         answer)))
+              (funcall ask diff))
+            (should asked)
+            (should (eq (if answer 'rejected 'pending)
+                        (gemini-companion-diff-state diff)))
+            (should (equal (and answer "mine new\n")
+                           (gemini-companion-test-last-proposal)))))))))
+
+(ert-deftest gemini-companion-diff-keeps-edits-where-it-cannot-ask ()
+  (dolist (end (list (lambda () (gemini-companion-diff-stop 'rejected))
+                     (lambda () (gemini-companion-diff-stop 'dismissed))
+                     (lambda ()
+                       (let ((diff (car (gemini-companion-diffs))))
+                         (setf (gemini-companion-diff-frame diff)
+                               (selected-frame)
+                               (gemini-companion-diff-state diff) 'shown)
+                         (run-hook-with-args 'delete-frame-functions
+                                             (selected-frame))))
+                     (lambda ()
+                       (kill-buffer (gemini-companion-diff-proposal-buffer
+                                     (car (gemini-companion-diffs)))))))
+    (gemini-companion-diff-test-with '(("a" "old\n"))
+      (gemini-companion-diff-test-edited)
+      (funcall end)
+      (should-not (gemini-companion-diffs))
+      (gemini-companion-diff-start)
+      (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
+
+(ert-deftest gemini-companion-diff-keeps-no-edits-that-the-user-rejects ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (gemini-companion-diff-reject (gemini-companion-diff-test-edited))
+    (should-not (gemini-companion-last-proposal-p))))
+
+(ert-deftest gemini-companion-diff-shows-one-kept-proposal-after-the-other ()
+  (gemini-companion-diff-test-with '(("a" "old\n"))
+    (dotimes (n 12)
+      (gemini-companion-diff-keep
+       (gemini-companion-diff--make :file-path (format "/a%d" n))
+       (format "text %d" n)))
+    (save-window-excursion
+      (dolist (n '(11 10 9 8 7 6 5 4 3 2 11))
+        (gemini-companion-last-proposal)
+        (with-current-buffer (window-buffer)
+          (should (equal (format "text %d" n) (buffer-string)))))
+      (kill-buffer (window-buffer)))))
+
 (ert-deftest gemini-companion-diff-keeps-an-edit-that-runs-no-hook ()
   (dolist (edit (list (lambda (buffer)
                         (with-current-buffer
@@ -229,55 +303,6 @@ diffs that have a view now."
       (gemini-companion-diff-close 1 'closed))
     (should (equal "mine new\n" (gemini-companion-test-last-proposal)))))
 
-(ert-deftest gemini-companion-diff-announcement-is-one-line ()
-  (let ((inhibit-message t)
-        (key "M-x gemini-companion-review selects it")
-        (edits "; M-x gemini-companion-last-proposal shows your edits")
-        (gemini "Gemini CLI proposes an edit of "))
-    (gemini-companion-diff-test-with nil
-      (pcase-dolist
-          (`(,file ,state ,width ,expected)
-           `(("src/app/hello.py" nil 89
-              ,(concat gemini "src/app/hello.py; " key))
-             ("src/app/hello.py" nil 80 ,(concat gemini "hello.py; " key))
-             ("src/app/hello.py" nil 79
-              ,(concat "Edit of src/app/hello.py; " key))
-             ("src/app/hello.py" nil 64 ,(concat "Edit of hello.py; " key))
-             (,(concat "src/" (make-string 20 ?a) (make-string 20 ?b)) nil 80
-              ,(concat "Edit of " (make-string 10 ?a) "..."
-                       (make-string 18 ?b) "; " key))
-             ("a" nil 40 ,key)
-             ("a" t 180 ,(concat gemini "a; " key edits))
-             ("a" t 120 ,(concat "Edit of a; " key edits))
-             ("a" t 80 ,(concat gemini "a; " key))
-             ("/etc/passwd" nil 180
-              ,(concat gemini "a file outside your projects: /etc/passwd; "
-                       key))
-             ("/etc/passwd" nil 80 ,(concat gemini "passwd; " key))
-             ("/etc/passwd" "why" 110
-              ,(concat gemini "/etc/passwd (why); " key))
-             ("/etc/passwd" "why" 80 ,(concat "Edit of /etc/passwd (why); "
-                                              key))))
-        (let ((line nil))
-          (cl-letf (((symbol-function 'frame-width) (lambda (&rest _) width))
-                    ((symbol-function 'message)
-                     (lambda (&rest arguments)
-                       ;; The log has the whole text.
-                       (unless message-log-max
-                         (setq line (apply #'format-message arguments))))))
-            (let ((diff (gemini-companion-test-open
-                         file "new\n" 1
-                         (append '(:client "gemini")
-                                 (gemini-companion-test-session "one")))))
-              (if (stringp state)
-                  (setf (gemini-companion-diff-note diff) state)
-                (setf (gemini-companion-diff-replaces-edited diff) state))
-              (ert-info ((format "%s in %d" file width))
-                (gemini-companion-test-eventually line)
-                (should (equal expected line))
-                (should (< (string-width line) width)))
-              (gemini-companion-diff-reject diff))))))))
-
 (ert-deftest gemini-companion-diff-shows-one-and-lets-others-wait ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n" "one"))
@@ -376,24 +401,16 @@ diffs that have a view now."
                           (gemini-companion-diff-test-open 2 "b" "x")))))
       (gemini-companion-diff-stop 'rejected)
       (should (equal '((2 rejected nil) (1 rejected nil)) outcomes))
-      (should-not (seq-some #'buffer-live-p buffers))
+      (gemini-companion-test-eventually
+        (not (seq-some #'buffer-live-p buffers)))
       (should-not (gemini-companion-diffs)))))
-
-(ert-deftest gemini-companion-diff-stop-keeps-edits-that-nobody-rejected ()
-  (pcase-dolist (`(,state . ,kept) '((dismissed . "mine new\n") (rejected)))
-    (gemini-companion-diff-test-with '(("a" "old\n"))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer
-                            (gemini-companion-diff-test-open 1 "a" "new\n"))
-        (insert "mine "))
-      (gemini-companion-diff-stop state)
-      (should (equal kept (gemini-companion-test-last-proposal))))))
 
 (ert-deftest gemini-companion-diff-viewed-puts-the-shown-one-back ()
   (gemini-companion-diff-test-with '(("a" "old\n"))
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
           (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
       (gemini-companion-test-eventually (equal (list first) views))
-      (gemini-companion-diff-view second)
+      (gemini-companion-arrival-view second)
       (should (equal (list second) views))
       (should (eq 'pending (gemini-companion-diff-state first)))
       (should (buffer-live-p (gemini-companion-diff-proposal-buffer first)))
@@ -406,7 +423,7 @@ diffs that have a view now."
     (let ((first (gemini-companion-diff-test-open 1 "a" "new\n"))
           (second (gemini-companion-diff-test-open 2 "b" "new\n" "two")))
       (gemini-companion-test-eventually views)
-      (gemini-companion-diff-view second)
+      (gemini-companion-arrival-view second)
       (kill-buffer (gemini-companion-diff-proposal-buffer first))
       (should (equal '((1 rejected nil)) outcomes))
       (should (equal (list second) views)))))
@@ -417,12 +434,14 @@ diffs that have a view now."
           second)
       (gemini-companion-test-eventually (equal (list first) views))
       ;; A command is going on, then a menu is open, then a search.
-      (let ((real-this-command 'query-replace))
-        (gemini-companion-diff-close 1 'closed)
-        (setq second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
-        (dotimes (_ 3)
-          (gemini-companion-test-run-timers))
-        (should (equal (list first) views)))
+      (command-execute
+       (lambda ()
+         (interactive)
+         (gemini-companion-diff-close 1 'closed)
+         (setq second (gemini-companion-diff-test-open 2 "b" "new\n" "two"))
+         (dotimes (_ 3)
+           (gemini-companion-test-run-timers))
+         (should (equal (list first) views))))
       (let ((transient--prefix t))
         (dotimes (_ 3)
           (gemini-companion-test-run-timers))
@@ -466,7 +485,7 @@ diffs that have a view now."
         (insert "mine ")
         (gemini-companion-diff-close 1 'exited)
         (insert "and more "))
-      (gemini-companion-diff-view second)
+      (gemini-companion-arrival-view second)
       (should (equal "mine and more new\n"
                      (gemini-companion-test-last-proposal))))))
 
@@ -511,7 +530,7 @@ diffs that have a view now."
              (gemini-companion-diff-closed-functions
               (list (lambda (diff) (push diff closed)))))
         (gemini-companion-diff-close 1 'closed)
-        (gemini-companion-diff-view second)
+        (gemini-companion-arrival-view second)
         (should (equal (list second) views))
         (dotimes (_ 3)
           (gemini-companion-test-run-timers))

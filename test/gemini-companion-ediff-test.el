@@ -61,7 +61,7 @@
            diff
            (resized (lambda (columns)
                       (set-frame-size nil columns 45)
-                      (gemini-companion-diff-view diff)
+                      (gemini-companion-arrival-view diff)
                       (funcall beside))))
       (unwind-protect
           (progn
@@ -158,6 +158,56 @@
     (gemini-companion-diff-accept)
     (should (equal '((1 accepted "one\0\n2\n")) outcomes))))
 
+(ert-deftest gemini-companion-ediff-shows-each-change-whatever-the-user-ignores ()
+  (dolist (options '("-w" "-i" "-B"))
+    (gemini-companion-test-with-reviews '(("a" "if x:\n  one\n\nB\nC\n"))
+      (let ((gemini-companion-review-view 'ediff)
+            (ediff-ignore-case t)
+            (ediff-ignore-similar-regions t)
+            (diff-switches options)
+            (before ediff-diff-options))
+        (unwind-protect
+            (progn
+              ;; That also sets a local value in the current buffer.
+              (switch-to-buffer "*gemini customize*")
+              (customize-set-variable 'ediff-diff-options options)
+              (gemini-companion-test-show "a" "if x:\n    one\nB\nc\n")
+              (with-current-buffer (gemini-companion-ediff-test-panel)
+                (dotimes (_ 2)
+                  (should (equal " Hunk 1 of 2"
+                                 (substring (buffer-string) 0 12)))
+                  (call-interactively (key-binding "g"))))
+              (should (string-match-p
+                       "2 hunks" (gemini-companion-test-header
+                                    "*gemini proposal: a*"))))
+          (kill-buffer "*gemini customize*")
+          (let ((ediff-ignore-case nil))
+            (customize-set-variable 'ediff-diff-options before)))))))
+
+(ert-deftest gemini-companion-ediff-excludes-hunks-of-the-text-as-it-is ()
+  (pcase-dolist (`(,before ,insert ,edited)
+                 '(("b" "x" "A\nxb\nc\n") ("c" "\n" "A\nb\n\nc\n")
+                   ("\nb" "+" "A+\nb\nc\n")))
+    (gemini-companion-test-with-reviews '(("a" "a\nb\nc\n"))
+      (let* ((gemini-companion-review-view 'ediff)
+             (diff (gemini-companion-test-show "a" "A\nb\nc\n"))
+             (exclude (lambda ()
+                        (with-current-buffer (gemini-companion-ediff-test-panel)
+                          (gemini-companion-review-toggle-hunk)))))
+        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+          (goto-char (point-min))
+          (search-forward before)
+          (goto-char (match-beginning 0))
+          (insert insert)
+          (should (equal edited (buffer-string))))
+        (cl-letf (((symbol-function 'y-or-n-p) #'always))
+          ;; Ediff takes what is typed after a hunk for a part of it.
+          (unless (ignore-error user-error (funcall exclude))
+            (should (equal edited (gemini-companion-diff-text diff)))
+            (funcall exclude)))
+        (should (equal (if (equal insert "\n") "a\nb\n\nc\n" "a\nb\nc\n")
+                       (gemini-companion-diff-text diff)))))))
+
 (ert-deftest gemini-companion-ediff-reports-a-proposal-without-changes ()
   (gemini-companion-test-with-reviews '(("a" "same\n"))
     (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" directory)
@@ -169,7 +219,7 @@
 
 (ert-deftest gemini-companion-ediff-reports-an-edit-that-is-too-large ()
   (gemini-companion-test-with-reviews '(("a" "small\n"))
-    (let ((text (make-string (1+ gemini-companion-review-limit) ?x)))
+    (let ((text (make-string (1+ gemini-companion-review--limit) ?x)))
       (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a" directory)
                                   text)
       (let ((diff (car (gemini-companion-diffs))))
@@ -216,7 +266,6 @@
   (gemini-companion-test-with-reviews '(("a" "old\n"))
     (let* ((ediff-diff-program "no-such-diff")
            (diff-command "no-such-diff")
-           (ediff-diff-options "")
            (layout (gemini-companion-test-layout))
            (diff (gemini-companion-test-open "a" "new\n")))
       (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
@@ -235,10 +284,10 @@
                               (buffer-name (window-buffer window)))
                             (window-list nil nil (frame-first-window)))))
            (before (progn (delete-other-windows)
-                          (gemini-companion-diff-view diff)
+                          (gemini-companion-arrival-view diff)
                           (funcall names))))
       (dolist (again (list #'ediff-recenter
-                           (lambda () (gemini-companion-diff-view diff))))
+                           (lambda () (gemini-companion-arrival-view diff))))
         (delete-other-windows)
         (with-current-buffer (gemini-companion-ediff-test-panel)
           (funcall again))
@@ -260,7 +309,7 @@
       (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
                                   (expand-file-name "b" directory)
                                   "B\n")
-      (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
+      (gemini-companion-arrival-view (cadr (gemini-companion-diffs)))
       (should (equal '(pending shown)
                      (mapcar #'gemini-companion-diff-state
                              (gemini-companion-diffs))))
@@ -269,7 +318,7 @@
         (should-not (overlays-in (point-min) (point-max)))
         (should-not header-line-format)
         (should gemini-companion-review-mode))
-      (gemini-companion-diff-view first)
+      (gemini-companion-arrival-view first)
       (should (eq 'shown (gemini-companion-diff-state first)))
       (gemini-companion-diff-accept first)
       (gemini-companion-test-eventually (get-buffer "*gemini original: b*"))
@@ -291,7 +340,7 @@
       (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
                                   (expand-file-name "b" directory)
                                   "B\n")
-      (gemini-companion-diff-view (cadr (gemini-companion-diffs)))
+      (gemini-companion-arrival-view (cadr (gemini-companion-diffs)))
       (should (eq 'pending (gemini-companion-diff-state diff)))
       (should-not (memq #'ignore
                         (buffer-local-value
@@ -314,7 +363,7 @@
               (unless (eq function t)
                 (funcall function (get-buffer-window panel)))))
           (should (equal text (gemini-companion-test-text buffer)))))
-      (should (string-match-p "Change 1 of 2"
+      (should (string-match-p "Hunk 1 of 2"
                               (gemini-companion-test-text panel))))))
 
 (ert-deftest gemini-companion-ediff-moves-without-a-message ()
@@ -350,7 +399,7 @@
         (ediff-jump-to-difference 1)
         (gemini-companion-review-toggle-hunk))
       (should (equal "one\n2\nthree\n"
-                     (gemini-companion-diff-proposal-text diff))))))
+                     (gemini-companion-diff-text diff))))))
 
 (ert-deftest gemini-companion-ediff-of-what-is-no-file-leaves-nothing ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))

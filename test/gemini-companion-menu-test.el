@@ -74,34 +74,34 @@ Its keys are labels, its values lists of `greyed' and `on'."
     (gemini-companion-test-open "b" "b\n" 2)
     (with-current-buffer (window-buffer)
       (let ((items (gemini-companion-menu-test--items)))
-        (should (equal "a  +2 \u22122, 2 changes, 0 excluded" (caar items)))
+        (should (equal "a  +2 \u22122, 2 hunks, 0 excluded" (caar items)))
         (should (equal '("Go to the review" "Accept" "Reject")
                        (mapcar #'car (seq-subseq items 1 4))))
-        (should (assoc "Reviews waiting (2)" items))
+        (should (assoc "Open reviews (2)" items))
         (should-not (assoc "List of edits" items))
         (should-not (assoc "Go to the review" (seq-drop items 2)))
-        (dolist (label '("Accept" "Next change" "Exclude this change"))
+        (dolist (label '("Accept" "Next hunk" "Exclude this hunk"))
           (should-not (member label
                               (gemini-companion-menu-test--greyed items)))))
       (gemini-companion-review-toggle-hunk)
-      (should (equal '("Exclude this change")
+      (should (equal '("Exclude this hunk")
                      (gemini-companion-menu-test--on
                       (gemini-companion-menu-test--items))))
       (gemini-companion-review-switch-view))
     (with-current-buffer (window-buffer)
-      (should (equal '("Exclude this change" "Unified diff")
+      (should (equal '("Exclude this hunk" "Unified diff")
                      (gemini-companion-menu-test--on
                       (gemini-companion-menu-test--items))))
       (goto-char (point-min))
       (search-forward "2")
-      (should (member "Exclude this change"
+      (should (member "Exclude this hunk"
                       (gemini-companion-menu-test--greyed
                        (gemini-companion-menu-test--items)))))
     (with-temp-buffer
       (let ((greyed (gemini-companion-menu-test--greyed
                      (gemini-companion-menu-test--items))))
         (should-not (member "Accept" greyed))
-        (dolist (label '("Next change" "Exclude this change"
+        (dolist (label '("Next hunk" "Exclude this hunk"
                          "Edit the proposal"))
           (should (member label greyed)))
         (should-error (gemini-companion-review-toggle-hunk)
@@ -113,10 +113,10 @@ Its keys are labels, its values lists of `greyed' and `on'."
       (gemini-companion-test-open "a" "2\n")
       (let ((items (gemini-companion-menu-test--items)))
         (should (equal "No review is displayed" (caar items)))
-        (should (assoc "Reviews waiting (1)" items))
+        (should (assoc "Open reviews (1)" items))
         (should-not (member "Go to the review"
                             (gemini-companion-menu-test--greyed items)))
-        (dolist (label '("Accept" "Reject" "Unified diff" "Next change"))
+        (dolist (label '("Accept" "Reject" "Unified diff" "Next hunk"))
           (should (member label
                           (gemini-companion-menu-test--greyed items))))))))
 

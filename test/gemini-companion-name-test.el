@@ -123,7 +123,7 @@ symbolic link src/innocent.txt)" error)
                  (diff (progn
                          (gemini-companion-test-diff-start
                           #'gemini-companion-review-show #'ignore)
-                         (gemini-companion-turn-start)
+                         (gemini-companion-edits-start)
                          (gemini-companion-test-open "innocent.txt" "x\n" 1
                                                      session))))
             (gemini-companion-test-eventually
@@ -136,7 +136,7 @@ symbolic link src/innocent.txt)" error)
               (goto-char (point-min))
               (should (search-forward warning nil t))
               (dolist (gemini-companion-review-view '(ediff diff))
-                (gemini-companion-diff-view diff)
+                (gemini-companion-arrival-view diff)
                 (should
                  (string-search warning
                                 (gemini-companion-test-header
@@ -145,7 +145,7 @@ symbolic link src/innocent.txt)" error)
                 (setq diff (gemini-companion-test-open "innocent.txt" "x\n" 2
                                                        session)))))
         (gemini-companion-list-stop)
-        (gemini-companion-turn-stop)
+        (gemini-companion-edits-stop)
         (gemini-companion-diff-stop 'dismissed 'now)))))
 
 ;;; gemini-companion-name-test.el ends here

@@ -142,8 +142,7 @@
 (ert-deftest gemini-companion-privacy-lets-no-project-share-more ()
   (gemini-companion-test-with-directory
       '((".dir-locals.el" "((nil . ((gemini-companion-excluded . nil)
-                     (gemini-companion-respect-geminiignore . nil)
-                     (gemini-companion-share-function . always))))")
+                     (gemini-companion-respect-geminiignore . nil))))")
         (".geminiignore" "ignored\n")
         (".env" "") ("ignored" "# -*- gemini-companion-excluded: nil -*-"))
     (let ((enable-local-variables :all))
@@ -215,14 +214,18 @@ Answers are kept, but not from before."
         (kill-buffer buffer)))
     (should (equal 2 asked))))
 
-(ert-deftest gemini-companion-privacy-calls-the-function-for-directories ()
+(ert-deftest gemini-companion-privacy-hides-all-below-an-excluded-directory ()
   (gemini-companion-test-with-directory '()
+    (make-directory "secret/deep" t)
+    (make-symbolic-link (expand-file-name "secret/deep") "link")
     (let* ((secret (expand-file-name "secret/"))
-           (gemini-companion-share-function
-            (lambda (directory) (not (equal directory secret)))))
-      (should (equal '("secret/a" "secret/deep/b")
-                     (gemini-companion-privacy-test-hidden
-                      "a" "secret/a" "secret/deep/b"))))))
+           (find-file-existing-other-name nil))
+      (dolist (element (list (lambda (name _) (equal name secret))
+                             (concat (regexp-quote secret) "\\'")))
+        (let ((gemini-companion-excluded (list element)))
+          (should (equal '("secret/a" "secret/deep/b" "link/b")
+                         (gemini-companion-privacy-test-hidden
+                          "a" "secret/a" "secret/deep/b" "link/b"))))))))
 
 (ert-deftest gemini-companion-privacy-respects-geminiignore ()
   (gemini-companion-test-with-directory '((".geminiignore" "*.log\nbuild/\n"))
@@ -283,111 +286,32 @@ Answers are kept, but not from before."
 (ert-deftest gemini-companion-privacy-hides-what-a-huge-geminiignore-may-name ()
   (gemini-companion-test-with-directory '(("a" ""))
     (with-temp-file ".geminiignore"
-      (insert-char ?b (* 10 1024 1024)))
+      (insert-char ?b 33000))
     (let ((buffer (find-file-noselect "a")))
       (gemini-companion-privacy-forget)
       (should (gemini-companion-privacy-hidden-p buffer))
-      (should (eq 'gemini-companion-geminiignore-too-complex
-                  gemini-companion-privacy-problem))
+      (should gemini-companion-privacy-problem)
       (delete-file ".geminiignore")
       (gemini-companion-privacy-forget)
       (should-not (gemini-companion-privacy-hidden-p buffer)))))
 
-;;;; Hostile patterns
-
-(defconst gemini-companion-privacy-test-hostile
-  (let ((times (lambda (pattern count)
-                 (apply #'concat (make-list count pattern)))))
-    (list (funcall times "*a" 18)
-          (concat (funcall times "*a" 18) "b")
-          (concat (funcall times "*ab" 18) "*")
-          (concat (funcall times "*?b" 18) "*")
-          (concat (funcall times "*[!b]" 18) "b*")
-          (concat (funcall times "*[[:alpha:]a-c]" 18) "*b*")
-          (concat (funcall times "**/a/" 18) "b")
-          (concat (funcall times "**/*a*a/" 18) "**/b/**")
-          (funcall times "**/" 60)
-          (funcall times "a/" 60)))
-  "Patterns with which others take for ever.
-A .geminiignore has each of them a thousand times.")
-
-(defconst gemini-companion-privacy-test-long
-  (mapcar (lambda (pattern)
-            (apply #'format pattern
-                   (mapcar (lambda (string)
-                             (apply #'concat (make-list 12000 string)))
-                           '("b" "*a" "[:a"))))
-          '("*[%1$s%1$s%1$s]*" "b%2$s" "[%3$s" "a%2$sb"))
-  "Patterns that are as long as a .geminiignore may be.")
-
-(defconst gemini-companion-privacy-test-hostile-names
-  (list (make-string 4000 ?a)
-        (concat (make-string 3999 ?a) "é")
-        (mapconcat #'identity (make-list 16 (make-string 249 ?a)) "/"))
-  "Names that the patterns are matched against.")
-
-(defun gemini-companion-privacy-test-times (patterns names)
-  "Return how long it takes to match NAMES against PATTERNS.
-A list of numbers for each of PATTERNS, the text of a .geminiignore,
-when the library is compiled.  Each number is that of one of NAMES,
-and 1 is what a thousand plain regexps take for it."
-  (let* ((library (locate-library "gemini-companion-privacy.el"))
-         (form
-          `(progn
-             (push ,(file-name-directory library) load-path)
-             (push 'no-byte-compile ignored-local-variables)
-             (setq byte-compile-dest-file-function
-                   (lambda (_) (expand-file-name "compiled.elc")))
-             (byte-compile-file ,library)
-             (load (expand-file-name "compiled.elc") nil t)
-             (setq gc-cons-threshold most-positive-fixnum)
-             (defun measure (name)
-               (gemini-companion-privacy-forget)
-               (garbage-collect)
-               (with-temp-buffer
-                 (setq buffer-file-name (expand-file-name name))
-                 (let ((begin (float-time (get-internal-run-time))))
-                   (gemini-companion-privacy-hidden-p (current-buffer))
-                   (setq buffer-file-name nil)
-                   (- (float-time (get-internal-run-time)) begin))))
-             (defun least (name)
-               (apply #'min (mapcar #'measure (make-list 3 name))))
-             (defun plain (name)
-               (let ((begin (float-time (get-internal-run-time))))
-                 (dotimes (_ 1000)
-                   (string-match-p "\\`[^\n]*\\'" name))
-                 (- (float-time (get-internal-run-time)) begin)))
-             (setq base (let ((gemini-companion-respect-geminiignore nil))
-                          (mapcar #'least ',names))
-                   plain (mapcar #'plain ',names))
-             (dolist (pattern ',patterns)
-               (with-temp-file ".geminiignore"
-                 (insert pattern))
-               (print (cl-mapcar (lambda (seconds base plain)
-                                   (/ (- seconds base) plain))
-                                 (mapcar #'least ',names) base plain))))))
-    (write-region (prin1-to-string form) nil "measure.el" nil 'silent)
-    (car (read-from-string
-          (concat "("
-                  (gemini-companion-test-output
-                   (expand-file-name invocation-name invocation-directory)
-                   "-Q" "--batch" "-l" "measure.el")
-                  ")")))))
-
 (ert-deftest gemini-companion-privacy-is-not-held-up-by-hostile-patterns ()
-  (gemini-companion-test-with-directory '()
-    (let* ((texts (append
-                   (mapcar (lambda (pattern)
-                             (apply #'concat
-                                    (make-list 1000 (concat pattern "\n"))))
-                           gemini-companion-privacy-test-hostile)
-                   gemini-companion-privacy-test-long))
-           (times (gemini-companion-privacy-test-times
-                   texts gemini-companion-privacy-test-hostile-names)))
-      (should (length= times (length texts)))
-      ;; It is 1 on a quiet machine; a matcher that backtracks takes for ever.
-      (dolist (measured times)
-        (should (seq-every-p (lambda (time) (< time 30)) measured))))))
+  (let ((begin (float-time (get-internal-run-time))))
+    (pcase-dolist (`(,piece ,end)
+                   '(("*a" "") ("*a" "b") ("*ab" "*") ("*?b" "*") ("*[!b]" "b*")
+                     ("*[[:alpha:]a-c]" "*b*") ("**/a/" "b")
+                     ("**/*a*a/" "**/b/**") ("**/" "") ("a/" "")))
+      (let ((line (concat (apply #'concat (make-list 18 piece)) end "\n")))
+        (gemini-companion-test-with-directory
+            `((".geminiignore"
+               ,(apply #'concat
+                       (make-list (/ 30000 (string-bytes line)) line))))
+          (gemini-companion-privacy-test-ignored
+           (list (make-string 255 ?a)
+                 (concat (make-string 250 ?a) "é")
+                 (string-join (make-list 16 (make-string 249 ?a)) "/"))))))
+    ;; A matcher that backtracks takes for ever.
+    (should (< (- (float-time (get-internal-run-time)) begin) 100))))
 
 ;;;; Git as the judge
 

@@ -8,6 +8,7 @@
 
 ;;; Code:
 
+(require 'ert-x)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-test-helper)
 (require 'seq)
@@ -15,7 +16,7 @@
 (defun gemini-companion-revert-test-write (file text &optional append)
   "Write TEXT to FILE as another program would, at another time.
 APPEND non-nil means after what it holds."
-  (call-process-region text nil "sh" nil nil nil "-c"
+  (call-process-region text nil "/bin/sh" nil nil nil "-c"
                        (if append "cat >>\"$0\"" "cat >\"$0\"") file)
   (unless append
     (set-file-times file (time-add nil 5))))
@@ -35,8 +36,7 @@ APPEND non-nil means after what it holds."
           (should (equal (point) (marker-position marker)))
           (should-not (buffer-modified-p))
           (should (verify-visited-file-modtime (current-buffer)))
-          (gemini-companion-test-eventually
-            (gemini-companion-revert-idle-p))
+          (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
           (should-not (assq 'pre-command-hook
                             (gemini-companion-test-hooks))))))))
 
@@ -51,9 +51,101 @@ APPEND non-nil means after what it holds."
         (gemini-companion-revert-expect file
                                         (lambda (written) (push written ends)))
         (gemini-companion-revert-test-write file "two\n")
-        (gemini-companion-test-eventually (gemini-companion-revert-idle-p))
+        (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
         (should (equal '(t) ends))
         (should-not (assq 'pre-command-hook (gemini-companion-test-hooks)))))))
+
+(ert-deftest gemini-companion-revert-shows-change-hooks-a-normal-buffer ()
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n"))
+    (let ((file (expand-file-name "a" directory))
+          (create-lockfiles t)
+          names)
+      (with-current-buffer (find-file-noselect file)
+        (buffer-enable-undo)
+        (dolist (hook '(before-change-functions after-change-functions))
+          (add-hook hook (lambda (&rest _) (push buffer-file-name names)) -1 t)
+          (add-hook hook (lambda (&rest _) (error "Boom")) nil t))
+        (gemini-companion-revert-test-write file "1\nzwei\ndrei\n3\n")
+        (gemini-companion-test-demoted
+          (gemini-companion-revert file))
+        (should (equal (list file) (seq-uniq names)))
+        (should (equal "1\nzwei\ndrei\n3\n" (buffer-string)))
+        (should (verify-visited-file-modtime))
+        (should-not (buffer-modified-p))
+        (should-not (file-locked-p file))
+        ;; The file does not have the previous text any more.
+        (primitive-undo 1 (cdr buffer-undo-list))
+        (should (equal "1\n2\n3\n" (buffer-string)))
+        (should (buffer-modified-p))
+        (set-buffer-modified-p nil)))))
+
+(ert-deftest gemini-companion-revert-leaves-the-places-of-the-user ()
+  (gemini-companion-test-with-directory '()
+    (let ((file (expand-file-name "a" directory))
+          (line (lambda (number) (format "line %d\n" number))))
+      (gemini-companion-revert-test-write
+       file (mapconcat line (number-sequence 1 2000) ""))
+      (find-file file)
+      (delete-other-windows)
+      (let ((other (split-window))
+            (at (lambda (number)
+                  (goto-char (point-min))
+                  (search-forward (funcall line number))
+                  (line-beginning-position 0)))
+            (register-alist nil)
+            fold)
+        (set-window-start other (funcall at 1501))
+        (set-window-point other (funcall at 1503))
+        (setq fold (make-overlay (funcall at 701) (funcall at 703)))
+        (goto-char (funcall at 602))
+        (point-to-register ?a)
+        (push-mark nil 'nomsg)
+        (goto-char (funcall at 801))
+        (push-mark nil 'nomsg)
+        (goto-char (funcall at 1201))
+        (gemini-companion-revert-test-write
+         file (mapconcat (lambda (number)
+                           (if (zerop (% number 5))
+                               (format "%d\nmore\n" number)
+                             (funcall line number)))
+                         (number-sequence 1 2000) ""))
+        (gemini-companion-revert file)
+        (pcase-dolist
+            (`(,number . ,position)
+             `((1201 . ,(point)) (801 . ,(mark t)) (602 . ,(car mark-ring))
+               (602 . ,(get-register ?a))
+               (701 . ,(overlay-start fold)) (703 . ,(overlay-end fold))
+               (1501 . ,(window-start other)) (1503 . ,(window-point other))))
+          (goto-char position)
+          (should (looking-at-p (funcall line number)))))
+      (delete-other-windows))))
+
+(ert-deftest gemini-companion-revert-notices-what-was-written-before ()
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory)))
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-revert-test-write file "two\n")
+        (gemini-companion-revert-expect file)
+        (gemini-companion-test-eventually (equal "two\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-revert-reports-a-write-while-a-command-asks ()
+  (gemini-companion-test-with-directory '(("a" "one\n"))
+    (let ((file (expand-file-name "a" directory))
+          ends)
+      (with-current-buffer (find-file-noselect file)
+        (command-execute
+         (lambda ()
+           (interactive)
+           (gemini-companion-revert-expect
+            file (lambda (written) (push written ends)))
+           (gemini-companion-revert-test-write file "two\n")
+           (gemini-companion-test-in-the-end (equal '(t) ends))
+           ;; In a recursive edit.
+           (run-hooks 'pre-command-hook)
+           (should (equal "one\n" (buffer-string)))))
+        (gemini-companion-test-eventually (equal "two\n" (buffer-string)))
+        (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
+        (should (equal '(t) ends))))))
 
 (ert-deftest gemini-companion-revert-detects-equal-text ()
   (gemini-companion-test-with-directory '(("a" "one\n"))
@@ -79,8 +171,7 @@ APPEND non-nil means after what it holds."
             (gemini-companion-revert-expect file)
             (gemini-companion-revert file)
             (should (equal text (buffer-string)))
-            (should-error (gemini-companion-merge) :type 'user-error)
-            (gemini-companion-revert-stop)))))))
+            (should-error (gemini-companion-merge) :type 'user-error)))))))
 
 (defun gemini-companion-revert-test-bytes (file &optional bytes)
   "Return the bytes of FILE; have another program write BYTES before."
@@ -186,8 +277,7 @@ the text that there is then, and the bytes that are saved of that."
         (insert "mine\n")
         (gemini-companion-revert-expect file)
         (gemini-companion-revert-test-write file "theirs\n")
-        (gemini-companion-test-eventually
-          (gemini-companion-revert-idle-p))
+        (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
         (should (equal "mine\none\n" (buffer-string)))
         (should (buffer-modified-p))))))
 
@@ -238,12 +328,12 @@ the text that there is then, and the bytes that are saved of that."
 
 (ert-deftest gemini-companion-revert-stop-ends-the-watch ()
   (gemini-companion-test-with-directory '(("a" "one\n"))
-    (let ((timers (length timer-list)))
+    (let ((timers (gemini-companion-test-timer-count)))
       (gemini-companion-revert-expect (expand-file-name "a" directory))
       (gemini-companion-revert-expect (expand-file-name "b" directory))
       (gemini-companion-revert-stop)
       (should (gemini-companion-revert-idle-p))
-      (should (equal timers (length timer-list))))))
+      (should (equal timers (gemini-companion-test-timer-count))))))
 
 (defun gemini-companion-revert-test-highlighted (old new)
   "Return the texts that are highlighted once NEW is written in place of OLD."
@@ -267,7 +357,7 @@ the text that there is then, and the bytes that are saved of that."
                             (lambda (a b)
                               (< (overlay-start a) (overlay-start b))))))
           (gemini-companion-revert-stop)
-          (gemini-companion-test-eventually
+          (gemini-companion-test-in-the-end
             (not (overlays-in (point-min) (point-max)))))))))
 
 (ert-deftest gemini-companion-revert-highlights-what-changed ()
@@ -296,8 +386,7 @@ the text that there is then, and the bytes that are saved of that."
                        (save-excursion
                          (goto-char (window-point))
                          (buffer-substring-no-properties
-                          (point) (line-end-position)))))
-        (gemini-companion-revert-stop)))))
+                          (point) (line-end-position)))))))))
 
 (ert-deftest gemini-companion-revert-shows-the-buffer-and-selects-it-not ()
   (gemini-companion-test-with-directory '(("a" "1\n2\n3\n"))
@@ -311,7 +400,6 @@ the text that there is then, and the bytes that are saved of that."
       (gemini-companion-test-eventually (get-buffer-window buffer))
       (should (equal "*scratch*" (buffer-name (window-buffer))))
       (should (equal 5 (window-point (get-buffer-window buffer))))
-      (gemini-companion-revert-stop)
       (delete-other-windows))))
 
 (defun gemini-companion-revert-test-merge (old mine theirs)
@@ -326,8 +414,7 @@ The value is a list of the text, and whether it is to be saved."
         (insert mine)
         (gemini-companion-revert-expect file)
         (gemini-companion-revert-test-write file theirs)
-        (gemini-companion-test-eventually
-          (gemini-companion-revert-idle-p))
+        (gemini-companion-test-in-the-end (gemini-companion-revert-idle-p))
         (should (equal mine (buffer-string)))
         (gemini-companion-merge)
         (should (verify-visited-file-modtime))
@@ -352,6 +439,108 @@ The value is a list of the text, and whether it is to be saved."
 >>>>>>> CLI\n" t)
                  (gemini-companion-revert-test-merge
                   "1" "mine" "theirs"))))
+
+;; How a CLI writes a file, each a function of the file and the text.
+(defconst gemini-companion-revert-test-ways
+  '((accepted . (lambda (file text)
+                  (gemini-companion-revert-expect file)
+                  (gemini-companion-revert-test-write file text)
+                  (gemini-companion-revert file)))
+    (closed-after-that . (lambda (file text)
+                           (gemini-companion-revert-keep-ancestor file)
+                           (gemini-companion-revert-test-write file text)
+                           (gemini-companion-revert-expect file)))
+    (without-review . (lambda (file text)
+                        (gemini-companion-revert-test-write file text)
+                        (gemini-companion-revert file)))))
+
+(defun gemini-companion-revert-test-offer (before way &rest texts)
+  "Return the text that is merged after TEXTS were written in a WAY.
+The file had BEFORE.  The first line of its buffer is unsaved, and that
+was changed before the mode was on if WAY is a list.  Return nil if
+merging is not possible; assert that it is offered if it is."
+  (gemini-companion-test-with-directory `(("a" ,before))
+    (let ((file (expand-file-name "a"))
+          (inhibit-message t))
+      (with-current-buffer (find-file-noselect file)
+        (unwind-protect
+            (progn
+              (unless (consp way)
+                (gemini-companion-revert-start))
+              (goto-char (point-min))
+              (insert "mine ")
+              (gemini-companion-revert-start)
+              (let* ((messages
+                      (ert-with-message-capture messages
+                        (dolist (text texts)
+                          (funcall (alist-get (or (car-safe way) way)
+                                              gemini-companion-revert-test-ways)
+                                   file text))
+                        (gemini-companion-revert file)
+                        messages))
+                     (merged (condition-case nil
+                                 (progn
+                                   (gemini-companion-merge)
+                                   (buffer-substring-no-properties
+                                    (point-min) (point-max)))
+                               (user-error nil))))
+                (should (string-search (if merged
+                                           "gemini-companion-merge merges them"
+                                         "ediff-current-file compares them")
+                                       messages))
+                (should (buffer-modified-p))
+                merged))
+          (gemini-companion-revert-forget)
+          (set-buffer-modified-p nil))))))
+
+(ert-deftest gemini-companion-revert-merges-all-that-was-written ()
+  (dolist (way '(accepted closed-after-that without-review
+                          (accepted) (closed-after-that)))
+    (ert-info ((format "%S" way))
+      (should (equal "mine 1\n2\ndrei\n4\nfünf\n"
+                     (gemini-companion-revert-test-offer
+                      "1\n2\n3\n4\n5\n" way "1\n2\ndrei\n4\n5\n"
+                      "1\n2\ndrei\n4\nfünf\n"))))))
+
+(ert-deftest gemini-companion-revert-offers-merging-where-it-is-possible ()
+  (let ((large (concat "1\n" (make-string (* 2 1024 1024) ?x) "\n")))
+    (should (equal (concat "mine " large "more\n")
+                   (gemini-companion-revert-test-offer
+                    large 'accepted (concat large "more\n"))))
+    (should-not (gemini-companion-revert-test-offer
+                 large 'without-review (concat large "more\n"))))
+  ;; Nobody knows what the user has changed.
+  (should-not (gemini-companion-revert-test-offer
+               "1\n2\n" '(without-review) "1\nzwei\n"))
+  (let ((exec-path nil))
+    (should-not (gemini-companion-revert-test-offer
+                 "1\n2\n" 'without-review "1\nzwei\n"))))
+
+(ert-deftest gemini-companion-revert-merges-with-what-was-saved-last ()
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n4\n"))
+    (with-current-buffer (find-file-noselect "a")
+      (unwind-protect
+          (let ((inhibit-message t)
+                (insert (lambda (text)
+                          (goto-char (point-min))
+                          (insert text)))
+                (write (lambda (text)
+                         (gemini-companion-revert-test-write
+                          buffer-file-name text)
+                         (gemini-companion-revert buffer-file-name))))
+            (gemini-companion-revert-start)
+            (funcall insert "a")
+            (save-buffer)
+            (funcall insert "b")
+            (funcall write "a1\n2\n3\nvier\n")
+            (gemini-companion-merge)
+            (should (equal "ba1\n2\n3\nvier\n" (buffer-string)))
+            ;; It is not saved yet.
+            (funcall write "a1\n2\nvier\n")
+            (gemini-companion-merge)
+            (should (equal "ba1\n2\nvier\n" (buffer-string))))
+        (gemini-companion-revert-forget)
+        (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-revert-merges-what-is-in-another-coding ()
   (pcase-dolist

@@ -26,15 +26,27 @@ at once."
              (unwind-protect
                  (progn ,start ,@body)
                ,stop)
-           (setq gemini-companion-diff-show-functions nil
+           (gemini-companion-arrival-stop)
+           (setq gemini-companion-arrival-show-functions nil
                  gemini-companion-diff-outcome-functions nil)
-           (gemini-companion-diff-stop 'rejected 'now))))))
+           (gemini-companion-diff-stop 'rejected 'now)
+           (setq gemini-companion-diff--kept nil))))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
-  (setq gemini-companion-diff-show-functions (list show)
+  (setq gemini-companion-arrival-show-functions (list show)
         gemini-companion-diff-outcome-functions (list outcome))
-  (gemini-companion-diff-start))
+  (gemini-companion-diff-start)
+  (gemini-companion-arrival-start))
+
+(defun gemini-companion-test-write-accepted (diff)
+  "Write the file of DIFF if that was accepted, as a CLI does.
+Return a cons of its id and its state."
+  (when-let* ((text (gemini-companion-diff-accepted-text diff)))
+    (let ((coding-system-for-write 'utf-8-unix))
+      (write-region text nil (gemini-companion-diff-file-path diff)
+                    nil 'silent)))
+  (cons (gemini-companion-diff-id diff) (gemini-companion-diff-state diff)))
 
 (defun gemini-companion-test-session (id &optional pid)
   "Return the session ID of a CLI, the process PID, in this directory."
@@ -100,7 +112,7 @@ at once."
   (with-current-buffer buffer
     ;; Batch Emacs does not note which window it selects.
     (cl-letf (((symbol-function 'old-selected-window) #'selected-window))
-      (substring-no-properties (gemini-companion-review-header-text 500)))))
+      (substring-no-properties (gemini-companion-header-text 500)))))
 
 (defun gemini-companion-test-diff (&optional numbers)
   "Return the lines of the unified diff in the current buffer.
@@ -124,7 +136,7 @@ excluded or it was edited, and with NUMBERS those of the line."
 (defun gemini-companion-test-show (file text)
   "Propose TEXT for FILE, and return the diff when its review is selected."
   (let ((diff (gemini-companion-test-arrive file text)))
-    (gemini-companion-diff-view diff)
+    (gemini-companion-arrival-view diff)
     diff))
 
 (defun gemini-companion-test-layout ()

@@ -63,7 +63,7 @@
   "Return the count of excluded hunks in the current header line."
   (let ((text (gemini-companion-test-header
                (gemini-companion-diff-main (car (gemini-companion-diffs))))))
-    (and (string-match "[0-9]+ changes?, [0-9]+ excluded" text)
+    (and (string-match "[0-9]+ hunks?, [0-9]+ excluded" text)
          (match-string 0 text))))
 
 (ert-deftest gemini-companion-review-excludes-and-restores-exactly ()
@@ -77,10 +77,10 @@
               (should-not (gemini-companion-review-test-count))
               (gemini-companion-review-test-toggle-all view)
               (should (gemini-companion-review-test-count))
-              (should (equal old (gemini-companion-diff-proposal-text diff)))
+              (should (equal old (gemini-companion-diff-text diff)))
               (gemini-companion-review-test-toggle-all view)
               (should-not (gemini-companion-review-test-count))
-              (should (equal new (gemini-companion-diff-proposal-text diff)))
+              (should (equal new (gemini-companion-diff-text diff)))
               (unless (string-empty-p new)
                 (gemini-companion-diff-accept)
                 (should (equal `((1 accepted ,new)) outcomes))))))))))
@@ -103,7 +103,7 @@
             (should-error (gemini-companion-review-next-hunk))
             (gemini-companion-review-toggle-hunk)
             (should (equal (concat "A\n" (make-string 9 ?\n) "b\n")
-                           (gemini-companion-diff-proposal-text diff)))))))))
+                           (gemini-companion-diff-text diff)))))))))
 
 (ert-deftest gemini-companion-review-goes-to-the-hunk-of-a-line ()
   (dolist (view '(ediff diff))
@@ -117,7 +117,7 @@
             (with-current-buffer (window-buffer)
               (gemini-companion-review-toggle-hunk)))
           (should (equal "1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
-                         (gemini-companion-diff-proposal-text diff))))))))
+                         (gemini-companion-diff-text diff))))))))
 
 (ert-deftest gemini-companion-review-switch-stays-at-the-hunk ()
   (gemini-companion-test-with-reviews
@@ -181,7 +181,7 @@
         (with-current-buffer (window-buffer)
           (gemini-companion-review-next-hunk)
           (gemini-companion-review-toggle-hunk)
-          (should (equal "3 changes, 1 excluded"
+          (should (equal "3 hunks, 1 excluded"
                          (gemini-companion-review-test-count)))
           (gemini-companion-diff-accept))
         (should (equal (replace-regexp-in-string "^[13]0$" "ten" text)
@@ -193,7 +193,7 @@
       (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n"))
         (let* ((gemini-companion-review-view view)
                (diff (gemini-companion-test-show "a" "one\n2\nthree\n4\n5\n"))
-               (text (lambda () (gemini-companion-diff-proposal-text diff)))
+               (text (lambda () (gemini-companion-diff-text diff)))
                (asked 0))
           (cl-letf (((symbol-function 'y-or-n-p)
                      (lambda (&rest _) (ignore (cl-incf asked)))))
@@ -210,7 +210,7 @@
               (gemini-companion-review-next-hunk)
               (gemini-companion-review-toggle-hunk)
               (should (equal "one\n2\n3\n4\n5\n" (funcall text)))
-              (should (equal "2 changes, 1 excluded"
+              (should (equal "2 hunks, 1 excluded"
                              (gemini-companion-review-test-count))))
             (with-current-buffer (if (eq view 'diff)
                                      (window-buffer)
@@ -220,60 +220,6 @@
               (should-error (gemini-companion-review-toggle-hunk)
                             :type 'user-error)
               (should (equal "one\n2\n3\n4\n5\n" (funcall text))))))))))
-
-(ert-deftest gemini-companion-review-header-may-be-computed-at-any-time ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-    (let* ((gemini-companion-review-view 'diff)
-           (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
-           (proposal (gemini-companion-diff-proposal-buffer diff)))
-      (with-current-buffer (window-buffer)
-        (gemini-companion-review-toggle-hunk))
-      (gemini-companion-hunk-call-with-all
-       proposal
-       (lambda ()
-         (should (gemini-companion-test-header proposal))))
-      ;; The selected window may have been deleted since the last redisplay.
-      (let ((window (split-window)))
-        (delete-window window)
-        (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
-          (should (with-current-buffer proposal
-                    (gemini-companion-review-header-text)))))
-      (should (equal "1\n2\nthree\n"
-                     (gemini-companion-diff-proposal-text diff))))))
-
-(ert-deftest gemini-companion-review-names-the-keys-of-a-file-with-a-long-name ()
-  (let ((file (concat (make-string 50 ?a) ".el")))
-    (gemini-companion-test-with-reviews `((,file "1\n"))
-      (gemini-companion-test-show file "2\n")
-      (with-current-buffer (window-buffer)
-        (pcase-dolist (`(,width ,regexp)
-                       '((80 "\\` \\.\\.\\.a+\\.el  .* to answer\\'")
-                         (60 "\\` \\.\\.\\.a+\\.el  .* to answer\\'")
-                         (30 "\\` \\.\\.\\.a+\\.el\\'")))
-          (let ((text (gemini-companion-review-header-text width)))
-            (should (string-match-p regexp text))
-            (should (<= (string-width text) width))))))))
-
-(ert-deftest gemini-companion-review-tells-files-of-one-name-apart ()
-  (gemini-companion-test-with-reviews '()
-    (let ((propose
-           (lambda (id project)
-             (let ((default-directory
-                     (file-name-as-directory
-                      (expand-file-name project directory))))
-               (make-directory default-directory 'parents)
-               (write-region "1\n" nil "a" nil 'silent)
-               (gemini-companion-test-open
-                "a" "2\n" id (gemini-companion-test-session project)))))
-          (header (lambda (diff)
-                    (gemini-companion-diff-view diff)
-                    (gemini-companion-test-header
-                     (gemini-companion-diff-main diff)))))
-      (let ((one (funcall propose 1 "x/one")))
-        (should (string-prefix-p " a, " (funcall header one)))
-        (let ((two (funcall propose 2 "y/one")))
-          (should (string-match-p "\\` .*/x/one/a, " (funcall header one)))
-          (should (string-match-p "\\` .*/y/one/a, " (funcall header two))))))))
 
 (ert-deftest gemini-companion-review-describes-its-keys ()
   (dolist (view '(ediff diff))
@@ -371,7 +317,7 @@
       (gemini-companion-review-switch-view)
       (should (eq 'gemini-companion-unified-mode
                   (buffer-local-value 'major-mode (window-buffer))))
-      (should (equal "2 changes, 1 excluded" (gemini-companion-review-test-count)))
+      (should (equal "2 hunks, 1 excluded" (gemini-companion-review-test-count)))
       (should-not (seq-find (lambda (buffer)
                               (string-prefix-p "*Ediff" (buffer-name buffer)))
                             (buffer-list)))
@@ -379,7 +325,7 @@
         (goto-char (point-max))
         (insert "mine"))
       (gemini-companion-review-switch-view)
-      (should (equal "2 changes, 1 excluded" (gemini-companion-review-test-count)))
+      (should (equal "2 hunks, 1 excluded" (gemini-companion-review-test-count)))
       (should-not (get-buffer "*gemini diff: a*"))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (goto-char (point-min))
@@ -451,7 +397,7 @@
         (with-current-buffer (window-buffer)
           (gemini-companion-review-test-toggle-all view)
           (should (equal "1\n2\n3\n4\n"
-                         (gemini-companion-diff-proposal-text diff)))
+                         (gemini-companion-diff-text diff)))
           (gemini-companion-review-test-toggle-all view)
           (gemini-companion-diff-accept))
         (should (equal '((1 accepted "one\n2\n3\nfour\n")) outcomes))))))
@@ -533,6 +479,19 @@
     (with-current-buffer (window-buffer)
       (should (equal '(" b" " d d" "x-" " \t" "x-b" " b")
                      (gemini-companion-test-diff))))))
+
+(ert-deftest gemini-companion-review-restores-an-excluded-hunk-by-name ()
+  (dolist (view '(ediff diff))
+    (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+      (let* ((gemini-companion-review-view view)
+             (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+             (main (gemini-companion-diff-main diff)))
+        (dolist (word '("exclude" "restore" "exclude"))
+          (ert-info ((format "%s %s" view word))
+            (should (string-match-p (format "C-c C-x %s\\|[^a-z]x %s" word word)
+                                    (gemini-companion-test-header main)))
+            (with-current-buffer main
+              (gemini-companion-review-toggle-hunk))))))))
 
 (ert-deftest gemini-companion-review-names-the-keys-of-the-user ()
   (let ((map gemini-companion-review-mode-map))
@@ -624,43 +583,17 @@
                 (with-current-buffer (window-buffer)
                   (gemini-companion-review-switch-view)))
               (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should (equal new (gemini-companion-hunk-call-with-all
-                                    (current-buffer) #'buffer-string)))
-                (let ((lines (gemini-companion-hunk-excluded-lines
-                              (current-buffer))))
-                  (dolist (hunk (gemini-companion-diff-hunks diff))
-                    (when (memql (nth 2 hunk) lines)
-                      (gemini-companion-review-toggle diff hunk)))))
+                (should (equal new (buffer-string)))
+                (dolist (hunk (gemini-companion-hunk-excluded
+                               (current-buffer)))
+                  (gemini-companion-review-toggle diff hunk)))
               (with-current-buffer (window-buffer)
                 (gemini-companion-unified-refresh)
                 (gemini-companion-review-test-toggle-all 'diff))
               (should (equal old
-                             (gemini-companion-diff-proposal-text diff))))))))))
+                             (gemini-companion-diff-text diff))))))))))
 
-(ert-deftest gemini-companion-review-undo-restores-a-hunk ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-    (let ((diff (gemini-companion-test-show "a" "1\n2\nnew\n3\n")))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (goto-char (point-min))
-        (forward-line 2)
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (gemini-companion-review-toggle-hunk))
-        (should (equal "1\n2\n3\n" (buffer-string)))
-        (undo-boundary)
-        (should (gemini-companion-review-test-count))
-        (let ((last-command nil)) (undo))
-        (should (equal "1\n2\nnew\n3\n" (buffer-string)))
-        (should-not (gemini-companion-review-test-count))
-        (should-not (gemini-companion-hunk-excluded))
-        (should-not (seq-find (lambda (overlay)
-                                (overlay-get overlay
-                                             'gemini-companion-original))
-                              (overlays-in (point-min) (point-max))))
-        (cl-letf (((symbol-function 'y-or-n-p) #'always))
-          (gemini-companion-review-toggle-hunk))
-        (should (equal "1\n2\n3\n" (buffer-string)))))))
-
-(ert-deftest gemini-companion-review-excludes-no-hunk-that-was-edited-since ()
+(ert-deftest gemini-companion-review-an-edit-restores-an-excluded-hunk ()
   (dolist (view '(ediff diff))
     (ert-info ((symbol-name view))
       (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
@@ -680,7 +613,7 @@
             (should (gemini-companion-review-test-count))
             (gemini-companion-review-test-toggle-all view))
           (gemini-companion-diff-accept)
-          (should (equal '((1 accepted "1\nmine 2\n3\n")) outcomes)))))))
+          (should (equal '((1 accepted "1\nmine two\n3\n")) outcomes)))))))
 
 (ert-deftest gemini-companion-review-nil-leaves-the-answer-to-the-terminal ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
@@ -703,7 +636,7 @@
     (dolist (file '("pipe" "zero" "loop" "." "/proc/kmsg"))
       (let ((diff (gemini-companion-test-open file "new\n")))
         (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-        (gemini-companion-diff-view diff)
+        (gemini-companion-arrival-view diff)
         (should (eq 'pending (gemini-companion-diff-state diff)))
         (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))
         (should-not (gemini-companion-diffs)))
@@ -749,9 +682,19 @@
               (should-not (file-exists-p marker))))
         (tramp-change-syntax syntax)))))
 
+(ert-deftest gemini-companion-review-outside-a-review-names-the-way-if-any ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (dolist (text '("No proposal waits" "No review in this buffer; "))
+      (with-temp-buffer
+        (should (string-prefix-p text (cadr (should-error
+                                             (gemini-companion-review-edit)
+                                             :type 'user-error)))))
+      (unless (gemini-companion-diffs)
+        (gemini-companion-test-show "a" "2\n")))))
+
 (ert-deftest gemini-companion-review-shows-a-large-edit-as-unified-diff ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((gemini-companion-ediff-limit 100))
+    (let ((gemini-companion-review--ediff-limit 100))
       (gemini-companion-test-show "a" (make-string 101 ?x))
       (should (get-buffer "*gemini diff: a*"))
       (with-current-buffer "*gemini diff: a*"
@@ -760,7 +703,7 @@
 
 (ert-deftest gemini-companion-review-limits-are-in-bytes ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((gemini-companion-ediff-limit 100))
+    (let ((gemini-companion-review--ediff-limit 100))
       (gemini-companion-test-show "a" (make-string 50 ?漢))
       (should (get-buffer "*gemini diff: a*")))))
 
@@ -772,7 +715,7 @@
             (delete-other-windows)
             (switch-to-buffer "*scratch*")
             (set-frame-size nil 160 13)
-            (gemini-companion-diff-view diff)
+            (gemini-companion-arrival-view diff)
             (should (equal "*gemini diff: a*" (buffer-name (window-buffer))))
             (gemini-companion-diff-accept)
             (should (equal '((1 accepted "2\n")) outcomes)))
@@ -791,135 +734,24 @@
       (gemini-companion-diff-accept)
       (should (equal '((1 accepted "2\n")) outcomes)))))
 
-(ert-deftest gemini-companion-review-keeps-each-point-of-a-buffer-in-two-windows ()
-  (dolist (view '(ediff diff))
-    (ert-info ((symbol-name view))
-      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-        (find-file (expand-file-name "a" directory))
-        (split-window-right)
-        (goto-char 3)
-        (let ((gemini-companion-review-view view)
-              (layout (gemini-companion-test-layout)))
-          (gemini-companion-test-show "a" "one\n2\n3\n")
-          (with-current-buffer (window-buffer)
-            (gemini-companion-review-switch-view))
-          (gemini-companion-diff-reject)
-          (should (= 3 (window-point)))
-          (should (equal layout (gemini-companion-test-layout))))))))
-
-(ert-deftest gemini-companion-review-layout-has-the-end-of-a-terminal ()
-  (save-window-excursion
-    (delete-other-windows)
-    (with-temp-buffer
-      (make-pipe-process :name "terminal" :buffer (current-buffer)
-                         :noquery t)
-      (insert "output\n")
-      (let ((terminal (current-buffer))
-            (window (split-window)))
-        (set-window-buffer window terminal)
-        (let ((layout (with-selected-window window
-                        (gemini-companion-windows-layout (selected-frame)))))
-          (delete-window window)
-          (goto-char (point-max))
-          (insert "more output\n")
-          (with-current-buffer (window-buffer)
-            (gemini-companion-windows-restore layout))
-          (should (eq terminal (window-buffer window)))
-          (should (= (point-max) (window-point window))))))))
-
-(ert-deftest gemini-companion-review-changes-beside-a-selected-side-window ()
-  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-    (find-file (expand-file-name "a" directory))
-    (select-window (display-buffer-in-side-window
-                    (find-file-noselect (expand-file-name "b" directory))
-                    '((side . bottom))))
-    (let ((layout (gemini-companion-test-layout)))
-      (gemini-companion-test-show "a" "one\n")
-      (with-current-buffer (window-buffer)
-        (gemini-companion-review-switch-view))
-      (should-not (seq-find (lambda (buffer)
-                              (string-match-p "[Ee]diff" (buffer-name buffer)))
-                            (buffer-list)))
-      (gemini-companion-diff-reject)
-      (should (equal layout (gemini-companion-test-layout)))
-      (delete-window))))
-
-(ert-deftest gemini-companion-review-leaves-another-tab-as-it-is ()
-  (dolist (view '(ediff diff))
-    (ert-info ((symbol-name view))
-      (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
-        (find-file (expand-file-name "a" directory))
-        (split-window-right)
-        (let* ((gemini-companion-review-view view)
-               (tab-bar-show nil)
-               (names (lambda ()
-                        (mapcar (lambda (window)
-                                  (buffer-name (window-buffer window)))
-                                (window-list))))
-               (diff (gemini-companion-test-show "a" "one\n")))
-          (unwind-protect
-              (progn
-                (tab-bar-new-tab)
-                (delete-other-windows)
-                (find-file (expand-file-name "b" directory))
-                (gemini-companion-diff-view diff)
-                (should-not (member "b" (funcall names)))
-                (gemini-companion-diff-accept)
-                (should (equal '("b") (funcall names)))
-                (tab-bar-select-tab 1)
-                (run-hooks 'window-configuration-change-hook)
-                (should (equal '("a" "a") (funcall names)))
-                (should-not (seq-find (lambda (buffer)
-                                        (string-prefix-p "*gemini"
-                                                         (buffer-name buffer)))
-                                      (buffer-list))))
-            (tab-bar-close-other-tabs)
-            ;; Emacs 30 makes a buffer for each killed one in a tab.
-            (kill-matching-buffers "\\` \\*Old buffer" t t)))))))
-
-(ert-deftest gemini-companion-review-is-on-a-frame-with-space ()
-  (dolist (parameter '((minibuffer . only) (parent-frame . t)))
-    ;; Batch Emacs makes no such frame.
-    (cl-letf* ((other (make-symbol "other"))
-               ((symbol-function 'frame-list)
-                (lambda () (list (selected-frame) other)))
-               ((symbol-function 'frame-visible-p) #'always)
-               ((symbol-function 'frame-terminal) #'identity)
-               ((symbol-function 'terminal-name) (lambda (&rest _) "tty"))
-               ((symbol-function 'display-graphic-p) #'always)
-               ((symbol-function 'frame-parameter)
-                (lambda (frame name)
-                  (and (eq frame (selected-frame))
-                       (alist-get name (list parameter))))))
-      (should (eq other (gemini-companion-windows-frame nil))))))
-
-(ert-deftest gemini-companion-review-quit-on-its-way-to-another-stays ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let* ((layout (gemini-companion-test-layout))
-           (diff (gemini-companion-test-show "a" "2\n")))
-      (dolist (function '(make-process
-                          ediff-unselect-and-select-difference))
-        (with-current-buffer (gemini-companion-diff-main diff)
-          (cl-letf* ((first t)
-                     (real (symbol-function function))
-                     ((symbol-function function)
-                      (lambda (&rest args)
-                        (if (not first)
-                            (apply real args)
-                          (setq first nil)
-                          (signal 'quit nil)))))
-            (should-error (gemini-companion-review-switch-view)
-                          :type 'user-error)))
-        (should (eq 'shown (gemini-companion-diff-state diff)))
-        (should (get-buffer-window (gemini-companion-diff-main diff)))
-        (with-current-buffer (gemini-companion-diff-main diff)
-          (gemini-companion-review-switch-view)))
-      (gemini-companion-diff-reject diff)
-      (should (equal layout (gemini-companion-test-layout)))
-      (should-not (seq-find (lambda (buffer)
-                              (string-match-p "gemini\\|[Ee]diff"
-                                              (buffer-name buffer)))
-                            (buffer-list))))))
+(ert-deftest gemini-companion-review-commands-report-that-no-review-is-here ()
+  (gemini-companion-test-with-reviews nil
+    (mapatoms
+     (lambda (command)
+       (when (and (commandp command)
+                  (string-match-p
+                   (rx bos "gemini-companion-"
+                       (or "diff" "ediff" "review" "unified")
+                       (* "-" (+ alnum)) eos)
+                   (symbol-name command))
+                  (not (string-search "-test-" (symbol-name command)))
+                  (not (memq command '( gemini-companion-review-mode
+                                        gemini-companion-review-menu
+                                        gemini-companion-review-too-soon
+                                        gemini-companion-unified-mode))))
+         (ert-info ((symbol-name command))
+           (with-temp-buffer
+             (should-error (command-execute command) :type 'user-error))))))))
 
 (ert-deftest gemini-companion-review-is-shown-although-a-hook-of-the-user-fails ()
   (dolist (view '(ediff diff))
@@ -1006,7 +838,7 @@
                  (lambda () (or (eq 'shown (gemini-companion-diff-state diff))
                                 (gemini-companion-diff-problem diff))))
                 (should-not (gemini-companion-diff-problem diff))
-                (gemini-companion-diff-view diff)
+                (gemini-companion-arrival-view diff)
                 (with-current-buffer (window-buffer)
                   (should (member "+two" (gemini-companion-test-diff)))
                   (break)

@@ -49,24 +49,6 @@ Roots are cached, but not from before."
       (should (equal '("p") (gemini-companion-roots-test-below
                              directory (gemini-companion-roots nil)))))))
 
-(ert-deftest gemini-companion-roots-are-what-the-function-returns ()
-  (gemini-companion-roots-test-with '("p")
-    (let* ((p (expand-file-name "p" directory))
-           (gemini-companion-roots-function
-            (lambda (_) (list (file-name-as-directory p) p))))
-      (should (equal (list p) (gemini-companion-roots nil)))
-      (should-not gemini-companion-roots-problem))))
-
-(ert-deftest gemini-companion-roots-are-none-if-the-function-fails ()
-  (gemini-companion-roots-test-with '("p")
-    (dolist (function (list (lambda (_) (error "No")) (lambda (_) 5)
-                            (lambda (_) '(nil)) (lambda (_) '("p"))
-                            (lambda (_) '("/ssh:nowhere.invalid:/p")) nil))
-      (let ((gemini-companion-roots-function function))
-        (gemini-companion-roots-forget)
-        (should-not (gemini-companion-roots (expand-file-name "p/" directory)))
-        (should (stringp gemini-companion-roots-problem))))))
-
 (ert-deftest gemini-companion-roots-are-true-names ()
   (gemini-companion-roots-test-with '("p/.git")
     (make-symbolic-link (expand-file-name "p" directory)
@@ -88,44 +70,17 @@ Roots are cached, but not from before."
                               (expand-file-name "notes/" directory))))))
     (should-not (gemini-companion-roots "/"))))
 
-(ert-deftest gemini-companion-roots-are-filtered-by-the-function ()
-  (gemini-companion-roots-test-with '("p")
-    (let ((gemini-companion-roots-function
-           (lambda (roots) (cons "/somewhere" (last roots)))))
-      (should (equal '("/somewhere" "p")
-                     (let ((roots (gemini-companion-roots
-                                   (expand-file-name "p/" directory))))
-                       (list (car roots)
-                             (file-name-nondirectory (cadr roots)))))))))
-
-(ert-deftest gemini-companion-roots-end-with-the-last-file-whatever-the-function-does ()
+(ert-deftest gemini-companion-roots-end-with-the-last-file ()
   (gemini-companion-roots-test-with '("a/.git" "b/.git")
-    (let ((gemini-companion-roots-function
-           (lambda (roots) (sort roots #'string<)))
-          (below (lambda ()
-                   (gemini-companion-roots-test-below
-                    directory (gemini-companion-roots nil)))))
+    (let ((below (lambda ()
+                   (sort (gemini-companion-roots-test-below
+                          directory (gemini-companion-roots nil))
+                         #'string<))))
       (find-file-noselect "b/x")
       (let ((buffer (find-file-noselect "a/x")))
         (should (equal '("a" "b") (funcall below)))
         (kill-buffer buffer))
       (should (equal '("b") (funcall below))))))
-
-(ert-deftest gemini-companion-roots-are-filtered-again-after-a-file-was-saved ()
-  (gemini-companion-roots-test-with '("p/.git")
-    (let ((gemini-companion-roots-function
-           (lambda (roots)
-             (seq-remove (lambda (root)
-                           (file-exists-p (expand-file-name ".noai" root)))
-                         roots)))
-          (project (expand-file-name "p/" directory)))
-      (find-file-noselect (expand-file-name "a" project))
-      (should (gemini-companion-roots-test-below
-               directory (gemini-companion-roots nil)))
-      (write-region "" nil (expand-file-name ".noai" project) nil 'silent)
-      (gemini-companion-roots-refresh project)
-      (should-not (gemini-companion-roots-test-below
-                   directory (gemini-companion-roots nil))))))
 
 (ert-deftest gemini-companion-roots-exclude-remote-directories ()
   (gemini-companion-roots-test-with '()
@@ -178,12 +133,12 @@ Roots are cached, but not from before."
     (make-symbolic-link (expand-file-name "p/src/a") (expand-file-name "far"))
     (dolist (name '("elsewhere/x" "p/src/a"))
       (write-region "" nil name nil 'silent))
-    (let ((gemini-companion-roots-function
-           (lambda (roots)
-             (seq-remove (lambda (root)
-                           (member root (list (expand-file-name "elsewhere")
-                                              (directory-file-name directory))))
-                         roots)))
+    (let ((gemini-companion-excluded
+           (list (lambda (name buffer)
+                   (and (null buffer)
+                        (equal name (expand-file-name "elsewhere/"))))))
+          (process-environment (cons (concat "HOME=" directory)
+                                     process-environment))
           (find-file-visit-truename nil)
           (vc-follow-symlinks nil))
       (pcase-dolist (`(,visited . ,name)

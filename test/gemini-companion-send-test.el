@@ -11,6 +11,7 @@
 ;;; Code:
 
 (require 'flymake)
+(require 'gemini-companion-arrival)
 (require 'gemini-companion-outcome)
 (require 'gemini-companion-send)
 (require 'gemini-companion-test-helper)
@@ -209,24 +210,28 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
        (when (buffer-live-p terminal)
          (kill-buffer terminal)))))
 
-(ert-deftest gemini-companion-send-reports-a-terminal-that-takes-no-input ()
+(ert-deftest gemini-companion-send-selects-the-terminal-if-that-takes-input ()
   (gemini-companion-send-test-with-reason-terminal
     (gemini-companion-session-update
      (list (gemini-companion-diff-session diff)))
     (unwind-protect
-        (with-current-buffer (find-file-noselect "a")
-          (dolist (mode '(term-char-mode term-line-mode))
+        (let ((file (find-file-noselect "a")))
+          (delete-other-windows)
+          (pcase-dolist
+              (`(,mode ,stay ,text ,selected)
+               `((term-char-mode nil "In the prompt of" ,terminal)
+                 (term-char-mode (4) "In the prompt of" ,file)
+                 (term-line-mode nil "takes no input now; copied" ,file)))
             (with-current-buffer terminal
               (funcall mode))
+            (switch-to-buffer file)
             (let (message)
               (cl-letf (((symbol-function 'message)
                          (lambda (&rest args)
                            (setq message (apply #'format args)))))
-                (gemini-companion-send-file))
-              (should (string-search (if (eq mode 'term-line-mode)
-                                         "takes no input now; copied"
-                                       "In the prompt of")
-                                     message)))))
+                (gemini-companion-send-file stay))
+              (should (string-search text message))
+              (should (eq selected (window-buffer))))))
       (gemini-companion-session-forget)
       (gemini-companion-privacy-forget))))
 

@@ -121,5 +121,14 @@ With the TOOL \"next\" return the next notification instead."
     (gemini-companion-test-eventually
       (< (length (gemini-companion-sessions)) sessions))))
 
+(defun gemini-companion-test-events ()
+  "Return the events since Emacs and its server said hello, as text."
+  (gemini-companion-events-buffer)
+  (with-current-buffer "*gemini-companion events*"
+    (goto-char (point-max))
+    (search-backward " -> hello")
+    (prog1 (buffer-substring-no-properties (point) (point-max))
+      (kill-buffer))))
+
 (provide 'gemini-companion-server-test-helper)
 ;;; gemini-companion-server-test-helper.el ends here

@@ -96,12 +96,24 @@ It comes with a change, and goes in ten seconds."
              timer-list))
 
 (defun gemini-companion-test-pending ()
-  "Return those that do not repeat, as the watch of the files does."
-  (seq-remove #'timer--repeat-delay (gemini-companion-test-timers)))
+  "Return the timers that do not repeat, as a watch of a file does."
+  (seq-remove (lambda (timer)
+                (or (timer--repeat-delay timer)
+                    (eq 'gemini-companion-watch--tick
+                        (timer--function timer))))
+              (gemini-companion-test-timers)))
 
 (defun gemini-companion-test-run-timers ()
   "Run each timer of the package now, as if its time had come."
   (mapc #'timer-event-handler (gemini-companion-test-timers)))
+
+(defmacro gemini-companion-test-in-the-end (&rest body)
+  "Assert that BODY is non-nil within two minutes, as if all timers were due.
+That includes the timers whose function is one of Emacs."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-eventually
+     (mapc #'timer-event-handler (copy-sequence timer-list))
+     ,@body))
 
 ;;;; Hooks
 
@@ -139,13 +151,17 @@ It comes with a change, and goes in ten seconds."
 
 (defmacro gemini-companion-test-with-directory (files &rest body)
   "Run BODY in a new `directory' with FILES, a list of (NAME TEXT).
-Kill the buffers that visit a file in it afterwards."
+Kill the buffers that visit a file in it afterwards, and end the watches
+of files."
   (declare (indent 1) (debug t))
   `(let* ((directory (file-name-as-directory
                    (file-truename (make-temp-file "gemini-companion-" t))))
           (default-directory directory)
           (make-backup-files nil)
           (create-lockfiles nil))
+     ;; A test that was skipped counts as a key for 0.7 seconds.
+     (when (fboundp 'gemini-companion-idle-between-commands-p)
+       (gemini-companion-test-wait 'gemini-companion-idle-between-commands-p 2))
      (unwind-protect
          (progn
            (pcase-dolist (`(,name ,text) ,files)
@@ -153,6 +169,8 @@ Kill the buffers that visit a file in it afterwards."
                (write-region text nil (expand-file-name name directory)
                              nil 'silent)))
            ,@body)
+       (when (fboundp 'gemini-companion-revert-stop)
+         (gemini-companion-revert-stop))
        (dolist (buffer (buffer-list))
          (when (string-prefix-p directory (or (buffer-file-name buffer) ""))
            (with-current-buffer buffer (set-buffer-modified-p nil))

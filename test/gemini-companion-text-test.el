@@ -30,6 +30,129 @@
               (should (equal (concat "hidden\n" text) (buffer-string)))
               (should (= (point) (point-min))))))))))
 
+;;;; Replacing
+
+(defun gemini-companion-text-test-edited (lines)
+  "Return LINES, which are unique, changed at random."
+  (mapcan (lambda (line)
+            (pcase (random 8)
+              (0 nil)
+              (1 (list (concat (substring line 0 2) "é")))
+              (2 (list (format "new %d" (random)) line))
+              (_ (list line))))
+          lines))
+
+(defun gemini-companion-text-test-text (lines)
+  "Return a text of LINES, with or without a newline at its end."
+  (concat (string-join lines "\n")
+          (and lines (zerop (random 2)) "\n")))
+
+(defun gemini-companion-text-test-marks ()
+  "Return an alist of the lines of this buffer and markers there.
+These are at the beginning and the end of the line."
+  (goto-char (point-min))
+  (let (marks)
+    (while (not (eobp))
+      (push (list (buffer-substring (point) (line-end-position))
+                  (copy-marker (point)) (copy-marker (line-end-position)))
+            marks)
+      (forward-line))
+    marks))
+
+(ert-deftest gemini-companion-text-is-replaced-where-it-differs ()
+  (let ((seed (or (getenv "GC_SEED") (format "%s" (random)))))
+    (random seed)
+    (ert-info ((format "GC_SEED=%s" seed))
+      (dotimes (_ 100)
+        (with-temp-buffer
+          (buffer-enable-undo)
+          (let* ((lines (mapcar (lambda (number) (format "%d line" number))
+                                (number-sequence 1 (random 30))))
+                 (before (gemini-companion-text-test-text lines))
+                 (edited (gemini-companion-text-test-edited lines))
+                 (after (gemini-companion-text-test-text edited))
+                 (diff-command (if (zerop (random 4)) "no-such" diff-command))
+                 marks places)
+            (insert before)
+            (undo-boundary)
+            (setq marks (gemini-companion-text-test-marks))
+            (narrow-to-region (point-min) (1+ (/ (point-max) 2)))
+            (setq places (gemini-companion-text-replace after))
+            (widen)
+            (should (equal after (buffer-string)))
+            (when (equal diff-command "diff")
+              (pcase-dolist (`(,line ,beg ,end) marks)
+                (when (and (member line edited)
+                           ;; It may get another end.
+                           (not (equal (last lines) (list line)))
+                           (not (equal (last edited) (list line))))
+                  (should (equal line (buffer-substring beg end)))))
+              (dolist (line (gemini-companion-text-lines after))
+                (goto-char (point-min))
+                (search-forward line)
+                (should (or (member line lines)
+                            (seq-some (pcase-lambda (`(,beg . ,end))
+                                        (<= beg (match-beginning 0)
+                                            (match-end 0) end))
+                                      places)))))
+            (unless (equal before after)
+              (primitive-undo 1 (cdr buffer-undo-list))
+              (should (equal before (buffer-string))))))))))
+
+(ert-deftest gemini-companion-text-is-replaced-at-many-places ()
+  (with-temp-buffer
+    (let ((line (lambda (number)
+                  (format "line %d with words\n" number))))
+      (buffer-enable-undo)
+      (mapc (lambda (number) (insert (funcall line number)))
+            (number-sequence 1 100000))
+      (setq buffer-undo-list nil)
+      (let ((marks (mapcar (lambda (number)
+                             (goto-char (point-min))
+                             (forward-line (1- number))
+                             (cons number (point-marker)))
+                           '(1 2 499 50001 99999 100000))))
+        (should
+         (= 20000
+            (length (gemini-companion-text-replace
+                     (mapconcat (lambda (number)
+                                  (if (zerop (% number 5))
+                                      (format "%d has changed\n" number)
+                                    (funcall line number)))
+                                (number-sequence 1 100000) "")))))
+        (pcase-dolist (`(,number . ,marker) marks)
+          (goto-char marker)
+          (should (= number (line-number-at-pos)))
+          (should (bolp))))
+      ;; What has changed, and not all text.
+      (should (< (length buffer-undo-list) 50000)))))
+
+(ert-deftest gemini-companion-text-is-replaced-in-spite-of-hooks ()
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n4\n"))
+    (dolist (hook '(first-change-hook before-change-functions
+                                      after-change-functions))
+      (dolist (function (list (lambda (&rest _) (error "Boom"))
+                              (lambda (&rest _)
+                                (goto-char (point-max))
+                                (when (< (buffer-size) 100)
+                                  (let ((inhibit-modification-hooks t))
+                                    (insert "more\n"))))))
+        (with-current-buffer (find-file-noselect "a")
+          (let (names)
+            (add-hook hook function nil t)
+            (add-hook hook (lambda (&rest _) (push buffer-file-name names))
+                      -1 t)
+            ;; Also where the debugger would be entered.
+            (let ((debug-on-error t)
+                  (inhibit-message t))
+              (gemini-companion-text-replace "eins\n2\ndrei\nvier\n"))
+            (should (equal "eins\n2\ndrei\nvier\n" (buffer-string)))
+            (should (equal (list (expand-file-name "a")) (seq-uniq names))))
+          (set-buffer-modified-p nil)
+          (kill-buffer))))))
+
+;;;; Names
+
 ;; Where case counts, a link is what a volume that ignores case has.
 
 (ert-deftest gemini-companion-text-knows-a-file-in-spite-of-case ()
@@ -65,11 +188,12 @@
     (make-symbolic-link "a" "link")
     (make-symbolic-link "new" "dangling")
     (dolist (file '("a" "link" "new" "dangling"))
-      (should-not (gemini-companion-text-problem (expand-file-name file))))
+      (should-not (gemini-companion-text-unreadable-reason
+                   (expand-file-name file))))
     (should (equal "text" (gemini-companion-text-read "link")))
     (dolist (file '("pipe" "zero" "loop" "." "/dev/tty" "/proc/kmsg"
                     "/ssh:nowhere.invalid:/x"))
-      (should (stringp (gemini-companion-text-problem
+      (should (stringp (gemini-companion-text-unreadable-reason
                         (expand-file-name file)))))
     (dolist (file '("pipe" "zero" "loop" "." "/dev/tty" "new"))
       (should-error (gemini-companion-text-read file) :type 'file-error))

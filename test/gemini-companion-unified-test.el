@@ -105,7 +105,7 @@
         (should (= 1000 moves))
         (gemini-companion-review-toggle-hunk))
       (should (string-suffix-p "odd\n1998\n1999\n2000"
-                               (gemini-companion-diff-proposal-text diff))))))
+                               (gemini-companion-diff-text diff))))))
 
 (ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
   (gemini-companion-unified-test-with
@@ -153,6 +153,21 @@
               font-lock-fontify-region-function
               (lambda (beg end &rest _)
                 (put-text-property beg end 'font-lock-face 'bold-italic))))
+
+(ert-deftest gemini-companion-unified-omits-colors-that-take-long ()
+  (let ((gemini-companion-unified--seconds 0))
+    (gemini-companion-unified-test-with '(("a.el" "(defun a ())\n1\n"))
+      ;; Font Lock mode does not turn on in a batch job.
+      (let ((noninteractive nil)
+            (inhibit-message t))
+        (gemini-companion-test-show "a.el" "(defun b ())\n1\n"))
+      (with-current-buffer (window-buffer)
+        (pcase-dolist (`(,text ,face)
+                       '(("defun a" diff-removed) ("defun b" diff-added)))
+          (goto-char (point-min))
+          (search-forward text)
+          (should (equal face (get-text-property (match-beginning 0)
+                                                 'face))))))))
 
 (ert-deftest gemini-companion-unified-has-the-colors-of-any-mode ()
   (let ((auto-mode-alist '(("a" . gemini-companion-unified-test-mode))))
@@ -307,7 +322,7 @@
                 (call-interactively (key-binding (kbd key))))))
           (should (equal text (buffer-string)))))
       (should (equal "old\n" (with-current-buffer buffer (buffer-string))))
-      (should (equal "new\n" (gemini-companion-diff-proposal-text diff)))
+      (should (equal "new\n" (gemini-companion-diff-text diff)))
       (should (eq 'shown (gemini-companion-diff-state diff))))))
 
 (ert-deftest gemini-companion-unified-has-the-keys-of-a-review ()
@@ -346,6 +361,28 @@
       (gemini-companion-diff-accept))
     (should (string-suffix-p "\n(mine)(new)\n" (nth 2 (car outcomes))))))
 
+(ert-deftest gemini-companion-unified-comes-back-to-the-line-that-was-edited ()
+  (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n8\n9\n"))
+    (gemini-companion-test-show "a" "one\n2\n3\n4\n5\n6\n7\n8\n9\n")
+    (dolist (edit '("7" "2" "none"))
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (gemini-companion-review-edit))
+      (with-current-buffer (window-buffer)
+        (goto-char (point-min))
+        (if (equal edit "none")
+            (goto-char (point-max))
+          (search-forward (concat edit "\n"))
+          (forward-line -1)
+          (insert "mine\nmine "))
+        (gemini-companion-review-edit))
+      (with-current-buffer (window-buffer)
+        (should (string-search "*gemini diff" (buffer-name)))
+        (goto-char (window-point))
+        (if (equal edit "none")
+            (should (eobp))
+          (should (looking-at-p (concat "mine " edit "$"))))))))
+
 (ert-deftest gemini-companion-unified-follows-an-edit-made-elsewhere ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (let ((diff (gemini-companion-test-show "a" "new\n")))
@@ -356,7 +393,7 @@
         (should-error (gemini-companion-review-toggle-hunk) :type 'user-error)
         (should (member "*+mine" (gemini-companion-test-diff)))
         (should (equal "mine\nnew\n"
-                       (gemini-companion-diff-proposal-text diff)))))))
+                       (gemini-companion-diff-text diff)))))))
 
 (ert-deftest gemini-companion-unified-ignores-an-edit-beside-another-view ()
   "A clone of the proposal has its hooks."
@@ -420,6 +457,20 @@
       (funcall shown '("x-1" "x+one" " 2" "-3" "+three" "*+4"))
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "1\n2\nthree\n4\n")) outcomes)))))
+
+(ert-deftest gemini-companion-unified-knows-the-hunks-while-others-write ()
+  (gemini-companion-unified-test-with '(("a" "old\n"))
+    (gemini-companion-test-show "a" "new\n")
+    (let ((gemini-companion-unified-wait 5)
+          (other (make-process :name "other" :command '("yes") :noquery t
+                               :connection-type 'pipe :filter #'ignore)))
+      (unwind-protect
+          (with-current-buffer (window-buffer)
+            (let ((inhibit-read-only t))
+              (erase-buffer))
+            (gemini-companion-unified-refresh)
+            (should (equal '("-old" "+new") (gemini-companion-test-diff))))
+        (delete-process other)))))
 
 (ert-deftest gemini-companion-unified-reports-a-missing-diff-program ()
   (gemini-companion-unified-test-with '(("a" "old\n"))

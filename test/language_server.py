@@ -2,20 +2,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A language server for tests: `error X` on a line is an error, `warning X` none.
 
-The error `syntax` hides all others.
+The error `syntax` hides all others.  `uses X` is an error, named without a severity,
+unless a text that is open has `def X`.
 
 The references to a word are all its places in the same file.  The notification
 `test/sleep` makes it read nothing for some seconds.
 
-Usage: language_server.py [versions] [early] [partial] [pull] [busy] [mute]
-                          [open] [stale]
+Usage: language_server.py [versions] [pull] [busy] [mute] [once] [open] [stale]
 
-versions   name the version of the text in each report
-early      report before the next message is read
-partial    first report nothing, and after 0.1 s all
+versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
 busy       work in progress never ends
 mute       report nothing after the first text
+once       report nothing of a text that was reported before
 open       know no text that is not open
 stale      read a text that is not open only once
 """
@@ -33,8 +32,11 @@ from urllib.parse import unquote, urlsplit
 
 FLAGS = sys.argv[1:]
 TEXTS: dict[str, str] = {}
+VERSIONS: dict[str, int] = {}
+REPORTED: list[str] = []
 READ: dict[str, str] = {}
 LOCK = threading.Lock()
+LEVELS = {"error": 1, "warning": 2}
 
 
 def send(**message: Any) -> None:
@@ -58,35 +60,42 @@ def diagnostics(text: str) -> list[dict[str, Any]]:
                 "start": {"line": number, "character": 0},
                 "end": {"line": number, "character": 1},
             },
-            "severity": 1 if found[1] == "error" else 2,
+            **({"severity": LEVELS[found[1]]} if found[1] in LEVELS else {}),
             "source": "test",
-            "message": f"{found[2]} is wrong",
+            "message": f"{found[2]} is {'wrong' if found[1] in LEVELS else 'unknown'}",
         }
         for number, line in enumerate(re.split(r"\r\n|\n|\r", text))
-        if (found := re.search(r"(error|warning) (\S+)", line))
+        if (found := re.search(r"(error|warning|uses) (\S+)", line))
+        and not (
+            found[1] == "uses"
+            and any(f"def {found[2]}" in other for other in TEXTS.values())
+        )
     ]
     return [
         found for found in found_all if found["message"].startswith("syntax")
     ] or found_all
 
 
-def report(document: dict[str, Any], text: str) -> None:
-    """Report what is wrong in `text`, of `document`."""
+def change(document: dict[str, Any], text: str) -> None:
+    """Take `text` as that of `document`, and report on all texts that are open."""
     TEXTS[document["uri"]] = text
-    if "pull" in FLAGS:
+    VERSIONS[document["uri"]] = document["version"]
+    if "pull" in FLAGS or ("mute" in FLAGS and REPORTED):
         return
-    found = {"uri": document["uri"], "diagnostics": diagnostics(text)}
-    if "versions" in FLAGS:
-        found["version"] = document["version"]
-    if "mute" in FLAGS and (document["version"] > 0 or "opened" in FLAGS):
-        return
-    FLAGS.append("opened")
+    if not ("once" in FLAGS and text in REPORTED):
+        report(document["uri"])
+    REPORTED.append(text)
+    for uri in TEXTS:
+        if uri != document["uri"]:
+            report(uri)
+
+
+def report(uri: str) -> None:
+    """Report what is wrong in the text of `uri`."""
+    found = {"uri": uri, "diagnostics": diagnostics(TEXTS[uri])}
+    if "versions" in FLAGS and VERSIONS[uri]:
+        found["version"] = VERSIONS[uri]
     method = "textDocument/publishDiagnostics"
-    if "early" in FLAGS:
-        notify(method, **found)
-        return
-    if "partial" in FLAGS:
-        threading.Timer(0.05, notify, [method], {**found, "diagnostics": []}).start()
     threading.Timer(0.15, notify, [method], found).start()
 
 
@@ -129,9 +138,9 @@ def handle(message: dict[str, Any]) -> None:
         if "busy" in FLAGS:
             notify("$/progress", token="work", value={"kind": "begin", "title": "x"})
     elif method == "textDocument/didOpen":
-        report(params["textDocument"], params["textDocument"]["text"])
+        change(params["textDocument"], params["textDocument"]["text"])
     elif method == "textDocument/didChange":
-        report(params["textDocument"], params["contentChanges"][-1]["text"])
+        change(params["textDocument"], params["contentChanges"][-1]["text"])
     elif method == "textDocument/didClose":
         uri = params["textDocument"]["uri"]
         TEXTS.pop(uri, None)

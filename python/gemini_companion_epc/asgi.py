@@ -8,46 +8,48 @@ request.
 
 import asyncio
 import hmac
-import json
 import logging
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic_core import from_json, to_json
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import (
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .clients import CLIENTS, Client
 from .config import Config
-from .connections import Listener
+from .connections import Connections
 from .exceptions import MalformedArgument, TooManySessions
-from .ide import Ide
 from .questions import Questions
 from .session import COMMENT, Session, Stream
-from .system import is_own_peer
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-Headers: TypeAlias = list[tuple[bytes, bytes]]
+from .sessions import Sessions
+from .system import pid_of
 
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
 METHODS = ("GET", "POST", "DELETE")
 # With a later version in the header, the SDK serves a protocol without streams.
-HEADER_VERSIONS = (b"2024-11-05", b"2025-03-26", b"2025-06-18", b"2025-11-25")
+HEADER_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 # The client refuses an answer with a later version.
 INITIALIZE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18")
 
-SESSION_HEADER = b"mcp-session-id"
+SESSION_HEADER = "Mcp-Session-Id"
 
 logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
-_SESSION_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+_SESSION_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _LARGEST_HEADERS = 16 * 1024
 _DRAIN_LIMIT = 1.0
@@ -58,37 +60,23 @@ _ESCAPES = re.compile(
 )
 
 
-class Refusal(Exception):
-    """An error answer."""
-
-    def __init__(self, status: int, text: str, headers: Headers | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.text = text
-        self.headers = headers or []
-
-
-class _Disconnected(Exception):
-    """The client disconnected before its request was complete."""
-
-
 class Asgi:
     """The ASGI application that guards the sessions."""
 
     def __init__(
         self,
         config: Config,
-        listener: Listener,
-        ide: Ide,
+        connections: Connections,
+        sessions: Sessions,
         questions: Questions,
-        answer: Application,
+        answer: ASGIApp,
     ) -> None:
         self._config = config
-        self._listener = listener
-        self._ide = ide
+        self._connections = connections
+        self._sessions = sessions
         self._questions = questions
         self._answer = answer
-        self._hosts = frozenset(f"{host}:{listener.port}".encode() for host in HOSTS)
+        self._hosts = frozenset(f"{host}:{connections.port}" for host in HOSTS)
         self._clients = {
             f"Bearer {client.bearer(config.token)}".encode(): client
             for client in CLIENTS
@@ -98,53 +86,74 @@ class Asgi:
         """Answer a request, or an event of the lifespan protocol."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008})
+            return
+        request = Request(scope, receive)
+        answer: ASGIApp
+        try:
+            await self._admit(request)
+        except HTTPException as refusal:
+            # Closing a connection with unread data resets it, and the client may
+            # lose the answer.
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(_discard_body(receive), _DRAIN_LIMIT)
+            answer = _refused(refusal)
         else:
             try:
-                self._admit(scope)
-                await self._check_owner(*scope["client"])
-                await self._route(scope, receive, send)
-            except Refusal as refusal:
-                await _refuse(refusal, receive, send)
+                answer = await self._route(request)
+            except HTTPException as refusal:
+                answer = _refused(refusal)
             except TooManySessions:
-                await _refuse(Refusal(503, "Too many sessions"), receive, send)
-            except _Disconnected:
+                answer = _refused(HTTPException(503, "Too many sessions"))
+            except ClientDisconnect:
                 return
+        await answer(scope, receive, send)
 
-    def _admit(self, scope: Scope) -> None:
+    async def _admit(self, request: Request) -> None:
+        """Raise HTTPException unless the body of ``request`` may be read."""
+        headers = request.headers
         # Hypercorn's own limit is for headers that come in several parts.
-        if sum(map(len, chain(*scope["headers"]))) > _LARGEST_HEADERS:
-            raise Refusal(431, "Request Header Fields Too Large")
-        if _header(scope, b"origin") is not None:
-            raise Refusal(403, "Forbidden: Origin not allowed")
-        if _header(scope, b"host") not in self._hosts:
-            raise Refusal(403, "Forbidden: Host not allowed")
-        client = self._client(_header(scope, b"authorization") or b"")
-        if client is None:
-            raise Refusal(401, "Unauthorized")
-        scope["state"] = {"client": client}
-        is_tools = scope["path"] == TOOLS_PATH and self._questions.is_on
-        if scope["path"] != PATH and not is_tools:
-            raise Refusal(404, "Not Found")
+        if sum(map(len, chain(*headers.raw))) > _LARGEST_HEADERS:
+            raise HTTPException(431)
+        if "origin" in headers:
+            raise HTTPException(403, "Forbidden: Origin not allowed")
+        if headers.get("host") not in self._hosts:
+            raise HTTPException(403, "Forbidden: Host not allowed")
+        client = self._client(headers.get("authorization", "").encode())
+        if client is None or not await self._is_own(request):
+            raise HTTPException(401)
+        request.state.client = client
+        assert request.client is not None
+        self._connections.authenticate(request.client)
+        is_tools = request.scope["path"] == TOOLS_PATH and self._questions.is_on
+        if request.scope["path"] != PATH and not is_tools:
+            raise HTTPException(404)
         methods = ("POST",) if is_tools else METHODS
-        if scope["method"] not in methods:
-            allow = ", ".join(methods).encode()
-            raise Refusal(405, "Method Not Allowed", [(b"allow", allow)])
-        version = _header(scope, b"mcp-protocol-version")
+        if request.method not in methods:
+            raise HTTPException(405, headers={"Allow": ", ".join(methods)})
+        version = headers.get("mcp-protocol-version")
         if version is not None and version not in HEADER_VERSIONS:
-            raise Refusal(400, "Unsupported MCP-Protocol-Version")
+            raise HTTPException(400, "Unsupported MCP-Protocol-Version")
+        if request.method == "POST":
+            self._check_body(request)
 
-    async def _check_owner(self, host: str, port: int) -> None:
-        """Refuse a process of another user, who may know the token.
+    def _check_body(self, request: Request) -> None:
+        media = request.headers.get("content-type", "").split(";")[0]
+        if media.strip().lower() != "application/json":
+            raise HTTPException(415, "Content-Type must be application/json")
+        length = request.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > self._config.body_limit:
+            raise HTTPException(413)
 
-        Otherwise keep the connection from ``port``.  Raise Refusal.
-        """
-        if self._config.is_exposed and not await asyncio.to_thread(
-            is_own_peer, port, self._listener.port
-        ):
-            raise Refusal(401, "Unauthorized")
-        self._listener.authenticate((host, port))
+    async def _is_own(self, request: Request) -> bool:
+        """Return whether the client is no other user's, who may have the token."""
+        assert request.client is not None
+        # Another address may be that of another user's process at the same port.
+        if request.client.host != "127.0.0.1":
+            return False
+        if not self._config.is_exposed:
+            return True
+        pid = await asyncio.to_thread(pid_of, request.client, self._connections.port)
+        return pid is not None
 
     def _client(self, authorization: bytes) -> Client | None:
         """Return the client with the bearer ``authorization``, in constant time."""
@@ -154,113 +163,117 @@ class Asgi:
                 found = client
         return found
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == TOOLS_PATH:
-            await self._ask(scope, receive, send)
-        elif scope["method"] == "POST":
-            await self._post(scope, receive, send)
-        elif scope["method"] == "GET":
-            await self._get(self._session(scope, True), receive, send)
-        elif self._ide.end_session(_session_id(scope)):
-            await _respond(200, "", [], send)
-        else:
-            raise Refusal(404, "Session not found")
+    async def _route(self, request: Request) -> ASGIApp:
+        if request.scope["path"] == TOOLS_PATH:
+            return await self._ask(request)
+        if request.method == "POST":
+            return await self._post(request)
+        if request.method == "GET":
+            return self._get(request)
+        if self._sessions.end(_session_id(request)):
+            return Response()
+        raise HTTPException(404, "Session not found")
 
-    def _session(self, scope: Scope, is_lasting: bool) -> Session:
-        session = self._ide.session(_session_id(scope), scope["state"]["client"])
-        self._ide.identify(session, scope["client"][1], is_lasting)
+    def _session(self, request: Request, is_lasting: bool) -> Session:
+        session = self._sessions.get(_session_id(request), request.state.client)
+        assert request.client is not None
+        self._sessions.identify(session, request.client, is_lasting)
         return session
 
     # POST
 
-    async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
-        body = await self._body(scope, receive)
+        body = await self._body(request)
         try:
-            request, _ = _parsed(body)
-            if not isinstance(request, dict):
+            question, _ = _parsed(body)
+            if not isinstance(question, dict):
                 raise MalformedArgument("the request must be an object")
-            client = scope["state"]["client"].name
-            answer = await self._questions.answer(client, request)
+            client = request.state.client.name
+            return JSONResponse(await self._questions.answer(client, question))
         except (ValueError, MalformedArgument) as error:
-            raise Refusal(400, f"Bad Request: {error}") from None
-        await _respond(200, json.dumps(answer), [], send, media=b"application/json")
+            raise HTTPException(400, f"Bad Request: {error}") from None
 
-    async def _post(self, scope: Scope, receive: Receive, send: Send) -> None:
-        message, body = _message(await self._body(scope, receive))
-        if message.get("method") == "initialize":
-            session = self._ide.new_session(scope["state"]["client"])
+    async def _post(self, request: Request) -> ASGIApp:
+        message, body = _message(await self._body(request))
+        is_new = message.get("method") == "initialize"
+        if is_new:
+            session = self._sessions.new(request.state.client)
             session.version = _version(message)
-            self._ide.identify(session, scope["client"][1], False)
+            assert request.client is not None
+            self._sessions.identify(session, request.client, False)
             body = _with_known_version(message, body)
-            send = _with_header(SESSION_HEADER, session.id.encode(), send)
         else:
-            session = self._session(scope, False)
-        scope["state"]["session"] = session
+            session = self._session(request, False)
+        request.state.session = session
         logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
-        scope["state"]["arguments"] = arguments = _taken_arguments(message)
+        request.state.arguments = arguments = _taken_arguments(message)
         if arguments is not None:
             # The SDK parses the body again.
             body = to_json(message)
-        with self._ide.request(session):
-            await self._answer(scope, _replayed(body, receive), send)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        media = (_header(scope, b"content-type") or b"").split(b";")[0]
-        if media.strip().lower() != b"application/json":
-            raise Refusal(415, "Content-Type must be application/json")
-        length = _header(scope, b"content-length") or b"0"
-        size = int(length) if length.isdigit() else 0
-        if size > self._config.body_limit:
-            raise Refusal(413, "Content Too Large")
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if is_new:
+                send = _with_header(SESSION_HEADER, session.id, send)
+            with self._sessions.request(session):
+                await self._answer(scope, _replayed(body, receive), send)
+
+        return answer
+
+    async def _body(self, request: Request) -> bytes:
         try:
             return await asyncio.wait_for(
-                _read(receive, self._config.body_limit), self._config.body_time
+                _read(request, self._config.body_limit), self._config.body_time
             )
         except asyncio.TimeoutError:
-            raise Refusal(408, "Request Timeout") from None
+            raise HTTPException(408) from None
 
     # GET
 
-    async def _get(self, session: Session, receive: Receive, send: Send) -> None:
+    def _get(self, request: Request) -> ASGIApp:
+        session = self._session(request, True)
         logger.info("HTTP in: %s GET", session.short_id)
-        stream = self._ide.open_stream(session)
-        watch = asyncio.ensure_future(self._watch(session, stream, receive))
-        try:
-            await self._write(session, stream, send)
-        finally:
-            watch.cancel()
-            self._ide.close_stream(session, stream)
+        assert request.client is not None
+        self._connections.answered(request.client)
 
-    async def _write(self, session: Session, stream: Stream, send: Send) -> None:
-        headers = [
-            (b"content-type", b"text/event-stream"),
-            (b"cache-control", b"no-cache, no-transform"),
-            (SESSION_HEADER, session.id.encode("ascii")),
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await _send_body(COMMENT, True, send)
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            stream = self._sessions.open_stream(session)
+            headers = {
+                "Content-Type": "text/event-stream",
+                "Cache-Control": "no-cache, no-transform",
+                SESSION_HEADER: session.id,
+            }
+            events = self._events(session, stream)
+            try:
+                await StreamingResponse(events, 200, headers)(scope, receive, send)
+            finally:
+                self._sessions.close_stream(session, stream)
+
+        return answer
+
+    async def _events(self, session: Session, stream: Stream) -> AsyncIterator[bytes]:
+        yield COMMENT
         while (event := await stream.next(self._config.comment_interval)) is not None:
-            await _send_body(event, True, send)
+            yield event
             stream.written(event)
             if method := _EVENT_METHOD.search(event):
                 name, size = method[1].decode(), len(event)
                 logger.debug("HTTP out: %s %s %d bytes", session.short_id, name, size)
         logger.info("HTTP out: %s end of stream", session.short_id)
-        await _send_body(b"", False, send)
-
-    async def _watch(self, session: Session, stream: Stream, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        self._ide.close_stream(session, stream)
 
 
-def _with_header(name: bytes, value: bytes, send: Send) -> Send:
+def _refused(refusal: HTTPException) -> Response:
+    logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
+    return PlainTextResponse(refusal.detail, refusal.status_code, refusal.headers)
+
+
+def _with_header(name: str, value: str, send: Send) -> Send:
     """Return ``send`` with one more header in the answer."""
 
     async def wrapped(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], (name, value)]}
+            header = name.lower().encode(), value.encode()
+            message = {**message, "headers": [*message["headers"], header]}
         await send(message)
 
     return wrapped
@@ -274,34 +287,29 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             return
 
 
-def _header(scope: Scope, name: bytes) -> bytes | None:
-    values = [value for key, value in scope["headers"] if key.lower() == name]
-    return b", ".join(values) if values else None
-
-
-def _session_id(scope: Scope) -> str:
-    session_id = _header(scope, SESSION_HEADER)
+def _session_id(request: Request) -> str:
+    session_id = request.headers.get(SESSION_HEADER)
     if session_id is None:
-        raise Refusal(400, "Mcp-Session-Id is missing")
+        raise HTTPException(400, "Mcp-Session-Id is missing")
     if not _SESSION_ID.fullmatch(session_id):
-        raise Refusal(400, "Mcp-Session-Id is malformed")
-    return session_id.decode("ascii")
+        raise HTTPException(400, "Mcp-Session-Id is malformed")
+    return session_id
 
 
-async def _read(receive: Receive, limit: int) -> bytes:
+async def _read(request: Request, limit: int) -> bytes:
     pieces = []
     size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise _Disconnected
-        piece = message.get("body", b"")
+    async for piece in request.stream():
         pieces.append(piece)
         size += len(piece)
         if size > limit:
-            raise Refusal(413, "Content Too Large")
-        if not message.get("more_body", False):
-            return b"".join(pieces)
+            raise HTTPException(413)
+    return b"".join(pieces)
+
+
+async def _discard_body(receive: Receive) -> None:
+    while (await receive()).get("more_body", False):
+        pass
 
 
 def without_lone_surrogates(body: bytes) -> bytes:
@@ -376,46 +384,3 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return first.pop() if first else await receive()
 
     return replay
-
-
-async def _refuse(refusal: Refusal, receive: Receive, send: Send) -> None:
-    logger.info("HTTP out: %d %s", refusal.status, refusal.text)
-    # Closing a connection with unread data resets it, and the client may lose the
-    # answer; and the reader of hypercorn blocks when its queue is full.
-    drain = asyncio.ensure_future(_drain(receive))
-    try:
-        await _respond(refusal.status, refusal.text, refusal.headers, send, drain)
-    finally:
-        drain.cancel()
-
-
-async def _drain(receive: Receive) -> None:
-    while (await receive()).get("more_body", False):
-        pass
-
-
-async def _respond(
-    status: int,
-    text: str,
-    headers: Headers,
-    send: Send,
-    drain: asyncio.Future[None] | None = None,
-    media: bytes = b"text/plain; charset=utf-8",
-) -> None:
-    body = text.encode()
-    all_headers = [
-        (b"content-type", media),
-        (b"content-length", str(len(body)).encode()),
-        *headers,
-    ]
-    await send(
-        {"type": "http.response.start", "status": status, "headers": all_headers}
-    )
-    await _send_body(body, True, send)
-    if drain is not None:
-        await asyncio.wait([drain], timeout=_DRAIN_LIMIT)
-    await _send_body(b"", False, send)
-
-
-async def _send_body(body: bytes, more_body: bool, send: Send) -> None:
-    await send({"type": "http.response.body", "body": body, "more_body": more_body})

@@ -4,23 +4,22 @@
 Run as ``bridge.py CLIENT`` or ``bridge.py CLIENT --hook``.  It searches for Emacs
 again at each request, so it survives a restart of Emacs.
 
-A CLI waits for the hook after each edit, so it imports little: ``json``, ``socket``
-and ``re`` would double its time.  Therefore the server parses what the hook reads
-and writes what it prints.
+A CLI waits for the hook after each edit, so it imports little.
 """
 
 from __future__ import annotations
 
-import _socket
+import json
 import os
+import socket
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 if "--hook" not in sys.argv:
-    import json
     import threading
 
 HOOK_SECONDS = 5
@@ -48,13 +47,16 @@ class NoEmacs(Exception):
 # Find Emacs
 
 
-def directory_of(client: str) -> str:
-    """Return the directory of the discovery files of ``client``."""
+def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the directory of the discovery files of ``client`` in ``environ``.
+
+    Gemini CLI takes the temporary directory of Node.
+    """
     if client == "qwen":
-        home = os.environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
+        home = environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
         return os.path.join(os.path.expanduser(home), "ide")
     names = ("TEMP", "TMP") if os.name == "nt" else ("TMPDIR", "TMP", "TEMP")
-    found = [os.environ[name] for name in names if os.environ.get(name)]
+    found = [environ[name] for name in names if environ.get(name)]
     return os.path.join([*found, "/tmp"][0], "gemini", "ide")
 
 
@@ -84,30 +86,33 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
 
 
 def servers(client: str) -> list[tuple[int, str]]:
-    """Return port and token of each Emacs, the best first."""
+    """Return port and token of each Emacs, the best first.
+
+    It has the working directory, then it is the one that started the CLI, then it
+    is the newest.
+    """
     wanted = os.environ.get(PORTS[client])
     found = []
     for path, time in discovery_files(client):
         try:
             with open(path, encoding="utf-8") as file:
-                text = file.read()
-            port = value(text, '"port": ', ",")
-            token = value(text, '"authToken": "', '"')
-            name = value(text, '"name": "', '"')
-        except (OSError, ValueError):
+                content = json.load(file)
+            port, token = int(content["port"]), str(content["authToken"])
+            is_here = has_working_directory(content["workspacePath"])
+            name = content["ideInfo"]["name"]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         if name == "emacs":
-            found.append((port == wanted, time, int(port), token))
-    return [(port, token) for _, _, port, token in sorted(found, reverse=True)]
+            found.append((is_here, str(port) == wanted, time, port, token))
+    return [(port, token) for *_, port, token in sorted(found, reverse=True)]
 
 
-def value(text: str, beginning: str, end: str) -> str:
-    """Return what is between ``beginning`` and ``end`` in ``text``.
-
-    Raise ValueError if nothing is.
-    """
-    start = text.index(beginning) + len(beginning)
-    return text[start : text.index(end, start)]
+def has_working_directory(workspace: str) -> bool:
+    """Return whether a root in ``workspace`` has the working directory."""
+    is_list = workspace.startswith("[")
+    roots = json.loads(workspace) if is_list else workspace.split(os.pathsep)
+    directory = os.path.join(os.getcwd(), "")
+    return any(root and directory.startswith(os.path.join(root, "")) for root in roots)
 
 
 # Ask Emacs
@@ -116,8 +121,8 @@ def value(text: str, beginning: str, end: str) -> str:
 def ask(client: str, body: bytes, limit: float) -> bytes:
     """Return the answer to ``body`` of the first Emacs that gives one.
 
-    An Emacs that does not have the directory in ``body`` refuses it.  Raise NoEmacs
-    if there is none.
+    An Emacs that does not have the directory in ``body`` refuses it at once.  Raise
+    NoEmacs if there is none.
     """
     for port, token in servers(client):
         try:
@@ -139,14 +144,9 @@ def post(port: int, token: str, body: bytes, limit: float) -> bytes:
         f"Authorization: Bearer {token}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    connection = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    try:
-        connection.settimeout(limit)
-        connection.connect(("127.0.0.1", port))
+    with socket.create_connection(("127.0.0.1", port), limit) as connection:
         connection.sendall(head.encode() + body)
         data = b"".join(iter(lambda: connection.recv(65536), b""))
-    finally:
-        connection.close()
     status, _, answer = data.partition(b"\r\n\r\n")
     if status.split()[1:2] != [b"200"]:
         raise ValueError("refused")

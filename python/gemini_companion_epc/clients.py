@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .system import IS_WINDOWS
+from .bridge import directory_of
 
 IDE_INFO = {"name": "emacs", "displayName": "Emacs"}
 
@@ -25,8 +25,6 @@ class Client:
     """The key of the client in calls between Emacs and the server."""
     title: str
     """The name of the client in messages."""
-    directory: Callable[[Mapping[str, str]], Path]
-    """Function that returns the directory of discovery files for an environment."""
     file_name: Callable[[int, int], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
     file_pattern: re.Pattern[str]
@@ -37,6 +35,10 @@ class Client:
     """Whether the client reads workspace roots from a JSON array in a string."""
     needs_home: bool = False
     """Whether the client creates the parent of ``directory``, and Emacs must not."""
+
+    def directory(self, environ: Mapping[str, str]) -> Path:
+        """Return the directory of discovery files for an environment."""
+        return Path(directory_of(self.name, environ))
 
     def bearer(self, token: str) -> str:
         """Return the bearer token that names this client to the server."""
@@ -58,31 +60,10 @@ class Client:
         return not self.needs_home or os.path.isdir(self.directory(environ).parent)
 
 
-def node_tmpdir(environ: Mapping[str, str], is_windows: bool) -> Path:
-    """Return the value of Node's ``os.tmpdir()`` in ``environ``."""
-    if is_windows:
-        root = environ.get("SystemRoot") or environ.get("windir") or ""
-        name = environ.get("TEMP") or environ.get("TMP") or root + "\\temp"
-        return Path(name)
-    names = (environ.get(variable) for variable in ("TMPDIR", "TMP", "TEMP"))
-    return Path(next((name for name in names if name), "/tmp"))
-
-
-def _gemini_directory(environ: Mapping[str, str]) -> Path:
-    return node_tmpdir(environ, IS_WINDOWS) / "gemini" / "ide"
-
-
-def _qwen_directory(environ: Mapping[str, str]) -> Path:
-    home = environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
-    # Unlike Path.expanduser, this is no error if the home is unknown.
-    return Path(os.path.expanduser(home), "ide")
-
-
 CLIENTS = (
     Client(
         name="gemini",
         title="Gemini CLI",
-        directory=_gemini_directory,
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
         file_pattern=re.compile(r"gemini-ide-server-(?P<pid>\d+)-\d+\.json", re.ASCII),
         states_version=True,
@@ -90,7 +71,6 @@ CLIENTS = (
     Client(
         name="qwen",
         title="Qwen Code",
-        directory=_qwen_directory,
         file_name=lambda pid, port: f"{port}.lock",
         file_pattern=re.compile(r"\d+\.lock", re.ASCII),
         takes_json_roots=True,

@@ -21,8 +21,8 @@ class Config:
     emacs_pid: int
     roots: tuple[str, ...] = ()
     port: int = 0
-    predecessor: str = ""
-    """The private directory of the process whose port this one takes over."""
+    is_successor: bool = False
+    """Whether another process serves at ``port`` until this one is ready."""
     token: str = field(default_factory=new_token, repr=False)
     is_exposed: bool = False
     """Whether another user may know the token; if so, only this user may use it."""
@@ -53,16 +53,14 @@ class Config:
     """
     list_limit: float = 10
     """Time limit of tools/list for finding the process of its session."""
-    open_limit: float = 0.05
+    process_limit: float = 0.05
     """Time limit of openDiff for finding the process of its session."""
     question_limit: float = 15
     """Time limit for a question of the model."""
     edit_limit: float = 4
     """Time limit for Emacs to find the new errors after an edit."""
-    count_limit: float = 1
-    """Time limit for counting the lines that have a word."""
-    close_limit: float = 120
-    """Time limit for Emacs to answer close-diff."""
+    diff_limit: float = 120
+    """Time limit for Emacs to answer open-diff and close-diff."""
     file_check: float = 15
     """Time between two checks of the files that a cleanup may remove."""
     headers_time: float = 300
@@ -84,14 +82,16 @@ class Config:
     """Time limit for closeDiff to wait for Emacs when the server stops."""
     flush_limit: float = 1
     """Time limit for writing the outcomes when the server stops."""
-    retire_limit: float = 0.3
-    """Time limit for writing the outcomes when a successor takes over."""
-    request_time: float = 0.05
-    """Time after connecting within which most clients have sent their request."""
+    finish_limit: float = 240
+    """Time limit for the requests in progress when a successor takes over.
+
+    Gemini CLI may have connected and be busy, see ``headers_time``; the other
+    clients wait, but only for the processes of CLIs, not for other programs.
+    """
     done_limit: float = 0.5
     """Time limit for Emacs to answer its calls when the server ends."""
     end_limit: float = 0.5
-    """Time limit for the event streams, and then for hypercorn, to end."""
+    """Time limit for the event streams, and then for the answers, to end."""
     exit_limit: float = 3
     """Time limit for a stop, after which the process exits anyway."""
 
@@ -113,7 +113,7 @@ def parse_start_line(line: bytes) -> Config:
             emacs_pid=start["emacsPid"],
             roots=tuple(start.get("roots") or ()),
             port=start.get("port") or 0,
-            predecessor=start.get("predecessor") or "",
+            is_successor=bool(start.get("isSuccessor")),
             token=start.get("token") or new_token(),
             is_exposed=bool(start.get("isExposed")),
             offer_tools=start.get("offerTools", True),

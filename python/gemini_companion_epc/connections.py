@@ -1,104 +1,118 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The HTTP port, which a successor takes over.
+"""The HTTP port and its open connections."""
 
-Hypercorn does not limit the number of connections, so the socket from which it
-accepts them keeps those on which no token has arrived, and sheds the oldest when
-there are too many.
-"""
-
+import asyncio
 import socket
-import time
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager, suppress
+from select import select
 from typing import TypeAlias
 
 from .exceptions import StartError
-from .system import may_bind_again, stop_listening, take_over
+from .system import share_port
 
 Address: TypeAlias = tuple[str, int]
 
-MAX_WAITING = 256
-# Younger connections are shed only when there are three times as many: their
-# requests may have arrived and not been read yet.  The age is measured in
-# processor seconds, as the server may have to wait for a busy machine.
-MIN_AGE = 1.0
+MAX_WAITING = 100
 _BACKLOG = 128
+_POLL = 0.01
+# Turns of the event loop from accepting a connection to `Connections.opened`.
+_TURNS = 10
 
 
-class Listener(socket.socket):
-    """A listening socket that sheds connections without a token.
+class Connections:
+    """The connections to the socket ``listener`` that await an answer.
 
-    It is bound to ``port``, or it is the ``descriptor`` of one that is.
+    Hypercorn does not limit their number, so the oldest one on which no token has
+    arrived is closed when there are too many.
     """
 
-    def __init__(self, port: int, descriptor: int | None = None) -> None:
-        # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an answer.
-        super().__init__(
-            socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, descriptor
-        )
-        self._waiting: dict[Address, tuple[socket.socket, float]] = {}
-        self.is_inherited = descriptor is not None
-        if not self.is_inherited:
-            try:
-                self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                may_bind_again(self)
-                self.bind(("127.0.0.1", port))
-                self.listen(_BACKLOG)
-            except OSError:
-                self.close()
-                raise
-        # Once it has ended, the socket does not know its port.
-        self.port: int = self.getsockname()[1]
+    def __init__(self, listener: socket.socket) -> None:
+        self.listener = listener
+        self.port: int = listener.getsockname()[1]
+        self._waiting: dict[Address, Callable[[], None]] = {}
+        self._unanswered: set[Address] = set()
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
-    def accept(self) -> tuple[socket.socket, Address]:
-        """Accept a connection for the event loop."""
-        connection, address = super().accept()
-        self._waiting[address] = connection, time.process_time()
+    @contextmanager
+    def opened(self, address: Address, close: Callable[[], None]) -> Iterator[None]:
+        """Know the connection from ``address``, which ``close`` closes."""
+        self._waiting[address] = close
+        self._unanswered.add(address)
+        self._quiet.clear()
         if len(self._waiting) > MAX_WAITING:
-            self._shed()
-        return connection, address
+            self._waiting.pop(next(iter(self._waiting)))()
+        try:
+            yield
+        finally:
+            self._waiting.pop(address, None)
+            self.answered(address)
 
     def authenticate(self, address: Address) -> None:
         """Keep the connection from ``address``, which sent the token."""
         self._waiting.pop(address, None)
+        self._unanswered.add(address)
+        self._quiet.clear()
 
-    @property
-    def is_awaited(self) -> bool:
-        """Whether a connection is open on which no request has arrived."""
-        return any(one.fileno() >= 0 for one, _ in self._waiting.values())
+    def answered(self, address: Address) -> None:
+        """Do not wait for the connection from ``address``, which may be a stream."""
+        self._unanswered.discard(address)
+        if not self._unanswered:
+            self._quiet.set()
 
-    def end(self) -> None:
-        """Leave further connections to the successor, which has this socket too."""
-        stop_listening(self)
+    async def stop_listening(self) -> None:
+        """Leave further connections to the other process that listens, if any."""
+        descriptor = self.listener.fileno()
+        # Nothing signals that the kernel's queue of connections is empty.
+        while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110
+            await asyncio.sleep(_POLL)
+        # Closing the socket resets connections that were not accepted, so nothing
+        # may come between.
+        self.listener.close()
+        asyncio.get_running_loop().remove_reader(descriptor)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
 
-    def _shed(self) -> None:
-        self._waiting = {
-            address: (connection, since)
-            for address, (connection, since) in self._waiting.items()
-            if connection.fileno() >= 0
-        }
-        while (count := len(self._waiting)) > MAX_WAITING:
-            address, (oldest, since) = next(iter(self._waiting.items()))
-            if time.process_time() - since < MIN_AGE and count <= 3 * MAX_WAITING:
-                return
-            del self._waiting[address]
-            with suppress(OSError):
-                oldest.shutdown(socket.SHUT_RDWR)
+    def expect_only(self, clients: Container[Address]) -> None:
+        """Wait for a token on the connections from ``clients`` only."""
+        for address in self._waiting:
+            if address not in clients:
+                self.answered(address)
+
+    def give_up(self) -> None:
+        """Do not wait for any connection that is open now."""
+        self._unanswered.clear()
+        self._quiet.set()
+
+    async def finish(self, limit: float) -> None:
+        """Wait until all requests are answered, ``limit`` seconds at most."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), limit)
 
 
-def listen(port: int, predecessor: str = "") -> tuple[Listener, bool]:
+def listen(port: int) -> tuple[socket.socket, bool]:
     """Return a listening socket, and whether ``port`` is in use elsewhere.
 
-    It is the socket of the process whose private directory is ``predecessor``, if
-    that process still runs.  Raise StartError if no port can be bound.
+    Raise StartError if no port can be bound.
     """
-    if predecessor:
-        with suppress(OSError):
-            return Listener(port, take_over(Path(predecessor))), False
     try:
-        return Listener(port), False
+        return _bound(port), False
     except OSError as error:
         if not port:
             problem = error.strerror or error
             raise StartError(f"Cannot bind a port on 127.0.0.1: {problem}") from None
         return listen(0)[0], True
+
+
+def _bound(port: int) -> socket.socket:
+    # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an answer.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        share_port(listener)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -10,31 +10,63 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+from sexpdata import Symbol
+
 from .exceptions import MalformedArgument
 from .processes import lives
+from .sexp import Sexp, as_plist, as_text, is_text
 from .system import is_own, write_private
-from .types import encode
+from .types import clean, encode
 
 logger = logging.getLogger(__name__)
+
+LARGE_TEXT = 256 * 1024
+"""Size from which a text goes through a file."""
 
 _PREFIX = "gemini-companion-"
 _NAME = re.compile(rf"{_PREFIX}(\d+)-\w+", re.ASCII)
 
 
+class Text:
+    """A text for Emacs, which is sent in a file of ``directory`` if it is large.
+
+    sexpdata converts it in the thread that writes.
+    """
+
+    def __init__(self, text: str, directory: "PrivateDirectory") -> None:
+        self._text = text
+        self._directory = directory
+
+    def __to_lisp_as__(self) -> Sexp:
+        if len(self._text) >= LARGE_TEXT:
+            path = self._directory.write(self._text)
+            if path is not None:
+                return [Symbol(":file"), str(path)]
+        return clean(self._text)
+
+
 class PrivateDirectory:
     """A temporary directory that only this user can read.
 
-    ``path`` is None if it cannot be created, and ``problem`` the reason.
+    ``path`` is None if it cannot be created.
     """
 
     def __init__(self) -> None:
         self.path: Path | None = None
-        self.problem = ""
         try:
             self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         except OSError as error:
-            self.problem = error.strerror or str(error)
+            logger.warning("Cannot create a temporary directory: %s", error)
         self._numbers = count(1)
+
+    def read(self, value: Sexp) -> str:
+        """Return the text ``value`` of Emacs, which may be in a file.
+
+        Raise MalformedArgument if it is not a text.
+        """
+        if is_text(value):
+            return clean(value)
+        return self.take(as_text(as_plist(value).get(":file"), "TEXT"))
 
     def write(self, text: str) -> Path | None:
         """Write ``text`` to a new file; return its name, or None on failure."""
@@ -74,10 +106,10 @@ class PrivateDirectory:
         return content.decode("utf-8", errors="replace")
 
     def restore(self) -> None:
-        """Create the directory again if it was cleaned up."""
+        """Create the directory again if it, or its parent, was cleaned up."""
         if self.path is not None:
             with suppress(OSError):
-                self.path.mkdir(mode=0o700)
+                self.path.mkdir(mode=0o700, parents=True)
 
     def remove(self) -> None:
         """Remove the directory with its files."""

@@ -100,10 +100,13 @@ class DiscoveryFiles:
         return problems
 
     def remove(self) -> None:
-        """Remove the files that were written and still name this server."""
-        for path, one in self._written.items():
+        """Remove the files that name this server.
+
+        The previous process may have written one that could not be replaced.
+        """
+        for one in self._all:
             with suppress(OSError):
-                remove(path, one)
+                remove(one.path(self._environ), one)
 
     def sweep(self) -> None:
         """Remove the stale files of this user's Emacsen."""

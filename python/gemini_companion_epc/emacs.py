@@ -15,7 +15,7 @@ from typing import TypeAlias
 from sexpdata import Symbol
 
 from .config import Config
-from .directory import PrivateDirectory
+from .directory import PrivateDirectory, Text
 from .epc_server import MAX_UNAUTHENTICATED, Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
@@ -25,37 +25,16 @@ from .sexp import (
     as_plist,
     as_text,
     context_from,
-    is_text,
     roots_from,
     session_plist,
 )
-from .types import CloseReason, Diff, SessionFacts, clean, encode
+from .types import CloseReason, Diff, SessionFacts, clean
 
 logger = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Sexp], None]
 Hello: TypeAlias = Callable[[], dict[str, object]]
 Methods: TypeAlias = Mapping[str, Callable[..., object]]
-
-MAX_TEXT = 256 * 1024
-
-
-class _Text:
-    """A text that is sent in a file if it is large.
-
-    sexpdata converts it in the thread that writes.
-    """
-
-    def __init__(self, text: str, directory: PrivateDirectory) -> None:
-        self._text = text
-        self._directory = directory
-
-    def __to_lisp_as__(self) -> Sexp:
-        if len(self._text) > MAX_TEXT or len(encode(self._text)) > MAX_TEXT:
-            path = self._directory.write(self._text)
-            if path is not None:
-                return [Symbol(":file"), str(path)]
-        return clean(self._text)
 
 
 class Emacs:
@@ -70,12 +49,6 @@ class Emacs:
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
         self._server = PeerServer(config.secret)
-        if self.directory.path is None:
-            self.warn(
-                f"Cannot create a temporary directory ({self.directory.problem}), so "
-                "texts of more than 8 MB cannot be reviewed; set TMPDIR to a "
-                "writable directory"
-            )
 
     @property
     def port(self) -> int:
@@ -92,18 +65,17 @@ class Emacs:
         self._hello = hello
         self._methods = methods
         server = self._server
-        text = self._read_text
+        text = self.directory.read
         server.funcs = {
             "context-update": self._method("context-update", context_from),
             "roots-update": self._method("roots-update", roots_from),
             "tools-update": self._method("tools-update", bool),
-            "answered": self._method("answered", _id, _facts),
             "diff-accepted": self._method("diff-accepted", _id, text),
             "diff-rejected": self._method("diff-rejected", _id),
             "adopt-diff": self._method("adopt-diff", _id, _session, _path, text),
-            "drop-diff": self._method("drop-diff", _id),
             "processes": _processes,
-            "retire": self._method("retire"),
+            "serve": self._method("serve"),
+            "hand-over": self._method("hand-over"),
             "stop": self._method("stop"),
         }
         server.loop = asyncio.get_running_loop()
@@ -195,30 +167,16 @@ class Emacs:
 
         return method
 
-    def _read_text(self, value: Sexp) -> str:
-        if is_text(value):
-            return clean(value)
-        return self.directory.take(as_text(as_plist(value).get(":file"), "TEXT"))
-
     # Calls to Emacs
 
-    def open_diff(self, diff: Diff, session: SessionFacts) -> None:
-        """Open a review of ``diff``, from ``session``."""
-        loop = asyncio.get_running_loop()
-        text = _Text(diff.proposal, self.directory)
+    async def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+        """Open a review of ``diff``, from ``session``.
 
-        def fail(error: Exception) -> None:
-            if isinstance(error, EmacsGone):
-                return
-            to_loop(
-                loop,
-                self.warn,
-                f"Cannot show the proposal for {diff.path} ({error}); "
-                "answer in the terminal of the CLI",
-            )
-
-        args = [diff.id, session_plist(session), diff.path, text]
-        self._call("open-diff", args, lambda reply: None, fail)
+        Raise EmacsError if that is not possible.
+        """
+        text = Text(diff.proposal, self.directory)
+        facts = session_plist(session)
+        await self._request("open-diff", diff.id, facts, diff.path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
@@ -229,27 +187,20 @@ class Emacs:
         if reply == []:
             return None
         try:
-            if is_text(reply):
-                return self._read_text(reply)
-            # It is in a file.
-            return await asyncio.to_thread(self._read_text, reply)
+            # It may be in a file.
+            return await asyncio.to_thread(self.directory.read, reply)
         except MalformedArgument as error:
             raise EmacsError(str(error)) from None
 
     async def ask(
-        self,
-        question_id: int,
-        kind: str,
-        facts: dict[str, Sexp],
-        texts: Sequence[str | None],
-    ) -> None:
-        """Ask Emacs the question ``kind`` with ``facts`` and ``texts``.
+        self, kind: str, facts: dict[str, Sexp], texts: Sequence[str | None]
+    ) -> dict[str, Sexp]:
+        """Return what Emacs answers to the question ``kind`` with ``facts``.
 
-        The answer is a call of `answered`.  Raise EmacsError if the question cannot
-        be asked.
+        ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
         """
-        packed = [text and _Text(text, self.directory) for text in texts]
-        await self._request("ask", question_id, Symbol(kind), facts, *packed)
+        packed = [text and Text(text, self.directory) for text in texts]
+        return _facts(await self._request("ask", Symbol(kind), facts, *packed))
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         """Report the sessions that are connected."""
@@ -308,7 +259,10 @@ _path = partial(as_text, name="FILE-PATH")
 
 
 def _facts(value: Sexp) -> dict[str, Sexp]:
-    return {key[1:]: item for key, item in as_plist(value).items()}
+    try:
+        return {key[1:]: item for key, item in as_plist(value).items()}
+    except MalformedArgument as error:
+        raise EmacsError(str(error)) from None
 
 
 def _processes(pids: Sexp) -> Callable[[], object]:

@@ -6,8 +6,10 @@ Importing them takes half a second, so the server imports this module late.
 
 import asyncio
 import logging
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
+import h11
 import hypercorn.asyncio
 import hypercorn.asyncio.run
 import hypercorn.asyncio.tcp_server
@@ -19,9 +21,10 @@ from hypercorn.typing import ASGIFramework
 
 from .asgi import Asgi
 from .config import Config
-from .connections import Listener
-from .ide import Ide
+from .connections import Connections
+from .diffs import Diffs
 from .questions import Questions
+from .sessions import Sessions
 from .tools import session_manager
 
 _CHUNK = 1024 * 1024
@@ -29,37 +32,29 @@ _CHUNK = 1024 * 1024
 
 async def serve(
     config: Config,
-    listener: Listener,
-    ide: Ide,
+    connections: Connections,
+    sessions: Sessions,
+    diffs: Diffs,
     questions: Questions,
-    started: asyncio.Event,
     stop: asyncio.Event,
 ) -> None:
-    """Serve ``ide`` and ``questions`` to the clients that ``listener`` accepts.
-
-    Set ``started`` when connections are accepted, and return when ``stop`` is set.
-    """
-
-    async def until_stop() -> None:
-        started.set()
-        await stop.wait()
-
-    _patch()
-    manager = session_manager(ide, config)
-    app = Asgi(config, listener, ide, questions, manager.handle_request)
+    """Answer the clients of ``connections`` until ``stop`` is set."""
+    _patch(connections)
+    manager = session_manager(diffs, config)
+    app = Asgi(config, connections, sessions, questions, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),
-            _settings(config, listener),
-            shutdown_trigger=until_stop,
+            _settings(config, connections),
+            shutdown_trigger=stop.wait,
             mode="asgi",
         )
 
 
-def _settings(config: Config, listener: Listener) -> HypercornConfig:
+def _settings(config: Config, connections: Connections) -> HypercornConfig:
     class Bound(HypercornConfig):
         def create_sockets(self) -> Sockets:
-            return Sockets([], [listener], [])
+            return Sockets([], [connections.listener], [])
 
     settings = Bound()
     settings.errorlog = logging.getLogger("hypercorn")
@@ -72,10 +67,13 @@ def _settings(config: Config, listener: Listener) -> HypercornConfig:
     return settings
 
 
-def _patch() -> None:
+def _patch(connections: Connections) -> None:
     """Correct hypercorn 0.18 where it has no option."""
     H11Protocol._check_protocol = _stay  # type: ignore[method-assign]
-    hypercorn.asyncio.run.TCPServer = _Connection  # type: ignore[attr-defined]
+    H11Protocol._create_stream = _create_stream  # type: ignore[method-assign]
+    hypercorn.asyncio.run.TCPServer = partial(  # type: ignore[attr-defined, assignment]
+        _Connection, connections
+    )
     # Upstream: 64 KiB, which takes longer for a large body.
     hypercorn.asyncio.tcp_server.MAX_RECV = _CHUNK
 
@@ -88,12 +86,40 @@ async def _stay(self: H11Protocol, event: object) -> None:
     """
 
 
-class _Connection(TCPServer):
-    """A connection that is dropped when the client has closed it.
+_upstream_create_stream = H11Protocol._create_stream
 
-    Upstream: it is kept, with 100 KB, until ``keep_alive_timeout`` has passed.
+
+async def _create_stream(self: H11Protocol, request: h11.Request) -> None:
+    """Ignore a request for another protocol.
+
+    Upstream: a malformed WebSocket handshake keeps its connection.
     """
+    headers = [pair for pair in request.headers if pair[0] != b"upgrade"]
+    await _upstream_create_stream(
+        self,
+        h11.Request(
+            method=request.method,
+            target=request.target,
+            headers=headers,
+            http_version=request.http_version,
+        ),
+    )
+
+
+class _Connection(TCPServer):
+    """A connection that is known to ``connections``."""
+
+    def __init__(self, connections: Connections, *args: Any) -> None:
+        super().__init__(*args)
+        self._connections = connections
+
+    async def run(self) -> None:
+        address = self.writer.get_extra_info("peername")
+        with self._connections.opened(address, self.writer.transport.abort):
+            await super().run()
 
     async def _read_data(self) -> None:
         await super()._read_data()
+        # Upstream: a connection that the client has closed is kept, with 100 KB,
+        # until ``keep_alive_timeout`` has passed.
         await self.idle_task.stop()

@@ -14,14 +14,14 @@ from .types import Process, clean
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
 
-def process_of(port: int, server_port: int) -> Process | None:
-    """Return the process that is connected from ``port`` to ``server_port``.
+def process_of(peer: tuple[str, int], server_port: int) -> Process | None:
+    """Return the process that is connected from ``peer`` to ``server_port``.
 
-    Return None if it is unknown, as those of other users are.  This reads much
+    Return None if it is unknown, as for other users' processes.  This reads much
     about all processes: do not call it in the event loop.
     """
-    with suppress(psutil.Error, OSError):
-        pid = pid_of(port, server_port)
+    pid = pid_of(peer, server_port)
+    with suppress(psutil.Error):
         return None if pid is None else _process(pid)
     return None
 

@@ -8,26 +8,29 @@ the answers; this module checks the arguments and writes the text for the model.
 import asyncio
 import logging
 import os
-import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias
 
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument
 from .processes import ancestors
 from .sexp import Sexp, is_integer
 from .types import clean
-from .words import count_lines
 
 logger = logging.getLogger(__name__)
 
 Facts: TypeAlias = dict[str, Sexp]
 """A question to Emacs, or its answer.
 
-A question has some of ``path``, ``symbol``, ``line``, ``after``, ``files``, ``client``
+A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client``
 and ``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
-``busy``, ``documentation``, ``source``, ``rows``, ``files`` and ``text``.
+``busy``, ``documentation``, ``source``, ``rows`` and ``text``.
+"""
+
+Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
+"""Ask Emacs a question of a kind, with facts and texts.
+
+Raises EmacsError if it cannot be asked.
 """
 
 LONGEST_LINE = 120
@@ -91,40 +94,15 @@ TOOLS = [
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
-class Emacs(Protocol):
-    """The calls to Emacs."""
-
-    async def ask(
-        self,
-        question_id: int,
-        kind: str,
-        facts: Facts,
-        texts: Sequence[str | None],
-    ) -> None:
-        """Ask Emacs the question ``kind`` with ``facts`` and ``texts``.
-
-        Raise EmacsError if it cannot be asked.
-        """
-
-
 class Questions:
-    """The questions that await an answer of Emacs."""
+    """The questions of models, which Emacs answers."""
 
-    def __init__(self, config: Config, emacs: Emacs) -> None:
+    def __init__(self, config: Config, ask: Ask) -> None:
         self.is_on = False
         self.roots: Sequence[str] = ()
         self._config = config
-        self._emacs = emacs
-        self._waiting: dict[int, asyncio.Future[Facts]] = {}
-        # An answer may come late, after a restart.
-        self._last_id = 1000 * int(time.time())
+        self._ask = ask
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
-
-    def answered(self, question_id: int, facts: Facts) -> None:
-        """Give ``facts`` to the question ``question_id``, unless it was given up."""
-        answer = self._waiting.get(question_id)
-        if answer is not None and not answer.done():
-            answer.set_result(facts)
 
     async def answer(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to ``request`` from the bridge of ``client``.
@@ -174,7 +152,7 @@ class Questions:
         return {"hookSpecificOutput": added}
 
     def _directory(self, directory: object) -> str:
-        """Return ``directory``, that of the CLI.
+        """Return the ``directory`` of the CLI.
 
         Raise MalformedArgument if it is outside the workspace roots.
         """
@@ -210,52 +188,14 @@ class Questions:
 
     async def _text(self, name: str, checked: Facts, directory: str) -> str:
         async with self._slots:
-            if name == "references":
-                return await self._references(checked, directory)
-            facts = await self._ask(name, checked)
+            facts = await self._ask(name, checked, ())
         if "problem" in facts:
             return str(facts["problem"])
+        if name == "references":
+            return _references_text(checked, facts, directory)
         if name == "definition":
             return _definition_text(facts, directory)
         return _diagnostics_text(facts, directory, "path" in checked)
-
-    async def _references(self, checked: Facts, directory: str) -> str:
-        counting = asyncio.ensure_future(self._counts(checked["symbol"], directory))
-        try:
-            facts = await self._ask("references", checked)
-            if "problem" in facts:
-                return str(facts["problem"])
-            counts, is_whole = await counting
-        finally:
-            counting.cancel()
-        return _references_text(checked, facts, directory, counts, is_whole)
-
-    async def _counts(
-        self, symbol: str, directory: str
-    ) -> tuple[Mapping[str, int], bool]:
-        """Return what count_lines does, without the files that are not shared."""
-        counts, is_whole = await asyncio.to_thread(
-            count_lines, symbol, directory, self._config.count_limit
-        )
-        visible = await self._ask("visible", {"files": list(counts)})
-        return {name: counts[name] for name in visible.get("files") or []}, is_whole
-
-    async def _ask(
-        self, kind: str, facts: Facts, texts: Sequence[str | None] = ()
-    ) -> Facts:
-        """Return what Emacs answers to the question ``kind``.
-
-        Raise EmacsError if it cannot be asked.
-        """
-        self._last_id += 1
-        question_id = self._last_id
-        answer: asyncio.Future[Facts] = asyncio.get_running_loop().create_future()
-        self._waiting[question_id] = answer
-        try:
-            await self._emacs.ask(question_id, kind, facts, texts)
-            return await answer
-        finally:
-            del self._waiting[question_id]
 
 
 # Arguments
@@ -309,17 +249,14 @@ def _content(text: str, is_error: bool = False) -> dict[str, Any]:
     return answer
 
 
-def _references_text(
-    checked: Facts,
-    facts: Facts,
-    directory: str,
-    counts: Mapping[str, int],
-    is_whole: bool,
-) -> str:
+def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
     total, shown = facts.get("total") or 0, checked.get("after", 0)
     symbol, found = checked["symbol"], facts.get("places") or []
-    lines = [_count_line(symbol, total, found, counts, is_whole)]
-    lines += _remarks(facts, total, sum(counts.values()))
+    lines = [f"{total} reference" if total == 1 else f"{total} references"]
+    if facts.get("taken"):
+        lines.append(facts["taken"])
+    if facts.get("busy"):
+        lines.append("The language server is still indexing; some may be missing.")
     size = sum(map(len, lines)) + 200
     files: dict[str, dict[str, list[str]]] = {}
     for path, line, text in found:
@@ -344,26 +281,6 @@ def _references_text(
     return "\n".join(lines)
 
 
-def _count_line(
-    symbol: str,
-    total: int,
-    found: Sequence[Any],
-    counts: Mapping[str, int],
-    is_whole: bool,
-) -> str:
-    references = _plural(total, "reference")
-    if (
-        is_whole
-        and found
-        and counts == Counter(path for path, _, text in found if symbol in text)
-    ):
-        return f"{references}: all lines with the word."
-    lines = _plural(sum(counts.values()), "line")
-    files = _plural(len(counts), "file")
-    more = "" if is_whole else ", and maybe more; not all files were searched"
-    return f"{references}; the word is on {lines} of {files}{more}."
-
-
 def _around(symbol: str, text: str) -> str:
     """Return ``text``, a line, or the part of it around ``symbol`` if it is long.
 
@@ -376,20 +293,6 @@ def _around(symbol: str, text: str) -> str:
     cut = text[start : start + LONGEST_TEXT]
     before = "…" + cut[1:] if start else cut
     return before if start + LONGEST_TEXT >= len(text) else before[:-1] + "…"
-
-
-def _remarks(facts: Facts, total: int, lines: int) -> list[str]:
-    remarks = [facts["taken"]] if facts.get("taken") else []
-    if facts.get("busy"):
-        remarks.append(
-            "The language server is still indexing; references may be missing."
-        )
-    elif 10 * total < lines:
-        remarks.append(
-            "The word is on many more lines, so references may be missing; compare "
-            "with grep_search."
-        )
-    return remarks
 
 
 def _definition_text(facts: Facts, directory: str) -> str:
@@ -429,7 +332,3 @@ def _relative(path: str, directory: str) -> str:
 
 def _cut(line: str) -> str:
     return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 1] + "…"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

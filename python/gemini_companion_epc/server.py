@@ -8,27 +8,27 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 from . import __version__, directory, log
 from .config import Config, new_token, parse_start_line
-from .connections import Listener, listen
+from .connections import Connections, listen
+from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
-from .ide import Ide
 from .processes import lives, on_exit, process_of
 from .questions import Questions
 from .session import next_tick
-from .system import Handover, on_signals, raise_descriptor_limit
+from .sessions import Sessions
+from .system import on_signals
 from .types import Diff
 
 logger = logging.getLogger(__name__)
 
-Serve: TypeAlias = Callable[[asyncio.Event, asyncio.Event], Awaitable[None]]
+Serve: TypeAlias = Callable[..., Awaitable[None]]
 
 
 def run(install_command: str) -> int:
@@ -38,6 +38,9 @@ def run(install_command: str) -> int:
     """
     try:
         config = parse_start_line(read_start_line())
+        if config.is_successor:
+            # Clients wait for as long as no process serves.
+            load_http()
         asyncio.run(Server(config).run())
     except StartError as error:
         print(error, file=sys.stderr)
@@ -55,28 +58,29 @@ class Server:
     """The server process, which connects Emacs, the sessions and the files."""
 
     def __init__(self, config: Config) -> None:
-        self._listener, is_busy = listen(config.port, config.predecessor)
+        listener, is_busy = listen(config.port)
         if is_busy:
             # The program that has the port now receives the previous token.
             config = replace(config, token=new_token(), is_exposed=False)
-        elif config.port and not self._listener.is_inherited:
-            # A program that had the port for a while may have received the token.
-            config = replace(config, is_exposed=True)
         self._config = config
-        self._port = self._listener.port
+        self._connections = Connections(listener)
+        self._port = self._connections.port
         self._emacs = Emacs(config)
-        find_process = partial(process_of, server_port=self._port)
-        self._ide = Ide(config, self._emacs, find_process)
-        self._questions = Questions(config, self._emacs)
+        self._sessions = Sessions(
+            config,
+            partial(process_of, server_port=self._port),
+            self._emacs.sessions_update,
+            self._emacs.outcome_written,
+        )
+        self._diffs = Diffs(config, self._sessions, self._emacs)
+        self._questions = Questions(config, self._emacs.ask)
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ
         )
         self._warnings: set[str] = set()
-        self._serves = asyncio.Event()
+        self._may_serve = asyncio.Event()
         self._stop = asyncio.Event()
-        self._is_retiring = False
-        self._handover: Handover | None = None
-        self._hurry = asyncio.Event()
+        self._has_successor = False
         if is_busy:
             self._emacs.warn(
                 f"Port {config.port} is in use, so the server uses {self._port}; "
@@ -85,7 +89,6 @@ class Server:
 
     async def run(self) -> None:
         """Serve until Emacs asks to stop or disconnects, or a signal arrives."""
-        raise_descriptor_limit()
         self._open_log()
         on_signals(self.interrupt)
         watch_stdin(self.stop)
@@ -94,23 +97,7 @@ class Server:
             on_exit(self._config.emacs_pid, self.stop)
         else:
             logger.info("Emacs runs on another machine or in another container")
-        self._emacs.listen(
-            self.hello,
-            {
-                "context-update": self._ide.broadcast,
-                "roots-update": self.roots_update,
-                "tools-update": self.tools_update,
-                "answered": self._questions.answered,
-                "diff-accepted": self._ide.accept,
-                "diff-rejected": self._ide.reject,
-                "adopt-diff": lambda *args: self._ide.adopt(Diff(*args)),
-                "drop-diff": self._ide.drop,
-                "retire": self.retire,
-                "stop": self.stop,
-            },
-        )
-        if self._emacs.directory.path is not None:
-            self._handover = Handover(self._listener, self._emacs.directory.path)
+        self._listen_to_emacs()
         directory.sweep()
         self._discovery.sweep()
         self.roots_update(self._config.roots)
@@ -124,24 +111,35 @@ class Server:
         )
         if self._config.port:
             asyncio.get_running_loop().call_later(
-                self._config.return_limit, self._ide.report_sessions
+                self._config.return_limit, self._sessions.report
             )
-        stop_http = asyncio.Event()
-        serving = asyncio.create_task(self._serve(stop_http))
+        serving = asyncio.create_task(self._serve())
         stopping = asyncio.create_task(self._stop.wait())
         keeping = asyncio.create_task(self._keep_files())
         await asyncio.wait([serving, stopping], return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
         keeping.cancel()
-        self._stop.set()
-        await self._shut_down()
-        stop_http.set()
-        # Hypercorn would wait for a client that does not read.
-        await asyncio.wait([serving], timeout=self._config.end_limit)
-        await self._emacs.close()
-        if not serving.done():
-            _exit()
-        await serving
+        await self._end()
+        if serving.done():
+            await serving
+        # Nothing is left to do, and hypercorn would wait for clients that do not
+        # read.
+        _exit()
+
+    def _listen_to_emacs(self) -> None:
+        self._emacs.listen(
+            self.hello,
+            {
+                "context-update": self._sessions.broadcast,
+                "roots-update": self.roots_update,
+                "tools-update": self.tools_update,
+                "diff-accepted": self._diffs.accept,
+                "diff-rejected": self._diffs.reject,
+                "adopt-diff": lambda *args: self._diffs.adopt(Diff(*args)),
+                "serve": self._may_serve.set,
+                "hand-over": self.hand_over,
+                "stop": self.stop,
+            },
+        )
 
     def _open_log(self) -> None:
         config = self._config
@@ -156,90 +154,83 @@ class Server:
                     "customize `gemini-companion-log-file'"
                 )
 
-    async def _serve(self, stop_http: asyncio.Event) -> None:
+    async def _serve(self) -> None:
         # CLIs reconnect to the port of the previous server.
         if not self._config.port:
             await self._first_client()
-            if self._stop.is_set() and not self._is_retiring:
-                return
-        try:
-            serve = await asyncio.to_thread(
-                prepare_http, self._config, self._listener, self._ide, self._questions
-            )
-            await serve(self._serves, stop_http)
-        finally:
-            # If this has failed, a server that retires must not wait for it.
-            self._serves.set()
+        serve = await asyncio.to_thread(load_http)
+        # The clients know the diffs that Emacs hands over.
+        await self._may_serve.wait()
+        await serve(
+            self._config,
+            self._connections,
+            self._sessions,
+            self._diffs,
+            self._questions,
+            asyncio.Event(),
+        )
 
     async def _first_client(self) -> None:
-        """Wait until a client connects, or the server is to stop."""
+        """Wait until a client connects."""
         connected = asyncio.Event()
         loop = asyncio.get_running_loop()
         try:
-            loop.add_reader(self._listener, connected.set)
+            loop.add_reader(self._connections.listener, connected.set)
         except NotImplementedError:  # Windows
             return
-        waits = [asyncio.create_task(event.wait()) for event in (connected, self._stop)]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        loop.remove_reader(self._listener)
-        for wait in waits:
-            wait.cancel()
+        await connected.wait()
+        loop.remove_reader(self._connections.listener)
 
     # Stop
 
     def stop(self) -> None:
-        """Begin to stop; if retiring, stop waiting for the clients."""
-        self._hurry.set()
+        """Begin to stop."""
+        if self._has_successor:
+            # Emacs stops the successor, too, which has not taken over the diffs.
+            self._has_successor = False
+            self._connections.give_up()
         if not self._stop.is_set():
             logger.info("Stopping")
             self._stop.set()
 
     def interrupt(self) -> None:
         """Begin to stop because of a signal, and report it to Emacs."""
+        if self._has_successor:
+            self._connections.give_up()
+            return
         if not self._stop.is_set():
             self._emacs.warn(
                 "The server was stopped by a signal; open reviews were rejected"
             )
         self.stop()
 
-    def retire(self) -> None:
-        """Begin to stop for a successor, which takes over the diffs."""
+    def hand_over(self) -> None:
+        """Begin to stop for a successor, which listens and takes over the diffs."""
         if not self._stop.is_set():
-            logger.info("Retiring")
-            self._is_retiring = True
+            logger.info("Handing over")
+            self._has_successor = True
             self._stop.set()
 
-    async def _shut_down(self) -> None:
-        if self._handover is not None:
-            self._handover.close()
-        waiting_limit = self._config.headers_time if self._is_retiring else 0
-        _exit_after(self._config.exit_limit + waiting_limit)
-        if self._is_retiring:
-            # The event loop would begin to listen on a socket that was ended before.
-            await self._serves.wait()
-            self._listener.end()
-            await asyncio.sleep(self._config.request_time)
-            # Emacs does not wait for the end of this process.
-            answer_limit = self._config.exit_limit
-            flush_limit = self._config.retire_limit
-        else:
+    async def _end(self) -> None:
+        limits = self._config
+        if self._has_successor:
+            await self._connections.stop_listening()
+            await self._connections.finish(limits.end_limit)
+            # A busy CLI sends its request late, another program maybe never.
+            self._connections.expect_only(await self._sessions.addresses())
+            await self._connections.finish(limits.finish_limit)
+        _exit_after(limits.exit_limit)
+        if not self._has_successor:
             self._discovery.remove()
             self._discovery.sweep()
-            self._ide.reject_all()
-            answer_limit = self._config.answer_limit
-            flush_limit = self._config.flush_limit
-        await self._ide.finish_closing(answer_limit)
+            self._sessions.is_stopping = True
+            self._diffs.reject_all()
+        await self._diffs.finish_closing(limits.answer_limit)
         self._emacs.give_up()
-        await self._ide.flush(flush_limit)
-        await self._ide.end_streams()
-        if self._is_retiring:
-            await self._answer_late_requests()
-
-    async def _answer_late_requests(self) -> None:
-        """Serve the clients that have connected but not yet sent a request."""
-        while self._listener.is_awaited and not self._hurry.is_set():
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), self._config.request_time)
+        await self._sessions.flush(limits.flush_limit)
+        await self._sessions.end_streams()
+        await self._connections.finish(limits.end_limit)
+        await self._emacs.close()
 
     # Methods that Emacs calls
 
@@ -272,8 +263,6 @@ class Server:
             now = clock()
             await asyncio.sleep(next_tick(now, self._config.file_check) - now)
             self._emacs.directory.restore()
-            if self._handover is not None:
-                self._handover.restore()
             self._warn_once(self._discovery.restore())
 
     def _warn_once(self, messages: Iterable[str]) -> None:
@@ -284,9 +273,7 @@ class Server:
                 self._emacs.warn(message)
 
 
-def prepare_http(
-    config: Config, listener: Listener, ide: Ide, questions: Questions
-) -> Serve:
+def load_http() -> Serve:
     """Import the HTTP server, and return the function that runs it.
 
     This takes half a second, in which clients wait in the listen queue, and 40 MB.
@@ -298,7 +285,7 @@ def prepare_http(
     finally:
         gc.enable()
     gc.freeze()
-    return partial(serve, config, listener, ide, questions)
+    return serve
 
 
 def _exit_after(limit: float) -> None:
@@ -308,7 +295,7 @@ def _exit_after(limit: float) -> None:
 
 
 def _exit() -> None:
-    """Exit at once, although connections are still open."""
-    logger.info("Exiting with open connections")
+    """Exit at once, although connections may still be open."""
+    logger.info("Exiting")
     logging.shutdown()
     os._exit(0)

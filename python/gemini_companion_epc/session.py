@@ -86,20 +86,13 @@ class Session:
         self.flushed.clear()
         self._wake()
 
-    def withdraw(self, diff_id: int) -> None:
-        """Remove the outcome of the diff ``diff_id`` from the queue."""
-        self._keep([one for one in self.outcomes if one.diff_id != diff_id])
-
     def withdraw_accepted(self) -> list[int]:
         """Remove the accepted outcomes from the queue and return their diffs."""
         accepted = [one.diff_id for one in self.outcomes if one.is_accepted]
-        self._keep([one for one in self.outcomes if not one.is_accepted])
-        return accepted
-
-    def _keep(self, outcomes: list[QueuedOutcome]) -> None:
-        self.outcomes = deque(outcomes)
-        if not outcomes:
+        self.outcomes = deque(one for one in self.outcomes if not one.is_accepted)
+        if not self.outcomes:
             self.flushed.set()
+        return accepted
 
     def acknowledge(self) -> None:
         """Drop the first outcome, which was written, and report it."""

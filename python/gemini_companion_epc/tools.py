@@ -29,8 +29,8 @@ from starlette.requests import Request
 
 from . import __version__
 from .config import Config
+from .diffs import Diffs
 from .exceptions import MalformedArgument
-from .ide import Ide
 from .session import Session
 
 logger = logging.getLogger(__name__)
@@ -68,8 +68,8 @@ _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 class Tools:
     """The handlers of tools/list and tools/call."""
 
-    def __init__(self, ide: Ide, config: Config) -> None:
-        self._ide = ide
+    def __init__(self, diffs: Diffs, config: Config) -> None:
+        self._diffs = diffs
         self._config = config
         self._tools = [OPEN_DIFF, CLOSE_DIFF] if config.offer_tools else []
 
@@ -97,17 +97,17 @@ class Tools:
             path = _path(arguments)
             if params.name == "openDiff":
                 proposal = _text(arguments, "newContent")
-                await session.wait_for_process(self._config.open_limit)
+                await session.wait_for_process(self._config.process_limit)
                 size = len(proposal)
                 logger.info("openDiff: %s %d characters", session.short_id, size)
-                self._ide.open_diff(session, path, proposal)
+                await self._diffs.open(session, path, proposal)
                 return CallToolResult(content=[])
         except MalformedArgument as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return await self._close_diff(session, path)
 
     async def _close_diff(self, session: Session, path: str) -> CallToolResult:
-        text = await self._ide.close_diff(session, path)
+        text = await self._diffs.close(session, path)
         size = "no diff" if text is None else f"{len(text)} characters"
         logger.info("closeDiff: %s %s", session.short_id, size)
         answer = {} if text is None else {"content": text}
@@ -117,9 +117,9 @@ class Tools:
         )
 
 
-def session_manager(ide: Ide, config: Config) -> StreamableHTTPSessionManager:
+def session_manager(diffs: Diffs, config: Config) -> StreamableHTTPSessionManager:
     """Return the MCP endpoint, which answers each request independently."""
-    tools = Tools(ide, config)
+    tools = Tools(diffs, config)
     server = Server(
         "gemini-companion",
         version=__version__,

@@ -2,6 +2,7 @@
 """Buffers after the CLI has written their files."""
 
 import pytest
+from harness.emacs import lisp
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
 from harness.world import World
@@ -42,20 +43,22 @@ def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> No
     emacs.keys("M-<")
     emacs.terminal.text("mine ")
     emacs.holds('(buffer-modified-p (get-buffer "a.txt"))')
-    reviews.proposed(cli, file, replace(file, "9", "nine"), say("all done"))
+    edits = [replace(file, "9", "nine"), replace(file, "5", "five")]
+    reviews.proposed(cli, file, *edits, say("all done"))
     assert "unsaved changes here" in emacs.screen()
 
     reviews.select()
     emacs.keys("C-c", "C-c")
     emacs.terminal.wait_for("gemini-companion-merge merges them")
+    reviews.accept(reviews.shown("a.txt"))
+    cli.wait_for("all done")
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-merge")
     emacs.keys("Enter")
 
     emacs.terminal.wait_for("Merged; not saved yet")
     text = emacs.value('(with-current-buffer "a.txt" (buffer-string))')
-    assert text == "mine 1\n2\n3\n4\n5\n6\n7\n8\nnine\n"
-    cli.wait_for("all done")
+    assert text == "mine 1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
     emacs.keys("C-x", "C-s")
     emacs.holds('(not (buffer-modified-p (get-buffer "a.txt")))')
     assert file.read_text() == text
@@ -96,3 +99,38 @@ def test_file_of_mixed_line_ends_stays_as_it_was_written(
     )
 
     assert file.read_bytes() == b"null\r\none\r\ntwo\r\ndrei\r\n"
+
+
+def test_written_file_waits_for_a_command_that_asks(
+    world: World, scratch: Scratch
+) -> None:
+    file = scratch.file("a.txt", "one a\ntwo a\nthree a\n")
+    emacs = world.emacs(file)
+
+    def replace_after_write(text: str) -> None:
+        emacs.keys("M-<", "M-%")
+        emacs.terminal.text("a")
+        emacs.keys("Enter")
+        emacs.terminal.text("x")
+        emacs.keys("Enter")
+        emacs.terminal.wait_for("Query replacing")
+        emacs.terminal.text("n")
+        file.write_text(text)
+        # As after an edit without a review.
+        emacs.eval(f"(gemini-companion-revert {lisp(file)})")
+
+    replace_after_write("zero\none a\ntwo a\nthree a\n")
+    emacs.terminal.text("q")
+    emacs.holds(
+        '(with-current-buffer "a.txt" (string-prefix-p "zero" (buffer-string)))'
+    )
+
+    replace_after_write("null\nzero\none a\ntwo a\nthree a\n")
+    emacs.terminal.text("y")
+    emacs.terminal.wait_for("really edit")
+    emacs.terminal.text("y")
+    emacs.terminal.text("q")
+    emacs.terminal.wait_for("gemini-companion-merge merges them")
+    emacs.act('(with-current-buffer "a.txt" (gemini-companion-merge) (save-buffer))')
+
+    assert file.read_text() == "null\nzero\none a\ntwo x\nthree a\n"

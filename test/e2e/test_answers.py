@@ -150,9 +150,7 @@ def test_next_review_takes_the_place_of_the_previous_one(
     emacs.eval("(add-hook 'pre-redisplay-functions #'e2e-watch)")
 
     emacs.keys("n", "x", "a")
-    emacs.terminal.wait_for(
-        "Accepted a.txt: 1 of 2 changes (+1 \u22121); 2 more waiting"
-    )
+    emacs.terminal.wait_for("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
     reviews.shown("b.txt")
     emacs.holds("(equal '(5 5) (e2e-changed))", "point is at the change")
     emacs.holds(f"(eq 'gemini-companion-diff-reject {R_HERE})", "keys work")

@@ -76,6 +76,28 @@ def test_review_waits_until_the_user_is_idle(world: World, scratch: Scratch) -> 
         reviews.reject()
 
 
+# A prompt that no command has made, and the key that answers it.
+PROMPTS = [
+    ('(read-string "Name: ")', "(active-minibuffer-window)", "Enter"),
+    ('(y-or-n-p "Go on? ")', "(active-minibuffer-window)", "y"),
+    ('(read-event "Key: ")', '(equal "Key: " (current-message))', "k"),
+]
+
+
+def test_review_appears_after_a_prompt_of_no_command(
+    world: World, scratch: Scratch
+) -> None:
+    emacs = started(world, scratch)
+    reviews = Reviews(emacs)
+    for prompt, sign, answer in PROMPTS:
+        emacs.eval(f"(run-at-time 0 nil (lambda () {prompt}))")
+        emacs.holds(sign)
+        propose(emacs, scratch.project / "a.txt", "uno\n")
+        emacs.keys(answer)
+        reviews.shown("a.txt")
+        reviews.reject()
+
+
 def test_review_waits_for_the_end_of_a_mouse_drag(
     world: World, scratch: Scratch
 ) -> None:
@@ -246,7 +268,7 @@ def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
     reviews.shown("a.txt")
     reviews.select()
     emacs.keys("v")
-    emacs.terminal.wait_for("Change 1 of 1")
+    emacs.terminal.wait_for("Hunk 1 of 1")
 
     windows = emacs.value("(e2e-windows)")
     corners = {name: edges[:2] for name, (_, edges) in windows.items()}
@@ -299,7 +321,7 @@ def test_review_in_a_narrow_frame_is_unified_at_first(
     emacs.terminal.wait_for("+uno")
     reviews.select()
     emacs.keys("v")
-    emacs.terminal.wait_for("Change 1 of 1")
+    emacs.terminal.wait_for("Hunk 1 of 1")
     emacs.resize((80, 45))
     emacs.terminal.wait_for("e edit  ? more")
     emacs.keys("a")
@@ -318,7 +340,7 @@ def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
     before = emacs.value("(e2e-windows)")
     emacs.eval(f"(e2e-propose-there {lisp(file)})")
     reviews.shown("a.txt")
-    emacs.terminal.wait_for("Change 1 of 1")
+    emacs.terminal.wait_for("Hunk 1 of 1")
     arrived = emacs.value("(e2e-windows)")
     assert arrived["*cli*"] == before["*cli*"]
     sides = ("*gemini original: a.txt*", "*gemini proposal: a.txt*")

@@ -65,17 +65,6 @@ def test_a_stopped_process_continues(
     assert CONNECTED in cli.ide_status()
 
 
-def test_files_are_restored_after_a_cleanup_of_temporary_files(
-    world: World, scratch: Scratch
-) -> None:
-    world.emacs(scratch.file("a.txt", "one\n"))
-    # At once, as the server may restore the file while they are deleted.
-    (scratch.tmp / "gemini").rename(scratch.tmp / "cleaned")
-
-    eventually(scratch.discovery_files, "the discovery file is back")
-    assert CONNECTED in world.gemini().ide_status()
-
-
 def test_a_cli_connects_from_a_project_that_is_opened_later(
     world: World, scratch: Scratch
 ) -> None:

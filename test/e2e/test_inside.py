@@ -77,7 +77,7 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
     reviews.select()
     if view == "ediff":
         emacs.keys("v")
-        emacs.terminal.wait_for("Change 1 of 2")
+        emacs.terminal.wait_for("Hunk 1 of 2")
     terminal = '(get-buffer-window "*terminal*")'
     before = emacs.value(f"(window-edges {terminal})")
     windows = emacs.eval("(e2e-windows)")
@@ -124,11 +124,11 @@ def test_list_from_a_review_leaves_the_terminal_and_the_review(
 
     cli.wait_for(f"{view} 5 done")
     assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
-    for keys in (["Enter"], ["u", "y"]):
+    for keys, selected in (["Enter"], "a.txt"), (["u", "y"], "*gemini reviews*"):
         emacs.keys(*keys)
         emacs.holds('(equal "*terminal* *gemini reviews* a.txt" (e2e-windows))')
-        emacs.holds('(equal "a.txt" (buffer-name (window-buffer)))')
-        emacs.keys("C-x", "0")
+        emacs.holds(f'(equal "{selected}" (buffer-name (window-buffer)))')
+        emacs.act('(delete-window (get-buffer-window "a.txt"))')
         emacs.act("(gemini-companion-list)")
     emacs.terminal.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
     emacs.keys("q")

@@ -19,13 +19,10 @@ pytestmark = pytest.mark.once
 PASSED = ("PIP_", "UV_", "HTTP_PROXY", "HTTPS_PROXY", "SSL_CERT_FILE")
 LOG = "*gemini-companion install*"
 NO_NETWORK = {
-    "PIP_RETRIES": "1",
     "UV_HTTP_RETRIES": "0",
     "HTTPS_PROXY": "http://127.0.0.1:9",
     "https_proxy": "http://127.0.0.1:9",
 }
-TOOLS = ("uv", "pip")
-COMMANDS = {"uv": "uv pip install", "pip": "-m pip install"}
 
 
 def package(scratch: Scratch) -> Path:
@@ -85,25 +82,24 @@ def environments(scratch: Scratch) -> list[Path]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("tool", TOOLS)
 def test_answer_yes_installs_the_packages_and_starts_the_server(
-    world: World, scratch: Scratch, tool: str
+    world: World, scratch: Scratch
 ) -> None:
-    emacs = bare_emacs(world, scratch, tool)
+    # A new user has no uv; see test_new_user.py.
+    emacs = bare_emacs(world, scratch, "uv")
 
     turn_on(emacs, "y")
 
     emacs.terminal.wait_for("Gemini installing")
     emacs.holds(f"(get-buffer-window {lisp(LOG)})", "the output is on the screen")
-    wait_for_output(emacs, COMMANDS[tool])
+    wait_for_output(emacs, "uv pip install")
     emacs.holds("e2e-ready", "the server is ready")
     world.gemini()
     assert len(environments(scratch)) == 1
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-def test_missing_network_is_reported(world: World, scratch: Scratch, tool: str) -> None:
-    emacs = bare_emacs(world, scratch, tool, **NO_NETWORK)
+def test_missing_network_is_reported(world: World, scratch: Scratch) -> None:
+    emacs = bare_emacs(world, scratch, "uv", **NO_NETWORK)
 
     turn_on(emacs, "y")
 
@@ -111,7 +107,7 @@ def test_missing_network_is_reported(world: World, scratch: Scratch, tool: str) 
     assert environments(scratch) == []
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", ["uv", "pip"])
 def test_package_with_another_hash_is_refused(
     world: World, scratch: Scratch, tool: str
 ) -> None:

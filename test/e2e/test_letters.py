@@ -104,9 +104,9 @@ def test_letters_of_a_new_file(world: World, scratch: Scratch, evil: bool) -> No
     user = User(world, scratch, evil, "ediff")
     user.file = scratch.project / "new.txt"
     user.opens()
-    user.types("n", sees="No next change")
-    user.types("p", sees="No previous change")
-    user.types("x", sees="exclude its last change?")
+    user.types("n", sees="No next hunk")
+    user.types("p", sees="No previous hunk")
+    user.types("x", sees="exclude its last hunk?")
     user.types("n", sees="Hunk not excluded")
     user.types("e", is_in="proposal")
     user.types("C-c", "C-e", is_in="diff")

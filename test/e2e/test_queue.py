@@ -105,7 +105,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
     emacs.terminal.wait_for("Reverted a.txt")
     assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
     assert file.read_bytes() == b"one\r\nzwei\r\n"
-    emacs.keys("C-x", "C-s")
+    emacs.keys("C-x", "s", "y")
     wait_until_saved(file, "one\r\ntwo\r\n")
 
     emacs.keys("M-x")
@@ -163,7 +163,7 @@ def test_files_of_a_turn_are_answered_in_the_list(
 
     emacs.keys("M-<", "n", "u", "y")
     emacs.terminal.wait_for("Reverted a.txt")
-    emacs.keys("C-x", "C-s")
+    emacs.keys("C-x", "s", "y")
     wait_until_saved(first, text)
 
 

@@ -17,7 +17,7 @@ from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
-from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, link
+from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, link, unlink
 
 pytestmark = pytest.mark.once
 
@@ -45,8 +45,14 @@ def _connected(emacs: Emacs, *clients: str) -> None:
 def test_qwen_is_sent_the_context_and_its_edit_is_accepted_with_changes(
     world: World, scratch: Scratch
 ) -> None:
-    file = scratch.file("a.txt", "one\ntwo\nthree\n")
-    _, reviews, cli = _pair(world, file)
+    # A colon separates the roots for the CLI.
+    file = scratch.file("a:b/a.txt", "one\ntwo\nthree\n")
+    file.parent.joinpath(".git").mkdir()
+    scratch.home.joinpath(".qwen").mkdir()
+    emacs = world.emacs(file)
+    cli = world.qwen(directory=file.parent)
+    _connected(emacs, "qwen")
+    reviews = Reviews(emacs)
     assert str(file) in cli.editor_context()
 
     reviews.proposed(
@@ -207,44 +213,6 @@ def test_both_clis_have_their_own_reviews(world: World, scratch: Scratch) -> Non
     assert (one.read_text(), two.read_text()) == ("uno\n", "due\n")
 
 
-def test_qwen_connects_from_a_root_with_a_colon(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a:b/a.txt", "one\n")
-    file.parent.joinpath(".git").mkdir()
-    scratch.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(file)
-    world.qwen(directory=file.parent)
-    _connected(emacs, "qwen")
-
-
-def test_no_directory_is_made_for_qwen_and_the_file_appears_with_it(
-    world: World, scratch: Scratch
-) -> None:
-    home = scratch.home / ".qwen"
-    world.emacs(scratch.file("a.txt"))
-    assert not home.exists()
-
-    home.mkdir()
-
-    eventually(lambda: list(home.glob("ide/*.lock")), "a discovery file for Qwen Code")
-
-
-def test_a_stale_lock_of_a_dead_emacs_is_removed(
-    world: World, scratch: Scratch
-) -> None:
-    directory = scratch.home / ".qwen" / "ide"
-    directory.mkdir(parents=True)
-    stale = directory / "1.lock"
-    stale.write_text(json.dumps({"ppid": 2**22 - 1, "ideInfo": {"name": "emacs"}}))
-    other = directory / "2.lock"
-    other.write_text(json.dumps({"ppid": 2**22 - 1, "ideInfo": {"name": "vscode"}}))
-
-    world.emacs(scratch.file("a.txt"))
-
-    eventually(lambda: not stale.exists(), "the stale file is removed")
-    assert other.exists()
-    other.unlink()
-
-
 def test_a_linked_qwen_is_sent_new_errors_and_answered(
     world: World, scratch: Scratch
 ) -> None:
@@ -252,7 +220,7 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(
     os.utime(file, (1e9, 1e9))
     world.scratch.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file, extra=FLYMAKE)
-    link(emacs)
+    link(world, emacs)
     emacs.holds(CHECKED)
     reviews, cli = Reviews(emacs), world.qwen()
     _connected(emacs, "qwen")
@@ -270,17 +238,4 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(
     cli.wait_for("that is it")
     assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
 
-    # The same command unlinks the CLIs.
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-tools")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("delete it and its links?")
-    emacs.keys("y")
-    emacs.terminal.wait_for("Deleted")
-    left = [
-        file for file in scratch.home.glob(".qwen/extensions/**/*") if file.is_file()
-    ]
-    assert [file for file in left if "gemini-companion" in file.read_text()] == []
-    assert not list(scratch.home.glob(".qwen/**/gemini-companion*"))
-    state = scratch.home / ".qwen" / "extension-store" / "state.json"
-    assert "gemini-companion" not in state.read_text()
+    unlink(world, emacs)

@@ -22,20 +22,10 @@ WINDOWS = """
 """
 
 
-def test_accept_writes_the_edited_proposal(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\ntwo\nthree\n")
-    _, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
-
-    reviews.edit("zwei", "deux")
-    reviews.accept()
-
-    cli.wait_for("all done")
-    assert file.read_text() == "one\ndeux\nthree\n"
-    assert reviews.paths() == []
-
-
-def test_keys_edit_and_accept_the_proposal(world: World, scratch: Scratch) -> None:
+@pytest.mark.parametrize("accept", [("C-c", "C-c"), ("C-x", "C-s")])
+def test_keys_edit_and_accept_the_proposal(
+    world: World, scratch: Scratch, accept: tuple[str, str]
+) -> None:
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "one\nzwei\n"), say("all done"))
@@ -43,22 +33,11 @@ def test_keys_edit_and_accept_the_proposal(world: World, scratch: Scratch) -> No
     reviews.select_proposal()
     emacs.keys("M->")
     emacs.terminal.text("three")
-    emacs.keys("C-c", "C-c")
+    emacs.keys(*accept)
 
     cli.wait_for("all done")
     assert file.read_text() == "one\nzwei\nthree"
-
-
-def test_save_key_accepts(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-
-    reviews.select_proposal()
-    emacs.keys("C-x", "C-s")
-
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
+    assert reviews.paths() == []
 
 
 def test_reject_leaves_the_file_and_frees_the_cli(
@@ -80,7 +59,7 @@ def test_reject_leaves_the_file_and_frees_the_cli(
 
 
 LAST_STATE = """
-(gemini-companion-turn-edit-status (car (last (gemini-companion-turn-edits))))
+(gemini-companion-edit-status (car (last (gemini-companion-edits))))
 """
 
 
@@ -284,23 +263,6 @@ def test_names_and_text_beyond_ascii_survive(world: World, scratch: Scratch) -> 
 
     cli.wait_for("all done")
     assert file.read_text() == "größer 中文 𝄞 👩‍💻 e\u0301 \u2028 x\n"
-
-
-def test_unmodified_buffer_of_the_file_is_reverted(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\ntwo\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
-
-    reviews.accept()
-
-    cli.wait_for("all done")
-    eventually(lambda: emacs.value(IN_FILE) == ["one\nzwei\n", None, True], "revert")
-    emacs.keys("M-<")
-    emacs.terminal.text("free ")
-    emacs.holds('(with-current-buffer "a.txt" (looking-back "free " 1))')
-    assert "changed on disk" not in emacs.screen()
 
 
 IN_FILE = """

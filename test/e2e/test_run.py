@@ -46,7 +46,7 @@ def run(world: World, emacs: Emacs, answer: str = "") -> Gemini:
 
 
 @pytest.mark.parametrize(("terminal", "load"), TERMINALS)
-def test_run_turns_the_mode_on_and_connects(
+def test_run_turns_the_mode_on_and_connects_and_a_key_starts_again(
     world: World, scratch: Scratch, terminal: str, load: str
 ) -> None:
     emacs = world.emacs(
@@ -61,6 +61,16 @@ def test_run_turns_the_mode_on_and_connects(
     assert CONNECTED in cli.ide_status()
     emacs.keys("M-x")
     emacs.holds("(active-minibuffer-window)", "M-x is for Emacs")
+    emacs.keys("C-g")
+    emacs.holds("(not (active-minibuffer-window))")
+
+    cli.type(
+        "/quit", lambda: "Gemini CLI: finished; g restarts" in emacs.terminal.screen()
+    )
+    emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
+    emacs.keys("g")
+
+    emacs.holds("(gemini-companion-sessions)", "connected again")
 
 
 ASKS = r"""#!/bin/sh
@@ -91,26 +101,6 @@ def test_cli_is_sent_the_background_color(
     answer = scratch.project / "answer"
     eventually(answer.exists, "the background color")
     assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
-
-
-@pytest.mark.once
-def test_cli_that_has_ended_is_started_again_by_key(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = world.emacs(
-        scratch.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
-    )
-    cli = run(world, emacs)
-    cli.wait_until_connected()
-
-    cli.type(
-        "/quit", lambda: "Gemini CLI: finished; g restarts" in emacs.terminal.screen()
-    )
-    emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
-    emacs.keys("g")
-
-    emacs.holds("(gemini-companion-sessions)", "connected again")
-    assert CONNECTED in Gemini(cli.terminal, cli.model).ide_status()
 
 
 @pytest.mark.once

@@ -32,6 +32,7 @@ def test_status_shows_sessions_and_what_is_shared(
 ) -> None:
     emacs, _, _ = world.pair(scratch.file("a.txt", "one\ntwo\n"))
     emacs.act("(progn (goto-char 5) (set-mark (point-max)) (activate-mark))")
+    emacs.holds("(plist-get (car (gemini-companion-shared)) :selected-text)")
 
     shown = status(emacs)
 
@@ -92,4 +93,10 @@ def test_status_works_when_the_server_cannot_start(
 
     assert shown.startswith("Not connected: ")
     assert "out of luck" in shown
+    emacs.eval(
+        f"""(with-current-buffer "{STATUS}"
+              (goto-char (point-min))
+              (search-forward "[Sho")
+              (push-button))"""
+    )
     eventually(lambda: "Gemini CLI 0." in text(emacs), "the version of the CLI")

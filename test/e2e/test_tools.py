@@ -45,8 +45,13 @@ TOOL = "mcp_emacs_diagnostics"
 NEW_ERROR = "Emacs sees 1 new error in a.py"
 
 
-def link(emacs: Emacs) -> None:
+def link(world: World, emacs: Emacs) -> None:
     """Give the command that links the CLIs, and answer yes to what it asks."""
+    programs = [("gemini", world.tools.gemini)]
+    if world.scratch.home.joinpath(".qwen").exists():
+        programs.append(("qwen", world.tools.qwen))
+    commands = " ".join(f"({lisp(name)} . {lisp(path)})" for name, path in programs)
+    emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
     emacs.keys("M-x")
     emacs.terminal.text("gemini-companion-tools")
     emacs.keys("Enter")
@@ -55,6 +60,21 @@ def link(emacs: Emacs) -> None:
     emacs.terminal.wait_for("without confirmation")
     emacs.keys("y")
     emacs.terminal.wait_for("Linked")
+
+
+def unlink(world: World, emacs: Emacs) -> None:
+    """Give the same command again; it leaves nothing."""
+    emacs.keys("M-x")
+    emacs.terminal.text("gemini-companion-tools")
+    emacs.keys("Enter")
+    emacs.terminal.wait_for("delete it and its links?")
+    emacs.keys("y")
+    emacs.terminal.wait_for("Deleted the extension and its links")
+    for home in (world.scratch.home / ".gemini", world.scratch.home / ".qwen"):
+        assert not list(home.glob("**/gemini-companion*"))
+        for file in [*home.glob("extensions/*"), *home.glob("*/state.json")]:
+            assert "gemini-companion" not in file.read_text()
+    assert not list(world.scratch.home.glob(".emacs.d/gemini-companion/extension"))
 
 
 def result_of(cli: Gemini, *turns: Part) -> str:
@@ -82,7 +102,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     file = scratch.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
     emacs = world.emacs(file, extra=FLYMAKE)
-    link(emacs)
+    link(world, emacs)
     emacs.holds(CHECKED)
     reviews, cli = Reviews(emacs), world.gemini()
 
@@ -117,8 +137,8 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     emacs.holds(f'(equal {lisp(GOOD)} (with-current-buffer "a.py" (buffer-string)))')
     assert NEW_ERROR in result_of(cli, write_file(file, BAD))
     emacs.holds(
-        "(equal '(written written) (mapcar #'gemini-companion-turn-edit-status"
-        " (last (gemini-companion-turn-edits) 2)))"
+        "(equal '(written written) (mapcar #'gemini-companion-edit-status"
+        " (last (gemini-companion-edits) 2)))"
     )
 
     # The list puts back what the file held before.
@@ -128,9 +148,9 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     emacs.terminal.wait_for("written without review")
     emacs.keys("M->", "p", "u", "y")
     emacs.terminal.wait_for("Reverted a.py")
-    emacs.keys("C-x", "C-s")
+    emacs.keys("C-x", "s", "y")
     wait_until_saved(file, GOOD)
-    emacs.keys("C-x", "1")
+    emacs.keys("C-x", "o", "C-x", "1")
     result_of(cli, write_file(file, BAD))
 
     # Esc during a question, then the next prompt.
@@ -156,16 +176,11 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     assert "error: invalid syntax" in result_of(cli, question)
 
     # The same command unlinks the CLIs.
-    again.keys("M-x")
-    again.terminal.text("gemini-companion-tools")
-    again.keys("Enter")
-    again.terminal.wait_for("delete it and its links?")
-    again.keys("y")
-    again.terminal.wait_for("Deleted")
-    homes = [scratch.home / ".gemini" / name for name in ("extensions", "policies")]
-    assert [home for home in homes if home.exists()] == []
-    assert not list(scratch.home.glob(".gemini/**/gemini-companion*"))
-    assert not list(scratch.home.glob(".emacs.d/gemini-companion/extension"))
+    again.eval(
+        "(setq gemini-companion-run-commands"
+        f' \'(("gemini" . {lisp(world.tools.gemini)})))'
+    )
+    unlink(world, again)
     assert "No Emacs has this directory open" in result_of(cli, question)
     result_of(cli, write_file(file, GOOD))
     result = cli.model.requests[-1]["contents"][-1]["parts"][0]["functionResponse"]
@@ -178,7 +193,7 @@ def test_no_emacs_no_trust_and_the_right_one_of_two(
 ) -> None:
     file = scratch.file("a.py", GOOD)
     emacs = world.emacs(file, extra=FLYMAKE)
-    link(emacs)
+    link(world, emacs)
     emacs.quit()
 
     # Without Emacs there is no message, and with one the tools appear.
@@ -193,7 +208,7 @@ def test_no_emacs_no_trust_and_the_right_one_of_two(
     second = world.emacs(other / "b.py", name="second", extra=FLYMAKE)
     tools_are(cli, True)
     assert "no errors" in result_of(cli, call(TOOL, file="a.py"))
-    counts = "(gemini-companion-tools-counts)"
+    counts = "(gemini-companion-extension-counts)"
     assert (first.value(counts), second.value(counts)) == ([1, 0], [0, 0])
 
     # In a directory that is not trusted there are neither tools nor hooks.
@@ -227,8 +242,9 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(
     file = scratch.file("a.py", GOOD)
     scratch.file(".env", "SECRET=bytes of it\n")
     emacs = world.emacs(file, extra=FLYMAKE)
-    emacs.eval("(progn (gemini-companion-tools-write-extension)"
-               " (gemini-companion-tools-ready 'started))")  # fmt: skip
+    emacs.eval("(progn (require 'gemini-companion-extension)"
+               " (gemini-companion-extension-write)"
+               " (gemini-companion-extension-ready 'started))")  # fmt: skip
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
     (discovery,) = map(json.loads, map(Path.read_text, scratch.discovery_files()))

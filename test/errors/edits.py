@@ -11,13 +11,55 @@ from pathlib import Path
 Edit = dict[str, str]
 
 # What is inserted as a statement of its own.
-PYTHON = ["undefined_thing_{}()", "len({})", "value = (1, {}", "import missing_{}"]
-TYPESCRIPT = [
-    "undefinedThing{}();",
-    'const bad{}: number = "text";',
-    "const broken = (1, {};",
-    'import * as missing{0} from "./missing{0}";',
-]
+STATEMENTS = {
+    ".py": ["undefined_thing_{}()", "len({})", "value = (1, {}", "import missing_{}"],
+    ".ts": [
+        "undefinedThing{}();",
+        'const bad{}: number = "text";',
+        "const broken = (1, {};",
+        'import * as missing{0} from "./missing{0}";',
+    ],
+    ".go": [
+        "undefinedThing{}()",
+        'var bad{} int = "text"',
+        "broken = (1, {}",
+        "missing{}.Call()",
+    ],
+    ".c": [
+        "undefined_thing_{}->x = 1;",
+        "struct missing_{0} bad_{0};",
+        "broken = (1, {};",
+        '#include "missing_{}.h"',
+    ],
+}
+# A line that is a statement, and what the line before it ends with.
+STATEMENT = {
+    ".ts": (r"    +\S.*;$", r"[;{]$"),
+    ".go": (r"\t+(?!case|default|\}|//).*[)\w]$", r"[{)\w]$"),
+    ".c": (r"  +(?!case|default).*;$", r"[;{]$"),
+}
+# What models do: each is a line, and what becomes of it.
+ONE = {
+    "import": [
+        (r"(?:from [\w.]+ )?import .*\n", ""),
+        (r'#include ".*\n', ""),
+        (r'\t(?:\w+ )?"[\w/]+"\n', ""),
+    ],
+    "rename": [
+        (r"( *(?:async )?def |class )(\w+)", r"\1\2_renamed"),
+        (r"(func (?:\([^)]*\) )?|type )(\w+)", r"\1\2Renamed"),
+        (r"((?:export )?(?:class|interface|function|type) )(\w+)", r"\1\2Renamed"),
+        (r"((?:static |const )*\w+\*? \*?)(\w+)(?=\(.*[,{]$)", r"\1\2_renamed"),
+    ],
+    "parameter": [
+        (r"(.*\bdef \w+\()(?!self|cls)", r"\1extra, "),
+        (r"(func (?:\([^)]*\) )?\w+\()(?=\w)", r"\1extra int, "),
+        (r"((?:export )?function \w+\()(?=\w)", r"\1extra: number, "),
+        (r"((?:static )?\w+\*? \*?\w+\()(?=.*[,{]$)", r"\1int extra, "),
+    ],
+    "bracket": [(r"([^'\"#/]*)[)\]]((?:[^'\"#/)\]]*)\n)", r"\1\2")],
+    "indentation": [(r"(    +)(?=\w+\.?\w* ?[=(])", r"\1   ")],
+}
 
 
 def places(path: Path, text: str) -> list[int]:
@@ -31,30 +73,40 @@ def places(path: Path, text: str) -> list[int]:
             if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))
         ]
     lines = text.splitlines()
+    statement, before = STATEMENT[path.suffix]
     return [
         number + 1
         for number in range(1, len(lines))
-        if re.match(r"    +\S.*;$", lines[number])
-        and re.search(r"[;{]$", lines[number - 1])
+        if re.match(statement, lines[number]) and re.search(before, lines[number - 1])
     ]
 
 
-def broken(text: str, place: int, kind: int, number: int, is_python: bool) -> str:
-    """Return `text` with an error of `kind` before the line `place`, or in it."""
+def broken(
+    text: str, path: Path, kind: str, number: int, chance: random.Random
+) -> str | None:
+    """Return `text` of `path` with an error of `kind`, or None if there is no place."""
     lines = text.splitlines(keepends=True)
-    statements = PYTHON if is_python else TYPESCRIPT
+    if kind in ONE:
+        candidates = [
+            (index, changed)
+            for index, line in enumerate(lines)
+            for pattern, replacement in ONE[kind]
+            if re.match(pattern, line)
+            and (changed := re.sub(pattern, replacement, line, count=1)) != line
+        ]
+        if not candidates:
+            return None
+        index, lines[index] = chance.choice(candidates)
+        return "".join(lines)
+    place = chance.choice(places(path, text))
     indent = re.match(r"\s*", lines[place - 1])
     assert indent
-    if kind < len(statements):
-        lines.insert(place - 1, f"{indent[0]}{statements[kind].format(number)}\n")
-    else:
-        names = list(re.finditer(r"(?<=[ (])[a-z_]{3,}(?=[.(\[])", lines[place - 1]))
-        if not names:
-            return broken(text, place, 0, number, is_python)
-        name = names[number % len(names)]
-        line = lines[place - 1]
-        lines[place - 1] = f"{line[: name.end()]}{number}{line[name.end() :]}"
+    statement = STATEMENTS[path.suffix][int(kind)].format(number)
+    lines.insert(place - 1, f"{indent[0]}{statement}\n")
     return "".join(lines)
+
+
+KINDS = ["0", "rename", "1", "import", "2", "parameter", "bracket", "3", "indentation"]
 
 
 def make(files: list[Path], count: int, seed: int) -> list[Edit]:
@@ -67,10 +119,11 @@ def make(files: list[Path], count: int, seed: int) -> list[Edit]:
         path = files[number * len(files) // count]
         is_python = path.suffix == ".py"
         before = texts.get(path) or path.read_text()
-        kind = number % 5
-        after = broken(
-            before, chance.choice(places(path, before)), kind, number, is_python
+        kind = KINDS[number % len(KINDS)]
+        after = broken(before, path, kind, number, chance) or broken(
+            before, path, "0", number, chance
         )
+        assert after
         comment = "# moved\n" if is_python else "// moved\n"
         above = comment * 3 if chance.random() < 0.5 else ""
         fixed = above + before if chance.random() < 0.3 else before
@@ -78,6 +131,12 @@ def make(files: list[Path], count: int, seed: int) -> list[Edit]:
         texts[path] = fixed
         for kind_name, one, other in (("break", before, after), ("fix", after, fixed)):
             found.append(
-                {"kind": kind_name, "file": str(path), "before": one, "after": other}
+                {
+                    "kind": kind_name,
+                    "how": kind,
+                    "file": str(path),
+                    "before": one,
+                    "after": other,
+                }
             )
     return found

@@ -18,6 +18,8 @@
 (defvar eglot-autoreconnect)
 (defvar eglot-server-programs)
 (defvar eglot-sync-connect)
+(defvar python-flymake-command)
+(declare-function flymake-mode "flymake")
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
 
@@ -34,12 +36,14 @@
 (when (getenv "JUDGE_EGLOT")
   (push (getenv "JUDGE_EGLOT") load-path))
 (require 'eglot nil t)
-(require 'gemini-companion-errors)
+(require 'gemini-companion-diagnostics)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-roots)
 
 (define-derived-mode typescript-mode js-mode "TypeScript")
 (push '("\\.ts\\'" . typescript-mode) auto-mode-alist)
+(define-derived-mode go-mode prog-mode "Go")
+(push '("\\.go\\'" . go-mode) auto-mode-alist)
 
 (setq eglot-autoreconnect nil
       eglot-sync-connect nil)
@@ -67,11 +71,10 @@ By itself Emacs would ask whether to, if it visits FILE."
                         (window-point window)))
                 (window-list))
         (mapcar (lambda (buffer)
-                  (unless (string-prefix-p " " (buffer-name buffer))
-                    (with-current-buffer buffer
-                      (list (buffer-name) (point) (mark t) (buffer-modified-p)))))
+                  (with-current-buffer buffer
+                    (list (buffer-name) (point) (mark t) (buffer-modified-p))))
                 (seq-remove (lambda (buffer)
-                              (string-match-p "EGLOT\\|\\*Messages"
+                              (string-match-p "\\` \\|EGLOT\\|\\*Messages"
                                               (buffer-name buffer)))
                             (buffer-list)))
         (with-current-buffer (messages-buffer) (buffer-string))))
@@ -88,7 +91,7 @@ By itself Emacs would ask whether to, if it visits FILE."
     (redisplay)
     (setq visible (judge-visible)
           began (float-time))
-    (gemini-companion-errors-after-edit
+    (gemini-companion-diagnostics-after-edit
      file before after
      (lambda (text)
        (push (list :text text :time (- (float-time) began)) answers)))
@@ -97,12 +100,17 @@ By itself Emacs would ask whether to, if it visits FILE."
                   :answers (length answers))
             (car answers))))
 
+(defvar judge-flymake nil
+  "Non-nil if Flymake checks without a language server.")
+
 (defun judge-visit (file)
   "Visit FILE, and wait until its language server has it."
   (find-file file)
-  (eglot-ensure)
-  (run-hooks 'post-command-hook)
-  (judge-until 60 #'eglot-managed-p))
+  (if judge-flymake
+      (flymake-mode)
+    (eglot-ensure)
+    (run-hooks 'post-command-hook)
+    (judge-until 60 #'eglot-managed-p)))
 
 (defun judge ()
   "Make all edits of the plan."
@@ -113,10 +121,12 @@ By itself Emacs would ask whether to, if it visits FILE."
          (files nil)
          (results nil))
     (setq eglot-server-programs
-          (list (cons '(python-mode typescript-mode)
-                      (plist-get plan :command))))
+          (list (cons '(python-mode typescript-mode go-mode c-mode)
+                      (plist-get plan :command)))
+          judge-flymake (eq t (plist-get plan :flymake))
+          python-flymake-command (plist-get plan :command))
     (gemini-companion-roots (plist-get plan :project))
-    (gemini-companion-errors-start)
+    (gemini-companion-diagnostics-start)
     (judge-visit (plist-get plan :home))
     (judge-until (plist-get plan :warm) #'ignore)
     (dolist (edit (plist-get plan :edits))

@@ -7,7 +7,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,12 +18,13 @@ from hypothesis import settings
 from fake_cli import FakeCli
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.config import Config
-from gemini_companion_epc.connections import listen
+from gemini_companion_epc.connections import Connections, listen
+from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.exceptions import EmacsGone
-from gemini_companion_epc.ide import FindProcess, Ide
 from gemini_companion_epc.processes import process_of
 from gemini_companion_epc.questions import Facts, Questions
-from gemini_companion_epc.server import prepare_http
+from gemini_companion_epc.server import load_http
+from gemini_companion_epc.sessions import FindProcess, Sessions
 from gemini_companion_epc.types import CloseReason, Diff, Process, SessionFacts
 
 Result = TypeVar("Result")
@@ -90,6 +91,15 @@ def until(condition: Callable[[], object]) -> None:
         threading.Event().wait(0.005)
 
 
+async def never(*_: object) -> Any:
+    """Wait for an answer that does not come."""
+    await asyncio.Event().wait()
+
+
+async def nothing() -> None:
+    """Do nothing."""
+
+
 class StubEmacs:
     """An Emacs that only records the calls."""
 
@@ -99,16 +109,19 @@ class StubEmacs:
         self.sessions: list[list[str]] = []
         self.written: list[int] = []
         self.undelivered: list[int] = []
+        self.warnings: list[str] = []
         self.texts: dict[int, str | None] = {}
         self.asked: list[tuple[str, Facts, Sequence[str | None]]] = []
-        self.on_question: Callable[[int, str, Facts], None] = lambda *_: None
+        self.on_question: Callable[[str, Facts], Awaitable[Facts]] = never
         self.is_gone = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
+        self.before_opening: Callable[[], Awaitable[object]] = nothing
         self._changed = threading.Condition()
 
-    def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+    async def open_diff(self, diff: Diff, session: SessionFacts) -> None:
         self.facts = session
         self._record(self.opened, diff)
+        await self.before_opening()
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         self._record(self.closed, (diff_id, reason))
@@ -117,15 +130,9 @@ class StubEmacs:
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 
-    async def ask(
-        self,
-        question_id: int,
-        kind: str,
-        facts: Facts,
-        texts: Sequence[str | None],
-    ) -> None:
+    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
         self._record(self.asked, (kind, facts, texts))
-        self.on_question(question_id, kind, facts)
+        return await self.on_question(kind, facts)
 
     def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
         self._record(self.sessions, [session.id for session in sessions])
@@ -135,6 +142,9 @@ class StubEmacs:
 
     def outcome_undelivered(self, diff_id: int) -> None:
         self._record(self.undelivered, diff_id)
+
+    def warn(self, message: str) -> None:
+        self._record(self.warnings, message)
 
     def until(self, condition: Callable[["StubEmacs"], object]) -> None:
         """Wait until ``condition`` holds."""
@@ -154,15 +164,21 @@ class Alone:
         self.token = config.token
         self.emacs = StubEmacs()
         self.searches = 0
-        self.find_process: FindProcess = lambda port: None
-        listener, _ = listen(0)
-        self.port = listener.port
+        self.find_process: FindProcess = lambda peer: None
+        self._connections = Connections(listen(0)[0])
+        self.port = self._connections.port
         if finds_processes:
             self.find_process = partial(process_of, server_port=self.port)
-        self.ide = Ide(config, self.emacs, lambda port: self.find_process(port))
-        self.questions = Questions(config, self.emacs)
+        self.sessions = Sessions(
+            config,
+            lambda peer: self.find_process(peer),
+            self.emacs.sessions_update,
+            self.emacs.outcome_written,
+        )
+        self.diffs = Diffs(config, self.sessions, self.emacs)
+        self.questions = Questions(config, self.emacs.ask)
         self.questions.roots = ["/"]
-        self._serve = prepare_http(config, listener, self.ide, self.questions)
+        self._config = config
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._thread.start()
@@ -172,7 +188,7 @@ class Alone:
         """Delay the search for a process until the event is set."""
         searched = threading.Event()
 
-        def find(port: int) -> Process:
+        def find(peer: tuple[str, int]) -> Process:
             self.searches += 1
             assert searched.wait(BOUND)
             return Process(7, "/project")
@@ -190,7 +206,7 @@ class Alone:
 
     def stop(self) -> None:
         async def end() -> None:
-            await self.ide.end_streams()
+            await self.sessions.end_streams()
             self._stop.set()
 
         asyncio.run_coroutine_threadsafe(end(), self._loop).result(BOUND)
@@ -201,7 +217,14 @@ class Alone:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         self._ready.set()
-        await self._serve(asyncio.Event(), self._stop)
+        await load_http()(
+            self._config,
+            self._connections,
+            self.sessions,
+            self.diffs,
+            self.questions,
+            self._stop,
+        )
 
 
 @pytest.fixture

@@ -137,7 +137,12 @@ class FakeEmacs:
         self.tmp = tmp
         self.secret = "test-secret"
         self.log: list[str] = []
-        environ = {**os.environ, "TMPDIR": str(tmp), "PYTHONPATH": PYTHON_PATH}
+        environ = {
+            **os.environ,
+            "TMPDIR": str(tmp),
+            "PYTHONPATH": PYTHON_PATH,
+            "MALLOC_MMAP_THRESHOLD_": "1000000",
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-W", "error", "-m", "gemini_companion_epc"],
             stdin=subprocess.PIPE,
@@ -160,12 +165,18 @@ class FakeEmacs:
         self.epc_port = int(self.process.stdout.readline())
 
     def connect(self) -> "FakeEmacs":
+        """Say hello, and let the server serve its clients."""
+        self.hello_only()
+        self.call("serve")
+        return self
+
+    def hello_only(self) -> None:
+        """Say hello."""
         self.epc = EpcClient(self.epc_port)
         hello = self.epc.call("hello", self.secret, __version__)
         self.hello = plist(hello)
         self.port: int = self.hello["port"]
         self.token: str = self.hello["token"]
-        return self
 
     def call(self, name: str, *args: Any) -> Any:
         return self.epc.call(name, *args)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The program that a CLI starts, as a process of its own."""
 
+import asyncio
 import json
 import os
-import queue
 import socket
 import subprocess
 import sys
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import BOUND, Alone, edit
+from gemini_companion_epc import asgi
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import Discovery, write
@@ -96,9 +97,11 @@ def start_bridge(tmp_path: Path) -> Iterator[Callable[..., Bridge]]:
 def answer(alone: Alone, answers: Facts) -> None:
     """Turn the questions on, and answer each with ``answers``."""
     alone.questions.is_on = True
-    alone.emacs.on_question = lambda number, *_: alone.questions.answered(
-        number, answers
-    )
+
+    async def on_question(kind: str, facts: Facts) -> Facts:
+        return answers
+
+    alone.emacs.on_question = on_question
 
 
 def test_tools_are_those_of_the_emacs_that_has_the_directory(
@@ -220,6 +223,27 @@ def test_the_port_variable_decides_then_the_newest_that_answers(
     assert "/old" in start_bridge(tmp_path, **port).call("diagnostics")
 
 
+def test_the_emacs_that_has_the_directory_is_asked_first(
+    serve_alone: Callable[..., Alone],
+    tmp_path: Path,
+    start_bridge: Callable[..., Bridge],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right, other = serve_alone(), serve_alone()
+    answer(right, {"rows": [["/right", "1 error"]]})
+    answer(other, {"rows": [["/other", "1 error"]]})
+    for alone, roots in ((right, (str(tmp_path),)), (other, ("/elsewhere",))):
+        found = Discovery(CLIENTS[0], 1, alone.port, roots, alone.token)
+        write(found, {"TMPDIR": str(tmp_path)})
+    port = {"GEMINI_CLI_IDE_SERVER_PORT": str(other.port)}
+    assert "/right" in start_bridge(tmp_path, **port).call("diagnostics")
+    assert not other.emacs.asked
+    # One that refuses does so at once.
+    monkeypatch.setattr(asgi, "_DRAIN_LIMIT", 2 * BOUND)
+    right.questions.roots = ["/nowhere"]
+    assert "/other" in start_bridge(tmp_path).call("diagnostics")
+
+
 def event(file: Path, **display: object) -> str:
     """Return what Gemini CLI sends to a hook after it has written ``file``."""
     return json.dumps({**edit(str(file), **display), "cwd": str(file.parent)})
@@ -281,12 +305,17 @@ def test_a_slow_question_does_not_keep_others_waiting(
 ) -> None:
     discovery(tmp_path, alone.port, alone.token)
     alone.questions.is_on = True
-    asked: queue.Queue[int] = queue.Queue()
-    alone.emacs.on_question = lambda number, *_: asked.put(number)
+    go_on = asyncio.Event()
+
+    async def slowly(kind: str, facts: Facts) -> Facts:
+        await go_on.wait()
+        return {"rows": []}
+
+    alone.emacs.on_question = slowly
     bridge = start_bridge(tmp_path)
     bridge.send(id=0, method="tools/call", params={"name": "diagnostics"})
-    number = asked.get(timeout=BOUND)
+    alone.emacs.until(lambda emacs: emacs.asked)
     assert bridge.ask("ping") == {}
     answer(alone, {"rows": []})
     assert "no errors" in bridge.call("diagnostics")
-    alone.do(alone.questions.answered, number, {"rows": []})
+    alone.do(go_on.set)

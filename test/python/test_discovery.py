@@ -5,13 +5,14 @@ import re
 import stat
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from gemini_companion_epc import discovery
-from gemini_companion_epc.clients import CLIENTS, Client, node_tmpdir
+from gemini_companion_epc.clients import CLIENTS, Client
 from gemini_companion_epc.discovery import Discovery, DiscoveryFiles
 from gemini_companion_epc.exceptions import DiscoveryError
 
@@ -40,21 +41,18 @@ def _mode(path: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("environ", "is_windows", "expected"),
+    ("environ", "expected"),
     [
-        ({}, False, "/tmp"),
-        ({"TMPDIR": "/a/", "TMP": "/b", "TEMP": "/c"}, False, "/a"),
-        ({"TMPDIR": "", "TMP": "/b", "TEMP": "/c"}, False, "/b"),
-        ({"TEMP": "/c"}, False, "/c"),
-        ({"TMPDIR": "/a", "TMP": "b", "TEMP": "c"}, True, "c"),
-        ({"TMP": "b"}, True, "b"),
-        ({"SystemRoot": "w"}, True, "w\\temp"),
+        ({}, "/tmp"),
+        ({"TMPDIR": "/a/", "TMP": "/b", "TEMP": "/c"}, "/a"),
+        ({"TMPDIR": "", "TMP": "/b", "TEMP": "/c"}, "/b"),
+        ({"TEMP": "/c"}, "/c"),
     ],
 )
 def test_the_temporary_directory_is_the_one_of_node(
-    environ: dict[str, str], is_windows: bool, expected: str
+    environ: dict[str, str], expected: str
 ) -> None:
-    assert node_tmpdir(environ, is_windows) == Path(expected)
+    assert CLIENTS[0].directory(environ) == Path(expected, "gemini", "ide")
 
 
 def test_name_and_payload_are_what_the_client_reads(tmp_path: Path) -> None:
@@ -161,6 +159,13 @@ def _dead_pid() -> int:
     return process.pid
 
 
+def test_a_file_of_the_previous_process_is_removed(tmp_path: Path) -> None:
+    # On a full disk it could not be replaced.
+    path = discovery.write(_discovery(), _environ(tmp_path))
+    DiscoveryFiles(os.getpid(), 4711, "token", _environ(tmp_path)).remove()
+    assert not path.exists()
+
+
 def test_a_sweep_removes_dead_files_of_ours_and_no_others(tmp_path: Path) -> None:
     dead = _dead_pid()
     ours = discovery.write(_discovery(pid=dead), _environ(tmp_path))
@@ -235,11 +240,15 @@ def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None
     assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
 
 
+class _Third(Client):
+    def directory(self, environ: Mapping[str, str]) -> Path:
+        return Path(environ["THIRD_HOME"]) / "editors"
+
+
 def _third() -> Client:
-    return Client(
+    return _Third(
         name="third",
         title="Third",
-        directory=lambda environ: Path(environ["THIRD_HOME"]) / "editors",
         file_name=lambda pid, port: f"third-{port}",
         file_pattern=re.compile(r"third-\d+"),
         needs_home=True,

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,8 @@ from sexpdata import Symbol
 from fake_emacs import BOUND, NO_ANSWER, PYTHON_PATH, EpcClient, ReturnedError, plist
 from gemini_companion_epc import __version__
 from gemini_companion_epc.config import Config
-from gemini_companion_epc.emacs import MAX_TEXT, Emacs
+from gemini_companion_epc.directory import LARGE_TEXT
+from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone, MalformedArgument
 from gemini_companion_epc.sexp import context_from, parse
 from gemini_companion_epc.types import (
@@ -73,8 +75,8 @@ class Owner:
     def adopt_diff(self, *args: Any) -> None:
         self.taken.put(("adopted", *args))
 
-    def retire(self) -> None:
-        self.taken.put(("retire",))
+    def hand_over(self) -> None:
+        self.taken.put(("hand-over",))
 
     def stop(self) -> None:
         self.taken.put(("stop",))
@@ -86,7 +88,7 @@ class Owner:
             "diff-accepted": self.diff_accepted,
             "diff-rejected": self.diff_rejected,
             "adopt-diff": self.adopt_diff,
-            "retire": self.retire,
+            "hand-over": self.hand_over,
             "stop": self.stop,
         }
 
@@ -117,6 +119,11 @@ class Rig:
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(BOUND)
+
+    def open(self, diff: Diff) -> "Future[None]":
+        return asyncio.run_coroutine_threadsafe(
+            self.emacs.open_diff(diff, SESSION), self.loop
+        )
 
     def epc(self) -> EpcClient:
         self.clients.append(EpcClient(self.port))
@@ -454,8 +461,8 @@ def test_a_diff_of_a_previous_process_is_handed_over(rig: Rig) -> None:
     path.write_text("large")
     peer.call("adopt-diff", 7, "session", "/a", {"file": str(path)})
     assert rig.owner.next() == ("adopted", 7, "session", "/a", "large")
-    assert peer.call("retire") is True
-    assert rig.owner.next() == ("retire",)
+    assert peer.call("hand-over") is True
+    assert rig.owner.next() == ("hand-over",)
 
 
 def test_emacs_learns_where_a_process_runs_and_with_which_environment(
@@ -483,7 +490,7 @@ def test_emacs_learns_where_a_process_runs_and_with_which_environment(
 def test_a_diff_reaches_emacs_and_its_text_comes_back(rig: Rig) -> None:
     peer = rig.peer()
     peer.answers["close-diff"] = lambda diff_id, reason: "held"
-    rig.do(rig.emacs.open_diff, _diff("proposal"), SESSION)
+    rig.open(_diff("proposal"))
     diff_id, session, path, text = peer.expect("open-diff")
     assert (diff_id, path, text) == (1, "/a", "proposal")
     assert plist(session) == {
@@ -540,25 +547,26 @@ def test_pending_calls_fail_when_emacs_leaves(rig: Rig) -> None:
 
 
 @pytest.mark.parametrize("failure", ["disk", "emacs"])
-def test_a_proposal_that_cannot_be_shown_is_reported(rig: Rig, failure: str) -> None:
+def test_a_proposal_that_cannot_be_sent_or_shown_is_an_error(
+    rig: Rig, failure: str
+) -> None:
     peer = rig.peer()
     if failure == "disk":
         _directory(rig).rmdir()
         _directory(rig).touch()
     else:
         peer.answers["open-diff"] = lambda *args: NO_ANSWER
-    rig.do(rig.emacs.open_diff, _diff("x" * 0x1000000), SESSION)
+    opening = rig.open(_diff("x" * 0x1000000))
     if failure == "emacs":
         peer.expect("open-diff")
         peer.send_text('(return-error 1 "void-function")')
-    (message,) = peer.expect("warn")
-    assert "Cannot show the proposal for /a" in message
-    assert "answer in the terminal" in message
+    with pytest.raises(EmacsError):
+        opening.result(BOUND)
 
 
 def test_what_is_asked_before_the_hello_follows_it(rig: Rig) -> None:
     rig.do(rig.emacs.warn, "early")
-    rig.do(rig.emacs.open_diff, _diff("text"), SESSION)
+    rig.open(_diff("text"))
     peer = rig.peer()
     assert peer.expect("warn") == ["early"]
     assert peer.expect("open-diff")[3] == "text"
@@ -567,9 +575,9 @@ def test_what_is_asked_before_the_hello_follows_it(rig: Rig) -> None:
 def test_large_messages_do_not_mix(rig: Rig) -> None:
     """Defect 1: concurrent sends interleave."""
     peer = rig.peer()
-    texts = [chr(ord("a") + n) * (MAX_TEXT - 1) for n in range(8)]
+    texts = [chr(ord("a") + n) * (LARGE_TEXT - 1) for n in range(8)]
     for text in texts:
-        rig.do(rig.emacs.open_diff, _diff(text), SESSION)
+        rig.open(_diff(text))
     threads = [
         threading.Thread(target=peer.call, args=("diff-rejected", n)) for n in range(8)
     ]
@@ -589,7 +597,7 @@ def test_a_stopped_emacs_does_not_block_the_event_loop(rig: Rig) -> None:
         peer.sendall(b"%06x" % len(hello) + hello.encode())
         assert peer.recv(6)
         for _ in range(60):
-            rig.do(rig.emacs.open_diff, _diff("x" * (MAX_TEXT - 1)), SESSION)
+            rig.open(_diff("x" * (LARGE_TEXT - 1)))
         assert rig.do(lambda: True)
 
 
@@ -607,19 +615,18 @@ def test_small_messages_do_not_wait_for_an_acknowledgement(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("text", "is_file"),
     [
-        ("x" * MAX_TEXT, False),
-        ("x" * (MAX_TEXT + 1), True),
-        ("\u4e2d" * (MAX_TEXT // 3), False),
-        ("\u4e2d" * (MAX_TEXT // 3 + 1), True),
+        ("x" * (LARGE_TEXT - 1), False),
+        ("\u4e2d" * (LARGE_TEXT - 1), False),
+        ("x" * LARGE_TEXT, True),
         ("\r\n\ufeff\0\U0001f600" * 5_000_000, True),
     ],
-    ids=["limit", "over", "wide limit", "wide over", "50 MB"],
+    ids=["small", "wide", "large", "50 MB"],
 )
 def test_a_large_text_goes_through_a_private_file(
     rig: Rig, text: str, is_file: bool
 ) -> None:
     peer = rig.peer()
-    rig.do(rig.emacs.open_diff, _diff(text), SESSION)
+    rig.open(_diff(text))
     sent = peer.expect("open-diff")[3]
     if is_file:
         path = Path(plist(sent)["file"])
@@ -634,10 +641,10 @@ def test_a_large_text_goes_as_it_is_when_no_file_can_be_written(rig: Rig) -> Non
     _directory(rig).rmdir()
     _directory(rig).touch()
     text = "x" * 10_000_000
-    rig.do(rig.emacs.open_diff, _diff(text), SESSION)
+    rig.open(_diff(text))
     assert peer.expect("open-diff")[3] == text
     _directory(rig).unlink()
-    rig.do(rig.emacs.open_diff, _diff(text), SESSION)
+    rig.open(_diff(text))
     assert Path(plist(peer.expect("open-diff")[3])["file"]).read_text() == text
 
 
@@ -651,9 +658,8 @@ def test_the_server_does_without_a_private_directory(
     rig = rig_with()
     peer = rig.epc()
     assert plist(peer.call("hello", SECRET, __version__))["directory"] == []
-    assert "No space left" in peer.expect("warn")[0]
-    rig.do(rig.emacs.open_diff, _diff("x" * MAX_TEXT * 2), SESSION)
-    assert peer.expect("open-diff")[3] == "x" * MAX_TEXT * 2
+    rig.open(_diff("x" * LARGE_TEXT * 2))
+    assert peer.expect("open-diff")[3] == "x" * LARGE_TEXT * 2
     with pytest.raises(ReturnedError, match="private directory"):
         peer.call("diff-accepted", 1, {"file": "/etc/hosts"})
 
@@ -719,7 +725,7 @@ def test_a_large_call_costs_no_description(
     peer = rig.peer()
     described.clear()
     peer.call("diff-rejected", 1)
-    rig.do(rig.emacs.open_diff, _diff("x"), SESSION)
+    rig.open(_diff("x"))
     peer.expect("open-diff")
     assert described == []
 

@@ -132,10 +132,10 @@ class Target:
         """Check that it works, and that nothing of the attack is left."""
         assert self.cli.ask("ping", {})["result"] == {}
         self.cli.open_diff("/last", "x")
-        self.alone.do(self.alone.ide.reject, self.alone.emacs.opened[-1].id)
+        self.alone.do(self.alone.diffs.reject, self.alone.emacs.opened[-1].id)
         while self.events.next()["params"].get("filePath") != "/last":
             pass
-        until(lambda: list(self.alone.ide._sessions) == [self.cli.session_id])
+        until(lambda: list(self.alone.sessions._sessions) == [self.cli.session_id])
         until(lambda: _descriptors() <= self._descriptors + 2)
         bad = [one.getMessage() for one in self._log.records if one.levelno > 30]
         assert bad == []
@@ -231,7 +231,7 @@ forms = st.recursive(
     lambda inner: st.lists(inner, max_size=4),
     max_leaves=8,
 )
-# All but `stop' and `retire', which end the server.
+# All but `stop' and `hand-over', which end the server.
 names = st.sampled_from(
     [
         "hello",

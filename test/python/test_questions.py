@@ -5,7 +5,6 @@ import asyncio
 import http.client
 import json
 import os
-import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from conftest import BOUND, Alone, edit
+from conftest import BOUND, Alone, edit, never
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.questions import (
     LONGEST_ANSWER,
@@ -23,7 +22,6 @@ from gemini_companion_epc.questions import (
     TOOLS,
     Facts,
 )
-from gemini_companion_epc.words import count_lines
 
 Answers = Callable[[str, Facts], Facts | None]
 
@@ -48,10 +46,9 @@ def request(
 def answer_with(alone: Alone, answers: Answers) -> None:
     """Turn /tools on; answer each question with the value of ``answers``, if any."""
 
-    def on_question(question_id: int, kind: str, facts: Facts) -> None:
+    async def on_question(kind: str, facts: Facts) -> Facts:
         answer = answers(kind, facts)
-        if answer is not None:
-            alone.questions.answered(question_id, answer)
+        return await never() if answer is None else answer
 
     alone.questions.is_on = True
     alone.emacs.on_question = on_question
@@ -139,47 +136,27 @@ def test_malformed_arguments_are_named(
     assert not alone.emacs.asked
 
 
-def project(directory: Path) -> Path:
-    """Make a project of git in ``directory`` and return it."""
-    directory.mkdir(exist_ok=True)
-    subprocess.run(["git", "init", "-q", str(directory)], check=True)
-    directory.joinpath("a.py").write_text("word\nwords\nword = word\n")
-    directory.joinpath("b.py").write_text("sword\nmy_word\n(word)\n")
-    directory.joinpath("secret.py").write_text("word\n")
-    directory.joinpath("ignored.py").write_text("word\n")
-    directory.joinpath(".gitignore").write_text("ignored.py\n")
-    return directory
+def references(places: list[list[Any]], **facts: Any) -> Answers:
+    """Return answers with ``places`` and ``facts``."""
+    return lambda kind, asked: {"total": len(places), "places": places, **facts}
 
 
-def references(places: list[list[Any]], total: int | None = None) -> Answers:
-    """Return answers with ``places``, in which secret.py is not shared."""
-
-    def answers(kind: str, facts: Facts) -> Facts:
-        if kind == "visible":
-            files = facts["files"]
-            return {"files": [name for name in files if "secret" not in name]}
-        return {"total": len(places) if total is None else total, "places": places}
-
-    return answers
-
-
-def test_references_are_grouped_by_file_beside_the_lines_with_the_word(
-    alone: Alone, tmp_path: Path
-) -> None:
-    root = project(tmp_path / "p")
+def test_references_are_grouped_by_file(alone: Alone, tmp_path: Path) -> None:
+    root = tmp_path
     places = [[str(root / "a.py"), 1, "word"], [str(root / "a.py"), 3, "  word = word"]]
     answer_with(alone, references(places))
     result = call(alone, root, "references", file="a.py", symbol="word")
-    assert text_of(result) == (
-        "2 references; the word is on 3 lines of 2 files.\na.py\n1\n3:word = word"
-    )
+    assert text_of(result) == ("2 references\na.py\n1\n3:word = word")
     assert alone.emacs.asked[0][1]["path"] == str(root / "a.py")
+    answer_with(alone, references([], busy=True))
+    busy = text_of(call(alone, root, "references", file="a.py", symbol="word"))
+    assert busy.startswith("0 references\nThe language server is still indexing")
 
 
 def test_equal_lines_are_one_and_the_word_stays_in_a_long_one(
     alone: Alone, tmp_path: Path
 ) -> None:
-    root = project(tmp_path / "p")
+    root = tmp_path
     long = "y = " + "before." * 20 + "word" + ".after" * 20
     texts = ["def word():", long, "    word,", "  def word():"]
     places = [[str(root / "a.py"), line, text] for line, text in enumerate(texts, 1)]
@@ -194,66 +171,10 @@ def test_equal_lines_are_one_and_the_word_stays_in_a_long_one(
     assert len(two) <= 80
 
 
-def test_references_on_each_line_with_the_word_are_said_to_be_all(
-    alone: Alone, tmp_path: Path
-) -> None:
-    root = project(tmp_path / "p")
-    places = [
-        [str(root / "a.py"), 1, "word"],
-        [str(root / "a.py"), 3, "word = word"],
-        [str(root / "b.py"), 3, "(word)"],
-    ]
-    answer_with(alone, references(places))
-    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
-    assert text.startswith("3 references: all lines with the word.\n")
-    places[2] = [str(root / "b.py"), 1, "alias"]
-    answer_with(alone, references(places))
-    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
-    assert text.startswith("3 references; the word is on 3 lines of 2 files.\n")
-
-
-def test_files_with_the_word_are_checked_while_the_language_server_works(
-    alone: Alone, tmp_path: Path
-) -> None:
-    root = project(tmp_path / "p")
-    asked: list[int] = []
-
-    def on_question(question_id: int, kind: str, facts: Facts) -> None:
-        asked.append(question_id)
-        if kind == "visible":
-            alone.questions.answered(question_id, {"files": []})
-            alone.questions.answered(asked[0], {"total": 0, "places": []})
-
-    alone.questions.is_on = True
-    alone.emacs.on_question = on_question
-    text = text_of(call(alone, root, "references", file="a.py", symbol="word"))
-    assert text.startswith("0 references;")
-
-
-def test_few_references_and_indexing_are_remarked_on(
-    alone: Alone, tmp_path: Path
-) -> None:
-    root = project(tmp_path / "p")
-    root.joinpath("c.py").write_text("word\n" * 20)
-    answer_with(alone, references([]))
-    few = text_of(call(alone, root, "references", file="a.py", symbol="word"))
-    assert "references may be missing" in few
-    answer_with(
-        alone,
-        lambda kind, facts: (
-            {"files": []}
-            if kind == "visible"
-            else {"total": 0, "places": [], "busy": True}
-        ),
-    )
-    busy = text_of(call(alone, root, "references", file="a.py", symbol="word"))
-    assert "still indexing" in busy
-
-
 def test_a_long_answer_is_cut_and_says_how_to_go_on(
     alone: Alone, tmp_path: Path
 ) -> None:
-    root = project(tmp_path / "p")
+    root = tmp_path
     places = [[str(root / f"{n}{40 * 'd'}"), n, "x" * 200] for n in range(100)]
     answer_with(alone, references(places, total=1234))
     text = text_of(call(alone, root, "references", file="a.py", symbol="x", after=200))
@@ -319,13 +240,13 @@ def test_a_problem_is_text_and_silence_ends(
 def test_four_questions_at_once_and_the_others_wait(
     alone: Alone, tmp_path: Path
 ) -> None:
-    asked: list[int] = []
-    full = threading.Event()
+    full, go_on = threading.Event(), asyncio.Event()
 
-    def on_question(question_id: int, kind: str, facts: Facts) -> None:
-        asked.append(question_id)
-        if len(asked) == MOST_AT_ONCE:
+    async def on_question(kind: str, facts: Facts) -> Facts:
+        if len(alone.emacs.asked) == MOST_AT_ONCE:
             full.set()
+        await go_on.wait()
+        return {"rows": []}
 
     alone.questions.is_on = True
     alone.emacs.on_question = on_question
@@ -335,12 +256,8 @@ def test_four_questions_at_once_and_the_others_wait(
             for _ in range(MOST_AT_ONCE + 1)
         ]
         assert full.wait(BOUND)
-        assert len(asked) == MOST_AT_ONCE
-        alone.emacs.on_question = lambda number, *_: alone.questions.answered(
-            number, {"rows": []}
-        )
-        for number in list(asked):
-            alone.do(alone.questions.answered, number, {"rows": []})
+        assert len(alone.emacs.asked) == MOST_AT_ONCE
+        alone.do(go_on.set)
         assert all("no errors" in text_of(result.result(BOUND)) for result in results)
 
 
@@ -376,6 +293,7 @@ def test_a_question_goes_to_emacs_by_epc_and_back(
     emacs = start()
     emacs.call("roots-update", ["/"])
     emacs.call("tools-update", True)
+    emacs.epc.answers["ask"] = lambda *_: []
     body = {"directory": str(tmp_path), "method": "call", "name": "diagnostics"}
     long = "x" * 1_000_000
     edited = {"method": "edited", "event": edit("/a", newContent=long)}
@@ -383,47 +301,13 @@ def test_a_question_goes_to_emacs_by_epc_and_back(
         result = pool.submit(
             request, emacs.port, emacs.token, {**body, "arguments": {}}
         )
-        number, kind, facts = emacs.expect("ask")
+        kind, facts = emacs.expect("ask")
         assert (kind.value(), facts) == ("diagnostics", [])
-        emacs.call("answered", number, [])
         assert result.result(BOUND)[0] == 200
         result = pool.submit(request, emacs.port, emacs.token, edited)
-        number, kind, _, before, after = emacs.expect("ask")
+        kind, _, before, after = emacs.expect("ask")
         assert (kind.value(), before) == ("edited", "old")
         assert Path(after[1]).read_text() == long
-        emacs.call("answered", number, [])
         assert result.result(BOUND) == (200, {})
     emacs.call("tools-update", [])
     assert request(emacs.port, emacs.token, body)[0] == 404
-
-
-def test_lines_are_counted_without_git_and_within_a_limit(tmp_path: Path) -> None:
-    tmp_path.joinpath("a").write_text("x\nx y\nxy\n")
-    tmp_path.joinpath("binary").write_bytes(b"\0x")
-    os.mkfifo(tmp_path / "pipe")
-    hidden = tmp_path / ".hidden"
-    hidden.mkdir()
-    hidden.joinpath("a").write_text("x\n")
-    assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 2}, True)
-    assert count_lines("x", str(tmp_path), 0) == ({}, False)
-    assert count_lines(".*", str(tmp_path), 60) == ({}, True)
-    tmp_path.joinpath("b").write_text("my_y _y\n_y\nmy_y\n(_y _y)")
-    assert count_lines("_y", str(tmp_path), 60) == ({str(tmp_path / "b"): 3}, True)
-
-
-def test_a_text_that_is_too_large_is_not_taken_for_searched(tmp_path: Path) -> None:
-    large = 1024 * 1024 + 1
-    tmp_path.joinpath("a").write_text("x\n")
-    tmp_path.joinpath("image").write_bytes(b"\0" * large)
-    assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 1}, True)
-    tmp_path.joinpath("b").write_text("y" * large)
-    assert count_lines("x", str(tmp_path), 60) == ({str(tmp_path / "a"): 1}, False)
-
-
-def test_lines_are_counted_in_a_directory_that_git_ignores(tmp_path: Path) -> None:
-    ignored = project(tmp_path / "p") / "ignored"
-    ignored.mkdir()
-    ignored.joinpath("a.py").write_text("word\n")
-    tmp_path.joinpath("p", ".gitignore").write_text("ignored\n")
-    expected = {str(ignored / "a.py"): 1}
-    assert count_lines("word", str(ignored), 60) == (expected, True)

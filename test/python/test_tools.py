@@ -60,7 +60,7 @@ def test_odd_text_goes_there_and_back(alone: Alone, cli_of: CliOf, text: str) ->
     path = "/dir \u00e9/\U0001f600.txt"
     cli.open_diff(path, text)
     assert (alone.emacs.opened[0].path, alone.emacs.opened[0].proposal) == (path, text)
-    alone.do(alone.ide.accept, 1, text)
+    alone.do(alone.diffs.accept, 1, text)
     assert events.next()["params"] == {"filePath": path, "content": text}
     cli.open_diff(path, "proposal")
     alone.emacs.texts[2] = text

@@ -104,6 +104,7 @@ class Soak:
             self.log.problem(f"{problem}")
         finally:
             self._scratch.kill()
+            self._no_error_is_logged()
             if self.log.problems and os.environ.get("GC_SOAK_KEEP"):
                 print(f"kept: {self._scratch.root}")
             else:
@@ -279,6 +280,12 @@ class Soak:
         for path in self._scratch.tmp.rglob("*"):
             if path.name not in ("gemini", "ide"):
                 self.log.problem(f"left: {path}")
+
+    def _no_error_is_logged(self) -> None:
+        for path in self._scratch.root.rglob("server.log*"):
+            for line in path.read_text(errors="replace").splitlines():
+                if " ERROR " in line:
+                    self.log.problem(f"in the server: {line}")
 
     # Table
 

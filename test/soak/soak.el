@@ -105,7 +105,7 @@
   (unless (gethash diff soak--edited)
     (puthash diff t soak--edited)
     (soak--edit diff)
-    (soak--note diff 'edited (gemini-companion-diff-proposal-text diff))))
+    (soak--note diff 'edited (gemini-companion-diff-text diff))))
 
 (defun soak--reject-emptied (diff)
   "Try to accept DIFF with an empty proposal, which must fail; reject it."

@@ -1,4 +1,4 @@
-;;; gemini-companion-review-text-test.el --- Tests of the text under review  -*- lexical-binding: t; -*-
+;;; gemini-companion-highlight-test.el --- Tests of the colors of texts  -*- lexical-binding: t; -*-
 
 ;; SPDX-License-Identifier: GPL-3.0-or-later
 
@@ -8,10 +8,10 @@
 
 ;;; Code:
 
-(require 'gemini-companion-review)
+(require 'gemini-companion-highlight)
 (require 'gemini-companion-review-test-helper)
 
-(defconst gemini-companion-review-text-test-texts
+(defconst gemini-companion-highlight-test-texts
   '("#+STARTUP: overview align\n#+SETUPFILE: http://127.0.0.1:%d/x\n* One\n\
 hidden\n| a | b |\n|-\n| longer cell | c |\n[[http://evil][safe]]\n\
 #+begin_src image\nx\n#+end_src\n"
@@ -29,7 +29,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     "")
   "Texts on which some modes act; %d is the port of a server.")
 
-(defun gemini-companion-review-text-test-modes ()
+(defun gemini-companion-highlight-test-modes ()
   "Return all functions that Emacs may choose by a name or a first line."
   (let (modes)
     (pcase-dolist (`(,_ . ,mode) (append auto-mode-alist interpreter-mode-alist
@@ -40,7 +40,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
           (cl-pushnew mode modes))))
     modes))
 
-(defun gemini-companion-review-text-test-harm (text)
+(defun gemini-companion-highlight-test-harm (text)
   "Return what is wrong with the current buffer, which must contain TEXT."
   (with-demoted-errors "Highlighting: %S"
     (font-lock-ensure))
@@ -58,7 +58,7 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
                    (number-sequence (point-min) (1- (point-max))))
          "hidden")))
 
-(ert-deftest gemini-companion-review-text-modes-only-highlight ()
+(ert-deftest gemini-companion-highlight-modes-only-highlight ()
   (let* ((connections 0)
          (server (make-network-process
                   :name "look" :server t :service t :host "127.0.0.1"
@@ -67,25 +67,25 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
          (port (process-contact server :service))
          (inhibit-message t))
     (unwind-protect
-        (dolist (mode (gemini-companion-review-text-test-modes))
+        (dolist (mode (gemini-companion-highlight-test-modes))
           (let ((auto-mode-alist (list (cons "\\.x\\'" mode)))
                 (processes (process-list))
                 (layout (gemini-companion-test-layout)))
-            (dolist (format gemini-companion-review-text-test-texts)
+            (dolist (format gemini-companion-highlight-test-texts)
               (let ((text (format format port)))
                 (ert-info ((format "%s of %S" mode text))
                   (with-temp-buffer
                     (insert text)
                     (should-not (gemini-companion-test-demoted
-                                  (gemini-companion-review-highlight "/nowhere/a.x")
-                                  (gemini-companion-review-text-test-harm text))))
+                                  (gemini-companion-highlight "/nowhere/a.x")
+                                  (gemini-companion-highlight-test-harm text))))
                   (accept-process-output nil 0)
                   (should (zerop connections))
                   (should (equal processes (process-list)))
                   (should (equal layout (gemini-companion-test-layout))))))))
       (delete-process server))))
 
-(ert-deftest gemini-companion-review-text-highlights-by-name-and-first-line ()
+(ert-deftest gemini-companion-highlight-chooses-a-mode-by-name-and-first-line ()
   (pcase-dolist (`(,name ,text ,mode)
                  '(("a.el" "" emacs-lisp-mode)
                    ("a.c~" "" c-mode)
@@ -100,58 +100,64 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
     (ert-info ((format "%s with %S" name text))
       (with-temp-buffer
         (insert text)
-        (gemini-companion-review-highlight (concat "/nowhere/" name))
+        (gemini-companion-highlight (concat "/nowhere/" name))
         (should (eq mode major-mode))))))
 
-(define-derived-mode gemini-companion-review-text-test-mode prog-mode "Bad"
+(ert-deftest gemini-companion-highlight-keeps-the-message ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode)))
+        (said "Announced"))
+    (cl-letf (((symbol-function 'current-message) (lambda () said))
+              ((symbol-function 'message)
+               (lambda (format &rest arguments)
+                 ;; As Emacs does.
+                 (setq said (and (not inhibit-message)
+                                 (apply #'format-message format arguments))))))
+      (with-temp-buffer
+        (insert "x (message \"Hello\")\n")
+        (gemini-companion-highlight "/nowhere/a.bad")
+        (should (equal "Announced" said))))))
+
+(define-derived-mode gemini-companion-highlight-test-mode prog-mode "Bad"
   "A mode that executes its text."
   (goto-char (point-min))
   (read (current-buffer))
   (eval (read (current-buffer)) t))
 
-(ert-deftest gemini-companion-review-text-undoes-what-a-mode-did ()
-  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-review-text-test-mode))))
+(ert-deftest gemini-companion-highlight-outlives-a-mode-that-fails-or-edits ()
+  (let ((auto-mode-alist '(("\\.bad\\'" . gemini-companion-highlight-test-mode))))
     (dolist (form '((insert "more")
-                    (with-silent-modifications (erase-buffer))
-                    (let ((inhibit-read-only t)) (set-buffer-multibyte nil))
+                    (erase-buffer)
                     (setq buffer-read-only t)
                     (narrow-to-region 1 2)
-                    (overlay-put (make-overlay 1 5) 'invisible t)
-                    (overlay-put (make-overlay 1 5) 'display "")
-                    (setq selective-display 1)
                     (y-or-n-p "Go on? ")
-                    (start-process "bad" nil "sleep" "100")
                     (error "Boom")))
       (dolist (view '(ediff diff))
         (ert-info ((format "%s: %S" view form))
           (gemini-companion-test-with-reviews '(("a.bad" "a\n"))
             (let* ((gemini-companion-review-view view)
-                   (processes (process-list))
                    (text (format "\u00fc %S\n" form))
                    (diff (gemini-companion-test-open "a.bad" text)))
               (gemini-companion-test-demoted
                 (gemini-companion-test-wait
                  (lambda () (eq 'shown (gemini-companion-diff-state diff))))
-                (gemini-companion-diff-view diff)
+                (gemini-companion-arrival-view diff)
                 (when (eq view 'diff)
                   (with-current-buffer (window-buffer)
                     (gemini-companion-review-edit))))
               (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-                (should-not (gemini-companion-review-text-test-harm text))
-                (should-not selective-display))
+                (should-not (gemini-companion-highlight-test-harm text)))
               (should (equal text (gemini-companion-diff-proposed-text diff)))
-              (should (equal processes (process-list)))
               (gemini-companion-diff-accept diff)
               (should (equal `((1 accepted ,text)) outcomes)))))))))
 
-(ert-deftest gemini-companion-review-text-hides-nothing-of-an-outline ()
+(ert-deftest gemini-companion-highlight-hides-nothing-of-an-outline ()
   (gemini-companion-test-with-reviews
       '(("a.org" "#+STARTUP: overview\n* One\n| a | b |\nold\n"))
     (let* ((text "#+STARTUP: overview align\n* One\n| a | b |\n| cc | d |\nnew\n")
            (diff (gemini-companion-test-show "a.org" text)))
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (should-not (gemini-companion-review-text-test-harm text)))
+        (should-not (gemini-companion-highlight-test-harm text)))
       (gemini-companion-diff-accept)
       (should (equal `((1 accepted ,text)) outcomes)))))
 
-;;; gemini-companion-review-text-test.el ends here
+;;; gemini-companion-highlight-test.el ends here

@@ -1,4 +1,4 @@
-;;; gemini-companion-tools.el --- Link CLIs to Emacs  -*- lexical-binding: t; -*-
+;;; gemini-companion-extension.el --- Link CLIs to Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -13,55 +13,49 @@
 ;; nothing until the user runs that command.
 ;;
 ;; What links them is an extension: a directory with a manifest for each kind of
-;; CLI, a hook, and the program that both start, the bridge.  A CLI finds it by a
-;; pointer among its own extensions, as its command "extensions link" writes it.
-;; That command would also mark the directory in which it runs as trusted, and
-;; leave files behind.
+;; CLI, a hook, and the program that both start, the bridge.  The CLIs link and
+;; unlink it by their commands "extensions link" and "extensions uninstall", which
+;; run in that directory, as they mark the current one as trusted.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'gemini-companion-clients)
-(require 'gemini-companion-code)
-(require 'gemini-companion-errors)
+(require 'gemini-companion-lookup)
+(require 'gemini-companion-diagnostics)
 (require 'gemini-companion-install)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
-(require 'gemini-companion-settings)
 (require 'gemini-companion-share)
 (require 'gemini-companion-text)
-(require 'gemini-companion-turn)
+(require 'gemini-companion-edits)
 (require 'json)
 (require 'seq)
 (require 'subr-x)
 
-(defconst gemini-companion-tools--name "gemini-companion"
+(defconst gemini-companion-extension--name "gemini-companion"
   "Name of the extension.")
 
-(defconst gemini-companion-tools--server "emacs"
+(defconst gemini-companion-extension--server "emacs"
   "Name of the bridge in the CLIs, which is part of the names of tools.")
 
-(defconst gemini-companion-tools--hook-milliseconds 6000
+(defconst gemini-companion-extension--hook-milliseconds 6000
   "Milliseconds after which a CLI stops the hook, which ends before that.")
 
-(defvar gemini-companion-tools--counts (list 0 0)
+(defvar gemini-companion-extension--counts (list 0 0)
   "The numbers of questions and of edits since the mode was turned on.")
 
 ;;;; Extension
 
-(defun gemini-companion-tools-directory ()
-  "Return the directory of the extension."
-  (expand-file-name "extension/" gemini-companion-install-directory))
-
-(defun gemini-companion-tools-extension-p ()
+(defun gemini-companion-extension-p ()
   "Return non-nil if the extension was written."
   (file-exists-p (expand-file-name "bridge.py"
-                                   (gemini-companion-tools-directory))))
+                                   (gemini-companion-install-extension-directory))))
 
-(defun gemini-companion-tools--python ()
+(defun gemini-companion-extension--python ()
   "Return the Python for the bridge.
-It is that of the server, by a name that outlives an update of its
+It is the Python of the server, by a name that outlives an update of its
 packages."
   (let ((program (car (gemini-companion-install-command))))
     (file-truename
@@ -73,57 +67,57 @@ packages."
          (user-error "Cannot find a Python; \
 M-x gemini-companion-install-server installs what is needed")))))
 
-(defun gemini-companion-tools--command (client &rest options)
+(defun gemini-companion-extension--command (client &rest options)
   "Return the command of the bridge for CLIENT, with OPTIONS."
   ;; With -I and the directory, Python imports more and starts later.
-  (append (list (gemini-companion-tools--python) "-E" "-s" "-S"
+  (append (list (gemini-companion-extension--python) "-E" "-s" "-S"
                 (expand-file-name "__main__.py"
-                                  (gemini-companion-tools-directory))
+                                  (gemini-companion-install-extension-directory))
                 client)
           options))
 
-(defun gemini-companion-tools--manifest (client)
+(defun gemini-companion-extension--manifest (client)
   "Return the manifest for CLIENT, for `json-encode'."
-  (let ((command (gemini-companion-tools--command client)))
-    `((name . ,gemini-companion-tools--name)
+  (let ((command (gemini-companion-extension--command client)))
+    `((name . ,gemini-companion-extension--name)
       (version . ,gemini-companion-server-version)
       (mcpServers
-       . ((,gemini-companion-tools--server
+       . ((,gemini-companion-extension--server
            . ((command . ,(car command))
               (args . ,(vconcat (cdr command)))
               ;; Otherwise Qwen Code hides the tools behind its tool_search.
               (alwaysLoadTools . t))))))))
 
-(defun gemini-companion-tools--hooks (client event matcher)
+(defun gemini-companion-extension--hooks (client event matcher)
   "Return the hook of CLIENT after EVENT of a tool that MATCHER matches."
   `((,event
      . [((matcher . ,matcher)
          (hooks
           . [((type . "command")
-              (name . ,gemini-companion-tools--server)
+              (name . ,gemini-companion-extension--server)
               ;; A CLI takes the status 2, with which Python ends after the
               ;; extension was deleted, for the failure of the edit.
               (command . ,(concat
                            (mapconcat #'shell-quote-argument
-                                      (gemini-companion-tools--command
+                                      (gemini-companion-extension--command
                                        client "--hook")
                                       " ")
                            " || echo {}"))
-              (timeout . ,gemini-companion-tools--hook-milliseconds))]))])))
+              (timeout . ,gemini-companion-extension--hook-milliseconds))]))])))
 
-(defun gemini-companion-tools--files ()
+(defun gemini-companion-extension--files ()
   "Return an alist of the names and texts of the files of the extension."
   (list
    (cons "gemini-extension.json"
-         (json-encode (gemini-companion-tools--manifest "gemini")))
+         (json-encode (gemini-companion-extension--manifest "gemini")))
    (cons "hooks/hooks.json"
          (json-encode
-          `((hooks . ,(gemini-companion-tools--hooks
+          `((hooks . ,(gemini-companion-extension--hooks
                        "gemini" "AfterTool" "write_file|replace")))))
    (cons "qwen-extension.json"
          (json-encode
-          (append (gemini-companion-tools--manifest "qwen")
-                  `((hooks . ,(gemini-companion-tools--hooks
+          (append (gemini-companion-extension--manifest "qwen")
+                  `((hooks . ,(gemini-companion-extension--hooks
                                "qwen" "PostToolUse" "write_file|edit"))))))
    ;; Python caches only modules that are imported; a hook runs after each edit.
    (cons "__main__.py" "import bridge\n\nbridge.main()\n")
@@ -132,17 +126,17 @@ M-x gemini-companion-install-server installs what is needed")))))
           (expand-file-name "python/gemini_companion_epc/bridge.py"
                             gemini-companion-server-directory)))))
 
-(defun gemini-companion-tools-write-extension ()
+(defun gemini-companion-extension-write ()
   "Write those files of the extension that are missing or differ.
 After an update of this package, the CLIs find the new ones."
-  (pcase-dolist (`(,name . ,text) (gemini-companion-tools--files))
+  (pcase-dolist (`(,name . ,text) (gemini-companion-extension--files))
     (let ((file (expand-file-name name
-                                  (gemini-companion-tools-directory))))
+                                  (gemini-companion-install-extension-directory))))
       (unless (and (file-exists-p file)
                    (equal text (gemini-companion-text-read file)))
-        (gemini-companion-tools--write file text)))))
+        (gemini-companion-extension--write file text)))))
 
-(defun gemini-companion-tools--write (file text)
+(defun gemini-companion-extension--write (file text)
   "Write TEXT to FILE atomically."
   (make-directory (file-name-directory file) t)
   (let ((draft (concat file ".new")))
@@ -151,54 +145,51 @@ After an update of this package, the CLIs find the new ones."
 
 ;;;; Links
 
-(defun gemini-companion-tools--file (client name)
+(defun gemini-companion-extension--file (client name)
   "Return the file NAME in the directory of CLIENT."
   (expand-file-name name (gemini-companion-clients-home client)))
 
-(defun gemini-companion-tools--pointer (client)
+(defun gemini-companion-extension--pointer (client)
   "Return the file that links the extension to CLIENT."
-  (gemini-companion-tools--file
+  (gemini-companion-extension--file
    client (format "extensions/%s/.%s-extension-install.json"
-                  gemini-companion-tools--name client)))
+                  gemini-companion-extension--name client)))
 
-(defun gemini-companion-tools-policy-file ()
+(defun gemini-companion-extension-policy-file ()
   "Return the file of the policy for questions of Gemini CLI."
-  (gemini-companion-tools--file
-   "gemini" (format "policies/%s.toml" gemini-companion-tools--name)))
+  (gemini-companion-extension--file
+   "gemini" (format "policies/%s.toml" gemini-companion-extension--name)))
 
-(defun gemini-companion-tools-clients ()
+(defun gemini-companion-extension--program (client)
+  "Return the command for CLIENT, a list, or nil if it is not installed."
+  (let ((command (ensure-list
+                  (or (cdr (assoc client (bound-and-true-p
+                                          gemini-companion-run-commands)))
+                      (gemini-companion-clients-get client :program)))))
+    (and (executable-find (car command))
+         command)))
+
+(defun gemini-companion-extension-clients ()
   "Return the names of the CLIs that are installed."
-  (seq-filter (lambda (client)
-                (or (gemini-companion-clients-used-p client)
-                    (executable-find
-                     (gemini-companion-clients-get client :program))))
+  (seq-filter #'gemini-companion-extension--program
               (mapcar #'car gemini-companion-clients)))
 
-(defun gemini-companion-tools-linked-p (client)
+(defun gemini-companion-extension-linked-p (client)
   "Return non-nil if CLIENT has a link to the extension."
-  (equal (directory-file-name (gemini-companion-tools-directory))
-         (gemini-companion-settings-get (gemini-companion-tools--pointer client)
+  (equal (directory-file-name (gemini-companion-install-extension-directory))
+         (gemini-companion-settings-get (gemini-companion-extension--pointer client)
                                         '("source"))))
 
-(defun gemini-companion-tools--taken-p (client)
-  "Return non-nil if CLIENT has another extension of the same name."
-  (let* ((pointer (gemini-companion-tools--pointer client))
-         (directory (file-name-directory pointer)))
-    (and (file-directory-p directory)
-         (remove (file-name-nondirectory pointer)
-                 (directory-files directory nil
-                                  directory-files-no-dot-files-regexp)))))
-
-(defun gemini-companion-tools--disabled-p (client directory)
+(defun gemini-companion-extension--disabled-p (client directory)
   "Return non-nil if the extension is disabled in CLIENT in DIRECTORY.
 A rule is a name of a directory, with \"*\" for those below too, and
 after \"!\" if it disables the extension.  The last one that matches wins."
   ;; The status must not wait for another host.
   (unless (file-remote-p directory)
     (let ((rules (gemini-companion-settings-get
-                  (gemini-companion-tools--file
+                  (gemini-companion-extension--file
                    client "extensions/extension-enablement.json")
-                  (list gemini-companion-tools--name "overrides")))
+                  (list gemini-companion-extension--name "overrides")))
           (directory (file-name-as-directory (file-truename directory))))
       (seq-reduce (lambda (disabled rule)
                     (let ((name (string-trim rule "!" "\\*")))
@@ -209,18 +200,53 @@ after \"!\" if it disables the extension.  The last one that matches wins."
                         disabled)))
                   rules nil))))
 
-(defun gemini-companion-tools-link-client (client)
-  "Link CLIENT to the extension."
-  (gemini-companion-tools--write
-   (gemini-companion-tools--pointer client)
-   (json-encode `((source . ,(directory-file-name
-                              (gemini-companion-tools-directory)))
-                  (type . "link")))))
+(defun gemini-companion-extension-run (verb clients then)
+  "Run the command `extensions VERB' of each of CLIENTS.
+VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
+failures, strings."
+  (if (null clients)
+      (funcall then nil)
+    (let* ((default-directory (gemini-companion-install-extension-directory))
+           (client (pop clients))
+           (process
+            (make-process
+             :name "gemini-companion-link"
+             :buffer (generate-new-buffer " *gemini-companion link*")
+             :command
+             `(,@(gemini-companion-extension--program client) "extensions" ,verb
+               ,@(if (equal verb "link")
+                     (cons (directory-file-name default-directory)
+                           (gemini-companion-clients-get client :link))
+                   (list gemini-companion-extension--name)))
+             :connection-type 'pipe
+             :noquery t
+             :sentinel
+             (lambda (process _)
+               (unless (process-live-p process)
+                 (let ((failures (gemini-companion-extension--failures
+                                  client process)))
+                   (gemini-companion-extension-run
+                    verb clients
+                    (lambda (others)
+                      (funcall then (append failures others))))))))))
+      ;; Qwen Code asks whether to continue.
+      (ignore-errors
+        (process-send-string process "y\n")))))
 
-(defun gemini-companion-tools-write-policy ()
+(defun gemini-companion-extension--failures (client process)
+  "Return a list of why PROCESS of CLIENT failed, or nil; kill its buffer."
+  (with-current-buffer (process-buffer process)
+    (goto-char (point-max))
+    (skip-chars-backward " \n")
+    (prog1 (unless (eql 0 (process-exit-status process))
+             (list (format "%s: %s" (gemini-companion-clients-title client)
+                           (buffer-substring (line-beginning-position) (point)))))
+      (kill-buffer))))
+
+(defun gemini-companion-extension-write-policy ()
   "Write the policy for questions of Gemini CLI without confirmation."
-  (gemini-companion-tools--write
-   (gemini-companion-tools-policy-file)
+  (gemini-companion-extension--write
+   (gemini-companion-extension-policy-file)
    (format "# Written by M-x gemini-companion-tools, which also deletes it.
 [[rule]]
 mcpName = \"%s\"
@@ -228,105 +254,65 @@ toolName = \"*\"
 toolAnnotations = { readOnlyHint = true }
 decision = \"allow\"
 priority = 100
-" gemini-companion-tools--server)))
+" gemini-companion-extension--server)))
 
-(defun gemini-companion-tools-delete-extension ()
-  "Delete the extension, its links, and the policy."
-  (dolist (client (mapcar #'car gemini-companion-clients))
-    (when (gemini-companion-tools-linked-p client)
-      (gemini-companion-tools--forget client)
-      (gemini-companion-tools--delete
-       (gemini-companion-tools--pointer client) 2)))
-  (gemini-companion-tools--delete (gemini-companion-tools-policy-file) 1)
-  (when (gemini-companion-tools-extension-p)
-    (delete-directory (gemini-companion-tools-directory) t)))
-
-(defun gemini-companion-tools--forget (client)
-  "Delete what CLIENT has recorded of where the extension is enabled."
-  (let* ((file (gemini-companion-tools--file
-                client "extensions/extension-enablement.json"))
-         (all (gemini-companion-settings-get file nil)))
-    (when (assoc gemini-companion-tools--name all)
-      (if-let* ((others (assoc-delete-all gemini-companion-tools--name all)))
-          (gemini-companion-tools--write-object file others)
-        (delete-file file))))
-  ;; Qwen Code also records it here.
-  (let* ((file (gemini-companion-tools--file
-                client "extension-store/state.json"))
-         (state (gemini-companion-settings-get file nil))
-         (all (assoc "extensions" state))
-         (own (seq-find (pcase-lambda (`(,_ . ,record))
-                          (equal gemini-companion-tools--name
-                                 (cdr (assoc "name" record))))
-                        (cdr all))))
-    (when own
-      (setcdr all (delq own (cdr all)))
-      (gemini-companion-tools--write-object file state))))
-
-(defun gemini-companion-tools--write-object (file object)
-  "Write OBJECT, a value of `gemini-companion-settings-read', to FILE."
-  (let ((json-false :false)
-        (json-null :null))
-    (gemini-companion-tools--write file (json-encode object))))
-
-(defun gemini-companion-tools--delete (file count)
-  "Delete FILE and up to COUNT directories above it that are empty then."
-  (when (file-exists-p file)
-    (delete-file file)
-    (ignore-error file-error
-      (dotimes (_ count)
-        (setq file (directory-file-name (file-name-directory file)))
-        (delete-directory file)))))
+(defun gemini-companion-extension-delete ()
+  "Delete the extension and the policy."
+  (let ((policy (gemini-companion-extension-policy-file)))
+    (when (file-exists-p policy)
+      (delete-file policy)
+      ;; It may have others.
+      (ignore-error file-error
+        (delete-directory (file-name-directory policy)))))
+  (when (gemini-companion-extension-p)
+    (delete-directory (gemini-companion-install-extension-directory) t)))
 
 ;;;; Life
 
-(defun gemini-companion-tools-ready (_how)
+(defun gemini-companion-extension-ready (_how)
   "Enable questions in the new server if the extension exists."
-  (when (gemini-companion-tools-extension-p)
-    (gemini-companion-tools--start)))
+  (when (gemini-companion-extension-p)
+    (gemini-companion-extension--start)))
 
-(defun gemini-companion-tools--start ()
+(defun gemini-companion-extension--start ()
   "Start answering questions."
-  (gemini-companion-tools-write-extension)
-  (gemini-companion-errors-start)
+  (gemini-companion-extension-write)
+  (gemini-companion-diagnostics-start)
   (gemini-companion-server-call 'tools-update t))
 
-(defun gemini-companion-tools-stop ()
+(defun gemini-companion-extension-stop ()
   "Stop answering questions."
   (gemini-companion-server-call 'tools-update nil)
-  (gemini-companion-errors-stop)
-  (setq gemini-companion-tools--counts (list 0 0)))
+  (gemini-companion-diagnostics-stop)
+  (setq gemini-companion-extension--counts (list 0 0)))
 
-(defun gemini-companion-tools-counts ()
+(defun gemini-companion-extension-counts ()
   "Return the numbers of questions and of edits, a list."
-  (copy-sequence gemini-companion-tools--counts))
+  (copy-sequence gemini-companion-extension--counts))
 
 ;;;; Questions
 
-(defun gemini-companion-tools-ask (id kind facts &rest texts)
-  "Send the server the answer to its question ID, later.
-KIND, FACTS and TEXTS are those of `gemini-companion-tools-answer'."
-  (apply #'gemini-companion-tools-answer
-         (apply-partially #'gemini-companion-server-call 'answered id)
-         kind facts texts)
-  t)
+(defun gemini-companion-extension-ask (&rest args)
+  "Return the answer to a question of the server, which is known later.
+For ARGS see `gemini-companion-extension-answer'."
+  (gemini-companion-process-later
+   (lambda (answer)
+     (apply #'gemini-companion-extension-answer answer args))))
 
-(defun gemini-companion-tools-answer (answer kind facts &rest texts)
+(defun gemini-companion-extension-answer (answer kind facts &rest texts)
   "Call ANSWER, later, with the answer to a question of KIND.
 It is about FACTS, a plist, and TEXTS."
-  (let ((texts (mapcar #'gemini-companion-tools--text texts)))
-    ;; The server asks this one by itself.
-    (unless (eq kind 'visible)
-      (cl-incf (nth (if (eq kind 'edited) 1 0)
-                    gemini-companion-tools--counts)))
+  (let ((texts (mapcar #'gemini-companion-extension--text texts)))
+    (cl-incf (nth (if (eq kind 'edited) 1 0)
+                  gemini-companion-extension--counts))
     (condition-case problem
         (save-match-data
-          (gemini-companion-tools--dispatch kind facts texts answer))
+          (gemini-companion-extension--dispatch kind facts texts answer))
       (error
        (funcall answer (list :problem (format "Emacs failed: %s"
                                               (car problem))))))))
 
-(defun gemini-companion-tools--text (text)
+(defun gemini-companion-extension--text (text)
   "Return TEXT, a string or nil; call it if it is a function to insert one."
   (if (functionp text)
       (with-temp-buffer
@@ -334,37 +320,34 @@ It is about FACTS, a plist, and TEXTS."
         (buffer-string))
     text))
 
-(defun gemini-companion-tools--dispatch (kind facts texts answer)
+(defun gemini-companion-extension--dispatch (kind facts texts answer)
   "Call ANSWER with the answer to the question of KIND about FACTS and TEXTS."
   (let ((file (plist-get facts :path))
         (symbol (plist-get facts :symbol))
         (line (plist-get facts :line)))
     (cond
      ((eq kind 'edited)
-      (apply #'gemini-companion-tools--edited facts answer texts))
+      (apply #'gemini-companion-extension--edited facts answer texts))
      (gemini-companion-paused
       (funcall answer '(:problem "Sharing is paused in Emacs")))
      (t
       (pcase-exhaustive kind
         ('references
-         (gemini-companion-code-references
+         (gemini-companion-lookup-references
           file symbol line (plist-get facts :after)
           (lambda (found)
             (funcall answer
                      (append found
                              ;; Otherwise the file may be a remote one.
                              (unless (plist-get found :problem)
-                               (list :busy (gemini-companion-errors-busy-p
+                               (list :busy (gemini-companion-diagnostics-busy-p
                                             file))))))))
         ('definition
-         (gemini-companion-code-definition file symbol line answer))
+         (gemini-companion-lookup-definition file symbol line answer))
         ('diagnostics
-         (gemini-companion-code-diagnostics
-          file answer #'gemini-companion-errors-awaited-p))
-        ('visible
-         (gemini-companion-code-visible (plist-get facts :files) answer)))))))
+         (gemini-companion-diagnostics-answer file answer)))))))
 
-(defun gemini-companion-tools--edited (facts answer before after)
+(defun gemini-companion-extension--edited (facts answer before after)
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
 FACTS names the file and the CLI; BEFORE, nil for a new file, and
 AFTER are its texts."
@@ -374,40 +357,40 @@ AFTER are its texts."
                                     (plist-get facts :pids)))
                            (gemini-companion-sessions))))
     (gemini-companion-revert file)
-    (gemini-companion-turn-written session (plist-get facts :client)
+    (gemini-companion-edits-written session (plist-get facts :client)
                                    file before after)
-    (gemini-companion-errors-after-edit
+    (gemini-companion-diagnostics-after-edit
      file before after
      (lambda (text) (funcall answer (list :text text))))))
 
 ;;;; Status
 
-(defun gemini-companion-tools-findings (directory _ask)
+(defun gemini-companion-extension-findings (directory _ask)
   "Return the findings about the links of CLIs that run in DIRECTORY.
 For findings, see `gemini-companion-status-checks'."
-  (if (not (gemini-companion-tools-extension-p))
+  (if (not (gemini-companion-extension-p))
       '((note "No CLI is linked, so none receives errors or asks about code" nil
               ("Link" . gemini-companion-tools)))
     (append
      (mapcar (lambda (client)
-               (gemini-companion-tools--finding client directory))
-             (gemini-companion-tools-clients))
-     (unless (seq-some #'gemini-companion-code-checker (buffer-list))
+               (gemini-companion-extension--finding client directory))
+             (gemini-companion-extension-clients))
+     (unless (seq-some #'gemini-companion-diagnostics-checker (buffer-list))
        '((note "Nothing checks an open file, so there are no errors to send"
                "Start Eglot, Flymake or Flycheck in a file."))))))
 
-(defun gemini-companion-tools--finding (client directory)
+(defun gemini-companion-extension--finding (client directory)
   "Return the finding about the link of CLIENT, for one in DIRECTORY."
   (let ((title (gemini-companion-clients-title client))
-        (obstacles (gemini-companion-tools--obstacles client directory)))
-    (cond ((not (gemini-companion-tools-linked-p client))
+        (obstacles (gemini-companion-extension--obstacles client directory)))
+    (cond ((not (gemini-companion-extension-linked-p client))
            `(note ,(format "%s is not linked" title)
                   "M-x gemini-companion-tools unlinks all CLIs; run it again to \
 link them."))
           (obstacles
            `(note ,(format "%s is linked, but: %s" title
                            (string-join obstacles "; "))
-                  ,(when (gemini-companion-tools--untrusted-p client directory)
+                  ,(when (gemini-companion-extension--untrusted-p client directory)
                      (format "To trust the directory, type %s in %s there."
                              (gemini-companion-clients-get client :trust)
                              title))))
@@ -415,13 +398,13 @@ link them."))
            `(good ,(apply #'format
                           "%s is linked; %d questions and %d edits so far, of all \
 CLIs"
-                          title gemini-companion-tools--counts))))))
+                          title gemini-companion-extension--counts))))))
 
-(defun gemini-companion-tools--obstacles (client directory)
+(defun gemini-companion-extension--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
   (let* ((setting (lambda (&rest keys)
                     (gemini-companion-settings-value client directory keys)))
-         (name gemini-companion-tools--server)
+         (name gemini-companion-extension--server)
          (allowed (funcall setting "mcp" "allowed")))
     (delq nil
           (list
@@ -433,7 +416,7 @@ CLIs"
                 (format "hooksConfig.disabled has %s, so edits are not reported"
                         name))
            (and (eq :false (gemini-companion-settings-get
-                            (gemini-companion-tools--file
+                            (gemini-companion-extension--file
                              client "mcp-server-enablement.json")
                             (list name "enabled")))
                 (format "the server %s is disabled; /mcp enable %s enables it"
@@ -442,15 +425,15 @@ CLIs"
                 (format "mcp.allowed lacks %s" name))
            (and (seq-contains-p (funcall setting "mcp" "excluded") name)
                 (format "mcp.excluded has %s" name))
-           (and (gemini-companion-tools--disabled-p client directory)
+           (and (gemini-companion-extension--disabled-p client directory)
                 (format "the extension is disabled in %s"
                         (abbreviate-file-name directory)))
-           (and (gemini-companion-tools--untrusted-p client directory)
+           (and (gemini-companion-extension--untrusted-p client directory)
                 (format "%s is not trusted, so questions are not offered and \
 edits are not reported"
                         (abbreviate-file-name directory)))))))
 
-(defun gemini-companion-tools--untrusted-p (client directory)
+(defun gemini-companion-extension--untrusted-p (client directory)
   "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."
   (and (not (file-remote-p directory))
        (eq t (or (gemini-companion-settings-value
@@ -464,7 +447,7 @@ edits are not reported"
                  ("TRUST_PARENT" (file-in-directory-p
                                   directory (file-name-directory place))))))
         (gemini-companion-settings-get
-         (gemini-companion-tools--file client "trustedFolders.json") nil))))
+         (gemini-companion-extension--file client "trustedFolders.json") nil))))
 
 ;;;; Command
 
@@ -479,21 +462,17 @@ An extension is written into `gemini-companion-install-directory',
 and a link to it for each CLI that is installed; a CLI finds it when
 it starts next.  The same command deletes both."
   (interactive)
-  (if (gemini-companion-tools-extension-p)
-      (gemini-companion-tools--unlink)
-    (gemini-companion-tools--link)))
+  (if (gemini-companion-extension-p)
+      (gemini-companion-extension--unlink)
+    (gemini-companion-extension--link)))
 
-(defun gemini-companion-tools--link ()
+(defun gemini-companion-extension--link ()
   "Ask, and link the CLIs that are installed."
-  (let* ((clients (or (gemini-companion-tools-clients)
+  (let* ((clients (or (gemini-companion-extension-clients)
                       (user-error "No CLI is installed; install Gemini CLI or \
 Qwen Code")))
          (titles (mapconcat #'gemini-companion-clients-title clients
                             " and ")))
-    (when-let* ((client (seq-find #'gemini-companion-tools--taken-p clients)))
-      (user-error "%s has another extension named %s; uninstall it first"
-                  (gemini-companion-clients-title client)
-                  gemini-companion-tools--name))
     (unless (y-or-n-p
              (format "A linked CLI receives the new errors after each edit, and \
 may ask Emacs for references, definitions and diagnostics of shared files; \
@@ -505,25 +484,39 @@ the same command unlinks it.  Link %s? "
 Gemini CLI without confirmation? "))))
       (condition-case problem
           (progn
-            (gemini-companion-tools-write-extension)
-            (mapc #'gemini-companion-tools-link-client clients)
+            (gemini-companion-extension-write)
             (when allowed
-              (gemini-companion-tools-write-policy)))
+              (gemini-companion-extension-write-policy)))
         (file-error
-         (gemini-companion-tools-delete-extension)
+         (gemini-companion-extension-delete)
          (signal (car problem) (cdr problem)))))
-    ;; Otherwise `gemini-companion-tools-ready' does it later.
+    ;; Otherwise `gemini-companion-extension-ready' does it later.
     (when (gemini-companion-server-ready-p)
-      (gemini-companion-tools--start))
-    (message "Linked %s; restart those that are running" titles)))
+      (gemini-companion-extension--start))
+    (message "Linking %s..." titles)
+    (gemini-companion-extension-run
+     "link" clients
+     (lambda (failed)
+       (if failed
+           (message "Linking failed; %s" (string-join failed "; "))
+         (message "Linked %s; restart those that are running" titles))))))
 
-(defun gemini-companion-tools--unlink ()
+(defun gemini-companion-extension--unlink ()
   "Ask, and delete the extension and all links to it."
   (unless (y-or-n-p "The extension is linked; delete it and its links? ")
     (user-error "The extension stays linked"))
-  (gemini-companion-tools-delete-extension)
-  (gemini-companion-tools-stop)
-  (message "Deleted the extension and its links"))
+  (message "Unlinking...")
+  (gemini-companion-extension-stop)
+  (gemini-companion-extension-run
+   "uninstall"
+   (seq-filter #'gemini-companion-extension-linked-p
+               (gemini-companion-extension-clients))
+   (lambda (failed)
+     (gemini-companion-extension-delete)
+     (if failed
+         (message "Deleted the extension, but not its links; %s"
+                  (string-join failed "; "))
+       (message "Deleted the extension and its links")))))
 
-(provide 'gemini-companion-tools)
-;;; gemini-companion-tools.el ends here
+(provide 'gemini-companion-extension)
+;;; gemini-companion-extension.el ends here

@@ -1,0 +1,317 @@
+;;; gemini-companion-arrival.el --- When a review appears  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The way of a proposal from its arrival to the screen, and of a settled one from
+;; it: one timer offers new diffs to auto-accept, closes the views of settled ones
+;; and shows the next one when the user is not busy, or else announces it.
+;;
+;; How a diff is displayed is not known here: the entry file adds a function to
+;; `gemini-companion-arrival-show-functions'.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-idle)
+(require 'gemini-companion-name)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'seq)
+(require 'subr-x)
+
+;;;; Customization
+
+(defcustom gemini-companion-review-arrival 'when-idle
+  "When the review of a proposed edit appears.
+`when-idle' waits until nothing was typed for a moment and no
+prompt, macro or search is active; `now' shows the review at once;
+`notify' only announces it, and \\[gemini-companion-review] shows it.
+
+The selected window stays visible, and `gemini-companion-review-focus'
+decides whether it stays selected.  \\[gemini-companion-review] also
+selects a review that is shown."
+  :type '(choice (const :tag "When Emacs is idle" when-idle)
+                 (const :tag "At once" now)
+                 (const :tag "On request" notify))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion-reviews)
+
+(defvar gemini-companion-arrival-functions nil
+  "Functions called with each new diff before it may be shown.
+The first one that returns non-nil has settled the diff.")
+
+(defvar gemini-companion-arrival-show-functions nil
+  "Functions called to show a diff, until one returns non-nil.
+The arguments are the diff, and non-nil if it is to be selected; the
+value is a function that closes its view.")
+
+;;;; State
+
+(defvar gemini-companion-arrival--timer nil
+  "Timer of `gemini-companion-arrival--tick', or nil.")
+
+(defvar gemini-companion-arrival--announced nil
+  "The last announcement, a cons of its diff and its text, or nil.")
+
+;;;; Start and end
+
+(defun gemini-companion-arrival-start ()
+  "Show new diffs, and close the views of settled ones."
+  (add-hook 'gemini-companion-diff-changed-hook
+            #'gemini-companion-arrival--changed)
+  (add-hook 'gemini-companion-diff-answered-hook
+            #'gemini-companion-arrival--show-next)
+  (add-hook 'after-make-frame-functions #'gemini-companion-arrival--frame-made))
+
+(defun gemini-companion-arrival-stop ()
+  "Show no more diffs; views that are not closed yet are."
+  (remove-hook 'gemini-companion-diff-changed-hook
+               #'gemini-companion-arrival--changed)
+  (remove-hook 'gemini-companion-diff-answered-hook
+               #'gemini-companion-arrival--show-next)
+  (remove-hook 'after-make-frame-functions
+               #'gemini-companion-arrival--frame-made)
+  (when (and gemini-companion-arrival--timer
+             (null gemini-companion-diff-ending))
+    (cancel-timer gemini-companion-arrival--timer)))
+
+(defun gemini-companion-arrival--changed ()
+  "Do soon what a change of the diffs requires."
+  (when-let* ((diff (car gemini-companion-arrival--announced)))
+    (unless (gemini-companion-diff-open-p diff)
+      (gemini-companion-arrival--unannounce)))
+  (gemini-companion-arrival--schedule))
+
+(defun gemini-companion-arrival--frame-made (_frame)
+  "Show a diff that waits for a frame."
+  (gemini-companion-arrival--schedule))
+
+;;;; Timer
+
+(defun gemini-companion-arrival--schedule (&optional seconds)
+  "Call `gemini-companion-arrival--tick' soon, or in SECONDS."
+  (when gemini-companion-arrival--timer
+    (cancel-timer gemini-companion-arrival--timer))
+  (setq gemini-companion-arrival--timer
+        (run-at-time (or seconds 0) nil #'gemini-companion-arrival--tick)))
+
+(defun gemini-companion-arrival--tick ()
+  "Offer new diffs, close the views of settled ones, and show the next.
+Try again soon if that has to wait until the user is idle."
+  (gemini-companion-arrival-offer)
+  (mapc #'gemini-companion-arrival--close
+        (copy-sequence gemini-companion-diff-ending))
+  (when (or (gemini-companion-arrival--arrive)
+            gemini-companion-diff-ending)
+    (gemini-companion-arrival--schedule 0.2))
+  (gemini-companion-diff-quit-question))
+
+(defun gemini-companion-arrival-offer (&optional again)
+  "Run the hook that may settle each new diff without a review.
+If AGAIN is non-nil, run it for all diffs that wait."
+  (dolist (diff (gemini-companion-diffs))
+    (when (and (eq (gemini-companion-diff-state diff) 'pending)
+               (or again (not (gemini-companion-diff-offered diff))))
+      (setf (gemini-companion-diff-offered diff) t)
+      (with-demoted-errors "Accepting a proposal automatically: %S"
+        (run-hook-with-args-until-success
+         'gemini-companion-arrival-functions diff)))))
+
+(defun gemini-companion-arrival--close (diff)
+  "Close the view of DIFF, which was not settled by the user.
+Wait for the end of a command, of a prompt, or of typing in the view:
+keys would go to another buffer."
+  (unless (or (gemini-companion-diff-asking-p diff)
+              (and (gemini-companion-diff-hide diff)
+                   (or (not (gemini-companion-idle-between-commands-p))
+                       (and (eq diff (buffer-local-value
+                                      'gemini-companion-diff-here
+                                      (window-buffer)))
+                            (gemini-companion-idle-typing-p)))))
+    (gemini-companion-diff-finish diff)))
+
+(defun gemini-companion-arrival--arrive ()
+  "Show the next diff if none is shown and the user is idle.
+Otherwise announce it; return non-nil if it waits for the user."
+  (when-let* ((diff (gemini-companion-arrival--waiting))
+              ;; The header line of one that is shown counts them.
+              ((not (gemini-companion-diff-shown))))
+    (let ((room (gemini-companion-arrival--room-p)))
+      (if (and room (or (eq gemini-companion-review-arrival 'now)
+                        (gemini-companion-idle-user-p)))
+          (ignore (gemini-companion-arrival--show diff))
+        (gemini-companion-arrival--announce diff "shows")
+        room))))
+
+(defun gemini-companion-arrival--waiting ()
+  "Return the oldest diff that waits to be shown, or nil."
+  (seq-find (lambda (diff)
+              (and (eq (gemini-companion-diff-state diff) 'pending)
+                   (not (gemini-companion-diff-problem diff))))
+            (gemini-companion-diffs)))
+
+(defun gemini-companion-arrival--room-p ()
+  "Return non-nil if a diff may be shown that the user has not chosen."
+  (not (or (gemini-companion-diff-shown)
+           gemini-companion-diff-ending
+           (eq gemini-companion-review-arrival 'notify)
+           (not (gemini-companion-arrival--frame-p)))))
+
+(defun gemini-companion-arrival--frame-p ()
+  "Return non-nil if there is a frame for reviews.
+It is no child frame, and not the frame of a daemon."
+  (seq-some (lambda (frame)
+              (and (not (frame-parameter frame 'parent-frame))
+                   (not (equal (terminal-name (frame-terminal frame))
+                               "initial_terminal"))))
+            (frame-list)))
+
+;;;; Announcement
+
+(defun gemini-companion-arrival--announce (diff does)
+  "Announce DIFF once, unless the echo area is in use.
+DOES is the verb for the command that shows or selects it.  The
+buffer of messages has the whole text."
+  (let ((text (gemini-companion-arrival--announcement diff does (frame-width))))
+    (unless (or (active-minibuffer-window)
+                (equal text (cdr gemini-companion-arrival--announced)))
+      (let ((report (gemini-companion-revert-shown-report)))
+        ;; That clears the echo area.
+        (let ((inhibit-message t))
+          (message "%s" (gemini-companion-arrival--announcement
+                         diff does most-positive-fixnum)))
+        (let ((message-log-max nil))
+          (message "%s" (string-join (delq nil (list report text)) "\n"))))
+      (setq gemini-companion-arrival--announced (cons diff text)))))
+
+(defun gemini-companion-arrival--announcement (diff does width)
+  "Return a text that announces DIFF in one line of less than WIDTH columns.
+DOES is the verb for the command that shows or selects DIFF.  That
+command is never omitted."
+  (let* ((session (gemini-companion-diff-session diff))
+         (note (gemini-companion-diff-auto-objection diff))
+         (plain (gemini-companion-diff-name diff 'plain))
+         (names (list (gemini-companion-diff-name diff)
+                      plain
+                      (file-name-nondirectory plain)))
+         (noted (and note
+                     (mapcar (lambda (name) (format "%s (%s)" name note))
+                             names)))
+         (long (format "%s proposes an edit of "
+                       (upcase-initials
+                        (gemini-companion-session-title session))))
+         (short "Edit of ")
+         (command (concat (substitute-command-keys
+                           "\\[gemini-companion-review] ")
+                          does " it"))
+         (key (concat "; " command))
+         (edits (and (gemini-companion-diff-replaces-edited diff)
+                     (concat key (substitute-command-keys
+                                  "; \\[gemini-companion-last-proposal] \
+shows your edits"))))
+         (room (- width 1 (string-width short) (string-width key))))
+    ;; The more important a part, the later it is omitted.
+    (catch 'fits
+      (dolist (after (delq nil (list edits key)))
+        (dolist (names (list noted names))
+          (dolist (before (list long short))
+            (dolist (name names)
+              (let ((text (concat before name after)))
+                (when (< (string-width text) width)
+                  (throw 'fits text)))))))
+      (if (< 10 room)
+          (concat short (gemini-companion-name-shown (car (last names)) room)
+                  key)
+        command))))
+
+(defun gemini-companion-arrival--unannounce ()
+  "Clear the echo area if a diff is still announced, but leave a report."
+  (when (and gemini-companion-arrival--announced
+             (string-suffix-p (cdr gemini-companion-arrival--announced)
+                              (or (current-message) "")))
+    (let ((report (gemini-companion-revert-shown-report))
+          (message-log-max nil))
+      (message (and report "%s") report)))
+  (setq gemini-companion-arrival--announced nil))
+
+;;;; Showing
+
+(defun gemini-companion-arrival--show (diff &optional select)
+  "Show DIFF, and select it if SELECT is non-nil.
+If that fails, show why; the CLI's own prompt can still answer it."
+  (condition-case problem
+      (progn
+        (when-let* ((problem (gemini-companion-text-unreadable-reason
+                              (gemini-companion-diff-file-path diff))))
+          (user-error "%s %s" (gemini-companion-diff-name diff) problem))
+        ;; The watch may not have noticed a change of the file yet.
+        (unless (equal (gemini-companion-diff-stamp diff)
+                       (gemini-companion-watch-stamp
+                        (gemini-companion-diff-file-path diff)))
+          (setf (gemini-companion-diff-changed diff) t))
+        (setf (gemini-companion-diff-hide diff)
+              ;; With an error in a hook of the user there would be no view.
+              (let ((buffer-list-update-hook nil))
+                (run-hook-with-args-until-success
+                 'gemini-companion-arrival-show-functions diff select))
+              (gemini-companion-diff-state diff) 'shown
+              (gemini-companion-diff-problem diff) nil))
+    (error (gemini-companion-arrival--report-problem diff problem)))
+  (gemini-companion-diff-updated)
+  (when (eq (gemini-companion-diff-state diff) 'shown)
+    (gemini-companion-arrival--unannounce)
+    (unless (or select
+                (eq diff (buffer-local-value 'gemini-companion-diff-here
+                                             (window-buffer))))
+      (gemini-companion-arrival--announce diff "selects"))
+    (gemini-companion-diff-run 'gemini-companion-diff-opened-functions diff)))
+
+(defun gemini-companion-arrival--report-problem (diff problem)
+  "Record and report PROBLEM, the error for which DIFF cannot be shown."
+  (let ((text (error-message-string problem)))
+    (unless (eq 'user-error (car problem))
+      ;; An error in a hook of the user, for example.
+      (setq text (format "Cannot show the review of %s: %s"
+                         (gemini-companion-diff-name diff) text)))
+    (setf (gemini-companion-diff-problem diff) text)
+    (gemini-companion-revert-report
+     "%s; answer in the terminal of %s" text
+     (gemini-companion-session-title (gemini-companion-diff-session diff)))))
+
+(defun gemini-companion-arrival-view (diff)
+  "Show DIFF, which awaits an answer, or select it if it is shown.
+If another diff is shown, put it back: it waits again, and keeps the
+edits of its proposal."
+  (gemini-companion-diff-unsettled diff)
+  (cond ((eq (gemini-companion-diff-state diff) 'shown)
+         (funcall (gemini-companion-diff-select diff)))
+        ((not (gemini-companion-arrival--frame-p))
+         (user-error "No frame can show a review"))
+        (t
+         (mapc #'gemini-companion-diff-finish
+               (copy-sequence gemini-companion-diff-ending))
+         (when-let* ((shown (gemini-companion-diff-shown))
+                     (hide (gemini-companion-diff-hide shown)))
+           (setf (gemini-companion-diff-state shown) 'pending
+                 (gemini-companion-diff-hide shown) nil
+                 (gemini-companion-diff-frame shown) nil)
+           (funcall hide))
+         (gemini-companion-arrival--show diff 'select))))
+
+(defun gemini-companion-arrival--show-next ()
+  "Show and select the next diff, unless reviews are shown only on request."
+  (gemini-companion-arrival-offer)
+  (when-let* ((diff (gemini-companion-arrival--waiting)))
+    (when (and (gemini-companion-arrival--room-p)
+               (not (active-minibuffer-window)))
+      (gemini-companion-arrival--show diff 'next))))
+
+(provide 'gemini-companion-arrival)
+;;; gemini-companion-arrival.el ends here

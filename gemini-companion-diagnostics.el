@@ -1,0 +1,1098 @@
+;;; gemini-companion-diagnostics.el --- Diagnostics, and errors that an edit has made  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Read the diagnostics of Eglot, Flymake and Flycheck, to answer the questions of
+;; a model, and to find the errors that an edit of a CLI has made.
+;;
+;; A report about an edit is believed if it is about the text that was written: if
+;; it names the version of that text, if it answers a request that was sent after
+;; the text, or if Flymake or Flycheck began to check that text.  Otherwise
+;; nothing is said.
+;;
+;; An error is new if it is not among the errors of the text before.  Those are
+;; read when a buffer is reverted.  For a file that no buffer visits, the language
+;; server of its project gets the text after the edit, and the text before it.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-lookup)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-events)
+(require 'gemini-companion-name)
+(require 'gemini-companion-share)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-error-filename "ext:flycheck" t t)
+(declare-function flycheck-error-level "ext:flycheck" t t)
+(declare-function flycheck-error-level-compilation-level "ext:flycheck")
+(declare-function flycheck-error-line "ext:flycheck" t t)
+(declare-function flycheck-error-message "ext:flycheck" t t)
+(declare-function flycheck-stop "ext:flycheck")
+(declare-function flymake-diagnostic-beg "flymake")
+(declare-function flymake-diagnostic-text "flymake")
+(declare-function flymake-diagnostic-type "flymake")
+(declare-function flymake-diagnostics "flymake")
+(declare-function flymake-reporting-backends "flymake")
+(declare-function flymake-running-backends "flymake")
+(declare-function flymake-start "flymake")
+(declare-function jsonrpc-async-request "jsonrpc")
+(declare-function jsonrpc-running-p "jsonrpc")
+(defvar flycheck-current-errors)
+(defvar flycheck-last-status-change)
+(defvar flymake-diagnostic-functions)
+(defvar flymake-list-only-diagnostics)
+
+;;;; Reading
+
+(defvar-local gemini-companion-diagnostics--begun nil
+  "Tick of the text that Flymake or Flycheck has begun to check last.")
+
+(defvar-local gemini-companion-diagnostics--report nil
+  "What was reported last about this buffer, or nil.
+A list (TICK ERRORS VERSION): the tick of the text, its errors, and the
+version that the report of a language server named, or nil.")
+
+(defun gemini-companion-diagnostics-checker (buffer)
+  "Return the mode for diagnostics in BUFFER, or nil."
+  (seq-find (lambda (mode)
+              (and (local-variable-p mode buffer)
+                   (buffer-local-value mode buffer)))
+            '(flymake-mode flycheck-mode)))
+
+(defun gemini-companion-diagnostics--backends ()
+  "Return the running backends of Flymake that this buffer still has.
+Flymake keeps the state of a language server that has ended, without errors."
+  (remq #'gemini-companion-diagnostics--flymake-begins
+        (seq-intersection (flymake-running-backends)
+                          (append flymake-diagnostic-functions
+                                  (default-value 'flymake-diagnostic-functions)))))
+
+(defun gemini-companion-diagnostics--flymake-begins (report &rest _)
+  "Record that Flymake begins to check this text; REPORT nothing.
+This is a backend of Flymake."
+  (setq gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
+  (funcall report nil))
+
+(defun gemini-companion-diagnostics--flycheck-begins ()
+  "Record that Flycheck begins to check this text."
+  (setq gemini-companion-diagnostics--begun (buffer-chars-modified-tick)))
+
+(defun gemini-companion-diagnostics--flycheck-ended ()
+  "Keep the errors of this buffer, which Flycheck clears before a revert."
+  (gemini-companion-events-guarded 'errors
+    (when (gemini-companion-diagnostics--checked-p)
+      (setq gemini-companion-diagnostics--report
+            (list gemini-companion-diagnostics--begun
+                  (gemini-companion-diagnostics--checked-errors))))))
+
+(defun gemini-companion-diagnostics--start-check ()
+  "Have Flymake or Flycheck check this text if it has not begun to.
+By itself it may do so only when the buffer is displayed."
+  (unless (eql gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
+    (pcase (gemini-companion-diagnostics-checker (current-buffer))
+      ('flymake-mode (flymake-start)
+                     ;; A buffer may have only backends of its own.
+                     (setq gemini-companion-diagnostics--begun
+                           (buffer-chars-modified-tick)))
+      ('flycheck-mode (flycheck-stop)
+                      (flycheck-buffer)))))
+
+(defun gemini-companion-diagnostics--checked-p ()
+  "Return non-nil if Flymake or Flycheck has checked this text."
+  (and (eql gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
+       (pcase (gemini-companion-diagnostics-checker (current-buffer))
+         ('flymake-mode
+          (and (gemini-companion-diagnostics--backends)
+               (null (seq-difference (flymake-running-backends)
+                                     (flymake-reporting-backends)))))
+         ('flycheck-mode (eq 'finished flycheck-last-status-change)))))
+
+(defun gemini-companion-diagnostics--checked-errors ()
+  "Return the errors of this buffer that Flymake or Flycheck has."
+  (mapcar (pcase-lambda (`(,line ,_ ,text))
+            (list line text nil))
+          (seq-filter (lambda (diagnostic)
+                        (equal "error" (nth 1 diagnostic)))
+                      (gemini-companion-diagnostics--of-buffer (current-buffer)))))
+
+(defun gemini-companion-diagnostics--of-buffer (buffer)
+  "Return the diagnostics that Flymake or Flycheck has in BUFFER.
+They are lists of LINE, SEVERITY and TEXT."
+  (with-current-buffer buffer
+    (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker buffer))
+        (mapcar #'gemini-companion-diagnostics--of-flycheck
+                (seq-filter #'gemini-companion-diagnostics--own-p
+                            flycheck-current-errors))
+      (save-restriction
+        (widen)
+        (mapcar (lambda (diagnostic)
+                  (gemini-companion-diagnostics--of-flymake
+                   diagnostic
+                   (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
+                (flymake-diagnostics))))))
+
+(defun gemini-companion-diagnostics--own-p (error)
+  "Return non-nil if ERROR, of Flycheck, is in the file of this buffer.
+Flycheck has errors of other files, too, which may not be shared."
+  (let ((file (flycheck-error-filename error)))
+    (or (null file)
+        (equal file buffer-file-name)
+        (file-equal-p file buffer-file-name))))
+
+(defun gemini-companion-diagnostics--of-flycheck (error)
+  "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT."
+  (list (flycheck-error-line error)
+        ;; Other packages define levels.
+        (pcase (flycheck-error-level-compilation-level
+                (flycheck-error-level error))
+          (2 "error")
+          (1 "warning")
+          (_ "note"))
+        (string-replace "\n" " " (or (flycheck-error-message error) ""))))
+
+(defun gemini-companion-diagnostics--of-flymake (diagnostic line)
+  "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."
+  (let* ((type (flymake-diagnostic-type diagnostic))
+         (category (or (get type 'flymake-category) type)))
+    (list line
+          (pcase category
+            ((or :error 'flymake-error) "error")
+            ((or :warning 'flymake-warning) "warning")
+            (_ "note"))
+          (string-replace "\n" " " (flymake-diagnostic-text diagnostic)))))
+
+;;;; Questions
+
+(defconst gemini-companion-diagnostics--question-timeout 3
+  "Seconds to wait until the current text of a file has been checked.")
+
+(defun gemini-companion-diagnostics-answer (file answer)
+  "Call ANSWER with the diagnostics of FILE.
+If FILE is nil, call it with the numbers of diagnostics of each file.
+The argument is a plist: `:rows', lists of LINE and TEXT, or of FILE
+and TEXT; or `:problem', why there is no answer."
+  (gemini-companion-lookup-guarded answer
+    (if file
+        (let ((file (gemini-companion-lookup-true-name file)))
+          (gemini-companion-diagnostics--await-check
+           file answer
+           (+ (float-time) gemini-companion-diagnostics--question-timeout)))
+      (gemini-companion-lookup-shared
+       (gemini-companion-diagnostics--checked-files)
+       (lambda (names)
+         (funcall answer
+                  (if (zerop (hash-table-count names))
+                      '(:problem "Emacs checks no file that is shared; run \
+the project's own checks")
+                    (list :rows
+                          (gemini-companion-diagnostics--counts names)))))))))
+
+(defun gemini-companion-diagnostics--await-check (file answer end)
+  "Call ANSWER with the diagnostics of FILE when its text has been checked.
+Wait until END at most, which is a `float-time'."
+  (gemini-companion-lookup-guarded answer
+    (let ((buffer (gemini-companion-lookup-buffer file)))
+      (cond ((or (null buffer)
+                 (with-current-buffer buffer
+                   (gemini-companion-diagnostics--answerable-p)))
+             (funcall
+              answer
+              (list :rows (mapcar (pcase-lambda (`(,line ,severity ,text))
+                                    (list line (concat severity ": " text)))
+                                  (gemini-companion-diagnostics--sorted
+                                   (gemini-companion-diagnostics--of-file file))))))
+            ((< (float-time) end)
+             (run-at-time 0.05 nil #'gemini-companion-diagnostics--await-check
+                          file answer end))
+            (t
+             (gemini-companion-lookup-fail
+              "Emacs has not checked the current text of this file yet; \
+ask again"))))))
+
+(defun gemini-companion-diagnostics--answerable-p ()
+  "Return non-nil unless this text is yet to be checked.
+Have it checked if necessary.  Signal an error if it cannot be."
+  (let ((checker (gemini-companion-diagnostics-checker (current-buffer))))
+    (when checker
+      (gemini-companion-diagnostics--start-check))
+    (when (if (eq checker 'flymake-mode)
+              (null (gemini-companion-diagnostics--backends))
+            (and checker (memq flycheck-last-status-change '(no-checker errored))))
+      (gemini-companion-diagnostics--fail-unchecked))
+    (or (null checker)
+        (and (verify-visited-file-modtime)
+             (gemini-companion-diagnostics--checked-p)
+             (not (gemini-companion-diagnostics--awaited-p))))))
+
+(defun gemini-companion-diagnostics--awaited-p ()
+  "Return non-nil if a server has yet to report on the text of this buffer.
+Flymake does not know that.  Of a server that names no versions, it is
+not known either."
+  (pcase gemini-companion-diagnostics--report
+    (`(,tick ,_ ,version)
+     (and version
+          (gemini-companion-lookup-managed-p)
+          (not (eql tick (buffer-chars-modified-tick)))))))
+
+(defun gemini-companion-diagnostics--checked-files ()
+  "Return the names of files that may have diagnostics."
+  (delete-dups
+   (append (mapcar #'car (bound-and-true-p flymake-list-only-diagnostics))
+           (delq nil (mapcar #'buffer-file-name
+                             (seq-filter #'gemini-companion-diagnostics-checker
+                                         (buffer-list)))))))
+
+(defun gemini-companion-diagnostics--of-file (file)
+  "Return the diagnostics of FILE, lists of LINE, SEVERITY and TEXT."
+  (let ((buffer (gemini-companion-lookup-buffer file)))
+    (if (and buffer (gemini-companion-diagnostics-checker buffer))
+        (gemini-companion-diagnostics--of-buffer buffer)
+      (let ((known (cdr (assoc file (bound-and-true-p
+                                     flymake-list-only-diagnostics)))))
+        ;; A server also reports none for a file that it does not check.
+        (unless known
+          (gemini-companion-diagnostics--fail-unchecked))
+        (mapcar (lambda (diagnostic)
+                  (gemini-companion-diagnostics--of-flymake
+                   diagnostic
+                   ;; Of a file without a buffer, it is (LINE . COLUMN).
+                   (car (flymake-diagnostic-beg diagnostic))))
+                known)))))
+
+(defun gemini-companion-diagnostics--fail-unchecked ()
+  "Signal that a file is not checked."
+  (gemini-companion-lookup-fail
+   "Emacs does not check this file; run the project's own checks"))
+
+(defun gemini-companion-diagnostics--sorted (diagnostics)
+  "Return DIAGNOSTICS with the errors first, each kind by line."
+  (seq-sort-by (lambda (one)
+                 (seq-position '("error" "warning" "note") (nth 1 one)))
+               #'<
+               (seq-sort-by (lambda (one) (or (car one) 0)) #'< diagnostics)))
+
+(defun gemini-companion-diagnostics--counts (names)
+  "Return the numbers of the diagnostics of NAMES, a hash table.
+The value has a list of FILE and TEXT for each file with diagnostics;
+files with errors come first."
+  (let (rows)
+    (maphash
+     (lambda (_ name)
+       (let* ((severities (mapcar #'cadr
+                                  (ignore-errors
+                                    (gemini-companion-diagnostics--of-file name))))
+              (errors (cl-count "error" severities :test #'equal))
+              (warnings (cl-count "warning" severities :test #'equal)))
+         (when (< 0 (+ errors warnings))
+           (push (list errors warnings name) rows))))
+     names)
+    (mapcar (pcase-lambda (`(,errors ,warnings ,name))
+              (list name (format "%d errors, %d warnings" errors warnings)))
+            (seq-sort-by #'car #'>
+                         (seq-sort-by (lambda (row) (nth 2 row))
+                                      #'string< rows)))))
+
+;;;; Errors that are new
+
+;; An error is a list of its LINE, TEXT and SOURCE.
+
+(defconst gemini-companion-diagnostics--hiding
+  "syntax\\|expect\\|indent\\|clos\\|unterminated\\|unmatched\\|pars\\|separated\\|\\<EO[FL]\\>\\|not found\\|fatal\\|too many errors"
+  "Regexp for errors with which a checker may not see others.")
+
+(defun gemini-companion-diagnostics--located (errors text)
+  "Return the ERRORS in TEXT as lists (ERROR KIND CONTENT), by line.
+KIND is the text of ERROR without numbers, as they may be line numbers,
+and CONTENT its line."
+  (with-temp-buffer
+    (insert (gemini-companion-text-plain text))
+    (subst-char-in-region (point-min) (point-max) ?\r ?\n)
+    (goto-char (point-min))
+    (let ((at 1))
+      (mapcar
+       (lambda (error)
+         (forward-line (- (car error) at))
+         (setq at (car error))
+         (list error
+               (replace-regexp-in-string "[0-9]+" "0" (nth 1 error))
+               (buffer-substring-no-properties (point) (line-end-position))))
+       (seq-sort-by #'car #'< errors)))))
+
+(defun gemini-companion-diagnostics--new (errors text old-errors old-text)
+  "Return the ERRORS in TEXT that are new.
+OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
+has only moved is not new, nor is one that may be a changed form of an
+earlier error.  If an error is gone that may have hidden others, only
+errors in new lines are new."
+  (let ((counts (make-hash-table :test #'equal))
+        (key (lambda (located)
+               (cons (nth 1 located) (string-trim (nth 2 located)))))
+        gone)
+    (dolist (located (gemini-companion-diagnostics--located old-errors old-text))
+      (cl-incf (gethash (funcall key located) counts 0)))
+    (let ((new (seq-filter
+                (lambda (located)
+                  (> 0 (cl-decf (gethash (funcall key located) counts 0))))
+                (gemini-companion-diagnostics--located errors text))))
+      (maphash (lambda (key count)
+                 (when (< 0 count)
+                   (push (car key) gone)))
+               counts)
+      (setq new (seq-remove (lambda (located) (member (nth 1 located) gone)) new))
+      (mapcar #'car
+              (if (let ((case-fold-search t))
+                    (seq-some (apply-partially
+                               #'string-match-p
+                               gemini-companion-diagnostics--hiding)
+                              gone))
+                  (gemini-companion-diagnostics--in-new-lines new old-text)
+                new)))))
+
+(defun gemini-companion-diagnostics--in-new-lines (located old-text)
+  "Return those errors of LOCATED whose line is not in OLD-TEXT."
+  (with-temp-buffer
+    (insert "\n" (gemini-companion-text-plain old-text) "\n")
+    (subst-char-in-region (point-min) (point-max) ?\r ?\n)
+    (let ((case-fold-search nil)
+          (old (make-hash-table :test #'equal)))
+      (seq-remove
+       (pcase-lambda (`(,_ ,_ ,content))
+         (when (eq 'unknown (gethash content old 'unknown))
+           (goto-char (point-min))
+           (puthash content
+                    ;; Emacs would not answer keys for more than 5 ms.
+                    (or (< 5000000 (* (buffer-size) (hash-table-count old)))
+                        (search-forward (concat "\n" content "\n") nil t))
+                    old))
+         (gethash content old))
+       located))))
+
+(defconst gemini-companion-diagnostics--lines 10
+  "Maximum number of errors to report.")
+
+(defconst gemini-companion-diagnostics--files 5
+  "Maximum number of other files to report.")
+
+(defconst gemini-companion-diagnostics--columns 200
+  "Maximum length of the line of an error.")
+
+(defun gemini-companion-diagnostics--text (errors name others)
+  "Return the text for the model about the new ERRORS of the file NAME.
+OTHERS is an alist of the names of other files and their new errors.
+Return nil if there are none."
+  (let* ((count (length errors))
+         (count-other (apply #'+ (mapcar #'length (mapcar #'cdr others))))
+         (all (+ count count-other)))
+    (unless (zerop all)
+      (string-join
+       (append
+        (list (format "Emacs sees %d new error%s in %s \
+(a later edit may already fix %s):"
+                      all (if (= 1 all) "" "s")
+                      (cond ((zerop count) "other files")
+                            (others (concat name " and other files"))
+                            (t name))
+                      (if (= 1 all) "it" "them")))
+        (gemini-companion-diagnostics--cut
+         (mapcar (apply-partially #'gemini-companion-diagnostics--line "") errors)
+         gemini-companion-diagnostics--lines "more")
+        (gemini-companion-diagnostics--cut
+         (mapcar #'gemini-companion-diagnostics--other others)
+         gemini-companion-diagnostics--files "more files"))
+       "\n"))))
+
+(defun gemini-companion-diagnostics--cut (lines most noun)
+  "Return LINES, or MOST of them and the number of the others with NOUN."
+  (append (seq-take lines most)
+          (when (< most (length lines))
+            (list (format "... %d %s" (- (length lines) most) noun)))))
+
+(defun gemini-companion-diagnostics--other (other)
+  "Return the line for the model about OTHER, a file and its errors."
+  (pcase-let ((`(,name ,first . ,more) other))
+    (concat (gemini-companion-diagnostics--line (concat name ":") first)
+            (when more
+              (format " (and %d more there)" (length more))))))
+
+(defun gemini-companion-diagnostics--line (place error)
+  "Return the line for the model about ERROR, with PLACE before it."
+  (pcase-let ((`(,line ,text ,source) error))
+    (truncate-string-to-width
+     (gemini-companion-name-escaped
+      (format "%s%d: error: %s%s" place line
+              (string-trim
+               (replace-regexp-in-string "[ \t\n\r\f\u00A0]+" " " text))
+              (if source (format " [%s]" source) "")))
+     gemini-companion-diagnostics--columns nil nil "...")))
+
+;;;; Language servers
+
+(cl-defstruct (gemini-companion-diagnostics--check
+               (:constructor gemini-companion-diagnostics--check-make)
+               (:copier nil))
+  "A check of a file that was written and had the text BEFORE, now AFTER.
+CALLBACK is called at the end of the check, or by TIMEOUT, a timer.
+STEP is called with the check again and again; it begins the check, or
+tests what that waits for.  DOCUMENT is what the check opened, or nil.
+ERRORS and NEW are lists of the errors, and of the new ones, once they
+are known.  NAMES is a regexp for the definitions that were changed, and
+OTHERS an alist of the buffers that have them and their reports."
+  file before after callback timeout document errors new names others
+  (step #'gemini-companion-diagnostics--dispatch))
+
+(defvar gemini-companion-diagnostics--timer nil
+  "The timer that runs the first check, or nil.")
+
+(defvar gemini-companion-diagnostics--checks nil
+  "The checks, of which only the first one runs.
+The texts that another check sends would disturb it.")
+
+(defvar gemini-companion-diagnostics--busy
+  (make-hash-table :test #'eq :weakness 'key)
+  "Tokens of the work in progress of each language server.")
+
+(defvar gemini-companion-diagnostics--known nil
+  "Alist of (PATH . ((HASH . ERRORS)...)), the errors of earlier texts.
+HASH is the hash of a text of the file with the true name PATH.")
+
+(defvar-local gemini-companion-diagnostics--reopened nil
+  "Non-nil if the server may report that this file was closed.")
+
+(cl-defstruct (gemini-companion-diagnostics--document
+               (:constructor gemini-companion-diagnostics--document-make)
+               (:copier nil))
+  "A file that no buffer visits, and whose text a language server was sent.
+SERVER knows it by the true name PATH, in LANGUAGE.  REPORT is nil,
+or a list of the errors that were reported about VERSION, the last text,
+or that SERVER has answered to REQUESTS; see
+`gemini-companion-diagnostics--requests'."
+  server path language requests version report)
+
+(defun gemini-companion-diagnostics--hash (text)
+  "Return the hash of a buffer with TEXT as it is in a file."
+  (with-temp-buffer
+    (insert (gemini-companion-text-plain text))
+    (buffer-hash)))
+
+(defun gemini-companion-diagnostics--remember (path hash errors)
+  "Remember the ERRORS of the text of PATH that has HASH, one of the last."
+  (let ((known (alist-get path gemini-companion-diagnostics--known
+                          nil nil #'equal)))
+    (setf (alist-get path gemini-companion-diagnostics--known nil nil #'equal)
+          (seq-take (cons (cons hash errors) (assoc-delete-all hash known))
+                    8))))
+
+(defun gemini-companion-diagnostics--recall (path text)
+  "Return (HASH . ERRORS) of TEXT of PATH, or nil if they are not known."
+  (assoc (gemini-companion-diagnostics--hash text)
+         (cdr (assoc path gemini-companion-diagnostics--known))))
+
+(defun gemini-companion-diagnostics--errors (diagnostics)
+  "Return the errors among the DIAGNOSTICS of a language server."
+  (mapcar (lambda (diagnostic)
+            (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                            :start)
+                                 :line))
+                  (plist-get diagnostic :message)
+                  (plist-get diagnostic :source)))
+          (seq-filter (lambda (diagnostic)
+                        ;; If it names no severity, the client decides.
+                        (and (memq (plist-get diagnostic :severity) '(nil 1))
+                             ;; The end of a list, not an error.
+                             (not (equal "fatal_too_many_errors"
+                                         (plist-get diagnostic :code)))))
+                      diagnostics)))
+
+(defun gemini-companion-diagnostics--notified (server method &rest params)
+  "Record what SERVER reports by METHOD with PARAMS."
+  (gemini-companion-events-guarded 'errors
+    (save-match-data
+      (pcase method
+        ('textDocument/publishDiagnostics
+         (gemini-companion-diagnostics--published server params))
+        ('$/progress
+         (let ((token (plist-get params :token))
+               (tokens (gethash server gemini-companion-diagnostics--busy)))
+           (pcase (plist-get (plist-get params :value) :kind)
+             ("begin" (push token tokens))
+             ("end" (setq tokens (delete token tokens))))
+           (puthash server tokens gemini-companion-diagnostics--busy)))))))
+
+(defun gemini-companion-diagnostics-busy-p (file)
+  "Return non-nil if the language server of FILE reports work in progress."
+  (when-let* ((buffer (or (find-buffer-visiting file)
+                          (gemini-companion-lookup-neighbor file)))
+              (server (gemini-companion-lookup-server buffer)))
+    (and (gethash server gemini-companion-diagnostics--busy) t)))
+
+(defun gemini-companion-diagnostics--published (server params)
+  "Record the errors that SERVER has published with PARAMS."
+  (when-let* ((path (gemini-companion-lookup-path (plist-get params :uri)))
+              (path (gemini-companion-text-true-name path)))
+    (let ((version (plist-get params :version))
+          (errors (gemini-companion-diagnostics--errors
+                   (plist-get params :diagnostics)))
+          (buffer (gemini-companion-lookup-buffer path)))
+      (pcase (and gemini-companion-diagnostics--checks
+                  (gemini-companion-diagnostics--check-document
+                   (car gemini-companion-diagnostics--checks)))
+        ((and document
+              (cl-struct gemini-companion-diagnostics--document
+                         (server (pred (eq server))) (path (pred (equal path)))
+                         (version (pred (eql version))) (requests 'nil)))
+         (setf (gemini-companion-diagnostics--document-report document)
+               (list errors))))
+      (when (and buffer (eq server (gemini-companion-lookup-server buffer)))
+        (with-current-buffer buffer
+          ;; Eglot opens a file with the version 0, which some servers leave out.
+          (when (and (eql (or version 0) (gemini-companion-diagnostics--version))
+                     (or version errors
+                         (not gemini-companion-diagnostics--reopened)))
+            (setq gemini-companion-diagnostics--report
+                  (list (buffer-chars-modified-tick) errors version))))))))
+
+(defun gemini-companion-diagnostics--version ()
+  "Return the version of the text of this buffer, as Eglot counts."
+  (seq-some (lambda (variable)
+              (and (boundp variable) (symbol-value variable)))
+            ;; The latter is its name before Emacs 31.
+            '(eglot--docver eglot--versioned-identifier)))
+
+(defun gemini-companion-diagnostics--capable (&rest keys)
+  "Return the value of KEYS in the capabilities of this buffer's server."
+  (apply (if (fboundp 'eglot-server-capable)
+             'eglot-server-capable
+           ;; Its name before Emacs 30.
+           'eglot--server-capable)
+         keys))
+
+(defun gemini-companion-diagnostics--requests (path)
+  "Return the requests for the errors in the file PATH.
+Return nil if the server of this buffer does not support any."
+  (cond
+   ((gemini-companion-diagnostics--capable :diagnosticProvider)
+    `((:textDocument/diagnostic
+       :textDocument (:uri ,(gemini-companion-lookup-uri path)))))
+   ;; This server publishes errors bit by bit.
+   ((seq-contains-p (gemini-companion-diagnostics--capable
+                     :executeCommandProvider :commands)
+                    "typescript.tsserverRequest")
+    (mapcar (lambda (command)
+              `(:workspace/executeCommand
+                :command "typescript.tsserverRequest"
+                :arguments [,command (:file ,path)]))
+            '("syntacticDiagnosticsSync" "semanticDiagnosticsSync")))))
+
+(defun gemini-companion-diagnostics--single-p ()
+  "Return non-nil if the server of this buffer judges each file by itself."
+  (and (gemini-companion-diagnostics--capable :diagnosticProvider)
+       (not (gemini-companion-diagnostics--capable :diagnosticProvider
+                                                   :interFileDependencies))))
+
+(defun gemini-companion-diagnostics--answered (result)
+  "Return the errors in RESULT, the answer to a request for them."
+  (or (gemini-companion-diagnostics--errors (plist-get result :items))
+      (mapcar (lambda (found)
+                (list (plist-get (plist-get found :start) :line)
+                      (plist-get found :text)
+                      "typescript"))
+              (seq-filter (lambda (found)
+                            (equal "error" (plist-get found :category)))
+                          (plist-get result :body)))))
+
+(defun gemini-companion-diagnostics--request (server requests done)
+  "Send SERVER the REQUESTS for errors, and call DONE with all of them.
+SERVER has the text that they are about."
+  (let ((left (length requests))
+        (errors nil))
+    (pcase-dolist (`(,method . ,params) requests)
+      (jsonrpc-async-request
+       server method params
+       :success-fn
+       (lambda (result)
+         (setq errors (append (gemini-companion-diagnostics--answered result)
+                              errors))
+         (when (zerop (cl-decf left))
+           (funcall done errors)))
+       :error-fn #'ignore :timeout-fn #'ignore))))
+
+;;;; Checks
+
+(defvar gemini-companion-diagnostics-timeout 2.7
+  "Seconds after which an unfinished check ends without a result.
+The CLI waits for it.")
+
+(defconst gemini-companion-diagnostics--interval 0.05
+  "Seconds between tests of what the running check waits for.")
+
+(defconst gemini-companion-diagnostics--largest (* 512 1024)
+  "Size in bytes of a text above which it is not checked.")
+
+(defconst gemini-companion-diagnostics--sendable (* 128 1024)
+  "Size in bytes above which the text of a file not visited is not checked.
+A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
+
+(defun gemini-companion-diagnostics-after-edit (file before after callback)
+  "Call CALLBACK with a text about the errors that an edit of FILE made.
+FILE is an absolute name; a CLI has changed its text from BEFORE,
+nil if there was no such file, to AFTER, and the buffers that visit
+it were reverted.  The text is for the model, nil if there are no
+new errors, or if they are not known within three seconds."
+  (let ((file (or (gemini-companion-text-true-name file) file)))
+    ;; The edit may have changed errors of other files.
+    (setq gemini-companion-diagnostics--known
+          (seq-filter (lambda (known) (equal file (car known)))
+                      gemini-companion-diagnostics--known))
+    (gemini-companion-diagnostics--add file before after callback)))
+
+(defun gemini-companion-diagnostics--add (file before after callback)
+  "Begin to check FILE, a true name, with the texts BEFORE and AFTER.
+Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
+  (let ((check (gemini-companion-diagnostics--check-make
+                :file file :before before :after after :callback callback)))
+    (gemini-companion-diagnostics--end-of file)
+    (setf (gemini-companion-diagnostics--check-timeout check)
+          (run-at-time gemini-companion-diagnostics-timeout nil
+                       #'gemini-companion-diagnostics--expire check))
+    (setq gemini-companion-diagnostics--checks
+          (append gemini-companion-diagnostics--checks (list check)))
+    (unless gemini-companion-diagnostics--timer
+      (setq gemini-companion-diagnostics--timer
+            (run-at-time 0 gemini-companion-diagnostics--interval
+                         #'gemini-companion-diagnostics--step)))))
+
+(defun gemini-companion-diagnostics--arrived (diff)
+  "Find the errors in the file of DIFF, which was proposed.
+Return nil; this is a function of `gemini-companion-arrival-functions'."
+  (gemini-companion-events-guarded 'errors
+    (let ((file (gemini-companion-diff-file-path diff)))
+      (when (and (not (gemini-companion-text-unreadable-reason file))
+                 (< 0 (or (file-attribute-size
+                           (gemini-companion-text-attributes file))
+                          0)
+                    gemini-companion-diagnostics--largest))
+        (gemini-companion-diagnostics--add
+         (gemini-companion-text-true-name file)
+         nil (gemini-companion-text-read file) #'ignore))))
+  nil)
+
+(defun gemini-companion-diagnostics--step ()
+  "Continue the first check."
+  (when-let* ((check (car gemini-companion-diagnostics--checks)))
+    (condition-case nil
+        (save-match-data
+          (funcall (gemini-companion-diagnostics--check-step check) check))
+      ;; A server has ended, or a buffer was killed.
+      (error (gemini-companion-diagnostics--end check nil)))))
+
+(defun gemini-companion-diagnostics--dispatch (check)
+  "Begin CHECK, according to its file."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
+                check)
+               (buffer (and (not (gemini-companion-text-unreadable-reason file))
+                            (gemini-companion-lookup-buffer file)))
+               (neighbor (and (null buffer)
+                              (gemini-companion-lookup-neighbor file))))
+    (cond ((not (and (or buffer neighbor)
+                     (file-exists-p file)
+                     (<= (max (string-bytes (or before ""))
+                              (string-bytes after))
+                         (if buffer
+                             gemini-companion-diagnostics--largest
+                           gemini-companion-diagnostics--sendable))
+                     (gemini-companion-diagnostics--shared-p file)))
+           (gemini-companion-diagnostics--end check nil))
+          (buffer (gemini-companion-diagnostics--watch check buffer))
+          (t (gemini-companion-diagnostics--begin check neighbor)))))
+
+(defun gemini-companion-diagnostics--shared-p (file)
+  "Return non-nil if errors of FILE may be shared."
+  (and (not gemini-companion-paused)
+       (not (gemini-companion-lookup-hidden-p file))
+       (or gemini-companion-share-outside-projects
+           (cadr (gemini-companion-name-place file)))))
+
+(defun gemini-companion-diagnostics--found (check errors previous)
+  "Record in CHECK the ERRORS after the edit, and PREVIOUS, those before it.
+Then wait for the errors of other files."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check file before after)
+               check))
+    (gemini-companion-diagnostics--remember
+     file (gemini-companion-diagnostics--hash after) errors)
+    (setf (gemini-companion-diagnostics--check-new check)
+          (list (gemini-companion-diagnostics--new errors after
+                                                   previous (or before "")))
+          (gemini-companion-diagnostics--check-step check)
+          #'gemini-companion-diagnostics--finish)
+    (gemini-companion-diagnostics--finish check)))
+
+(defun gemini-companion-diagnostics--finish (check)
+  "End CHECK with its result if no other file is awaited."
+  (unless (seq-some (pcase-lambda (`(,buffer . ,report))
+                      (and (buffer-live-p buffer)
+                           (eq report (buffer-local-value
+                                       'gemini-companion-diagnostics--report
+                                       buffer))))
+                    (gemini-companion-diagnostics--check-others check))
+    (gemini-companion-diagnostics--report check)))
+
+(defun gemini-companion-diagnostics--expire (check)
+  "End CHECK, as its time is up, with what is known."
+  (gemini-companion-events-guarded 'errors
+    (pcase check
+      ;; The errors before the edit are not known, but were.
+      ((cl-struct gemini-companion-diagnostics--check
+                  file before (errors `(,errors)) (new 'nil))
+       (when-let* ((known (gemini-companion-diagnostics--recall file before)))
+         (gemini-companion-diagnostics--found check errors (cdr known)))))
+    (when (gemini-companion-diagnostics--check-new check)
+      (gemini-companion-diagnostics--report check)))
+  (gemini-companion-diagnostics--end check nil))
+
+(defun gemini-companion-diagnostics--report (check)
+  "End CHECK with its result, if its text is still in the file."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           file after (new `(,new)))
+                check)
+               (text (gemini-companion-diagnostics--text
+                      new (gemini-companion-diagnostics--name file)
+                      (gemini-companion-diagnostics--new-in-others check))))
+    (gemini-companion-diagnostics--end
+     check
+     (and text
+          (string= (gemini-companion-text-plain after)
+                   (gemini-companion-text-plain (gemini-companion-text-read file)))
+          text))))
+
+(defun gemini-companion-diagnostics--name (file)
+  "Return the name of FILE for the model."
+  (pcase-let ((`(,file ,root) (gemini-companion-name-place file)))
+    (gemini-companion-name-escaped
+     (if root (file-relative-name file root) file))))
+
+(defun gemini-companion-diagnostics--end-of (file)
+  "End the check of FILE, a true name, if there is one."
+  (dolist (check gemini-companion-diagnostics--checks)
+    (when (equal file (gemini-companion-diagnostics--check-file check))
+      (gemini-companion-diagnostics--end check nil))))
+
+(defun gemini-companion-diagnostics--end (check text)
+  "End CHECK with TEXT for the model, or nil."
+  (when (memq check gemini-companion-diagnostics--checks)
+    (setq gemini-companion-diagnostics--checks
+          (delq check gemini-companion-diagnostics--checks))
+    (cancel-timer (gemini-companion-diagnostics--check-timeout check))
+    (unless gemini-companion-diagnostics--checks
+      (cancel-timer gemini-companion-diagnostics--timer)
+      (setq gemini-companion-diagnostics--timer nil))
+    (gemini-companion-events-guarded 'errors
+      (pcase (gemini-companion-diagnostics--check-document check)
+        ((cl-struct gemini-companion-diagnostics--document server path
+                    (version (pred identity)))
+         (when (jsonrpc-running-p server)
+           (gemini-companion-lookup-close path server)))))
+    (gemini-companion-events-guarded 'errors
+      (funcall (gemini-companion-diagnostics--check-callback check) text))))
+
+;;;;; Other files
+
+(defconst gemini-companion-diagnostics--definition
+  (concat "\\_<\\(?:def\\|class\\|func\\|function\\|fn\\|type\\|struct\\|enum\\|"
+          "interface\\|trait\\|module\\|const\\|let\\|var\\|val\\|#define\\)[ \t]+"
+          ;; The receiver of a method in Go.
+          "\\(?:([^)\n]*)[ \t]*\\)?\\([[:alpha:]_][[:alnum:]_]*\\).*$"
+          "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$")
+  "Regexp for a line that defines a name, which is its group 1 or 2.")
+
+(defun gemini-companion-diagnostics--definitions (text)
+  "Return an alist of the definitions in TEXT and the names they define."
+  (let ((case-fold-search nil)
+        found)
+    (with-temp-buffer
+      (insert (substring text 0 (min (length text)
+                                     gemini-companion-diagnostics--sendable)))
+      (goto-char (point-min))
+      (while (re-search-forward gemini-companion-diagnostics--definition nil t)
+        (push (cons (match-string 0) (or (match-string 1) (match-string 2)))
+              found)))
+    found))
+
+(defun gemini-companion-diagnostics--watch-others (check server)
+  "Record in CHECK the buffers that its edit may concern.
+SERVER is the one of this buffer, or nil.  They are buffers of SERVER
+that have the name of a definition that the edit has changed."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
+                check)
+               (kept (make-hash-table :test #'equal))
+               (case-fold-search nil))
+    (dolist (definition (gemini-companion-diagnostics--definitions after))
+      (puthash (car definition) t kept))
+    (when-let* ((server)
+                ((not (gemini-companion-diagnostics--single-p)))
+                (names (seq-uniq
+                        (mapcar #'cdr
+                                (seq-remove
+                                 (lambda (definition)
+                                   (gethash (car definition) kept))
+                                 (gemini-companion-diagnostics--definitions
+                                  (or before ""))))))
+                (regexp (regexp-opt names 'symbols)))
+      (setf (gemini-companion-diagnostics--check-names check) regexp)
+      (dolist (buffer (buffer-list))
+        (when (and (buffer-file-name buffer)
+                   (not (eq buffer (gemini-companion-lookup-buffer file)))
+                   (eq server (gemini-companion-lookup-server buffer)))
+          (with-current-buffer buffer
+            (when (and (gemini-companion-diagnostics--current)
+                       (string-match-p regexp
+                                       (gemini-companion-text-of-buffer)))
+              (push (cons buffer gemini-companion-diagnostics--report)
+                    (gemini-companion-diagnostics--check-others check)))))))))
+
+(defun gemini-companion-diagnostics--new-in-others (check)
+  "Return an alist of the names of other files and the errors CHECK found."
+  (let ((regexp (gemini-companion-diagnostics--check-names check)))
+    (delq nil
+          (mapcar
+           (pcase-lambda (`(,buffer . (,tick ,old . ,_)))
+             (with-current-buffer buffer
+               (when-let* ((file (gemini-companion-text-true-name
+                                  buffer-file-name))
+                           ((eql tick (buffer-chars-modified-tick)))
+                           ((gemini-companion-diagnostics--shared-p file))
+                           (now (gemini-companion-diagnostics--current))
+                           (text (gemini-companion-text-of-buffer))
+                           (new (seq-filter
+                                 (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
+                                   (string-match-p regexp (concat error "\n" line)))
+                                 (gemini-companion-diagnostics--located
+                                  (gemini-companion-diagnostics--new
+                                   (car now) text old text)
+                                  text))))
+                 (cons (gemini-companion-diagnostics--name file)
+                       (mapcar #'car new)))))
+           (seq-filter (lambda (other) (buffer-live-p (car other)))
+                       (reverse (gemini-companion-diagnostics--check-others
+                                 check)))))))
+
+;;;;; Files that are not visited
+
+(defun gemini-companion-diagnostics--begin (check neighbor)
+  "Begin CHECK of a file that is not visited, by the server of NEIGHBOR.
+Wait until the server has answered a request: sending a text to one that
+does not read would block Emacs."
+  (with-current-buffer neighbor
+    (let* ((file (gemini-companion-diagnostics--check-file check))
+           (server (gemini-companion-lookup-server neighbor))
+           (document (gemini-companion-diagnostics--document-make
+                      :server server :path file
+                      :language (gemini-companion-lookup-language)
+                      :requests (gemini-companion-diagnostics--requests file)))
+           (reads (lambda (&rest _)
+                    (when (memq check gemini-companion-diagnostics--checks)
+                      (condition-case nil
+                          (gemini-companion-diagnostics--compare check)
+                        (error (gemini-companion-diagnostics--end check nil)))))))
+      (setf (gemini-companion-diagnostics--check-document check) document
+            (gemini-companion-diagnostics--check-step check) #'ignore)
+      (gemini-companion-diagnostics--watch-others check server)
+      ;; The server must answer that it does not know this method.
+      (jsonrpc-async-request server :$/gemini-companion nil
+                             :success-fn reads :error-fn reads
+                             :timeout-fn #'ignore))))
+
+(defun gemini-companion-diagnostics--compare (check)
+  "Send the texts of CHECK to its server, and compare the errors.
+The errors before the edit matter only if there are errors after it;
+but the reports of other files are about the text that is sent last."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          before after others)
+               check))
+    (if (and before others)
+        (gemini-companion-diagnostics--show
+         check before
+         (lambda (previous)
+           (gemini-companion-diagnostics--show
+            check after
+            (lambda (errors)
+              (gemini-companion-diagnostics--found check errors previous)))))
+      (gemini-companion-diagnostics--show
+       check after
+       (lambda (errors)
+         (setf (gemini-companion-diagnostics--check-errors check) (list errors))
+         (if (or (null errors) (null before))
+             (gemini-companion-diagnostics--found check errors nil)
+           (gemini-companion-diagnostics--show
+            check before
+            (lambda (previous)
+              (gemini-companion-diagnostics--found check errors previous)))))))))
+
+(defun gemini-companion-diagnostics--show (check text then)
+  "Send TEXT to the server of CHECK, and call THEN with its errors."
+  (pcase-let* ((document (gemini-companion-diagnostics--check-document check))
+               ((cl-struct gemini-companion-diagnostics--document
+                           server path language requests version)
+                document)
+               (sent (gemini-companion-lookup-send
+                      path server text (unless version language))))
+    (setf (gemini-companion-diagnostics--document-version document) sent
+          (gemini-companion-diagnostics--document-report document) nil
+          (gemini-companion-diagnostics--check-step check)
+          (lambda (_check)
+            (unless (gethash server gemini-companion-diagnostics--busy)
+              (pcase (gemini-companion-diagnostics--document-report document)
+                (`(,errors) (funcall then errors))))))
+    (gemini-companion-diagnostics--request
+     server requests
+     (lambda (errors)
+       (when (eql sent (gemini-companion-diagnostics--document-version document))
+         (setf (gemini-companion-diagnostics--document-report document)
+               (list errors)))))))
+
+(defun gemini-companion-diagnostics--visiting ()
+  "End the check of the file of this buffer, which Eglot may open now."
+  (when (and gemini-companion-diagnostics--checks buffer-file-truename)
+    (setq gemini-companion-diagnostics--reopened t)
+    (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
+
+;;;;; Files that are visited
+
+(defun gemini-companion-diagnostics--current ()
+  "Return a list of the errors of this buffer, or nil if they are not known."
+  (cond ((gethash (gemini-companion-lookup-server (current-buffer))
+                  gemini-companion-diagnostics--busy)
+         nil)
+        ((eql (car gemini-companion-diagnostics--report)
+              (buffer-chars-modified-tick))
+         (list (nth 1 gemini-companion-diagnostics--report)))
+        ((and (not (gemini-companion-lookup-managed-p))
+              (gemini-companion-diagnostics--checked-p))
+         (list (gemini-companion-diagnostics--checked-errors)))))
+
+(defun gemini-companion-diagnostics--query (done)
+  "Request the errors of this buffer; call DONE with them.
+Return nil if its language server cannot be asked; it publishes them."
+  (when-let* ((server (gemini-companion-lookup-server (current-buffer))))
+    ;; Eglot itself waits until Emacs is idle.
+    (when (fboundp 'eglot--signal-textDocument/didChange)
+      (eglot--signal-textDocument/didChange))
+    (when-let* ((requests (gemini-companion-diagnostics--requests
+                           (expand-file-name buffer-file-truename))))
+      (gemini-companion-diagnostics--request server requests done)
+      t)))
+
+(defun gemini-companion-diagnostics--before-revert ()
+  "Remember the errors of this buffer, or request them."
+  (gemini-companion-events-guarded 'errors
+    (when (and buffer-file-truename (not (buffer-modified-p)))
+      (let ((remember (apply-partially #'gemini-companion-diagnostics--remember
+                                       (expand-file-name buffer-file-truename)
+                                       (buffer-hash)))
+            (errors (gemini-companion-diagnostics--current)))
+        (unless (gemini-companion-diagnostics--query remember)
+          (when errors
+            (funcall remember (car errors))))))))
+
+(defun gemini-companion-diagnostics--after-revert ()
+  "Record that Eglot may have closed and opened the file of this buffer."
+  (setq gemini-companion-diagnostics--reopened t))
+
+(defun gemini-companion-diagnostics--watch (check buffer)
+  "Begin CHECK of a file that BUFFER visits."
+  (with-current-buffer buffer
+    (if (not (equal (buffer-hash)
+                    (gemini-companion-diagnostics--hash
+                     (gemini-companion-diagnostics--check-after check))))
+        (gemini-companion-diagnostics--end check nil)
+      (gemini-companion-diagnostics--watch-others
+       check (gemini-companion-lookup-server buffer))
+      (let ((answer (list nil)))
+        (unless (gemini-companion-diagnostics--query
+                 (lambda (errors) (setcar answer (list errors))))
+          (setq answer nil)
+          (unless (gemini-companion-lookup-managed-p)
+            (gemini-companion-diagnostics--start-check)))
+        (setf (gemini-companion-diagnostics--check-step check)
+              (apply-partially #'gemini-companion-diagnostics--await
+                               buffer (buffer-chars-modified-tick) answer))))))
+
+(defun gemini-companion-diagnostics--await (buffer tick answer check)
+  "End CHECK once the errors of BUFFER are known, or if it has not TICK.
+If ANSWER is non-nil, its first element will be a list of them."
+  (with-current-buffer buffer
+    (if (not (eql tick (buffer-chars-modified-tick)))
+        (gemini-companion-diagnostics--end check nil)
+      (pcase-let (((cl-struct gemini-companion-diagnostics--check file before)
+                   check)
+                  (errors (if answer
+                              (car answer)
+                            (gemini-companion-diagnostics--current))))
+        (when errors
+          (let ((known (and before
+                            (gemini-companion-diagnostics--recall file before))))
+            (if (and before (not known))
+                (gemini-companion-diagnostics--end check nil)
+              (gemini-companion-diagnostics--found check (car errors)
+                                                   (cdr known)))))))))
+
+;;;; Life
+
+(defun gemini-companion-diagnostics--attach ()
+  "Listen to the language servers of Eglot, if that is loaded."
+  (when (fboundp 'eglot-handle-notification)
+    (advice-add 'eglot-handle-notification
+                :after #'gemini-companion-diagnostics--notified)))
+
+(defun gemini-companion-diagnostics--managed ()
+  "Await the first report about this buffer, if Eglot manages it now."
+  (gemini-companion-diagnostics--attach)
+  (setq gemini-companion-diagnostics--report
+        (and (gemini-companion-lookup-managed-p) '(nil nil 0))))
+
+(defconst gemini-companion-diagnostics--hooks
+  '((change-major-mode-after-body-hook . gemini-companion-diagnostics--visiting)
+    (eglot-managed-mode-hook . gemini-companion-diagnostics--managed)
+    (flymake-diagnostic-functions
+     . gemini-companion-diagnostics--flymake-begins)
+    (flycheck-before-syntax-check-hook
+     . gemini-companion-diagnostics--flycheck-begins)
+    (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)
+    (gemini-companion-arrival-functions
+     . gemini-companion-diagnostics--arrived)
+    (before-revert-hook . gemini-companion-diagnostics--before-revert)
+    (after-revert-hook . gemini-companion-diagnostics--after-revert))
+  "Functions that are on hooks while edits are checked.")
+
+(defun gemini-companion-diagnostics-start ()
+  "Start keeping the errors of visited files."
+  (gemini-companion-diagnostics--attach)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
+    (add-hook hook function)))
+
+(defun gemini-companion-diagnostics-stop ()
+  "End each check, and keep no errors."
+  (mapc (lambda (check) (gemini-companion-diagnostics--end check nil))
+        gemini-companion-diagnostics--checks)
+  (pcase-dolist (`(,hook . ,function) gemini-companion-diagnostics--hooks)
+    (remove-hook hook function))
+  (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--notified)
+  (clrhash gemini-companion-diagnostics--busy)
+  (setq gemini-companion-diagnostics--known nil)
+  (dolist (buffer (buffer-list))
+    (with-current-buffer buffer
+      (mapc #'kill-local-variable '(gemini-companion-diagnostics--begun
+                                    gemini-companion-diagnostics--report
+                                    gemini-companion-diagnostics--reopened)))))
+
+(provide 'gemini-companion-diagnostics)
+;;; gemini-companion-diagnostics.el ends here

@@ -1,0 +1,476 @@
+;;; gemini-companion-edits.el --- The edits of each turn of a CLI  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; A record of each edit that a CLI has proposed or written, with the text of
+;; the file before and after it, so that it can be shown and reverted.
+;;
+;; The protocol does not announce the end of a turn.  A new one begins with the
+;; first edit that arrives when no other edit of that CLI is open, and none has
+;; arrived or ended for a minute.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-name)
+(require 'gemini-companion-revert)
+(require 'gemini-companion-session)
+(require 'gemini-companion-text)
+(require 'gemini-companion-watch)
+(require 'seq)
+(require 'subr-x)
+
+;;;; State
+
+(defconst gemini-companion-edits--pause 60
+  "Seconds without an edit after which a new turn begins.")
+
+(defconst gemini-companion-edits--most-edits 100
+  "Maximum number of edits to keep.")
+
+(defconst gemini-companion-edits--most-bytes (* 5 1024 1024)
+  "Maximum size of the text of a file to keep.")
+
+(defconst gemini-companion-edits--most-bytes-in-all (* 40 1024 1024)
+  "Maximum size of all texts to keep.")
+
+(defvar gemini-companion-edits--last-id 0
+  "The `id' of the last edit.")
+
+(cl-defstruct (gemini-companion-edit
+               (:constructor gemini-companion-edits--make)
+               (:copier nil))
+  "An edit of FILE by SESSION, which may be nil, or else by CLIENT.
+DIFF is its diff while that is open.  STATE is then nil, and later
+`accepted', `automatic' if that was done without review, `unwritten'
+if the CLI then did not write it, `rejected', `dismissed', `written'
+if there was no review, `reverted' if the user then reverted it, or
+`deleted' if the file was new.
+BEFORE is the text that the file had, undecoded, `new' if there was
+no file, `unknown', or nil if it was not read yet; AFTER is the text
+that was proposed or written, or nil while DIFF is open."
+  session client file diff state before after
+  (id (cl-incf gemini-companion-edits--last-id))
+  (time (float-time) :documentation "When it arrived or ended, in seconds.")
+  (stamp nil :documentation "Stamp of the file when BEFORE was read.")
+  (place nil :documentation "True name of the file when BEFORE was read.")
+  (earlier nil :documentation "Non-nil if it belongs to an earlier turn.")
+  (reported nil :documentation "Non-nil if the CLI reported its write.")
+  (compared nil :documentation "Cons of a stamp of the texts and their hunks."))
+
+(defvar gemini-companion-edits--edits nil
+  "The recorded edits, the last one first.")
+
+(defvar gemini-companion-edits--timer nil
+  "Timer that reads the files of new edits, or nil.")
+
+(defvar gemini-companion-edits-changed-hook nil
+  "Hook run after an edit has arrived, was shown, or has ended.
+Its functions display the edits; they must be fast and not fail.")
+
+;;;; Edits
+
+(defun gemini-companion-edits ()
+  "Return the recorded edits, oldest first."
+  (reverse gemini-companion-edits--edits))
+
+(defun gemini-companion-edit-status (edit)
+  "Return the state of EDIT, or the state of its diff while that is open."
+  (or (gemini-companion-edit-state edit)
+      (gemini-companion-diff-state (gemini-companion-edit-diff edit))))
+
+(defun gemini-companion-edits-same-p (edit session client)
+  "Return non-nil if EDIT is of SESSION, or if that is nil, of CLIENT."
+  (and (gemini-companion-session-same-p
+        session (gemini-companion-edit-session edit))
+       (or session
+           (equal client (gemini-companion-edit-client edit)))))
+
+(defun gemini-companion-edits--of (diff)
+  "Return the edit of DIFF, or nil."
+  (seq-find (lambda (edit) (eq diff (gemini-companion-edit-diff edit)))
+            gemini-companion-edits--edits))
+
+(defun gemini-companion-edits--add (edit)
+  "Keep EDIT, and drop the oldest ones if there are too many."
+  (let ((others (seq-filter
+                 (lambda (other)
+                   (gemini-companion-edits-same-p
+                    other
+                    (gemini-companion-edit-session edit)
+                    (gemini-companion-edit-client edit)))
+                 gemini-companion-edits--edits)))
+    (unless (seq-some #'gemini-companion-edits--going-on-p others)
+      (dolist (other others)
+        (setf (gemini-companion-edit-earlier other) t)))
+    (push edit gemini-companion-edits--edits)
+    (gemini-companion-edits--trim)))
+
+(defun gemini-companion-edits--going-on-p (edit)
+  "Return non-nil if the turn of EDIT has not ended."
+  (or (gemini-companion-edit-diff edit)
+      (< (- (float-time) (gemini-companion-edit-time edit))
+         gemini-companion-edits--pause)))
+
+(defun gemini-companion-edits--trim ()
+  "Drop the oldest edits that have ended if there are too many."
+  (let ((count 0)
+        (bytes 0))
+    (setq gemini-companion-edits--edits
+          (seq-filter
+           (lambda (edit)
+             (setq count (1+ count)
+                   bytes (+ bytes (gemini-companion-edits--bytes edit)))
+             (or (gemini-companion-edit-diff edit)
+                 (and (<= count gemini-companion-edits--most-edits)
+                      (< bytes gemini-companion-edits--most-bytes-in-all))))
+           gemini-companion-edits--edits))))
+
+(defun gemini-companion-edits--bytes (edit)
+  "Return the size of the texts of EDIT."
+  (apply #'+ (mapcar (lambda (text) (if (stringp text) (string-bytes text) 0))
+                     (list (gemini-companion-edit-before edit)
+                           (gemini-companion-edit-after edit)))))
+
+;;;; Reviews
+
+(defun gemini-companion-edits--follow ()
+  "Record new and settled diffs."
+  (let ((diffs (gemini-companion-diffs)))
+    (dolist (edit gemini-companion-edits--edits)
+      (when-let* ((diff (gemini-companion-edit-diff edit)))
+        (unless (memq diff diffs)
+          (gemini-companion-edits--end edit diff))))
+    (dolist (diff diffs)
+      (unless (gemini-companion-edits--of diff)
+        (gemini-companion-edits--begin diff)))
+    (run-hooks 'gemini-companion-edits-changed-hook)))
+
+(defun gemini-companion-edits--begin (diff)
+  "Record DIFF, and read its file soon."
+  (let ((session (gemini-companion-diff-session diff)))
+    (gemini-companion-edits--add
+     (gemini-companion-edits--make
+      :session session :client (plist-get session :client)
+      :file (gemini-companion-diff-file-path diff) :diff diff)))
+  (unless gemini-companion-edits--timer
+    ;; The user wants to see the review first.
+    (setq gemini-companion-edits--timer
+          (run-at-time 0.1 nil #'gemini-companion-edits--read-new))))
+
+(defun gemini-companion-edits--read-new ()
+  "Read the files of the edits that have just arrived."
+  (setq gemini-companion-edits--timer nil)
+  (dolist (edit gemini-companion-edits--edits)
+    (unless (gemini-companion-edit-before edit)
+      (gemini-companion-edits-read edit)
+      (gemini-companion-edits--drop-replaced edit)))
+  (run-hooks 'gemini-companion-edits-changed-hook))
+
+(defun gemini-companion-edits--drop-replaced (edit)
+  "Drop dismissed, unwritten edits of the file that EDIT proposes to change."
+  (setq gemini-companion-edits--edits
+        (seq-remove
+         (lambda (other)
+           (and (eq 'dismissed (gemini-companion-edit-state other))
+                (gemini-companion-edits--same-file-p
+                 (gemini-companion-edit-file other)
+                 (gemini-companion-edit-file edit))
+                (gemini-companion-session-same-p
+                 (gemini-companion-edit-session other)
+                 (gemini-companion-edit-session edit))
+                (not (gemini-companion-edits--as-written-p other))))
+         gemini-companion-edits--edits)))
+
+(defun gemini-companion-edits-read (edit)
+  "Read the text of the file of EDIT if it has changed.
+EDIT is not written yet."
+  (let* ((file (gemini-companion-edit-file edit))
+         (problem (gemini-companion-text-unreadable-reason file))
+         (stamp (unless problem (gemini-companion-watch-stamp file))))
+    (unless (and (gemini-companion-edit-before edit)
+                 (equal stamp (gemini-companion-edit-stamp edit)))
+      (setf (gemini-companion-edit-stamp edit) stamp
+            (gemini-companion-edit-place edit)
+            (gemini-companion-text-true-name file)
+            (gemini-companion-edit-before edit)
+            (cond (problem 'unknown)
+                  ((null stamp) 'new)
+                  ((< gemini-companion-edits--most-bytes (nth 1 stamp)) 'unknown)
+                  (t (condition-case nil
+                         (gemini-companion-text-bytes file)
+                       (file-error 'unknown))))))))
+
+(defun gemini-companion-edits--accepting (diff)
+  "Read the file of DIFF, which the CLI is about to write."
+  (when-let* ((edit (gemini-companion-edits--of diff)))
+    (gemini-companion-edits-read edit)))
+
+(defun gemini-companion-edits--end (edit diff)
+  "Record the outcome of DIFF as the one of EDIT."
+  (let ((proposal (gemini-companion-diff-proposal-buffer diff)))
+    (setf (gemini-companion-edit-diff edit) nil
+          (gemini-companion-edit-time edit) (float-time)
+          (gemini-companion-edit-state edit)
+          (if (gemini-companion-diff-automatic diff)
+              'automatic
+            (gemini-companion-diff-state diff))
+          (gemini-companion-edit-after edit)
+          (cond ((gemini-companion-diff-accepted-text diff))
+                ((buffer-live-p proposal)
+                 (gemini-companion-diff-text diff))
+                (t "")))
+    ;; Qwen Code writes the file before it closes the diff, maybe without the
+    ;; edits of the user.
+    (unless (memq (gemini-companion-edit-state edit)
+                  '(accepted automatic))
+      (if-let* ((written (seq-find
+                          (apply-partially
+                           #'gemini-companion-edits--as-written-p edit)
+                          (delq nil
+                                (list (gemini-companion-edit-after edit)
+                                      (and (buffer-live-p proposal)
+                                           (gemini-companion-diff-proposed-text
+                                            diff)))))))
+          (progn
+            (setf (gemini-companion-edit-after edit) written)
+            (when (eq 'dismissed (gemini-companion-edit-state edit))
+              (setf (gemini-companion-edit-state edit) 'accepted)))
+        (gemini-companion-edits-read edit)))))
+
+;;;; Writes
+
+(defun gemini-companion-edits--diff-written (diff written)
+  "Record whether the file of DIFF was WRITTEN.
+A dismissed DIFF that was written was accepted in the terminal."
+  (dolist (edit gemini-companion-edits--edits)
+    (when-let* (((equal (gemini-companion-diff-file-path diff)
+                        (gemini-companion-edit-file edit)))
+                (state
+                 (pcase (gemini-companion-edit-state edit)
+                   ('dismissed
+                    (and written
+                         (gemini-companion-edits--as-written-p edit)
+                         'accepted))
+                   ((or 'accepted 'automatic)
+                    (and (not written)
+                         ;; Not an earlier edit of this file.
+                         (eq (gemini-companion-diff-accepted-text diff)
+                             (gemini-companion-edit-after edit))
+                         (not (gemini-companion-edits--as-written-p edit))
+                         'unwritten)))))
+      (setf (gemini-companion-edit-state edit) state)
+      (run-hooks 'gemini-companion-edits-changed-hook))))
+
+(defun gemini-companion-edits-written (session client file before after)
+  "Record that a CLI has written FILE, maybe without a review.
+The CLI is SESSION, or if that is nil, one of CLIENT, the name of
+a client such as \"gemini\".  BEFORE is the previous text of FILE, nil
+if it did not exist, and AFTER the current one.  An edit that was
+reviewed is not recorded again."
+  (if-let* ((edit (seq-find
+                   (lambda (edit)
+                     (gemini-companion-edits--accounts-p edit file after))
+                   gemini-companion-edits--edits)))
+      (progn
+        (setf (gemini-companion-edit-reported edit) t)
+        (when (eq 'unwritten (gemini-companion-edit-state edit))
+          (setf (gemini-companion-edit-state edit) 'accepted)
+          (run-hooks 'gemini-companion-edits-changed-hook)))
+    (gemini-companion-edits--add
+     (gemini-companion-edits--make
+      :session session
+      :client (or client (plist-get session :client))
+      :file file :place (gemini-companion-text-true-name file)
+      :state 'written :reported t
+      :before (cond ((null before) 'new)
+                    ((or (< gemini-companion-edits--most-bytes (length before))
+                         ;; The CLI could not decode it.
+                         (string-search "\uFFFD" before))
+                     'unknown)
+                    (t (encode-coding-string before 'utf-8)))
+      :after after))
+    (run-hooks 'gemini-companion-edits-changed-hook)))
+
+(defun gemini-companion-edits--accounts-p (edit file text)
+  "Return non-nil if EDIT may have written TEXT to FILE."
+  (let ((diff (gemini-companion-edit-diff edit)))
+    (and (gemini-companion-edits--same-file-p
+          file (gemini-companion-edit-file edit))
+         (not (gemini-companion-edit-reported edit))
+         (not (eq 'rejected (gemini-companion-edit-state edit)))
+         (gemini-companion-text-same-written-p
+          text (if diff
+                   (gemini-companion-diff-text diff)
+                 (gemini-companion-edit-after edit))))))
+
+(defun gemini-companion-edits--same-file-p (a b)
+  "Return non-nil if A and B, absolute names, are of the same file."
+  (or (equal a b)
+      (when-let* ((a (gemini-companion-text-true-name a))
+                  (b (gemini-companion-text-true-name b)))
+        (gemini-companion-text-same-file-p a b))))
+
+;;;; Revert
+
+(defun gemini-companion-edits-revert (edit)
+  "Put the text before EDIT into the buffer of its file, unsaved.
+Delete a file that was new, and kill its buffer.  Signal an error if
+the file has changed since."
+  (gemini-companion-edits-check-revert edit)
+  (let ((file (gemini-companion-edit-file edit))
+        (before (gemini-companion-edit-before edit))
+        (name (gemini-companion-edits-name edit)))
+    (if (eq before 'new)
+        (progn
+          (delete-file file 'trash)
+          (when-let* ((buffer (find-buffer-visiting file)))
+            (kill-buffer buffer))
+          (setf (gemini-companion-edit-state edit) 'deleted)
+          (message "Deleted %s" name))
+      ;; Otherwise Emacs may ask whether to read the file again.
+      (gemini-companion-revert-now file)
+      (with-current-buffer (find-file-noselect file)
+        (gemini-companion-edits--put (gemini-companion-edits--previous edit)))
+      (setf (gemini-companion-edit-state edit) 'reverted)
+      (message "Reverted %s, not saved yet; %s saves it" name
+               (substitute-command-keys "\\[save-some-buffers]")))))
+
+(defun gemini-companion-edits-check-revert (edit)
+  "Signal an error if reverting EDIT would lose text or is impossible."
+  (let ((file (gemini-companion-edit-file edit))
+        (name (gemini-companion-edits-name edit)))
+    (when-let* ((why (gemini-companion-edits--unwritten edit)))
+      (user-error "%s %s" name why))
+    (when (eq 'unknown (gemini-companion-edit-before edit))
+      (user-error "The previous text of %s was not kept" name))
+    (unless (equal (gemini-companion-edit-place edit)
+                   (gemini-companion-text-true-name file))
+      (user-error "%s was replaced by a symbolic link; revert the edit by hand"
+                  name))
+    (unless (gemini-companion-edits--as-written-p edit)
+      (user-error (if (gemini-companion-edits--later-p edit)
+                      "%s was edited again; revert the later edit first"
+                    "%s has changed since; revert the edit by hand")
+                  name))
+    (when (gemini-companion-revert-unsaved-p file)
+      (user-error "%s has unsaved changes; save or undo them first" name))))
+
+(defun gemini-companion-edits--unwritten (edit)
+  "Return why EDIT has not changed its file, a predicate, or nil."
+  (pcase (gemini-companion-edit-status edit)
+    ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
+    ('rejected "was not written; its proposal was rejected")
+    ('unwritten (unless (gemini-companion-edits--as-written-p edit)
+                  "was not written"))
+    ('deleted "was deleted already")))
+
+(defun gemini-companion-edits--as-written-p (edit &optional text)
+  "Return non-nil if the file of EDIT has TEXT, by default that after EDIT."
+  (let* ((file (gemini-companion-edit-file edit))
+         (size (and (not (gemini-companion-text-unreadable-reason file))
+                    (file-attribute-size
+                     (gemini-companion-text-attributes file)))))
+    (and size
+         (<= size gemini-companion-edits--most-bytes)
+         (gemini-companion-text-same-written-p
+          (or text (gemini-companion-edit-after edit))
+          (gemini-companion-text-read file)))))
+
+(defun gemini-companion-edits--later-p (edit)
+  "Return non-nil if the file of EDIT was written again by a CLI."
+  (seq-some (lambda (other)
+              (and (gemini-companion-edits--same-file-p
+                    (gemini-companion-edit-file other)
+                    (gemini-companion-edit-file edit))
+                   (not (gemini-companion-edits--unwritten other))))
+            (seq-take-while (lambda (other) (not (eq other edit)))
+                            gemini-companion-edits--edits)))
+
+(defun gemini-companion-edits--previous (edit)
+  "Return the bytes that the file of EDIT had before."
+  (let ((before (gemini-companion-edit-before edit))
+        (file (gemini-companion-edit-file edit)))
+    (if (not (eq 'written (gemini-companion-edit-state edit)))
+        before
+      ;; A CLI may report a text with plain line ends and without a byte order
+      ;; mark, and keeps both in the file.
+      (let ((now (gemini-companion-text-bytes file))
+            (mark (encode-coding-string "\uFEFF" 'utf-8)))
+        (concat (and (string-prefix-p mark now)
+                     (not (string-prefix-p mark before))
+                     mark)
+                (if (and (string-search "\r\n" now)
+                         (not (string-search "\r\n" before)))
+                    (string-replace "\n" "\r\n" before)
+                  before))))))
+
+(defun gemini-companion-edits--put (bytes)
+  "Decode BYTES into the current buffer, which visits a file, unsaved.
+Saving the buffer writes exactly BYTES."
+  (let ((coding (gemini-companion-edits--coding bytes buffer-file-name))
+        (inhibit-read-only t))
+    (gemini-companion-text-replace (decode-coding-string bytes coding))
+    (setq buffer-file-coding-system coding)
+    (unless (string-suffix-p "\n" bytes)
+      (setq-local require-final-newline nil))
+    (set-buffer-modified-p t)))
+
+(defun gemini-companion-edits--coding (bytes file)
+  "Return the coding system for BYTES, a text of FILE.
+It is the one by which Emacs visits FILE, unless decoding and encoding
+would change BYTES, for example line ends that differ."
+  (let* ((found (detect-coding-string bytes t))
+         (coding (with-temp-buffer
+                   (set-buffer-multibyte nil)
+                   (save-excursion (insert bytes))
+                   (or (set-auto-coding file (buffer-size)) found)))
+         (ends (coding-system-eol-type found)))
+    (seq-find (lambda (coding)
+                (equal bytes (encode-coding-string
+                              (decode-coding-string bytes coding) coding)))
+              (mapcar (apply-partially #'coding-system-change-eol-conversion
+                                       coding)
+                      (list (if (integerp ends) ends 'unix) 'unix))
+              'raw-text-unix)))
+
+(defun gemini-companion-edits-name (edit &optional columns)
+  "Return the name of the file of EDIT for the user.
+COLUMNS is its maximum width; see `gemini-companion-name'."
+  (gemini-companion-name (gemini-companion-edit-file edit)
+                         (gemini-companion-edit-session edit)
+                         nil columns))
+
+;;;; Life
+
+(defconst gemini-companion-edits--hooks
+  '((gemini-companion-diff-accepting-functions
+     . gemini-companion-edits--accepting)
+    (gemini-companion-diff-changed-hook . gemini-companion-edits--follow)
+    (gemini-companion-diff-written-functions
+     . gemini-companion-edits--diff-written))
+  "Alist of (HOOK . FUNCTION): how the edits follow the diffs.")
+
+(defun gemini-companion-edits-start ()
+  "Record the edits of all CLIs."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-edits--hooks)
+    (add-hook hook function))
+  (gemini-companion-edits--follow))
+
+(defun gemini-companion-edits-stop ()
+  "Drop all edits."
+  (pcase-dolist (`(,hook . ,function) gemini-companion-edits--hooks)
+    (remove-hook hook function))
+  (when gemini-companion-edits--timer
+    (cancel-timer gemini-companion-edits--timer))
+  (setq gemini-companion-edits--timer nil
+        gemini-companion-edits--edits nil))
+
+(provide 'gemini-companion-edits)
+;;; gemini-companion-edits.el ends here

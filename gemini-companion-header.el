@@ -1,0 +1,233 @@
+;;; gemini-companion-header.el --- The header line of a review  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The header line of the buffers of a review, and the line of a control panel:
+;; the file, remarks on it, the amount of change and the keys, as far as they
+;; fit.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-clients)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-name)
+(require 'gemini-companion-review)
+(require 'gemini-companion-session)
+(require 'seq)
+(require 'subr-x)
+
+;;;; Header line
+
+(defun gemini-companion-header-set ()
+  "Set the header line of the current buffer, one of a review."
+  (setq header-line-format '(:eval (gemini-companion-header-text)))
+  ;; It shows whether the review is selected.
+  (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
+
+(defun gemini-companion-header-text (&optional width)
+  "Return the header line of the review of the current buffer.
+It has the file, remarks on it, the amount of change, and the keys in
+this buffer, as far as they fit into WIDTH, by default the
+width of the window."
+  (let ((diff gemini-companion-diff-here))
+    (replace-regexp-in-string
+     "%" "%%"
+     (concat " " (gemini-companion-header--fitting
+                  (append (gemini-companion-header--subject diff)
+                          (gemini-companion-header--amount diff)
+                          (if (gemini-companion-header--selected-p diff)
+                              (gemini-companion-header--keys)
+                            (list (list 2 (substitute-command-keys
+                                           "  \\[gemini-companion-review] \
+to answer")))))
+                  (1- (or width (window-width)))))
+     t t)))
+
+(defconst gemini-companion-header--least-name 20
+  "Columns of a name in a header line that are more important than keys.")
+
+;; The ranks: 0 is the name or a remark that guards text of the user, 1 the
+;; rest of such a remark, 2 a key that answers; all others are omitted before
+;; the name is shortened.
+(defun gemini-companion-header--fitting (parts width)
+  "Return as many of PARTS as fit into WIDTH, in their order.
+PARTS are lists of a rank and a text; the lowest rank is the most
+important.  The first part is shortened only if all others that remain
+have rank 2 or less."
+  (pcase-let* ((`((,_ ,name) . ,others) parts)
+               (columns (string-width name))
+               (room (lambda ()
+                       (- width (string-width (mapconcat #'cadr others "")))))
+               (least (lambda ()
+                        (if (seq-every-p (lambda (part) (<= (car part) 2)) others)
+                            (min columns gemini-companion-header--least-name)
+                          columns))))
+    (while (and others (< (funcall room) (funcall least)))
+      (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
+    (concat (gemini-companion-name-shown name (max 4 (funcall room)))
+            (mapconcat #'cadr others ""))))
+
+(defun gemini-companion-header--subject (diff)
+  "Return the file of DIFF and remarks on it, parts of a header line."
+  (let ((name (copy-sequence (gemini-companion-header--name diff)))
+        (session (gemini-companion-diff-session diff)))
+    (add-face-text-property 0 (length name) 'bold 'append name)
+    (cons
+     (list 0 name)
+     (mapcar
+      (pcase-lambda (`(,rank ,remark))
+        (list rank (propertize remark 'face 'bold)))
+      (append
+       (when (and (gemini-companion-clients-get (plist-get session :client)
+                                                :discards-edits)
+                  (gemini-companion-diff-altered-p diff))
+         '((0 ", answer here")
+           (1 ": a yes in the terminal writes the CLI's own text")))
+       ;; Its buffers stay while the user types in them.
+       (when (eq 'dismissed (gemini-companion-diff-state diff))
+         '((0 ", closed")))
+       (when (gemini-companion-diff-unsaved diff)
+         '((0 ", unsaved changes here")))
+       (when (gemini-companion-diff-changed diff)
+         '((0 ", file changed")
+           (1 " since the proposal")))
+       (when-let* ((objection (gemini-companion-diff-auto-objection diff)))
+         (list (list 3 (concat ", " objection))))
+       (unless (gemini-companion-session-connected-p session)
+         '((3 ", not connected")))
+       (mapcar (lambda (remark)
+                 (list (if (equal remark "new file") 3 0)
+                       (concat ", " remark)))
+               (gemini-companion-diff-remarks diff)))))))
+
+(defun gemini-companion-header--name (diff)
+  "Return the name of the file of DIFF for its header line.
+If there are CLIs in several directories, it includes the project."
+  (let ((name (gemini-companion-diff-name diff))
+        (sessions (append (mapcar #'gemini-companion-diff-session
+                                  (gemini-companion-diffs))
+                          (gemini-companion-sessions))))
+    (pcase-let ((`(,_ ,root ,own)
+                 (gemini-companion-name-place
+                  (gemini-companion-diff-file-path diff)
+                  (gemini-companion-diff-session diff))))
+      (if (and own
+               (cdr (seq-uniq
+                     (delq nil (mapcar (lambda (session)
+                                         (plist-get session :directory))
+                                       sessions)))))
+          (concat (gemini-companion-name-escaped
+                   (abbreviate-file-name (file-name-as-directory root)))
+                  name)
+        name))))
+
+(defun gemini-companion-header--amount (diff)
+  "Return the amount of change in DIFF, parts of a header line."
+  (let ((diffs (gemini-companion-diffs)))
+    (append
+     (pcase (gemini-companion-diff-counts diff)
+       ((and `(,_ ,_ ,added ,_)
+             (guard (member "new file" (gemini-companion-diff-remarks diff))))
+        (list (list 5 (format (ngettext ", %d line" ", %d lines" added)
+                              added))))
+       (`(,hunks ,excluded ,added ,removed)
+        (list
+         (list 5 (concat "  " (gemini-companion-hunk-lines added removed)))
+         (list 7 (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks))
+         (list 4 (if (zerop excluded)
+                     ""
+                   (concat ", " (propertize (format "%d excluded" excluded)
+                                            'face 'bold)))))))
+     (when (gemini-companion-diff-edited-p diff)
+       (list (list 6 (concat ", " (propertize "edited" 'face 'bold)))))
+     (when (cdr diffs)
+       (list (list 6 (format ", %d of %d"
+                             (1+ (or (seq-position diffs diff #'eq) 0))
+                             (length diffs)))))
+     (list (list 10 (concat ", " (gemini-companion-session-name
+                                (gemini-companion-diff-session diff))))))))
+
+(defun gemini-companion-header--keys ()
+  "Return the keys in the current buffer, parts of a header line."
+  ;; Include the keys that a new review ignores for a moment.
+  (let ((gemini-companion-review-new-until 0))
+    (mapcar (pcase-lambda (`(,rank ,command ,name))
+              (list rank (concat "  " (substitute-command-keys
+                                       (format "\\[%s]" command))
+                                 " " name)))
+            (append
+             `((2 gemini-companion-diff-accept "accept")
+               (2 gemini-companion-diff-reject "reject")
+               (9 gemini-companion-diff-reject-with-reason "with reason")
+               (8 gemini-companion-review-toggle-hunk
+                  ,(if (gemini-companion-header--excluded-p)
+                       "restore"
+                     "exclude")))
+             (cond ((not (eq (current-buffer)
+                             (gemini-companion-diff-proposal-buffer
+                              gemini-companion-diff-here)))
+                    '((8 gemini-companion-review-edit "edit")))
+                   ((gemini-companion-review-unified-p)
+                    '((3 gemini-companion-review-edit "back to the diff"))))
+             (when (eq (key-binding "?") 'gemini-companion-review-menu)
+               '((7 gemini-companion-review-menu "more")))))))
+
+(defun gemini-companion-header--excluded-p ()
+  "Return non-nil if the hunk at point is excluded."
+  (let ((proposal (gemini-companion-diff-proposal-buffer
+                   gemini-companion-diff-here)))
+    (if (eq (current-buffer) proposal)
+        (gemini-companion-hunk-marks proposal (point) (point))
+      (member (get-text-property (point) 'gemini-companion-hunk)
+              (gemini-companion-hunk-excluded proposal)))))
+
+(defun gemini-companion-header--selected-p (diff)
+  "Return non-nil if a window of the review of DIFF is selected.
+While a header line is computed, its own window is selected."
+  (let ((window (old-selected-window)))
+    ;; Here `minibuffer-selected-window' returns nil.
+    (when (and (window-live-p window) (window-minibuffer-p window))
+      (setq window (get-mru-window (window-frame window) t)))
+    (and (window-live-p window)
+         (eq diff (buffer-local-value 'gemini-companion-diff-here
+                                      (window-buffer window))))))
+
+;;;; Control panel
+
+(defun gemini-companion-header-panel (number count excluded width)
+  "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
+EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
+  (gemini-companion-header--fitting
+   (cons (list 0 (concat (format " Hunk %d of %d" number count)
+                         (and excluded
+                              (concat ", " (propertize "excluded"
+                                                       'face 'bold)))))
+         (mapcar (pcase-lambda (`(,rank ,command ,name))
+                   (list rank
+                         (format "  %s %s"
+                                 (propertize
+                                  (car (rassq command
+                                              gemini-companion-review-letters))
+                                  'face 'bold)
+                                 name)))
+                 `((1 gemini-companion-diff-accept "accept")
+                   (1 gemini-companion-diff-reject "reject")
+                   (6 gemini-companion-diff-reject-with-reason "with reason")
+                   (2 gemini-companion-review-toggle-hunk
+                      ,(if excluded "restore" "exclude"))
+                   ,@(and (< 1 count)
+                          '((3 gemini-companion-review-next-hunk "next")))
+                   (5 gemini-companion-review-edit "edit")
+                   (7 gemini-companion-review-switch-view "unified diff")
+                   (4 gemini-companion-review-menu "more"))))
+   (1- width)))
+
+(provide 'gemini-companion-header)
+;;; gemini-companion-header.el ends here

@@ -1,0 +1,118 @@
+;;; gemini-companion-highlight.el --- Colors in the texts of a review  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The colors of a file in the buffers of a review, by its major mode, without its
+;; hooks and without all else that the mode does.
+
+;;; Code:
+
+(require 'seq)
+(require 'subr-x)
+
+(defvar warning-minimum-log-level)
+(declare-function evil-initialize "ext:evil-core")
+
+(defconst gemini-companion-highlight--modes
+  '(prog-mode conf-mode sgml-mode yaml-mode)
+  "Modes that only highlight, as those derived from them do.
+Others fold, align or hide text, start processes, or fetch what the
+text names, as Org mode does.")
+
+(defconst gemini-companion-highlight--substitutes
+  '((c-or-c++-mode . c++-mode)
+    (conf-mode-maybe . conf-mode)
+    (nxml-mode . sgml-mode))
+  "Alist of what `auto-mode-alist' names and the mode to use for it.")
+
+(defun gemini-companion-highlight (file)
+  "Highlight the current buffer like FILE, unless that is done.
+No mode hook runs, and all text stays unchanged and visible.  The keys
+of Evil work there, too."
+  (unless font-lock-mode
+    (let ((enable-local-variables nil)
+          (enable-dir-local-variables nil)
+          (inhibit-interaction t)
+          ;; Some modes show messages, which clear the echo area even so.
+          (inhibit-message t)
+          (said (current-message))
+          (warning-minimum-log-level :emergency)
+          (inhibit-read-only nil)
+          (read-only buffer-read-only))
+      ;; A mode that would change the text fails.
+      (setq buffer-read-only t)
+      (seq-some #'gemini-companion-highlight--turn-on
+                (delq nil (list (gemini-companion-highlight--mode file)
+                                #'text-mode)))
+      (setq buffer-read-only read-only)
+      (when (and said (not (equal said (current-message))))
+        (let ((inhibit-message nil)
+              (message-log-max nil))
+          (message "%s" said)))
+      ;; In an internal buffer, Font Lock mode does not turn on, but its hook
+      ;; would run.
+      (unless (string-prefix-p " " (buffer-name))
+        (with-demoted-errors "Mode for the review: %S"
+          (delay-mode-hooks
+            ;; Globalized minor modes use the delayed hook.
+            (font-lock-mode 1)
+            (when (bound-and-true-p evil-mode)
+              (evil-initialize))))))))
+
+(defun gemini-companion-highlight--turn-on (mode)
+  "Turn on MODE without its hooks; return nil if that fails."
+  (with-demoted-errors "Mode for the review: %S"
+    (save-restriction
+      (delay-mode-hooks (funcall mode)))
+    t))
+
+(defun gemini-companion-highlight--mode (file)
+  "Return the major mode to highlight FILE, whose text is current.
+Return nil if that mode may do more."
+  (with-demoted-errors "Mode for the review: %S"
+    (let ((mode (or (gemini-companion-highlight--interpreter-mode)
+                    (gemini-companion-highlight--mode-by-name
+                     (file-name-sans-versions file)))))
+      ;; An alias has no record of its parent mode.
+      (while (and (symbolp mode) (fboundp mode)
+                  (symbolp (symbol-function mode)))
+        (setq mode (symbol-function mode)))
+      (setq mode (alist-get mode gemini-companion-highlight--substitutes mode))
+      (and (symbolp mode)
+           (fboundp mode)
+           (autoload-do-load (symbol-function mode) mode)
+           (apply #'provided-mode-derived-p mode gemini-companion-highlight--modes)
+           mode))))
+
+(defun gemini-companion-highlight--interpreter-mode ()
+  "Return the mode for the interpreter that the first line names, or nil."
+  (save-excursion
+    (save-restriction
+      (widen)
+      (goto-char (point-min))
+      (when (looking-at auto-mode-interpreter-regexp)
+        (assoc-default (file-name-nondirectory (match-string 2))
+                       interpreter-mode-alist
+                       (lambda (regexp name)
+                         (string-match-p (format "\\`\\(?:%s\\)\\'" regexp)
+                                         name)))))))
+
+(defun gemini-companion-highlight--mode-by-name (name)
+  "Return the mode for a file with NAME, or nil."
+  (pcase (seq-some (lambda (fold)
+                     (let ((case-fold-search fold))
+                       (assoc-default name auto-mode-alist #'string-match)))
+                   (list nil auto-mode-case-fold))
+    ;; The suffix of a backup, for example, does not count.
+    (`(,_ ,(pred identity) . ,_)
+     (gemini-companion-highlight--mode-by-name
+      (substring name 0 (match-beginning 0))))
+    ((or `(,mode . ,_) mode) mode)))
+
+(provide 'gemini-companion-highlight)
+;;; gemini-companion-highlight.el ends here

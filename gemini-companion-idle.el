@@ -1,0 +1,69 @@
+;;; gemini-companion-idle.el --- Whether the user is busy  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; When Emacs may change on its own what the user sees: between two commands, and
+;; for a review only while the user is not typing.
+
+;;; Code:
+
+;;;; State
+
+(defconst gemini-companion-idle--pause 0.7
+  "Seconds without a key after which the user does not type any more.")
+
+(defvar gemini-companion-idle--input (cons num-nonmacro-input-events 0)
+  "Number of the last input event, and the time when it was noticed.")
+
+;;;; Functions
+
+(defun gemini-companion-idle--seconds ()
+  "Return for how many seconds the user has pressed no key.
+Emacs has no idle time after a prompt that no command has made, until
+the next key.  Then count from when the last key was noticed."
+  (unless (eql num-nonmacro-input-events (car gemini-companion-idle--input))
+    (setq gemini-companion-idle--input
+          (cons num-nonmacro-input-events (float-time))))
+  (if (current-idle-time)
+      (float-time (current-idle-time))
+    (- (float-time) (cdr gemini-companion-idle--input))))
+
+(defun gemini-companion-idle-typing-p ()
+  "Return non-nil if the user has typed a key a moment ago."
+  (< (gemini-companion-idle--seconds) gemini-companion-idle--pause))
+
+(defun gemini-companion-idle-between-commands-p ()
+  "Return non-nil if no command, prompt, search or menu is in progress.
+A key sequence that is not complete is in progress, too, and so is a
+command that reads keys, such as `query-replace', also while the user
+edits recursively in it."
+  (and (not (active-minibuffer-window))
+       (not (buffer-local-value 'isearch-mode (window-buffer)))
+       (not (bound-and-true-p transient--prefix))
+       (null prefix-arg)
+       ;; `real-this-command' may be left from a prompt that no command has
+       ;; made, and so may these keys.
+       (not (backtrace-frame 0 'command-execute))
+       (if (current-idle-time)
+           (zerop (length (this-command-keys-vector)))
+         (not (gemini-companion-idle-typing-p)))))
+
+(defun gemini-companion-idle-user-p ()
+  "Return non-nil if a view may appear without disturbing the user."
+  (and (gemini-companion-idle-between-commands-p)
+       (zerop (recursion-depth))
+       (not executing-kbd-macro)
+       (not defining-kbd-macro)
+       (not track-mouse)
+       (not (input-pending-p))
+       ;; Without any of these, Emacs is still starting.
+       (or (current-idle-time) real-this-command real-last-command)
+       (not (gemini-companion-idle-typing-p))))
+
+(provide 'gemini-companion-idle)
+;;; gemini-companion-idle.el ends here

@@ -1,0 +1,647 @@
+;;; gemini-companion-lookup.el --- Answers about symbols  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Answers to the questions of a model about a symbol: references and definition.
+;; They come from the language server that Eglot runs, and for Lisp from this
+;; Emacs.
+;;
+;; A symbol is searched for by its name in a file, so point does not matter.
+;; Nothing that the user sees changes: no file is visited, and nothing waits for a
+;; server.  Long work is done in slices.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
+(require 'gemini-companion-text)
+(require 'seq)
+(require 'subr-x)
+(require 'url-util)
+
+(declare-function eglot-current-server "eglot")
+(declare-function eglot-managed-p "eglot")
+(declare-function eglot-workspace-folders "eglot")
+(declare-function jsonrpc-async-request "jsonrpc")
+(declare-function jsonrpc-notify "jsonrpc")
+(declare-function jsonrpc-running-p "jsonrpc")
+(declare-function xref-backend-definitions "xref")
+(declare-function xref-elisp-location-file "elisp-mode" t t)
+(declare-function xref-elisp-location-symbol "elisp-mode" t t)
+(declare-function xref-item-location "xref" t t)
+(defvar eglot-server-programs)
+
+(define-error 'gemini-companion-lookup-problem "Cannot answer")
+
+;;;; Limits
+
+(defconst gemini-companion-lookup--seconds-at-once 0.003
+  "Seconds of work after which Emacs handles keys again.")
+
+(defconst gemini-companion-lookup--most 100
+  "Maximum number of places to return.")
+
+(defconst gemini-companion-lookup--source-lines 30
+  "Maximum number of lines of a definition to return.")
+
+(defconst gemini-companion-lookup--columns 400
+  "Maximum number of characters of a line to return.")
+
+(defconst gemini-companion-lookup--largest (* 1024 1024)
+  "Size in bytes above which the text of a file is not returned.")
+
+(defconst gemini-companion-lookup--sendable (* 48 1024)
+  "Size in bytes above which the text of a file is not sent to a server.
+A pipe holds 64 KB; Emacs would wait until the server reads more.")
+
+(defconst gemini-companion-lookup--seconds 14
+  "Seconds to wait for a language server.")
+
+(defun gemini-companion-lookup-fail (format &rest args)
+  "Signal that a question cannot be answered, with FORMAT and ARGS."
+  (signal 'gemini-companion-lookup-problem (list (apply #'format format args))))
+
+(defmacro gemini-companion-lookup-silently (&rest body)
+  "Evaluate BODY without a message and without changing the match data.
+A timer or a filter must not change it."
+  (declare (indent 0) (debug t))
+  `(save-match-data
+     (let ((inhibit-message t)
+           (message-log-max nil))
+       ,@body)))
+
+(defmacro gemini-companion-lookup-guarded (answer &rest body)
+  "Evaluate BODY silently; if it fails, call ANSWER with the `:problem'."
+  (declare (indent 1) (debug t))
+  (let ((problem (make-symbol "problem")))
+    `(condition-case ,problem
+         (gemini-companion-lookup-silently ,@body)
+       (gemini-companion-lookup-problem
+        (funcall ,answer (list :problem (cadr ,problem))))
+       ;; The message of another error may contain text of a file.
+       (error
+        (funcall ,answer (list :problem (format "Emacs failed: %s"
+                                                (car ,problem))))))))
+
+;;;; Files
+
+(defun gemini-companion-lookup-buffer (file)
+  "Return the buffer that visits FILE, a true name, or nil."
+  (let ((name (abbreviate-file-name file)))
+    (seq-find (lambda (buffer)
+                (equal name (buffer-local-value 'buffer-file-truename buffer)))
+              (buffer-list))))
+
+(defun gemini-companion-lookup-hidden-p (file)
+  "Return non-nil if nothing of FILE, a true name, may be shared."
+  (or (gemini-companion-privacy-name-hidden-p file)
+      (when-let* ((buffer (gemini-companion-lookup-buffer file)))
+        (gemini-companion-privacy-hidden-p buffer))))
+
+(defun gemini-companion-lookup-shared-p (file)
+  "Return non-nil if FILE, a true name, may be shared and is in a root."
+  (and (not (gemini-companion-text-unreadable-reason file))
+       (not (gemini-companion-lookup-hidden-p file))
+       (gemini-companion-roots-name file)))
+
+(defun gemini-companion-lookup-true-name (file)
+  "Return the true name of FILE, a file that may be shared.
+Signal an error if FILE does not exist or may not be shared."
+  (let ((name (and (not (gemini-companion-text-remote-p file))
+                   (gemini-companion-text-true-name file))))
+    (unless (and name (gemini-companion-lookup-shared-p name))
+      (gemini-companion-lookup-fail "%s is not shared by Emacs" file))
+    (unless (file-regular-p name)
+      (gemini-companion-lookup-fail "There is no file %s" file))
+    name))
+
+(defmacro gemini-companion-lookup--with-text (file &rest body)
+  "Evaluate BODY in a buffer with the text of FILE, a true name.
+That is the buffer that visits it, which BODY must not change, or else
+a temporary one.  BODY sees an empty buffer if the text is too large."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-lookup--call-with-text ,file (lambda () ,@body)))
+
+(defun gemini-companion-lookup--call-with-text (file function)
+  "Call FUNCTION in a buffer with the text of FILE, a true name.
+See `gemini-companion-lookup--with-text'."
+  (let ((buffer (gemini-companion-lookup-buffer file))
+        (large (gemini-companion-lookup--large-p file))
+        (inhibit-field-text-motion t))
+    (if (and buffer (not large))
+        (with-current-buffer buffer
+          (save-excursion
+            (save-restriction
+              (widen)
+              (goto-char (point-min))
+              (funcall function))))
+      (with-temp-buffer
+        (unless large
+          (gemini-companion-text-fill file))
+        (funcall function)))))
+
+(defun gemini-companion-lookup--large-p (file)
+  "Return non-nil if FILE, a true name, is too large to be read."
+  (< gemini-companion-lookup--largest
+     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
+         (buffer-size buffer)
+       (or (file-attribute-size (file-attributes file)) 0))))
+
+;;;; Symbols
+
+(defun gemini-companion-lookup--find (file symbol line)
+  "Return a list of LINE, COLUMN and a remark for SYMBOL in FILE.
+They belong to the first whole word SYMBOL on LINE, else of the
+nearest one within three lines, else of the first one in FILE.  COLUMN
+is in UTF-16 code units.  The remark names the line if it is not LINE.
+Signal an error if FILE does not have SYMBOL, or is too large."
+  (when (gemini-companion-lookup--large-p file)
+    (gemini-companion-lookup-fail "%s is too large; use grep_search" file))
+  (gemini-companion-lookup--with-text file
+    (let ((found (gemini-companion-lookup--occurrences file symbol)))
+      (pcase-let*
+          ((`(,at . ,column)
+            (or (and line
+                     (seq-find (lambda (place)
+                                 (<= (abs (- (car place) line)) 3))
+                               (seq-sort-by (lambda (place)
+                                              (abs (- (car place) line)))
+                                            #'< found)))
+                (car found)
+                (gemini-companion-lookup-fail
+                 "The word %s is not in %s" symbol file))))
+        (list at column
+              (when (and line (/= line at))
+                (format "Line %d does not have %s; taken from line %d."
+                        line symbol at)))))))
+
+(defun gemini-companion-lookup--occurrences (file symbol)
+  "Return the places of SYMBOL in this buffer, with the text of FILE.
+That is a list of (LINE . COLUMN), one for each line."
+  (let ((case-fold-search nil)
+        (constituents (if (string-suffix-p ".el" file)
+                          "[[:alnum:]_*+!?<>=:/-]"
+                        "[[:alnum:]_$]"))
+        (line 1)
+        (counted (point-min))
+        places)
+    (cl-flet ((inside-p (position)
+                (and (< (point-min) position (point-max))
+                     (string-match-p constituents
+                                     (string (char-before position)))
+                     (string-match-p constituents
+                                     (string (char-after position))))))
+      (while (search-forward symbol nil t)
+        (let ((beginning (- (point) (length symbol))))
+          (unless (or (inside-p beginning) (inside-p (point)))
+            (setq line (+ line (count-lines counted (line-beginning-position)))
+                  counted (line-beginning-position))
+            (push (cons line (gemini-companion-text-units
+                              (buffer-substring-no-properties
+                               counted beginning)))
+                  places)
+            (forward-line)))))
+    (nreverse places)))
+
+;;;; Slices
+
+(defun gemini-companion-lookup-map-in-slices (function list done &optional values)
+  "Call FUNCTION with each element of LIST, then DONE with the values.
+Emacs handles keys in between.  VALUES are the values of the elements before,
+the last one first."
+  (gemini-companion-lookup-silently
+    (if (null list)
+        (funcall done (nreverse values))
+      (let ((end (+ (float-time) gemini-companion-lookup--seconds-at-once)))
+        (while (and list (< (float-time) end))
+          (push (ignore-errors (funcall function (pop list))) values))
+        ;; DONE may do as much work again.
+        (run-at-time 0 nil #'gemini-companion-lookup-map-in-slices
+                     function list done values)))))
+
+;;;; Language servers
+
+(defun gemini-companion-lookup-managed-p ()
+  "Return non-nil if Eglot manages this buffer."
+  (and (fboundp 'eglot-managed-p) (eglot-managed-p)))
+
+(defun gemini-companion-lookup-server (buffer)
+  "Return the live language server of BUFFER, or nil."
+  (with-current-buffer buffer
+    (when-let* (((gemini-companion-lookup-managed-p))
+                (server (and (fboundp 'eglot-current-server)
+                             (eglot-current-server)))
+                ((jsonrpc-running-p server)))
+      server)))
+
+(defconst gemini-companion-lookup--uri-characters
+  (let ((allowed (copy-sequence url-path-allowed-chars)))
+    (aset allowed ?: nil)
+    allowed)
+  "Characters that a URI has as they are, a vector.
+A colon is not among them, as in the URIs of Eglot.")
+
+(defun gemini-companion-lookup-uri (file)
+  "Return the URI of FILE, a true name."
+  (concat "file://"
+          (url-hexify-string file gemini-companion-lookup--uri-characters)))
+
+(defun gemini-companion-lookup-path (uri)
+  "Return the name of the file with URI, or nil if URI names no file."
+  (when (string-prefix-p "file://" uri)
+    (decode-coding-string
+     (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
+
+(defun gemini-companion-lookup-language ()
+  "Return the language of this buffer as a language server knows it."
+  (seq-some
+   (lambda (modes)
+     (seq-some
+      (lambda (mode)
+        (pcase-let ((`(,mode . ,plist) (ensure-list mode)))
+          (and (symbolp mode)
+               (provided-mode-derived-p major-mode mode)
+               (or (plist-get plist :language-id)
+                   (get mode 'eglot-language-id)
+                   (replace-regexp-in-string "\\(?:-ts\\)?-mode\\'" ""
+                                             (symbol-name mode))))))
+      (if (or (symbolp modes) (keywordp (cadr modes)))
+          (list modes)
+        modes)))
+   (mapcar #'car eglot-server-programs)))
+
+(defun gemini-companion-lookup-neighbor (file)
+  "Return a buffer with the language server of FILE, or nil.
+It visits a file with the same extension, and FILE is below the root of
+its server; if there are several such roots, take the innermost."
+  (let ((extension (file-name-extension file))
+        best)
+    (dolist (buffer (buffer-list) (car best))
+      (when-let* (extension
+                  (other (buffer-file-name buffer))
+                  ((not (file-remote-p other)))
+                  ((equal extension (file-name-extension other)))
+                  (server (gemini-companion-lookup-server buffer))
+                  (root (gemini-companion-lookup--root server))
+                  ((gemini-companion-text-in-directory-p file root))
+                  ((< (length (cdr best)) (length root))))
+        (setq best (cons buffer root))))))
+
+(defun gemini-companion-lookup--root (server)
+  "Return the root of the project of SERVER, which is local."
+  (when (fboundp 'eglot-workspace-folders)
+    (gemini-companion-lookup-path
+     (plist-get (aref (eglot-workspace-folders server) 0) :uri))))
+
+(defun gemini-companion-lookup--place (file)
+  "Return a buffer of the language server of FILE, a true name.
+It visits FILE, or else another file of that language.  Signal an
+error if no server runs."
+  (or (if-let* ((buffer (gemini-companion-lookup-buffer file)))
+          (and (gemini-companion-lookup-server buffer) buffer)
+        (gemini-companion-lookup-neighbor file))
+      (gemini-companion-lookup-fail
+       "No language server runs for this file; use grep_search")))
+
+(defun gemini-companion-lookup--lookup (file symbol line requests answer then)
+  "Ask the language server of FILE about SYMBOL, on LINE or near it.
+REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
+to PARAMS.  If no buffer visits FILE, and the result of the last
+request lacks that place, the server may have another text of FILE;
+it is then opened there, and REQUESTS are sent again.  THEN is called
+with the remark about that place and a list of the results in the
+order of REQUESTS, with (error MESSAGE) for one that failed.  If THEN
+signals an error, ANSWER is called with a plist that has it as
+`:problem'."
+  (pcase-let* ((buffer (gemini-companion-lookup--place file))
+               (`(,at ,column ,remark)
+                (gemini-companion-lookup--find file symbol line))
+               (server (gemini-companion-lookup-server buffer))
+               (ask (lambda (then)
+                      (gemini-companion-lookup--requests
+                       buffer server file at column requests
+                       (lambda (results)
+                         (gemini-companion-lookup-guarded answer
+                           (funcall then results))))))
+               (finish (apply-partially then remark)))
+    (funcall
+     ask
+     (if (gemini-companion-lookup-buffer file)
+         finish
+       (lambda (results)
+         (if (gemini-companion-lookup--includes-p (car (last results))
+                                                file symbol at column)
+             (funcall finish results)
+           (let ((own (gemini-companion-lookup--open file buffer server)))
+             (funcall ask (lambda (results)
+                            ;; It may be visited meanwhile.
+                            (when (and own
+                                       (not (gemini-companion-lookup-buffer file)))
+                              (gemini-companion-lookup-close file server))
+                            (funcall finish results))))))))))
+
+(defun gemini-companion-lookup--requests
+    (buffer server file line column requests then)
+  "Send the SERVER of BUFFER REQUESTS about LINE and COLUMN of FILE.
+First send the changes in BUFFER that SERVER does not have yet.  Call
+THEN with a list of the results."
+  (let ((place (list :textDocument (list :uri (gemini-companion-lookup-uri file))
+                     :position (list :line (1- line) :character column)))
+        (results (make-vector (length requests) nil))
+        (left (length requests)))
+    (with-current-buffer buffer
+      (seq-do-indexed
+       (pcase-lambda (`(,method . ,params) index)
+         (let ((done (lambda (result)
+                       (aset results index result)
+                       (when (zerop (cl-decf left))
+                         (funcall then (append results nil))))))
+           (jsonrpc-async-request
+            server method (append place params)
+            :success-fn done
+            :error-fn (lambda (problem)
+                        (funcall done
+                                 (list 'error (plist-get problem :message))))
+            :timeout-fn (lambda ()
+                          (funcall done (list 'error "no answer in time")))
+            :timeout gemini-companion-lookup--seconds
+            ;; Another request with the same key would take its place.
+            :deferred (make-symbol "question"))))
+       requests))))
+
+(defun gemini-companion-lookup--includes-p (result file symbol line column)
+  "Return non-nil if RESULT includes SYMBOL on LINE of FILE, at COLUMN.
+RESULT is a vector of locations, or of highlights in FILE."
+  (let ((beginning (list :line (1- line) :character column))
+        (end (list :line (1- line)
+                   :character (+ column
+                                 (gemini-companion-text-units symbol)))))
+    (and (vectorp result)
+         (seq-some
+          (lambda (one)
+            (let ((range (plist-get one :range))
+                  (uri (plist-get one :uri)))
+              (and (equal beginning (plist-get range :start))
+                   (equal end (plist-get range :end))
+                   (or (null uri)
+                       (equal file (gemini-companion-lookup-path uri))))))
+          result))))
+
+(defun gemini-companion-lookup--open (file buffer server)
+  "Send the text of FILE to SERVER unless it is visited.
+BUFFER visits a file of the same language.  Return non-nil if the
+text was sent.  Signal an error if it is too large."
+  (unless (gemini-companion-lookup-buffer file)
+    (let ((text (gemini-companion-lookup--with-text file (buffer-string))))
+      (when (< gemini-companion-lookup--sendable (string-bytes text))
+        (gemini-companion-lookup-fail "%s is too large to be sent to the \
+language server; open it in Emacs, or use grep_search" file))
+      (gemini-companion-lookup-send
+       file server text
+       (with-current-buffer buffer (gemini-companion-lookup-language)))
+      t)))
+
+(defvar gemini-companion-lookup--version 0
+  "The version of the last text that was sent, of any file.
+A late report about an earlier text cannot be taken for a later one.")
+
+(defun gemini-companion-lookup-send (file server text &optional language)
+  "Send SERVER the TEXT of FILE, a true name; return its version.
+If LANGUAGE is non-nil, open FILE with it; else FILE is open."
+  (let ((document (list :uri (gemini-companion-lookup-uri file)
+                        :version (cl-incf gemini-companion-lookup--version))))
+    (if language
+        (jsonrpc-notify
+         server :textDocument/didOpen
+         (list :textDocument (append document (list :languageId language
+                                                    :text text))))
+      (jsonrpc-notify
+       server :textDocument/didChange
+       (list :textDocument document
+             :contentChanges (vector (list :text text))))))
+  gemini-companion-lookup--version)
+
+(defun gemini-companion-lookup-close (file server)
+  "Close FILE, a true name, in SERVER."
+  (jsonrpc-notify server :textDocument/didClose
+                  (list :textDocument
+                        (list :uri (gemini-companion-lookup-uri file)))))
+
+(defun gemini-companion-lookup--places (result)
+  "Return RESULT, locations, as a list of (FILE LINE).
+Signal an error if RESULT is an error."
+  (when (eq 'error (car-safe result))
+    (gemini-companion-lookup-fail "The language server failed: %s"
+                                 (cadr result)))
+  (delete-dups
+   (mapcar (lambda (location)
+             (let ((range (or (plist-get location :targetSelectionRange)
+                              (plist-get location :range))))
+               (list (gemini-companion-lookup-path
+                      (or (plist-get location :targetUri)
+                          (plist-get location :uri)))
+                     (1+ (plist-get (plist-get range :start) :line)))))
+           (cond ((vectorp result) (append result nil))
+                 ((keywordp (car-safe result)) (list result))
+                 (t result)))))
+
+;;;; References
+
+(defun gemini-companion-lookup-references (file symbol line after answer)
+  "Find the references to SYMBOL, which occurs in FILE, on LINE if non-nil.
+Call ANSWER with a plist: `:total', their number; `:places', lists
+of FILE, LINE and TEXT, without the first AFTER; `:taken', a remark or
+nil; or `:problem', why there is no answer."
+  (gemini-companion-lookup-guarded answer
+    (gemini-companion-lookup--lookup
+     (gemini-companion-lookup-true-name file) symbol line
+     '((:textDocument/references :context (:includeDeclaration t)))
+     answer
+     (lambda (remark results)
+       (let ((places (gemini-companion-lookup--places (car results))))
+         (gemini-companion-lookup-shared
+          (delete-dups (mapcar #'car places))
+          (lambda (names)
+            (let ((places (gemini-companion-lookup--renamed places names)))
+              (gemini-companion-lookup--texts
+               (seq-take (seq-drop places (or after 0))
+                         gemini-companion-lookup--most)
+               (lambda (found)
+                 (funcall answer (list :total (length places) :places found
+                                       :taken remark))))))))))))
+
+(defun gemini-companion-lookup--renamed (places names)
+  "Return PLACES with their NAMES, in order.
+NAMES is a hash table; places without a name are omitted."
+  (seq-sort-by
+   #'car #'string<
+   (seq-sort-by
+    #'cadr #'<
+    (delete-dups
+     (delq nil
+           (mapcar (pcase-lambda (`(,file ,line))
+                     (when-let* ((name (gethash file names)))
+                       (list name line)))
+                   places))))))
+
+(defun gemini-companion-lookup-shared (files then)
+  "Call THEN with a hash table of the true names of FILES.
+It has those that may be shared."
+  (let ((names (make-hash-table :test #'equal)))
+    (gemini-companion-lookup-map-in-slices
+     (lambda (file)
+       (when-let* ((file)
+                   (name (gemini-companion-text-true-name file))
+                   ((gemini-companion-lookup-shared-p name)))
+         (puthash file name names)))
+     files
+     (lambda (_) (funcall then names)))))
+
+(defun gemini-companion-lookup--texts (places then)
+  "Call THEN with PLACES, each with the text of its line."
+  (gemini-companion-lookup-map-in-slices
+   (lambda (group)
+     (gemini-companion-lookup--with-text (car group)
+       (let ((at 1))
+         (mapcar (pcase-lambda (`(,file ,line))
+                   (forward-line (- line at))
+                   (setq at line)
+                   (list file line
+                         (buffer-substring-no-properties
+                          (point)
+                          (min (line-end-position)
+                               (+ (point) gemini-companion-lookup--columns)))))
+                 (cdr group)))))
+   (seq-group-by #'car places)
+   (lambda (groups) (funcall then (apply #'append groups)))))
+
+;;;; Definition
+
+(defun gemini-companion-lookup-definition (file symbol line answer)
+  "Find the definition of SYMBOL, which occurs in FILE, on LINE if non-nil.
+Call ANSWER with a plist: `:places', lists of FILE and LINE;
+`:documentation', with the signature, and `:source', strings or nil;
+`:taken', a remark or nil; or `:problem', why there is no answer."
+  (gemini-companion-lookup-guarded answer
+    (let ((file (gemini-companion-lookup-true-name file)))
+      (if (string-suffix-p ".el" file)
+          (gemini-companion-lookup--elisp-definition symbol answer)
+        (gemini-companion-lookup--lookup
+         file symbol line
+         '((:textDocument/definition) (:textDocument/hover)
+           (:textDocument/documentHighlight))
+         answer
+         (pcase-lambda (remark `(,definition ,hover ,_))
+           (gemini-companion-lookup--define
+            symbol (gemini-companion-lookup--places definition)
+            (gemini-companion-lookup--hover hover) remark answer)))))))
+
+(defun gemini-companion-lookup--define (symbol places documentation remark answer)
+  "Call ANSWER with the definition of SYMBOL at PLACES.
+DOCUMENTATION and REMARK are strings or nil.  The answer has nothing
+about a definition in a file that may not be shared, and only the place,
+not the text, of a definition outside the roots."
+  (let* ((places (delq nil
+                       (mapcar (pcase-lambda (`(,file ,line))
+                                 (when-let* ((name (gemini-companion-text-true-name
+                                                    file)))
+                                   (list name line)))
+                               (seq-filter #'car places))))
+         (open (seq-remove (lambda (place)
+                             (gemini-companion-lookup-hidden-p (car place)))
+                           places))
+         (first (seq-find (lambda (place)
+                            (gemini-companion-lookup-shared-p (car place)))
+                          open)))
+    (cond ((null places)
+           (gemini-companion-lookup-fail "No definition of %s was found" symbol))
+          ((null open)
+           (gemini-companion-lookup-fail
+            "The definition of %s is in a file that Emacs does not share"
+            symbol)))
+    (funcall answer
+             (list :places open
+                   ;; It may come from any of the places.
+                   :documentation (and (length= open (length places))
+                                       documentation)
+                   :source (and first (gemini-companion-lookup--source first))
+                   :taken remark))))
+
+(defun gemini-companion-lookup--source (place)
+  "Return the text of the definition at PLACE.
+It includes the following lines that are empty or indented more than
+its first one, and the line that closes it."
+  (gemini-companion-lookup--with-text (car place)
+    (forward-line (1- (cadr place)))
+    (let ((beginning (point))
+          (indentation (current-indentation))
+          (left gemini-companion-lookup--source-lines))
+      (forward-line)
+      (while (and (< 1 (setq left (1- left)))
+                  (not (eobp))
+                  (or (looking-at-p "[ \t]*$")
+                      (< indentation (current-indentation))))
+        (forward-line))
+      (when (looking-at-p "[ \t]*[])}]")
+        (forward-line))
+      (string-trim-right
+       (buffer-substring-no-properties beginning (point))))))
+
+(defun gemini-companion-lookup--hover (result)
+  "Return the text in RESULT of a request for the hover, or nil."
+  (unless (eq 'error (car-safe result))
+    (let* ((contents (plist-get result :contents))
+           (text (mapconcat (lambda (part)
+                              (if (stringp part)
+                                  part
+                                (or (plist-get part :value) "")))
+                            (cond ((vectorp contents) contents)
+                                  (contents (list contents)))
+                            "\n")))
+      (setq text (string-trim
+                  (replace-regexp-in-string "^```.*\n?" "" text)))
+      (unless (string-empty-p text) text))))
+
+(defun gemini-companion-lookup--elisp-definition (symbol answer)
+  "Call ANSWER with the definition of the Lisp SYMBOL in this Emacs."
+  (require 'elisp-mode)
+  (require 'xref)
+  (let ((places
+         (delq nil
+               (mapcar (lambda (item)
+                         (gemini-companion-lookup--elisp-place
+                          (xref-item-location item)))
+                       (ignore-errors
+                         (xref-backend-definitions 'elisp symbol))))))
+    (gemini-companion-lookup--define
+     symbol places
+     (when-let* ((symbol (intern-soft symbol)))
+       (ignore-errors
+         (or (and (fboundp symbol) (documentation symbol t))
+             (documentation-property symbol 'variable-documentation t))))
+     nil answer)))
+
+(defun gemini-companion-lookup--elisp-place (location)
+  "Return LOCATION, of a Lisp symbol, as (FILE LINE), or nil."
+  (let ((file (xref-elisp-location-file location))
+        (symbol (xref-elisp-location-symbol location)))
+    (when (and (stringp file)
+               (setq file (replace-regexp-in-string "\\.elc\\'" ".el" file))
+               (file-exists-p file))
+      (list file
+            (gemini-companion-lookup--with-text file
+              (if (re-search-forward
+                   (format "^[ \t]*(\\(?:[[:alnum:]-]*def[^ ]*\\) \
++(?'?%s\\_>" (regexp-quote (symbol-name (if (consp symbol) (car symbol) symbol))))
+                   nil t)
+                  (line-number-at-pos)
+                1))))))
+
+(provide 'gemini-companion-lookup)
+;;; gemini-companion-lookup.el ends here

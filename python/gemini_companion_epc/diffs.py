@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The diffs that await an outcome.
+
+This module depends neither on HTTP nor on EPC.  Everything runs in the event loop.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable
+from itertools import count
+from typing import Protocol
+
+from .config import Config
+from .exceptions import EmacsError, EmacsGone, MalformedArgument
+from .session import Session
+from .sessions import Sessions
+from .types import Accepted, CloseReason, Diff, Outcome, Rejected, SessionFacts, clean
+
+logger = logging.getLogger(__name__)
+
+LARGEST_PROPOSAL = 8_000_000
+"""Number of characters above which a proposal is not reviewed in Emacs."""
+
+
+class Reviewer(Protocol):
+    """The Emacs in which diffs are reviewed."""
+
+    async def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+        """Open a review of ``diff``, from ``session``."""
+
+    async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
+        """Close the review of ``diff_id`` and return the text of its proposal.
+
+        Return None if Emacs has none.
+        """
+
+    def outcome_written(self, diff_id: int) -> None:
+        """Report that the outcome of ``diff_id`` was written to its client."""
+
+    def outcome_undelivered(self, diff_id: int) -> None:
+        """Report that the accepted text of ``diff_id`` cannot be delivered."""
+
+    def warn(self, message: str) -> None:
+        """Show ``message`` to the user."""
+
+
+class Diffs:
+    """The open diffs, each of which has exactly one outcome."""
+
+    def __init__(self, config: Config, sessions: Sessions, reviewer: Reviewer) -> None:
+        self._config = config
+        self._sessions = sessions
+        self._reviewer = reviewer
+        sessions.on_gone = self._abandon
+        self._diffs: dict[int, Diff] = {}
+        self._closing: dict[int, str | None] = {}
+        # Emacs may still know diffs of a previous process.
+        self._ids = count(1000 * int(time.time()) if config.port else 1)
+        self._dismissals: set[asyncio.Task[str | None]] = set()
+
+    # From Emacs
+
+    def adopt(self, diff: Diff) -> None:
+        """Take over ``diff``, which was opened in the previous process.
+
+        Raise MalformedArgument if it is already open here.
+        """
+        session = self._sessions.get(diff.session_id)
+        if diff.id in self._diffs or diff.path in session.diffs:
+            raise MalformedArgument(f"The diff {diff.id} is open already")
+        self._add(session, diff)
+        if session.stream is None:
+            self._sessions.expect_stream(session)
+
+    def accept(self, diff_id: int, content: str) -> None:
+        """Accept the diff ``diff_id``: its client writes ``content``.
+
+        Raise MalformedArgument if ``content`` is empty and the proposal is not.
+        """
+        if diff_id in self._closing:
+            self._closing[diff_id] = content
+        diff = self._open(diff_id)
+        if diff is None:
+            return
+        if not content and diff.proposal:
+            # The client takes "" for no content and writes the proposal.
+            raise MalformedArgument(
+                "An empty text cannot be accepted: the CLI would write the "
+                "model's text; reject the proposal, or answer in the terminal"
+            )
+        self._settle(diff, Accepted(diff.path, content))
+
+    def reject(self, diff_id: int) -> None:
+        """Reject the diff ``diff_id``: its client writes nothing."""
+        diff = self._open(diff_id)
+        if diff is not None:
+            self._settle(diff, Rejected(diff.path))
+
+    def _open(self, diff_id: int) -> Diff | None:
+        """Return the diff ``diff_id``, or None if it is not open any more."""
+        diff = self._diffs.get(diff_id)
+        if diff is None:
+            self._reviewer.outcome_written(diff_id)
+        return diff
+
+    def _settle(self, diff: Diff, outcome: Outcome) -> None:
+        session = self._sessions.get(diff.session_id)
+        self._remove(session, diff)
+        now = asyncio.get_running_loop().time()
+        session.settled = {
+            path: until for path, until in session.settled.items() if until > now
+        }
+        session.settled[diff.path] = now + self._config.cancel_window
+        session.notify(outcome, diff.id)
+
+    def _add(self, session: Session, diff: Diff) -> None:
+        self._diffs[diff.id] = session.diffs[diff.path] = diff
+
+    def _remove(self, session: Session, diff: Diff) -> None:
+        del self._diffs[diff.id]
+        del session.diffs[diff.path]
+
+    # From the client
+
+    async def open(self, session: Session, path: str, proposal: str) -> None:
+        """Open a review of ``proposal`` for the file ``path``.
+
+        Return when Emacs has it: this process may crash before, and the client
+        would wait for an answer to a review that nobody sees.
+        """
+        now = asyncio.get_running_loop().time()
+        is_interrupted = now < session.interrupted.pop(path, 0.0)
+        if is_interrupted or self._sessions.is_stopping:
+            session.notify(Rejected(path))
+            return
+        if not self._sessions.has(session):
+            return
+        previous = session.diffs.get(path)
+        if previous is not None:
+            self._remove(session, previous)
+            self._dismiss(previous, "closed")
+        if len(proposal) > LARGEST_PROPOSAL:
+            self._reviewer.warn(
+                f"Proposal for {path} has more than {LARGEST_PROPOSAL // 1_000_000} "
+                "MB and is not reviewed here; answer in the terminal of the CLI"
+            )
+            return
+        diff = Diff(next(self._ids), session.id, path, proposal)
+        self._add(session, diff)
+        await self._open_in_emacs(diff, session.facts)
+
+    async def _open_in_emacs(self, diff: Diff, facts: SessionFacts) -> None:
+        try:
+            await self._answer_to(self._reviewer.open_diff(diff, facts))
+        except EmacsGone:
+            logger.warning("Diff %d was not opened, as Emacs is gone", diff.id)
+        except EmacsError as error:
+            self._reviewer.warn(
+                f"Cannot show the proposal for {diff.path} ({error}); "
+                "answer in the terminal of the CLI"
+            )
+        except asyncio.TimeoutError:
+            logger.warning("Emacs did not answer for diff %d", diff.id)
+
+    def _answer_to(self, call: Awaitable[str | None]) -> Awaitable[str | None]:
+        return asyncio.wait_for(call, self._config.diff_limit)
+
+    async def close(self, session: Session, path: str) -> str | None:
+        """Close the diff of ``path``; return its text, or None if there is none."""
+        diff = session.diffs.get(path)
+        if diff is None:
+            self._release(session, path)
+            return None
+        self._remove(session, diff)
+        self._closing[diff.id] = None
+        try:
+            # The client may disconnect before the task has begun.
+            text = await asyncio.shield(self._dismiss(diff, "closed"))
+        finally:
+            accepted = self._closing.pop(diff.id)
+        if text is None:
+            text = accepted
+        return clean(diff.proposal if text is None else text)
+
+    def _release(self, session: Session, path: str) -> None:
+        """Release a client that still waits for a diff after Ctrl-C.
+
+        It sends neither closeDiff for that diff nor the next openDiff, so the
+        first sign is closeDiff for a path that is not open.
+        """
+        now = asyncio.get_running_loop().time()
+        if session.settled.get(path, now) > now:
+            # The outcome of this diff is on its way to the client.
+            return
+        for diff in list(session.diffs.values()):
+            self._remove(session, diff)
+            self._dismiss(diff, "interrupted")
+            session.notify(Rejected(diff.path))
+            session.interrupted[path] = now + self._config.cancel_window
+
+    def _abandon(self, session: Session, reason: CloseReason) -> None:
+        """Dismiss the diffs of ``session``, and report undelivered acceptances."""
+        for diff in list(session.diffs.values()):
+            self._remove(session, diff)
+            self._dismiss(diff, reason)
+        for diff_id in session.withdraw_accepted():
+            self._reviewer.outcome_undelivered(diff_id)
+
+    def _dismiss(self, diff: Diff, reason: CloseReason) -> "asyncio.Task[str | None]":
+        """Close ``diff`` in Emacs; the value of the task is its text, if any."""
+        task = asyncio.get_running_loop().create_task(
+            self._close_in_emacs(diff, reason)
+        )
+        self._dismissals.add(task)
+        task.add_done_callback(self._dismissals.discard)
+        return task
+
+    async def _close_in_emacs(self, diff: Diff, reason: CloseReason) -> str | None:
+        try:
+            return await self._answer_to(self._reviewer.close_diff(diff.id, reason))
+        except (EmacsError, asyncio.TimeoutError) as error:
+            logger.warning("Diff %d was not dismissed in Emacs: %r", diff.id, error)
+            return None
+
+    # Stop
+
+    def reject_all(self) -> None:
+        """Reject all diffs."""
+        for diff in list(self._diffs.values()):
+            self._settle(diff, Rejected(diff.path))
+            # After a signal, Emacs does not know that the server stops.
+            self._dismiss(diff, "lost")
+
+    async def finish_closing(self, limit: float) -> None:
+        """Wait until Emacs has answered each close-diff, ``limit`` seconds at most."""
+        if self._dismissals:
+            await asyncio.wait(self._dismissals, timeout=limit)

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The sessions of all CLIs: their event streams, processes and ends.
+
+This module depends neither on HTTP nor on EPC.  Everything runs in the event loop.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from .clients import Client
+from .config import Config
+from .exceptions import TooManySessions
+from .processes import on_exit
+from .session import Session, Stream, encode_event
+from .system import addresses_of
+from .types import CloseReason, IdeContext, Process, SessionFacts
+
+logger = logging.getLogger(__name__)
+
+FindProcess: TypeAlias = Callable[[tuple[str, int]], Process | None]
+
+
+class Sessions:
+    """The sessions by ID.
+
+    ``report`` is called with the connected ones when they change, ``acknowledged``
+    with the diff of each outcome that was written.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        find_process: FindProcess,
+        report: Callable[[Sequence[SessionFacts]], None],
+        acknowledged: Callable[[int], None],
+    ) -> None:
+        self.is_stopping = False
+        self.on_gone: Callable[[Session, CloseReason], None] = lambda *_: None
+        """Function called with a session whose client is gone, and why."""
+        self._config = config
+        self._find_process = find_process
+        self._report_to_emacs = report
+        self._acknowledged = acknowledged
+        self._one_search = asyncio.Lock()
+        self._watched: set[int] = set()
+        self._sessions: dict[str, Session] = {}
+        self._context: bytes | None = None
+        # Emacs sends a context to a new process before its clients reconnect.
+        self._wants_context = True
+        self._reported = 0.0
+        self._report: asyncio.TimerHandle | None = None
+        self._is_ending = False
+
+    def new(self, client: Client) -> Session:
+        """Return a new session of ``client``."""
+        return self.get(uuid4().hex, client)
+
+    def get(self, session_id: str, client: Client | None = None) -> Session:
+        """Return the session ``session_id``, a new one if it is unknown.
+
+        A client may have opened it before a restart.  Raise TooManySessions if
+        there are too many.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            if len(self._sessions) >= self._config.max_sessions:
+                raise TooManySessions
+            session = Session(session_id, self._acknowledged)
+            self._sessions[session_id] = session
+            session.context = self._context
+            self._start_session_timer(session)
+        # An adopted session is known before its first request comes.
+        session.client = session.client or client
+        return session
+
+    def has(self, session: Session) -> bool:
+        """Return whether ``session`` has not ended."""
+        return self._sessions.get(session.id) is session
+
+    def end(self, session_id: str, reason: CloseReason = "disconnected") -> bool:
+        """End the session ``session_id``; return whether it existed."""
+        session = self._sessions.pop(session_id, None)
+        if session is None:
+            return False
+        logger.info("Session %s ended: %s", session.short_id, reason)
+        _cancel(session.review_timer, session.session_timer)
+        self.on_gone(session, reason)
+        # The client will not receive the rejections that are left, and Emacs would
+        # send them again after a crash.
+        while session.outcomes:
+            session.acknowledge()
+        if session.stream is not None:
+            session.stream.end()
+            session.stream = None
+        self.report()
+        return True
+
+    @contextmanager
+    def request(self, session: Session) -> Iterator[None]:
+        """Keep ``session`` while one of its requests is answered."""
+        session.requests += 1
+        _cancel(session.session_timer)
+        try:
+            yield
+        finally:
+            session.requests -= 1
+            self._start_session_timer(session)
+
+    # Processes
+
+    def identify(
+        self, session: Session, peer: tuple[str, int], is_lasting: bool
+    ) -> None:
+        """Search for the process of ``session``, which is connected from ``peer``.
+
+        Search again for a connection that is lasting: others may be closed before
+        they are found.
+        """
+        if session.process is None and (session.search is None or is_lasting):
+            loop = asyncio.get_running_loop()
+            session.search = loop.create_task(self._search(session, peer))
+
+    async def _search(self, session: Session, peer: tuple[str, int]) -> None:
+        # Each search reads much, and many clients may connect at once.
+        async with self._one_search:
+            if session.process is None:
+                session.process = await asyncio.to_thread(self._find_process, peer)
+                if session.process is not None and session.stream is not None:
+                    self.report()
+
+    async def addresses(self) -> set[tuple[str, int]]:
+        """Return the addresses from which the processes of all sessions connect."""
+        processes = [session.process for session in self._sessions.values()]
+        pids = {process.pid for process in processes if process is not None}
+        return await asyncio.to_thread(addresses_of, pids)
+
+    def _watch_process(self, session: Session) -> None:
+        """End ``session`` when its process, if known, exits.
+
+        Otherwise the reviews of a killed CLI would stay open for the grace time.
+        """
+        if session.process is not None:
+            pid = session.process.pid
+            if pid not in self._watched:
+                self._watched.add(pid)
+                on_exit(pid, partial(self._exited, pid))
+
+    def _exited(self, pid: int) -> None:
+        self._watched.discard(pid)
+        for session in list(self._sessions.values()):
+            process = session.process
+            if session.stream is None and process is not None and process.pid == pid:
+                self.end(session.id, "exited")
+
+    # Event streams
+
+    def open_stream(self, session: Session) -> Stream:
+        """Return a new event stream of ``session``, and end the previous one."""
+        previous, session.stream = session.stream, Stream(session)
+        if previous is not None:
+            previous.end()
+        _cancel(session.review_timer, session.session_timer)
+        if self.is_stopping:
+            session.stream.end()
+        self.report()
+        return session.stream
+
+    def close_stream(self, session: Session, stream: Stream) -> None:
+        """Record that ``stream`` of ``session`` is closed; another may follow."""
+        stream.closed.set()
+        if session.stream is not stream:
+            return
+        session.stream = None
+        stream.end()
+        self._watch_process(session)
+        self.expect_stream(session)
+        self._start_session_timer(session)
+        self.report()
+
+    def expect_stream(self, session: Session) -> None:
+        """Take the client of ``session`` for gone if it opens no stream in time."""
+        _cancel(session.review_timer)
+        loop = asyncio.get_running_loop()
+        session.review_timer = loop.call_later(
+            self._config.review_grace, self.on_gone, session, "disconnected"
+        )
+
+    def _start_session_timer(self, session: Session) -> None:
+        _cancel(session.session_timer)
+        if session.stream is None and not session.requests:
+            loop = asyncio.get_running_loop()
+            session.session_timer = loop.call_later(
+                self._config.session_grace, self.end, session.id
+            )
+
+    async def flush(self, limit: float) -> None:
+        """Wait until all outcomes are written, ``limit`` seconds at most."""
+        await _within(limit, [one.flushed.wait() for one in self._sessions.values()])
+
+    async def end_streams(self) -> None:
+        """End all event streams gracefully, waiting ``end_limit`` at most."""
+        self._is_ending = True
+        sessions = self._sessions.values()
+        streams = [one.stream for one in sessions if one.stream is not None]
+        for stream in streams:
+            stream.end()
+        await _within(
+            self._config.end_limit, [stream.closed.wait() for stream in streams]
+        )
+
+    # Emacs
+
+    def report(self) -> None:
+        """Report the connected sessions to Emacs, soon and not too often."""
+        if self._report is None:
+            self._report = asyncio.get_running_loop().call_at(
+                self._reported + self._config.report_interval, self._report_now
+            )
+
+    def _report_now(self) -> None:
+        self._report = None
+        self._reported = asyncio.get_running_loop().time()
+        if self._is_ending:
+            # The clients connect again to a successor, or Emacs knows.
+            return
+        connected = [one for one in self._sessions.values() if one.stream is not None]
+        self._wants_context = bool(connected)
+        if not connected:
+            # Emacs sends the next context when a client connects.
+            self._context = None
+            for session in self._sessions.values():
+                session.context = None
+        self._report_to_emacs([session.facts for session in connected])
+
+    def broadcast(self, context: IdeContext) -> None:
+        """Send ``context`` to every client, and to those that connect later.
+
+        Drop it if the last report to Emacs had no sessions: it answers an earlier
+        report, and would be outdated when a client connects.
+        """
+        if not self._wants_context:
+            return
+        self._context = encode_event(context.notification(self._config.is_trusted))
+        for session in self._sessions.values():
+            session.update_context(self._context)
+
+
+async def _within(limit: float, waiting: Sequence[Coroutine[Any, Any, object]]) -> None:
+    if waiting:
+        tasks = [asyncio.ensure_future(one) for one in waiting]
+        _, late = await asyncio.wait(tasks, timeout=limit)
+        for task in late:
+            task.cancel()
+
+
+def _cancel(*timers: asyncio.TimerHandle | None) -> None:
+    for timer in timers:
+        if timer is not None:
+            timer.cancel()

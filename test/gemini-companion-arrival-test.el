@@ -1,0 +1,154 @@
+;;; gemini-companion-arrival-test.el --- Tests of the way to the screen  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; When a review appears, and how one that waits is announced.  The end-to-end
+;; tests try what depends on keys.
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-arrival)
+(require 'gemini-companion-auto)
+(require 'gemini-companion-review-test-helper)
+
+(defmacro gemini-companion-arrival-test-messages (&rest body)
+  "Evaluate BODY, and return the messages meanwhile, the last one first."
+  (declare (indent 0) (debug t))
+  `(let (messages)
+     (cl-letf (((symbol-function 'message)
+                (lambda (format &rest arguments)
+                  (push (and format (apply #'format-message format arguments))
+                        messages))))
+       ,@body)
+     (delq nil messages)))
+
+(defun gemini-companion-arrival-test-propose (file)
+  "Propose a new text for FILE; return the diff."
+  (gemini-companion-test-open
+   file "new\n" 1
+   (append '(:client "gemini") (gemini-companion-test-session "one"))))
+
+(ert-deftest gemini-companion-arrival-announces-in-one-line ()
+  (let ((key "M-x gemini-companion-review selects it")
+        (edits "; M-x gemini-companion-last-proposal shows your edits")
+        (gemini "Gemini CLI proposes an edit of "))
+    (gemini-companion-test-with-reviews nil
+      (pcase-dolist
+          (`(,file ,state ,width ,expected)
+           `(("src/app/hello.py" nil 89
+              ,(concat gemini "src/app/hello.py; " key))
+             ("src/app/hello.py" nil 80 ,(concat gemini "hello.py; " key))
+             ("src/app/hello.py" nil 79
+              ,(concat "Edit of src/app/hello.py; " key))
+             ("src/app/hello.py" nil 64 ,(concat "Edit of hello.py; " key))
+             (,(concat "src/" (make-string 20 ?a) (make-string 20 ?b)) nil 80
+              ,(concat "Edit of " (make-string 10 ?a) "..."
+                       (make-string 18 ?b) "; " key))
+             ("a" nil 40 ,key)
+             ("a" t 180 ,(concat gemini "a; " key edits))
+             ("a" t 120 ,(concat "Edit of a; " key edits))
+             ("a" t 80 ,(concat gemini "a; " key))
+             ("/etc/new" nil 180
+              ,(concat gemini "a file outside your projects: /etc/new; " key))
+             ("/etc/new" nil 80 ,(concat gemini "/etc/new; " key))
+             ("/etc/new" "why" 110 ,(concat gemini "/etc/new (why); " key))
+             ("/etc/new" "why" 80 ,(concat "Edit of /etc/new (why); " key))))
+        (ert-info ((format "%s in %d" file width))
+          (let* ((diff (gemini-companion-arrival-test-propose file))
+                 (lines (gemini-companion-arrival-test-messages
+                          (if (stringp state)
+                              (setf (gemini-companion-diff-auto-objection diff) state)
+                            (setf (gemini-companion-diff-replaces-edited diff)
+                                  state))
+                          (cl-letf (((symbol-function 'frame-width)
+                                     (lambda (&rest _) width)))
+                            (gemini-companion-test-wait
+                             (lambda () (member expected messages)))))))
+            (should (member expected lines))
+            (should (< (string-width expected) width))
+            (gemini-companion-diff-reject diff)))))))
+
+(ert-deftest gemini-companion-arrival-names-a-key-with-a-percent-sign ()
+  (let ((map (current-global-map)))
+    (use-global-map (make-sparse-keymap))
+    (set-keymap-parent (current-global-map) map)
+    (global-set-key (kbd "C-c %") 'gemini-companion-command-map)
+    (unwind-protect
+        (dolist (gemini-companion-review-view '(ediff diff))
+          (gemini-companion-test-with-reviews '(("a" "old\n"))
+            (gemini-companion-auto-start)
+            (let* ((diff (gemini-companion-arrival-test-propose "a"))
+                   (shown (gemini-companion-arrival-test-messages
+                            (gemini-companion-test-wait
+                             (lambda ()
+                               (eq 'shown (gemini-companion-diff-state diff))))))
+                   (session (gemini-companion-diff-session diff)))
+              (should (string-match-p "; C-c % r selects it" (car shown)))
+              (should (string-search "type C-c % r"
+                                     (funcall (cdr (gemini-companion-diff-lighter)))))
+              (with-current-buffer (gemini-companion-diff-main diff)
+                ;; The mode line reads two of them as one.
+                (should (string-search "C-c %% r to answer"
+                                       (gemini-companion-header-text 200))))
+              (pcase-dolist
+                  (`(,expected . ,function)
+                   `(("; C-c % a ends it"
+                      . ,(lambda () (gemini-companion-auto-accept session)))
+                     ("(C-c % l to list)"
+                      . ,(lambda ()
+                           (setq diff (gemini-companion-test-open "b" "new\n" 2 session))
+                           (gemini-companion-test-wait
+                            (lambda () (gemini-companion-diff-automatic diff)))))
+                     ("; C-c % o shows your edits"
+                      . ,(lambda ()
+                           (setq diff (car (gemini-companion-diffs)))
+                           (with-current-buffer
+                               (gemini-companion-diff-proposal-buffer diff)
+                             (insert "mine ")
+                             (gemini-companion-diff-close 1 'exited)
+                             (insert "more "))
+                           (gemini-companion-test-wait
+                            (lambda () (null gemini-companion-diff-ending)))))))
+                (should (seq-some
+                         (lambda (line) (string-search expected line))
+                         (cl-letf (((symbol-function 'y-or-n-p) #'always))
+                           (gemini-companion-arrival-test-messages
+                             (funcall function))))))
+              (gemini-companion-auto-stop))))
+      (use-global-map map))))
+
+(ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
+  (dolist (gemini-companion-review-view '(ediff diff))
+    (dolist (hook '( buffer-list-update-hook after-change-major-mode-hook
+                     change-major-mode-hook change-major-mode-after-body-hook
+                     prog-mode-hook emacs-lisp-mode-hook special-mode-hook
+                     font-lock-mode-hook window-configuration-change-hook
+                     ediff-prepare-buffer-hook ediff-mode-hook
+                     ediff-startup-hook ediff-cleanup-hook ediff-quit-hook
+                     gemini-companion-unified-mode-hook))
+      (ert-info ((format "%s, %s" gemini-companion-review-view hook))
+        (gemini-companion-test-with-reviews '(("a.el" "old\n"))
+          (let ((previous (default-value hook))
+                (buffers (gemini-companion-test-buffers))
+                diff shown)
+            (unwind-protect
+                (gemini-companion-test-demoted
+                  (set-default hook (cons (lambda (&rest _) (error "Boom"))
+                                          previous))
+                  (setq diff (ignore-errors
+                               (gemini-companion-test-open "a.el" "new\n")))
+                  (gemini-companion-test-wait
+                   (lambda () (or (null diff)
+                                  (gemini-companion-diff-problem diff)
+                                  (eq 'shown (gemini-companion-diff-state diff)))))
+                  (setq shown (and diff (gemini-companion-diff-state diff)))
+                  (ignore-errors (gemini-companion-diff-accept diff)))
+              (set-default hook previous))
+            (should (eq 'shown shown))
+            (should (equal '((1 accepted "new\n")) outcomes))
+            (should (equal buffers (gemini-companion-test-buffers)))))))))
+
+;;; gemini-companion-arrival-test.el ends here

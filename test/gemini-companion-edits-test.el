@@ -1,0 +1,345 @@
+;;; gemini-companion-edits-test.el --- Tests of the record of edits  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Which edits are recorded, in which turn, with which texts, and the way back.
+;; The CLI's part, writing the file, is done by the outcome function here.
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-edits)
+(require 'gemini-companion-review-test-helper)
+
+(defmacro gemini-companion-edits-test-with (files &rest body)
+  "Record edits while BODY is run in a directory with FILES.
+What is accepted is written at once.  `session' is that of a CLI."
+  (declare (indent 1) (debug t))
+  `(let ((inhibit-message t)
+         session)
+     (ignore session)
+     (gemini-companion-test-with-diffs ,files
+         (progn
+           (setq session (gemini-companion-test-session "one" 1))
+           (gemini-companion-session-update (list session))
+           (gemini-companion-test-diff-start
+            (lambda (&rest _) #'ignore)
+            #'gemini-companion-test-write-accepted)
+           (gemini-companion-auto-start)
+           (gemini-companion-edits-start))
+         (progn
+           (gemini-companion-edits-stop)
+           (gemini-companion-auto-stop)
+           (gemini-companion-session-update nil))
+       ,@body)))
+
+(defun gemini-companion-edits-test-write (file text)
+  "Write TEXT to FILE as another program does, to the byte."
+  (let ((coding-system-for-write (if (multibyte-string-p text)
+                                     'utf-8-unix
+                                   'no-conversion)))
+    (write-region text nil (expand-file-name file) nil 'silent)))
+
+(defun gemini-companion-edits-test-bytes (file)
+  "Return the bytes of FILE."
+  (with-temp-buffer
+    (set-buffer-multibyte nil)
+    (insert-file-contents-literally file)
+    (buffer-string)))
+
+(defun gemini-companion-edits-test-reported ()
+  "Return a list of (NAME STATE BEFORE AFTER EARLIER) of all edits."
+  (mapcar (lambda (edit)
+            (list (file-name-nondirectory (gemini-companion-edit-file edit))
+                  (gemini-companion-edit-status edit)
+                  (gemini-companion-edit-before edit)
+                  (gemini-companion-edit-after edit)
+                  (gemini-companion-edit-earlier edit)))
+          (gemini-companion-edits)))
+
+(ert-deftest gemini-companion-edits-records-each-edit-with-its-texts ()
+  (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (let ((a (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-eventually
+        (eq 'shown (gemini-companion-diff-state a)))
+      (gemini-companion-test-open "b" "2\n" 2 session)
+      (gemini-companion-test-open "new" "3\n" 3 session)
+      (gemini-companion-test-open "c" "4\n" 4 session)
+      (gemini-companion-test-eventually
+        (equal '(("a" shown "A\n" nil nil)
+                 ("b" pending "B\n" nil nil)
+                 ("new" pending new nil nil)
+                 ("c" pending "C\n" nil nil))
+               (gemini-companion-edits-test-reported)))
+      (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-diffs)))
+        (with-current-buffer (gemini-companion-diff-proposal-buffer a)
+          (insert "mine "))
+        (gemini-companion-diff-accept a)
+        (gemini-companion-diff-reject b)
+        (gemini-companion-diff-accept new)
+        (gemini-companion-diff-close 4 'closed))
+      (should (equal '(("a" accepted "A\n" "mine 1\n" nil)
+                       ("b" rejected "B\n" "2\n" nil)
+                       ("new" accepted new "3\n" nil)
+                       ("c" dismissed "C\n" "4\n" nil))
+                     (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-reports-what-was-accepted-automatically ()
+  (gemini-companion-edits-test-with '(("a" "A\n"))
+    (gemini-companion-auto-accept session)
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (gemini-companion-test-eventually
+      (equal '(("a" automatic "A\n" "1\n" nil))
+             (gemini-companion-edits-test-reported)))))
+
+(ert-deftest gemini-companion-edits-has-the-text-that-is-overwritten ()
+  (gemini-companion-edits-test-with '(("a" "A\n"))
+    (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-eventually
+        (nth 2 (car (gemini-companion-edits-test-reported))))
+      (gemini-companion-edits-test-write "a" "saved meanwhile\n")
+      (cl-letf (((symbol-function 'yes-or-no-p) #'always))
+        (gemini-companion-diff-accept diff))
+      (should (equal '(("a" accepted "saved meanwhile\n" "1\n" nil))
+                     (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
+  (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n"))
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (gemini-companion-test-open "b" "2\n" 2 session)
+    (gemini-companion-test-eventually
+      (nth 2 (cadr (gemini-companion-edits-test-reported))))
+    ;; One CLI writes before it closes the diff, the other one after that.
+    (gemini-companion-edits-test-write "a" "1\n")
+    (gemini-companion-edits-test-write "b" "saved meanwhile\n")
+    (gemini-companion-diff-close 1 'closed)
+    (gemini-companion-diff-close 2 'closed)
+    (should (equal '(("a" accepted "A\n" "1\n" nil)
+                     ("b" dismissed "saved meanwhile\n" "2\n" nil))
+                   (gemini-companion-edits-test-reported)))
+    (gemini-companion-edits-test-write "b" "2\n")
+    (gemini-companion-test-eventually
+      (equal '("b" accepted "saved meanwhile\n" "2\n" nil)
+             (cadr (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-has-what-was-written-without-edits ()
+  (gemini-companion-edits-test-with '(("a" "A\n"))
+    (let ((diff (gemini-companion-test-open "a" "1\n" 1 session)))
+      (gemini-companion-test-eventually
+        (nth 2 (car (gemini-companion-edits-test-reported))))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+        (insert "mine"))
+      ;; Qwen Code, after a yes in its terminal.
+      (gemini-companion-edits-test-write "a" "1\n")
+      (gemini-companion-diff-close 1 'closed)
+      (should (equal '(("a" accepted "A\n" "1\n" nil))
+                     (gemini-companion-edits-test-reported)))
+      (gemini-companion-edits-check-revert
+       (car (gemini-companion-edits))))))
+
+(ert-deftest gemini-companion-edits-drops-a-proposal-that-is-replaced ()
+  (gemini-companion-edits-test-with '(("a" "A\n"))
+    (gemini-companion-test-open "a" "1\n" 1 session)
+    (gemini-companion-test-open "a" "2\n" 2 session)
+    (gemini-companion-test-eventually
+      (= 1 (length (gemini-companion-edits))))
+    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+    (should (equal '(("a" accepted "A\n" "2\n" nil))
+                   (gemini-companion-edits-test-reported)))))
+
+(ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
+  (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
+    (let* ((now (float-time))
+           (other (gemini-companion-test-session "two" 2))
+           (earlier (lambda () (mapcar (lambda (edit) (nth 4 edit))
+                                       (gemini-companion-edits-test-reported)))))
+      (cl-letf (((symbol-function 'float-time)
+                 (lambda (&optional time)
+                   (if time (time-convert time 'integer) now))))
+        (gemini-companion-test-open "a" "1\n" 1 session)
+        (setq now (+ now 1000))
+        (gemini-companion-test-open "b" "2\n" 2 session)
+        (should (equal '(nil nil) (funcall earlier)))
+        (mapc #'gemini-companion-diff-accept (gemini-companion-diffs))
+        (setq now (+ now 59))
+        (gemini-companion-test-open "c" "3\n" 3 session)
+        (should (equal '(nil nil nil) (funcall earlier)))
+        (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+        (setq now (+ now 61))
+        (gemini-companion-test-open "a" "4\n" 4 other)
+        (should (equal '(nil nil nil nil) (funcall earlier)))
+        (gemini-companion-test-open "a" "5\n" 5 session)
+        (should (equal '(t t t nil nil) (funcall earlier)))))))
+
+(ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
+  (gemini-companion-edits-test-with nil
+    (let ((file (expand-file-name "a"))
+          (large (make-string (* 6 1024 1024) ?x)))
+      (gemini-companion-edits-written session "gemini" file "é\n" "new\n")
+      (gemini-companion-edits-written nil "qwen" file nil "newer\n")
+      (gemini-companion-edits-written nil nil file large "newest\n")
+      ;; A CLI takes any file for UTF-8.
+      (gemini-companion-edits-written nil nil file "caf\uFFFD\n" "last\n")
+      (should (equal '(("a" written "\303\251\n" "new\n" nil)
+                       ("a" written new "newer\n" nil)
+                       ("a" written unknown "newest\n" nil)
+                       ("a" written unknown "last\n" nil))
+                     (gemini-companion-edits-test-reported))))))
+
+(ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
+  (gemini-companion-edits-test-with '(("a" "A\r\n") ("b" "B\n") ("c" "C\n"))
+    (let ((report (lambda (file before after)
+                    (gemini-companion-edits-written
+                     session "gemini" (expand-file-name file) before after)))
+          (states (lambda () (mapcar #'gemini-companion-edit-status
+                                     (gemini-companion-edits)))))
+      (gemini-companion-test-open "a" "1\n" 1 session)
+      (gemini-companion-test-open "b" "2\n" 2 session)
+      (gemini-companion-test-open "c" "3\n" 3 session)
+      (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+      (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+      (gemini-companion-diff-close 3 'closed)
+      (funcall report "a" "A\r\n" "1\r\n")
+      (funcall report "c" "C\n" "3\n")
+      (should (equal '(accepted rejected dismissed) (funcall states)))
+      (make-symbolic-link "." "link")
+      (gemini-companion-diff-accept
+       (gemini-companion-test-open "c" "4\n" 4 session))
+      (funcall report "link/c" "3\n" "4\n")
+      (should (equal '(accepted rejected dismissed accepted) (funcall states)))
+      ;; It writes the same text again, without a review, and what was rejected.
+      (funcall report "a" "x\n" "1\r\n")
+      (funcall report "b" "B\n" "2\n")
+      (should (equal '(accepted rejected dismissed accepted written written)
+                     (funcall states))))))
+
+(ert-deftest gemini-companion-edits-records-a-write-that-was-late ()
+  (gemini-companion-edits-test-with '(("a" "A\n"))
+    (gemini-companion-test-diff-start (lambda (&rest _) #'ignore) #'ignore)
+    (gemini-companion-diff-accept
+     (gemini-companion-test-open "a" "1\n" 1 session))
+    (gemini-companion-test-in-the-end
+      (equal '(("a" unwritten "A\n" "1\n" nil))
+             (gemini-companion-edits-test-reported)))
+    (gemini-companion-edits-written session "gemini" (expand-file-name "a")
+                                   "A\n" "1\n")
+    (should (equal '(("a" accepted "A\n" "1\n" nil))
+                   (gemini-companion-edits-test-reported)))))
+
+(defun gemini-companion-edits-test-save (file)
+  "Save the buffer of FILE and return the bytes of FILE."
+  (with-current-buffer (find-buffer-visiting file)
+    (should (buffer-modified-p))
+    (save-buffer)
+    (gemini-companion-edits-test-bytes file)))
+
+(ert-deftest gemini-companion-edits-reverts-to-the-same-bytes ()
+  (dolist (before '("one\ntwo\n" "one\r\ntwo\r\n" "one\rtwo\r"
+                    "one\r\ntwo\nthree\r\n" "one\ntwo\r\n" "one\r\r\n" "\r"
+                    "1\r\n2\r\n3\r\n4\r\n5\r\nlast\n" "no end" "" "\0\n"
+                    "\357\273\277mark\r\n" "\357\273\277mark\n\r\nno end"
+                    "caf\351\r\n" "caf\351\n\r\n" "\303\251\351\n"
+                    "-*- coding: latin-1 -*-\r\ncaf\351\n"
+                    "\377\376o\0\n\0"))
+    (ert-info ((format "%S" before))
+      (gemini-companion-edits-test-with '(("a.txt" ""))
+        (let ((file (expand-file-name "a.txt"))
+              (require-final-newline t))
+          (gemini-companion-edits-test-write file before)
+          (set-file-modes file #o750)
+          ;; Before the edit, the file is or is not open.
+          (when (string-search "\r" before)
+            (find-file-noselect file))
+          (gemini-companion-diff-accept
+           (gemini-companion-test-open file "new\ncaf\u00e9\n" 1 session))
+          (gemini-companion-edits-revert (car (gemini-companion-edits)))
+          (should (equal '(reverted) (mapcar #'gemini-companion-edit-status
+                                             (gemini-companion-edits))))
+          (should (equal "new\ncaf\303\251\n"
+                         (gemini-companion-edits-test-bytes file)))
+          (should (equal before (gemini-companion-edits-test-save file)))
+          (should (= #o750 (file-modes file))))))))
+
+(ert-deftest gemini-companion-edits-keeps-the-line-ends-of-a-reported-file ()
+  (pcase-dolist (`(,written ,reported . ,expected)
+                 '(("\357\273\277new\r\n" "é old\n"
+                    . "\357\273\277\303\251 old\r\n")
+                   ("new\r\n" "a lone\rreturn\n" . "a lone\rreturn\r\n")
+                   ("new\r\n" "as it was\r\n" . "as it was\r\n")
+                   ("new\n" "a lone\rreturn\n" . "a lone\rreturn\n")))
+    (ert-info ((format "%S" reported))
+      (gemini-companion-edits-test-with '(("a" ""))
+        (let ((file (expand-file-name "a")))
+          (gemini-companion-edits-test-write file written)
+          (gemini-companion-edits-written session "gemini" file
+                                          reported "new\n")
+          (gemini-companion-edits-revert (car (gemini-companion-edits)))
+          (should (equal expected (gemini-companion-edits-test-save file))))))))
+
+(defun gemini-companion-edits-test-refusal (edit)
+  "Return why EDIT is not reverted."
+  (cadr (should-error (gemini-companion-edits-revert edit)
+                      :type 'user-error)))
+
+(ert-deftest gemini-companion-edits-refuses-to-revert-what-would-lose-text ()
+  (gemini-companion-edits-test-with '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
+    (gemini-companion-test-open "a" "new\n" 1 session)
+    (gemini-companion-test-open "born" "new\n" 2 session)
+    (gemini-companion-test-open "b" "new\n" 3 session)
+    (pcase-let ((`(,a ,born ,b) (gemini-companion-diffs)))
+      (gemini-companion-diff-accept a)
+      (gemini-companion-diff-accept born)
+      (gemini-companion-diff-reject b))
+    (gemini-companion-test-open "c" "new\n" 4 session)
+    (pcase-let ((`(,a ,born ,b ,c) (gemini-companion-edits)))
+      (gemini-companion-edits-test-write "born" "newer\n")
+      (should (string-search "changed since"
+                             (gemini-companion-edits-test-refusal born)))
+      (should (string-search "was rejected"
+                             (gemini-companion-edits-test-refusal b)))
+      (should (string-search "awaits an answer"
+                             (gemini-companion-edits-test-refusal c)))
+      (gemini-companion-edits-test-write "a" "newer\n")
+      (should (string-search "changed since"
+                             (gemini-companion-edits-test-refusal a)))
+      ;; The same file, as on a volume that ignores case.
+      (add-name-to-file "a" "A")
+      (gemini-companion-edits-written session nil (expand-file-name "A")
+                                     "new\n" "newer\n")
+      (should (string-search "revert the later edit first"
+                             (gemini-companion-edits-test-refusal a)))
+      (gemini-companion-edits-test-write "a" "new\n")
+      (rename-file "a" "elsewhere")
+      (make-symbolic-link "elsewhere" "a")
+      (should (string-search "replaced by a symbolic link"
+                             (gemini-companion-edits-test-refusal a)))
+      (rename-file "elsewhere" "a" 'replace)
+      (with-current-buffer (find-file-noselect (expand-file-name "a"))
+        (insert "unsaved")
+        (should (string-search "unsaved changes"
+                               (gemini-companion-edits-test-refusal a)))
+        (should (equal "unsavednew\n" (buffer-string)))))))
+
+(ert-deftest gemini-companion-edits-keeps-a-hundred-and-forgets-at-the-end ()
+  (gemini-companion-edits-test-with nil
+    (let ((open (gemini-companion-test-open "open" "x\n" 1 session)))
+      (dotimes (i 105)
+        (gemini-companion-edits-written session nil (format "/f%d" i) nil "x\n"))
+      (pcase-let ((`(,first . ,others) (gemini-companion-edits)))
+        (should (eq open (gemini-companion-edit-diff first)))
+        (should (= 100 (length others)))
+        (should (equal "/f5" (gemini-companion-edit-file (car others)))))
+      (dotimes (_ 20)
+        (gemini-companion-edits-written session nil "/large" nil
+                                       (make-string (* 4 1024 1024) ?x)))
+      (should (> 12 (length (gemini-companion-edits)))))
+    (gemini-companion-edits-stop)
+    (should-not (gemini-companion-edits))
+    (should-not (seq-filter (lambda (function)
+                              (string-prefix-p "gemini-companion-edits-"
+                                               (symbol-name function)))
+                            gemini-companion-diff-changed-hook))))
+
+;;; gemini-companion-edits-test.el ends here

@@ -1,0 +1,362 @@
+;;; gemini-companion-extension-test.el --- Tests of the questions of a CLI  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The real server, asked over HTTP as the bridge asks it; the command that
+;; links CLIs.
+
+;;; Code:
+
+(require 'gemini-companion-server-test-helper)
+(require 'gemini-companion-extension)
+(require 'ert-x)
+(require 'json)
+
+;;;; Helpers
+
+(defconst gemini-companion-extension-test-cli "#!/bin/sh
+read answer
+home=~/.${0##*/}
+link=$home/extensions/gemini-companion
+case $2 in
+    link) [ ! -e $link ] || { echo 'already installed'; exit 1; }
+          mkdir -p $link
+          echo \"{\\\"source\\\": \\\"$3\\\"}\" >\"$link/.${0##*/}-extension-install.json\" ;;
+    uninstall) rm -r $home/extensions ;;
+esac
+"
+  "A program that links and unlinks an extension as the CLIs do.
+End-to-end tests do so with the CLIs themselves.")
+
+(defun gemini-companion-extension-test-tools ()
+  "Link the CLIs, or unlink them, and wait for the end."
+  (gemini-companion-tools)
+  (gemini-companion-test-eventually
+    (not (process-live-p (get-process "gemini-companion-link")))
+    (null (get-process "gemini-companion-link"))))
+
+(defmacro gemini-companion-extension-test-with-home (&rest body)
+  "Run BODY in a home with Gemini CLI and Qwen Code."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory nil
+     (let* ((process-environment
+             (append (list (concat "HOME=" directory) "GEMINI_CLI_HOME" "QWEN_HOME")
+                     process-environment))
+            (gemini-companion-install-directory
+             (expand-file-name "emacs/" directory))
+            (gemini-companion-server-command
+             (list (gemini-companion-test-python)
+                   "-m" "gemini_companion_epc")))
+       (dolist (client '("gemini" "qwen"))
+         (make-directory (concat "." client))
+         (write-region gemini-companion-extension-test-cli nil client nil 'silent)
+         (set-file-modes client #o755))
+       (let ((exec-path (cons directory exec-path)))
+         ,@body))))
+
+(defmacro gemini-companion-extension-test-answering (answers &rest body)
+  "Run BODY while each question of y or n is answered by one of ANSWERS."
+  (declare (indent 1) (debug t))
+  (let ((left (make-symbol "left")))
+    `(let ((,left ,answers))
+       (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (pop ,left))))
+         ,@body))))
+
+(defun gemini-companion-extension-test-files (directory)
+  "Return the names of the files and directories below DIRECTORY."
+  (mapcar (lambda (file) (file-relative-name file directory))
+          (directory-files-recursively directory "" t)))
+
+;;;; Command
+
+(ert-deftest gemini-companion-extension-links-and-unlinks-each-cli ()
+  (gemini-companion-extension-test-with-home
+    (let ((before (gemini-companion-extension-test-files directory)))
+      (gemini-companion-extension-test-answering '(t t)
+        (gemini-companion-extension-test-tools))
+      (should (gemini-companion-extension-p))
+      (should (equal '("gemini" "qwen")
+                     (seq-filter #'gemini-companion-extension-linked-p
+                                 (gemini-companion-extension-clients))))
+      (should (file-exists-p (gemini-companion-extension-policy-file)))
+      (dolist (name '("gemini-extension.json" "qwen-extension.json"
+                      "hooks/hooks.json"))
+        (should (json-read-file
+                 (expand-file-name
+                  name
+                  (gemini-companion-install-extension-directory)))))
+      (gemini-companion-extension-test-answering '(t)
+        (gemini-companion-extension-test-tools))
+      (delete-directory gemini-companion-install-directory)
+      (should (equal before (gemini-companion-extension-test-files directory))))))
+
+(ert-deftest gemini-companion-extension-hooks-of-running-clis-outlive-the-link ()
+  (gemini-companion-extension-test-with-home
+    (gemini-companion-extension-write)
+    (let ((commands
+           (mapcar
+            (lambda (name)
+              (let ((text (gemini-companion-test-file-text
+                           (expand-file-name
+                            name (gemini-companion-install-extension-directory)))))
+                (should (string-match "\"command\":\\(\"[^\"]*--hook[^\"]*\"\\)"
+                                      text))
+                (json-read-from-string (match-string 1 text))))
+            '("hooks/hooks.json" "qwen-extension.json"))))
+      (gemini-companion-extension-delete)
+      (dolist (command commands)
+        (with-temp-buffer
+          (should (eq 0 (call-process "sh" nil '(t nil) nil "-c" command)))
+          (should (equal "{}\n" (buffer-string))))))))
+
+(ert-deftest gemini-companion-extension-does-nothing-without-a-yes ()
+  (gemini-companion-extension-test-with-home
+    (let ((before (gemini-companion-extension-test-files directory)))
+      (gemini-companion-extension-test-answering '(nil)
+        (should-error (gemini-companion-extension-test-tools) :type 'user-error))
+      (should (equal before (gemini-companion-extension-test-files directory))))))
+
+(ert-deftest gemini-companion-extension-links-without-hooks-while-the-mode-is-off ()
+  (gemini-companion-extension-test-with-home
+    (let ((before (gemini-companion-test-hooks)))
+      (gemini-companion-extension-test-answering '(t t)
+        (gemini-companion-extension-test-tools))
+      (should (gemini-companion-extension-linked-p "gemini"))
+      (should (equal before (gemini-companion-test-hooks))))))
+
+(ert-deftest gemini-companion-extension-links-all-or-nothing ()
+  (gemini-companion-extension-test-with-home
+    (let ((before (gemini-companion-extension-test-files directory)))
+      ;; The user quits the second question.
+      (should (eq 'quit
+                  (condition-case nil
+                      (cl-letf (((symbol-function 'y-or-n-p)
+                                 (lambda (question)
+                                   (or (string-search "A linked CLI" question)
+                                       (signal 'quit nil)))))
+                        (gemini-companion-extension-test-tools))
+                    (quit 'quit))))
+      (should (equal before (gemini-companion-extension-test-files directory))))
+    (write-region "" nil ".gemini/policies" nil 'silent)
+    (gemini-companion-extension-test-answering '(t t)
+      (should-error (gemini-companion-extension-test-tools) :type 'file-error))
+    (should-not (gemini-companion-extension-p))
+    (should-not (file-exists-p ".gemini/extensions"))))
+
+(ert-deftest gemini-companion-extension-links-nothing-without-the-bridge ()
+  (gemini-companion-extension-test-with-home
+    (let ((gemini-companion-server-directory directory)
+          (before (gemini-companion-extension-test-files directory)))
+      (gemini-companion-extension-test-answering '(t t)
+        (should-error (gemini-companion-extension-test-tools) :type 'file-error))
+      (should (equal before (gemini-companion-extension-test-files directory))))))
+
+(ert-deftest gemini-companion-extension-says-why-a-cli-does-not-link ()
+  (gemini-companion-extension-test-with-home
+    (make-directory ".gemini/extensions/gemini-companion" t)
+    (gemini-companion-extension-test-answering '(t t)
+      (ert-with-message-capture messages
+        (gemini-companion-extension-test-tools)
+        (should (string-search "Linking failed; Gemini CLI: already installed"
+                               messages))))
+    (should-not (gemini-companion-extension-linked-p "gemini"))
+    (should (gemini-companion-extension-linked-p "qwen"))))
+
+(ert-deftest gemini-companion-extension-link-works-after-an-update ()
+  (gemini-companion-extension-test-with-home
+    (gemini-companion-extension-test-answering '(t nil)
+      (gemini-companion-extension-test-tools))
+    (should-not (file-exists-p (gemini-companion-extension-policy-file)))
+    (let ((bridge (expand-file-name "bridge.py"
+                                    (gemini-companion-install-extension-directory))))
+      (write-region "old" nil bridge nil 'silent)
+      (gemini-companion-extension-ready 'started)
+      (should (string-search "MCP" (gemini-companion-test-file-text bridge))))
+    (gemini-companion-extension-stop)))
+
+;;;; Status
+
+(defun gemini-companion-extension-test-texts (directory)
+  "Return the texts of the findings for DIRECTORY, of each client."
+  (mapcar #'cadr (gemini-companion-extension-findings directory #'ignore)))
+
+(ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
+  (gemini-companion-extension-test-with-home
+    (should (string-search "No CLI is linked"
+                           (car (gemini-companion-extension-test-texts directory))))
+    (gemini-companion-extension-test-answering '(t nil)
+      (gemini-companion-extension-test-tools))
+    (should (string-search "is not trusted, so questions are not offered and \
+edits are not reported"
+                           (car (gemini-companion-extension-test-texts directory))))
+    (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
+                  ".gemini/trustedFolders.json" nil 'silent)
+    (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
+                           (car (gemini-companion-extension-test-texts directory))))
+    (pcase-dolist
+        (`(,file ,text ,reason)
+         '(("settings.json" "{\"hooksConfig\": {\"enabled\": false}}"
+            "hooksConfig.enabled is false")
+           ("settings.json" "{\"hooksConfig\": {\"disabled\": [\"emacs\"]}}"
+            "hooksConfig.disabled has emacs")
+           ("mcp-server-enablement.json" "{\"emacs\": {\"enabled\": false}}"
+            "the server emacs is disabled")
+           ("settings.json" "{\"mcp\": {\"allowed\": [\"other\"]}}"
+            "mcp.allowed lacks emacs")
+           ("settings.json" "{\"mcp\": {\"excluded\": [\"emacs\"]}}"
+            "mcp.excluded has emacs")
+           ("trustedFolders.json" "{\"/\": \"DO_NOT_TRUST\"}" "is not trusted")
+           ("extensions/extension-enablement.json"
+            "{\"gemini-companion\": {\"overrides\": [\"!/*\"]}}"
+            "the extension is disabled")))
+      (let ((file (expand-file-name file ".gemini")))
+        (write-region text nil file nil 'silent)
+        (should (string-search reason (car (gemini-companion-extension-test-texts
+                                            directory))))
+        (delete-file file)))
+    (dolist (rules '(["!/elsewhere/*"] ["!/*" "/*"] ["!/"]))
+      (write-region (json-encode `((gemini-companion . ((overrides . ,rules)))))
+                    nil ".gemini/extensions/extension-enablement.json"
+                    nil 'silent)
+      (should-not (string-search "is disabled"
+                                 (car (gemini-companion-extension-test-texts
+                                       directory)))))
+    (gemini-companion-extension-test-answering '(t)
+      (gemini-companion-extension-test-tools))))
+
+(ert-deftest gemini-companion-extension-status-names-the-command-of-trust ()
+  (gemini-companion-extension-test-with-home
+    (write-region "{\"security\": {\"folderTrust\": {\"enabled\": true}}}" nil
+                  ".qwen/settings.json" nil 'silent)
+    (gemini-companion-extension-test-answering '(t nil)
+      (gemini-companion-extension-test-tools))
+    (let ((remedies (lambda ()
+                      (delq nil (mapcar #'caddr (gemini-companion-extension-findings
+                                                 directory #'ignore))))))
+      (should (equal
+               '("To trust the directory, type /permissions trust in Gemini CLI there."
+                 "To trust the directory, type /trust in Qwen Code there.")
+               (seq-take (funcall remedies) 2)))
+      (dolist (home '(".gemini" ".qwen"))
+        (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
+                      (expand-file-name "trustedFolders.json" home)
+                      nil 'silent))
+      (should-not (string-search "To trust" (format "%s" (funcall remedies)))))
+    (gemini-companion-extension-test-answering '(t)
+      (gemini-companion-extension-test-tools))))
+
+(ert-deftest gemini-companion-extension-status-asks-no-remote-host ()
+  (gemini-companion-extension-test-with-home
+    (gemini-companion-extension-test-answering '(t nil)
+      (gemini-companion-extension-test-tools))
+    (write-region "{\"/\": \"TRUST_FOLDER\"}" nil
+                  ".gemini/trustedFolders.json" nil 'silent)
+    (let* ((asked nil)
+           (handler (lambda (operation &rest args)
+                      (pcase operation
+                        ('file-remote-p "/mock:host:")
+                        ((or 'expand-file-name 'file-name-as-directory)
+                         (car args))
+                        (_ (push operation asked) (car args)))))
+           (file-name-handler-alist (cons (cons "\\`/mock:" handler)
+                                          file-name-handler-alist)))
+      (should (string-search
+               "Gemini CLI is linked; "
+               (car (gemini-companion-extension-test-texts "/mock:host:/x/"))))
+      (should-not asked))
+    (gemini-companion-extension-test-answering '(t)
+      (gemini-companion-extension-test-tools))))
+
+;;;; Server
+
+(defconst gemini-companion-extension-test-program "
+import http.client, json, sys
+port, token, body = sys.argv[1:]
+connection = http.client.HTTPConnection('127.0.0.1', int(port))
+connection.request('POST', '/tools', body, {
+    'Authorization': f'Bearer {token}', 'Content-Type': 'application/json'})
+response = connection.getresponse()
+print(response.status, response.read().decode())
+"
+  "Program that posts what the bridge posts, and prints the answer.")
+
+(defun gemini-companion-extension-test-post (&rest request)
+  "Return what the server answers to REQUEST, a plist."
+  (let ((info (gemini-companion-server-info)))
+    (string-trim
+     (gemini-companion-test-output
+      (gemini-companion-test-python) "-c" gemini-companion-extension-test-program
+      (number-to-string (plist-get info :port)) (plist-get info :token)
+      (json-encode (append (list :directory default-directory) request))))))
+
+(ert-deftest gemini-companion-extension-are-answered-once-they-are-linked ()
+  (gemini-companion-extension-test-with-home
+    (write-region "(defun gemini-companion-extension-test-x ())\n" nil "a.el")
+    (let ((process-environment (cons (concat "TMPDIR=" directory)
+                                     process-environment)))
+      (make-directory "project/.git" t)
+      (rename-file "a.el" "project/")
+      (setq default-directory (expand-file-name "project/"))
+      (unwind-protect
+          (progn
+            (gemini-companion-mode)
+            (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+            (should (string-prefix-p
+                     "404" (gemini-companion-extension-test-post :method "list")))
+            (gemini-companion-extension-test-answering '(t nil)
+              (gemini-companion-extension-test-tools))
+            (gemini-companion-test-eventually
+              (string-prefix-p
+               "200" (gemini-companion-extension-test-post :method "list")))
+            (let ((ask (lambda ()
+                         (gemini-companion-extension-test-post
+                          :method "call" :name "definition"
+                          :arguments '(:file "a.el" :symbol "no-such")))))
+              (should (string-search "No definition of no-such" (funcall ask)))
+              (should (string-search "Emacs does not check this file"
+                                     (gemini-companion-extension-test-post
+                                      :method "call" :name "diagnostics"
+                                      :arguments '(:file "a.el"))))
+              (should (file-exists-p "a.el"))
+              (gemini-companion-pause)
+              (should (string-search "paused" (funcall ask)))
+              (gemini-companion-pause)
+              (should (equal '(3 0) (gemini-companion-extension-counts)))
+              ;; The events have no texts.
+              (save-window-excursion
+                (gemini-companion-events-buffer))
+              (let ((events (gemini-companion-test-text
+                             "*gemini-companion events*")))
+                (should (string-search "<- ask" events))
+                (should-not (string-search "no-such" events)))
+              (kill-buffer "*gemini-companion events*"))
+            (gemini-companion-extension-test-answering '(t)
+              (gemini-companion-extension-test-tools))
+            (gemini-companion-test-eventually
+              (string-prefix-p
+               "404" (gemini-companion-extension-test-post :method "list"))))
+        (when gemini-companion-paused (gemini-companion-pause))
+        (gemini-companion-mode -1)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-test-processes)))))))
+
+(ert-deftest gemini-companion-extension-connects-to-no-remote-host ()
+  (let* (operations
+         answers
+         (handler (lambda (operation &rest _)
+                    (push operation operations)
+                    "/mock:host:"))
+         (file-name-handler-alist (cons (cons "\\`/mock:" handler)
+                                        file-name-handler-alist)))
+    (dolist (kind '(references definition diagnostics))
+      (gemini-companion-extension-answer
+       (lambda (answer) (push (plist-get answer :problem) answers))
+       kind '(:path "/mock:host:/a.py" :symbol "a")))
+    (should (equal (make-list 3 "/mock:host:/a.py is not shared by Emacs")
+                   answers))
+    (should (equal '(file-remote-p) (delete-dups operations)))))
+
+(provide 'gemini-companion-extension-test)
+;;; gemini-companion-extension-test.el ends here

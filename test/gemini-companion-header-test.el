@@ -1,0 +1,92 @@
+;;; gemini-companion-header-test.el --- Tests of the header line  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Which parts of a header line remain in a narrow window.
+
+;;; Code:
+
+(require 'gemini-companion-header)
+(require 'gemini-companion-review-test-helper)
+
+(ert-deftest gemini-companion-header-keeps-what-guards-text-before-keys ()
+  (let ((file "src/components/account-settings.py"))
+    (gemini-companion-test-with-reviews nil
+      (make-directory "src/components" 'parents)
+      (write-region "1\n" nil file nil 'silent)
+      (let ((diff (gemini-companion-test-show file "2\n")))
+        (with-current-buffer (gemini-companion-diff-main diff)
+          (pcase-dolist
+              (`(,unsaved ,changed ,width ,keys)
+               '((t nil 79 t) (nil "file changed since the proposal" 79 nil)
+                 (t nil 50 nil) (t "file changed since the proposal" 79 nil)
+                 (t "file changed" 60 nil)))
+            (setf (gemini-companion-diff-unsaved diff) unsaved
+                  (gemini-companion-diff-changed diff) (and changed t))
+            (let ((text (cl-letf (((symbol-function 'old-selected-window)
+                                   #'selected-window))
+                          (gemini-companion-header-text width))))
+              (ert-info (text)
+                (should (<= (string-width text) width))
+                (should (string-match-p "settings\\.py" text))
+                (should (eq unsaved
+                            (and (string-search "unsaved changes here" text)
+                                 t)))
+                (should (or (not changed) (string-search changed text)))
+                (should (eq keys (and (string-search "accept" text)
+                                      (string-search "reject" text)
+                                      t)))))))))))
+
+(ert-deftest gemini-companion-header-names-the-keys-of-a-file-with-a-long-name ()
+  (let ((file (concat (make-string 50 ?a) ".el")))
+    (gemini-companion-test-with-reviews `((,file "1\n"))
+      (gemini-companion-test-show file "2\n")
+      (with-current-buffer (window-buffer)
+        (pcase-dolist (`(,width ,regexp)
+                       '((80 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
+                         (60 "\\` a+\\.\\.\\.a+\\.el  .* to answer\\'")
+                         (30 "\\` a+\\.\\.\\.a+\\.el\\'")))
+          (let ((text (gemini-companion-header-text width)))
+            (should (string-match-p regexp text))
+            (should (<= (string-width text) width))))))))
+
+(ert-deftest gemini-companion-header-tells-files-of-one-name-apart ()
+  (gemini-companion-test-with-reviews '()
+    (let ((propose
+           (lambda (id project)
+             (let ((default-directory
+                     (file-name-as-directory
+                      (expand-file-name project directory))))
+               (make-directory default-directory 'parents)
+               (write-region "1\n" nil "a" nil 'silent)
+               (gemini-companion-test-open
+                "a" "2\n" id (gemini-companion-test-session project)))))
+          (header (lambda (diff)
+                    (gemini-companion-arrival-view diff)
+                    (gemini-companion-test-header
+                     (gemini-companion-diff-main diff)))))
+      (let ((one (funcall propose 1 "x/one")))
+        (should (string-prefix-p " a, " (funcall header one)))
+        (let ((two (funcall propose 2 "y/one")))
+          (should (string-match-p "\\` .*/x/one/a, " (funcall header one)))
+          (should (string-match-p "\\` .*/y/one/a, " (funcall header two))))))))
+
+(ert-deftest gemini-companion-header-may-be-computed-at-any-time ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    (let* ((gemini-companion-review-view 'diff)
+           (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+           (proposal (gemini-companion-diff-proposal-buffer diff)))
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-toggle-hunk))
+      ;; The selected window may have been deleted since the last redisplay.
+      (let ((window (split-window)))
+        (delete-window window)
+        (cl-letf (((symbol-function 'old-selected-window) (lambda () window)))
+          (should (with-current-buffer proposal
+                    (gemini-companion-header-text)))))
+      (should (equal "1\n2\nthree\n"
+                     (gemini-companion-diff-text diff))))))
+
+;;; gemini-companion-header-test.el ends here

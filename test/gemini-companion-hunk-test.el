@@ -1,0 +1,276 @@
+;;; gemini-companion-hunk-test.el --- Tests of excluded hunks  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Random walks through real reviews: what the views show, and what is sent,
+;; against a model of strings and positions.  Each hunk that is excluded is a
+;; list (BEG PROPOSED ORIGINAL) in the model, BEG from 0 on.
+
+;;; Code:
+
+(require 'gemini-companion-ediff)
+(require 'gemini-companion-list)
+(require 'gemini-companion-review-test-helper)
+
+;;;; The model
+
+(defvar gemini-companion-hunk-test-marks nil
+  "The excluded hunks of the model.")
+
+(defvar gemini-companion-hunk-test-text nil
+  "The proposal of the model, as edited.")
+
+(defun gemini-companion-hunk-test-expected ()
+  "Return the text that is to be sent."
+  (let ((text gemini-companion-hunk-test-text))
+    ;; From the end; at one place an empty one comes first.
+    (pcase-dolist (`(,beg ,proposed ,original)
+                   (sort (copy-sequence gemini-companion-hunk-test-marks)
+                         (lambda (one other)
+                           (if (= (car one) (car other))
+                               (> (length (cadr one)) (length (cadr other)))
+                             (> (car one) (car other))))))
+      (setq text (concat (substring text 0 beg) original
+                         (substring text (+ beg (length proposed))))))
+    text))
+
+(defun gemini-companion-hunk-test-change (beg count insert)
+  "Replace COUNT characters of the model from BEG on by INSERT.
+Drop those that do not consist of whole lines as before."
+  (let ((text (concat (substring gemini-companion-hunk-test-text 0 beg)
+                      insert
+                      (substring gemini-companion-hunk-test-text
+                                 (+ beg count))))
+        marks)
+    (pcase-dolist (`(,from ,proposed ,original)
+                   gemini-companion-hunk-test-marks)
+      (let* ((length (length proposed))
+             (at (cond ((< (+ beg count) from)
+                        (+ from (- (length insert) count)))
+                       ((and (< beg from) (<= from (+ beg count)))
+                        beg)
+                       ((and (= beg from) (< 0 length))
+                        (+ from (length insert)))
+                       (t from)))
+             (end (+ at length))
+             (line-p (lambda (position)
+                       (or (zerop position)
+                           (eq ?\n (aref text (1- position)))))))
+        (when (and (<= end (length text))
+                   (string= proposed (substring text at end))
+                   ;; Text that was deleted is another one.
+                   (or (zerop length) (<= (+ beg count) from)
+                       (<= (+ from length) beg))
+                   (funcall line-p at)
+                   (or (= end (length text))
+                       (and (funcall line-p end)
+                            (or (string-empty-p original)
+                                (string-suffix-p "\n" original)))))
+          (push (list at proposed original) marks))))
+    (setq gemini-companion-hunk-test-text text
+          gemini-companion-hunk-test-marks marks)))
+
+(defun gemini-companion-hunk-test-lines (text line count)
+  "Return where COUNT lines of TEXT from LINE on begin, and these lines."
+  (with-temp-buffer
+    (insert text)
+    (let ((beg (gemini-companion-hunk-line line)))
+      (list (1- beg)
+            (buffer-substring beg (gemini-companion-hunk-line
+                                   (+ line count)))))))
+
+(defun gemini-companion-hunk-test-mark (hunk original)
+  "Return a mark of HUNK in the model, where the file is ORIGINAL."
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
+    (append (gemini-companion-hunk-test-lines gemini-companion-hunk-test-text
+                                              new new-count)
+            (cdr (gemini-companion-hunk-test-lines original old old-count)))))
+
+(defun gemini-companion-hunk-test-compared (hunks original)
+  "Keep only those in the model that are among HUNKS of ORIGINAL."
+  (let ((all (mapcar (lambda (hunk)
+                       (gemini-companion-hunk-test-mark hunk original))
+                     hunks)))
+    (setq gemini-companion-hunk-test-marks
+          (seq-filter (lambda (mark) (member mark all))
+                      gemini-companion-hunk-test-marks))))
+
+;;;; What is shown
+
+(defun gemini-companion-hunk-test-shown ()
+  "Return the lines to be written by the unified diff in this buffer."
+  (let (lines)
+    (save-excursion
+      (goto-char (point-min))
+      (while (not (eobp))
+        (when (get-text-property (point) 'gemini-companion-line)
+          (when (member (substring (get-text-property (point) 'line-prefix) -2)
+                        '("  " " +" "*+" "* " "x-"))
+            (push (buffer-substring-no-properties (point) (line-end-position))
+                  lines)))
+        (forward-line)))
+    (nreverse lines)))
+
+(defun gemini-companion-hunk-test-compare (diff)
+  "Compare DIFF again in the view of the selected window."
+  (with-current-buffer (gemini-companion-diff-main diff)
+    (if (gemini-companion-review-unified-p)
+        (gemini-companion-unified-refresh)
+      (with-current-buffer (car ediff-this-buffer-ediff-sessions)
+        (call-interactively (key-binding "g"))))))
+
+(defun gemini-companion-hunk-test-check (diff)
+  "Assert that what is shown and sent of DIFF equals the model.
+The hunks were just compared."
+  (let ((text (gemini-companion-hunk-test-expected))
+        (buffer (gemini-companion-diff-main diff)))
+    (should (equal text (gemini-companion-diff-text diff)))
+    (should (equal (length gemini-companion-hunk-test-marks)
+                   (nth 1 (or (gemini-companion-diff-counts diff) '(0 0)))))
+    (with-current-buffer buffer
+      (if (gemini-companion-review-unified-p)
+          (when (gemini-companion-diff-hunks diff)
+            (save-excursion
+              (while (when-let* ((fold (text-property-not-all
+                                        (point-min) (point-max)
+                                        'gemini-companion-fold nil)))
+                       (goto-char fold)
+                       (gemini-companion-unified-toggle-fold)
+                       t)))
+            (should (equal (gemini-companion-text-lines text)
+                           (gemini-companion-hunk-test-shown))))
+        (with-current-buffer (car ediff-this-buffer-ediff-sessions)
+          (let ((excluded 0))
+            (dotimes (n ediff-number-of-differences)
+              (ediff-jump-to-difference (1+ n))
+              (when (string-search "excluded" (buffer-string))
+                (should (gemini-companion-review-excluded-p))
+                (setq excluded (1+ excluded))))
+            (should (equal (length gemini-companion-hunk-test-marks)
+                           excluded))))))))
+
+;;;; The walk
+
+(defun gemini-companion-hunk-test-random (lines)
+  "Return a text of LINES at most, few of which differ."
+  (concat (mapconcat (lambda (_) (seq-random-elt '("a" "b" "" "d d" "ü" "-x")))
+                     (make-list (random (1+ lines)) nil) "\n")
+          (seq-random-elt '("" "\n"))))
+
+(defun gemini-companion-hunk-test-mutate (text)
+  "Return TEXT after some random edits of lines."
+  (dotimes (_ (1+ (random 4)))
+    (let* ((beg (random (1+ (length text))))
+           (end (min (length text) (+ beg (random 5)))))
+      (setq text (concat (substring text 0 beg)
+                         (gemini-companion-hunk-test-random 2)
+                         (substring text end)))))
+  text)
+
+(defun gemini-companion-hunk-test-edit (diff beg count text)
+  "Replace COUNT characters of the proposal of DIFF from BEG on by TEXT."
+  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+    (undo-boundary)
+    (when (< 0 count)
+      (delete-region (1+ beg) (+ 1 beg count))
+      (gemini-companion-hunk-test-change beg count ""))
+    (unless (string-empty-p text)
+      (goto-char (1+ beg))
+      (insert text)
+      (gemini-companion-hunk-test-change beg 0 text))))
+
+(defun gemini-companion-hunk-test-undo (diff)
+  "Undo the last edit of the proposal of DIFF."
+  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+    (undo-boundary)
+    (let ((change (lambda (beg end count)
+                    (gemini-companion-hunk-test-change
+                     (1- beg) count
+                     (buffer-substring-no-properties beg end))))
+          (last-command nil))
+      (unwind-protect
+          (progn (add-hook 'after-change-functions change nil t)
+                 (ignore-error user-error (undo)))
+        (remove-hook 'after-change-functions change t)))))
+
+(defvar gemini-companion-hunk-test-time 0
+  "Time of the file, so that each change of it is noticed.")
+
+(defun gemini-companion-hunk-test-step (diff file)
+  "Do something at random in the review of DIFF, an edit of FILE.
+Return what was done."
+  (let* ((length (length gemini-companion-hunk-test-text))
+         (step (seq-random-elt '(toggle toggle toggle edit edit undo switch
+                                        compare file))))
+    (pcase step
+      ('edit
+       (let* ((beg (random (1+ length)))
+              (edit (list beg (random (min 8 (1+ (- length beg))))
+                          (gemini-companion-hunk-test-random 2))))
+         (setq step (cons step edit))
+         (apply #'gemini-companion-hunk-test-edit diff edit)))
+      ('undo (gemini-companion-hunk-test-undo diff))
+      ('switch
+       (with-current-buffer (gemini-companion-diff-main diff)
+         (gemini-companion-review-switch-view)))
+      ('file
+       (let ((text (gemini-companion-hunk-test-mutate
+                    (gemini-companion-test-file-text file))))
+         (unless (string= text (gemini-companion-diff-proposed-text diff))
+           (setq step (list step text))
+           (write-region text nil file nil 'silent)
+           (set-file-times file (cl-incf gemini-companion-hunk-test-time))
+           (gemini-companion-test-run-timers)))))
+    ;; The others compare already.
+    (when (memq (or (car-safe step) step) '(edit undo))
+      (ert-info ((format "%S, not compared yet" step))
+        (should (equal (gemini-companion-hunk-test-expected)
+                       (gemini-companion-diff-text diff)))))
+    (gemini-companion-hunk-test-compare diff)
+    (gemini-companion-hunk-test-compared (gemini-companion-diff-hunks diff)
+                                         (gemini-companion-test-file-text file))
+    (when-let* (((eq step 'toggle))
+                (hunks (gemini-companion-diff-hunks diff))
+                (hunk (seq-random-elt hunks))
+                (mark (gemini-companion-hunk-test-mark
+                       hunk (gemini-companion-test-file-text file))))
+      (setq step (cons step hunk)
+            gemini-companion-hunk-test-marks
+            (if (member mark gemini-companion-hunk-test-marks)
+                (delete mark gemini-companion-hunk-test-marks)
+              (cons mark gemini-companion-hunk-test-marks)))
+      (gemini-companion-review-toggle diff hunk))
+    step))
+
+(defun gemini-companion-hunk-test-walk (old new)
+  "Go at random through a review of an edit from OLD to NEW."
+  (gemini-companion-test-with-reviews `(("a" ,old))
+    (let* ((gemini-companion-review-view (seq-random-elt '(ediff diff)))
+           (diff (gemini-companion-test-show "a" new))
+           (gemini-companion-hunk-test-text new)
+           (gemini-companion-hunk-test-marks nil)
+           steps)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always))
+        (dotimes (_ 8)
+          (push (gemini-companion-hunk-test-step diff "a") steps)
+          (ert-info ((format "%S" (reverse steps)))
+            ;; Nothing but the user has edited it.
+            (should (equal gemini-companion-hunk-test-text
+                           (with-current-buffer
+                               (gemini-companion-diff-proposal-buffer diff)
+                             (buffer-string))))
+            (gemini-companion-hunk-test-check diff)))))))
+
+(ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
+  (dotimes (seed 60)
+    (random (format "marks %d" seed))
+    (let* ((old (gemini-companion-hunk-test-random 15))
+           (new (gemini-companion-hunk-test-mutate old)))
+      (unless (or (string= old new) (string-empty-p new))
+        (ert-info ((format "seed %d, %S to %S: " seed old new))
+          (gemini-companion-hunk-test-walk old new))))))
+
+(provide 'gemini-companion-hunk-test)
+;;; gemini-companion-hunk-test.el ends here

@@ -1,0 +1,137 @@
+;;; gemini-companion-share-test.el --- Tests of what is sent  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What a connected CLI is sent of roots and files, and when, with the real
+;; server.
+
+;;; Code:
+
+(require 'gemini-companion)
+(require 'gemini-companion-share)
+(require 'gemini-companion-server-test-helper)
+
+(defun gemini-companion-share-test-names ()
+  "Return the names of the shared files, without directories."
+  (mapcar (lambda (entry) (file-name-nondirectory (plist-get entry :path)))
+          (gemini-companion-shared)))
+
+(ert-deftest gemini-companion-share-context-is-sent-to-connected-clis-only ()
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
+    (save-window-excursion
+      (find-file "a")
+      (gemini-companion-test-eventually (gemini-companion-idle-p))
+      (should-not (string-search "context-update"
+                                 (gemini-companion-test-events)))
+      (let ((client (gemini-companion-test-connect)))
+        (should (equal '("a") (gemini-companion-share-test-names)))
+        (find-file "b")
+        (gemini-companion-test-eventually
+          (equal '("b" "a") (gemini-companion-share-test-names)))
+        (gemini-companion-test-disconnect client))
+      (should-not (gemini-companion-shared))
+      (gemini-companion-test-connect)
+      (should (equal '("b" "a") (gemini-companion-share-test-names)))
+      (should-not (string-search " -> context-update\n  nil\n"
+                                 (gemini-companion-test-events))))))
+
+(ert-deftest gemini-companion-share-pause-holds-until-it-is-ended ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (save-window-excursion
+      (find-file "a")
+      (gemini-companion-test-connect)
+      (let ((inhibit-message t))
+        (gemini-companion-pause)
+        (unwind-protect
+            (progn
+              (should-not (gemini-companion-shared))
+              (insert "more")
+              (run-hooks 'post-command-hook)
+              (should-not (gemini-companion-idle-p))
+              (gemini-companion-test-eventually (gemini-companion-idle-p))
+              (should-not (gemini-companion-shared)))
+          (gemini-companion-pause)))
+      (should (equal '("a") (gemini-companion-share-test-names))))))
+
+(ert-deftest gemini-companion-share-pause-caches-nothing-while-the-mode-is-off ()
+  (gemini-companion-test-with-directory '(("a" "text"))
+    (let ((buffer (find-file-noselect "a"))
+          (inhibit-message t))
+      (gemini-companion-pause)
+      (gemini-companion-pause)
+      (unwind-protect
+          (progn
+            (should-not (gemini-companion-privacy-hidden-p buffer))
+            (write-region "a" nil ".geminiignore" nil 'silent)
+            (should (gemini-companion-privacy-hidden-p buffer)))
+        (gemini-companion-privacy-forget)))))
+
+(ert-deftest gemini-companion-share-lighter-shows-what-is-shared ()
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text") (".env" "x"))
+    (save-window-excursion
+      (find-file "b")
+      (find-file "a")
+      (gemini-companion-test-connect)
+      (should-not (string-search "hidden" (cadr (gemini-companion-lighter))))
+      (should (string-search "Shared: a, one open file"
+                             (gemini-companion-test-help)))
+      (find-file ".env")
+      (gemini-companion-test-eventually
+        (string-search "hidden" (cadr (gemini-companion-lighter))))
+      (should (string-search "Shared: no active file, 2 open files"
+                             (gemini-companion-test-help)))
+      (with-current-buffer "a"
+        (should-not (string-search "hidden"
+                                   (cadr (gemini-companion-lighter))))))))
+
+(ert-deftest gemini-companion-share-roots-follow-what-is-excluded ()
+  (gemini-companion-test-with-mode '()
+    (let ((secret (expand-file-name "secret"))
+          (gemini-companion-excluded gemini-companion-excluded))
+      (make-directory secret)
+      (make-directory (expand-file-name ".git" secret))
+      (find-file-noselect "secret/a")
+      (should (member secret (gemini-companion-share-roots)))
+      (push "/secret/" gemini-companion-excluded)
+      (should-not (member secret (gemini-companion-share-roots)))
+      (pop gemini-companion-excluded)
+      (should (member secret (gemini-companion-share-roots))))))
+
+(ert-deftest gemini-companion-share-exclusions-take-effect-without-a-command ()
+  (gemini-companion-test-with-mode '(("a" "text") ("b" "text"))
+    (save-window-excursion
+      (find-file "b")
+      (find-file "a")
+      (gemini-companion-test-connect)
+      (gemini-companion-test-eventually (gemini-companion-idle-p))
+      (should (equal '("a" "b") (gemini-companion-share-test-names)))
+      (let ((gemini-companion-excluded '("/a\\'" prog-mode)))
+        (gemini-companion-test-eventually
+          (equal '("b") (gemini-companion-share-test-names)))
+        (find-file "b")
+        (gemini-companion-test-eventually (gemini-companion-idle-p))
+        (emacs-lisp-mode)
+        (gemini-companion-test-eventually
+          (not (gemini-companion-share-test-names)))))
+    (gemini-companion-mode -1)
+    (should-not (get-variable-watchers 'gemini-companion-excluded))))
+
+(ert-deftest gemini-companion-share-files-outside-all-roots-are-shared-on-request ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (save-window-excursion
+      (find-file "a")
+      (gemini-companion-test-connect)
+      (gemini-companion-test-with-directory '(("notes" ""))
+        (let ((process-environment (cons (concat "HOME=" directory)
+                                         process-environment)))
+          (find-file "notes")
+          (run-hooks 'post-command-hook)
+          (gemini-companion-test-eventually (gemini-companion-idle-p))
+          (should (equal '("a") (gemini-companion-share-test-names)))
+          (let ((gemini-companion-share-outside-projects t))
+            (gemini-companion-test-eventually
+              (equal '("notes" "a") (gemini-companion-share-test-names)))))))))
+
+;;; gemini-companion-share-test.el ends here

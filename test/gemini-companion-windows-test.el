@@ -1,0 +1,173 @@
+;;; gemini-companion-windows-test.el --- Tests of windows around a review  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Where a review is displayed, and what is restored after it.  The end-to-end
+;; tests try it in terminals.
+
+;;; Code:
+
+(require 'gemini-companion-ediff)
+(require 'gemini-companion-review-test-helper)
+(require 'gemini-companion-windows)
+
+(ert-deftest gemini-companion-windows-keeps-each-point-of-a-buffer-in-two-windows ()
+  (dolist (view '(ediff diff))
+    (ert-info ((symbol-name view))
+      (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+        (find-file (expand-file-name "a" directory))
+        (split-window-right)
+        (goto-char 3)
+        (let ((gemini-companion-review-view view)
+              (layout (gemini-companion-test-layout)))
+          (gemini-companion-test-show "a" "one\n2\n3\n")
+          (with-current-buffer (window-buffer)
+            (gemini-companion-review-switch-view))
+          (gemini-companion-diff-reject)
+          (should (= 3 (window-point)))
+          (should (equal layout (gemini-companion-test-layout))))))))
+
+(ert-deftest gemini-companion-windows-layout-has-the-end-of-a-terminal ()
+  (save-window-excursion
+    (delete-other-windows)
+    (with-temp-buffer
+      (make-pipe-process :name "terminal" :buffer (current-buffer)
+                         :noquery t)
+      (insert "output\n")
+      (let ((terminal (current-buffer))
+            (window (split-window)))
+        (set-window-buffer window terminal)
+        (let ((layout (with-selected-window window
+                        (gemini-companion-windows-layout (selected-frame)))))
+          (delete-window window)
+          (goto-char (point-max))
+          (insert "more output\n")
+          (with-current-buffer (window-buffer)
+            (gemini-companion-windows-restore layout))
+          (should (eq terminal (window-buffer window)))
+          (should (= (point-max) (window-point window))))))))
+
+(ert-deftest gemini-companion-windows-changes-beside-a-selected-side-window ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
+    (find-file (expand-file-name "a" directory))
+    (select-window (display-buffer-in-side-window
+                    (find-file-noselect (expand-file-name "b" directory))
+                    '((side . bottom))))
+    (let ((layout (gemini-companion-test-layout)))
+      (gemini-companion-test-show "a" "one\n")
+      (with-current-buffer (window-buffer)
+        (gemini-companion-review-switch-view))
+      (should-not (seq-find (lambda (buffer)
+                              (string-match-p "[Ee]diff" (buffer-name buffer)))
+                            (buffer-list)))
+      (gemini-companion-diff-reject)
+      (should (equal layout (gemini-companion-test-layout)))
+      (delete-window))))
+
+(ert-deftest gemini-companion-windows-leaves-another-tab-as-it-is ()
+  (dolist (view '(ediff diff))
+    (ert-info ((symbol-name view))
+      (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "2\n"))
+        (find-file (expand-file-name "a" directory))
+        (split-window-right)
+        (let* ((gemini-companion-review-view view)
+               (tab-bar-show nil)
+               (names (lambda ()
+                        (mapcar (lambda (window)
+                                  (buffer-name (window-buffer window)))
+                                (window-list))))
+               (diff (gemini-companion-test-show "a" "one\n")))
+          (unwind-protect
+              (progn
+                (tab-bar-new-tab)
+                (delete-other-windows)
+                (find-file (expand-file-name "b" directory))
+                (gemini-companion-arrival-view diff)
+                (should-not (member "b" (funcall names)))
+                (gemini-companion-diff-accept)
+                (should (equal '("b") (funcall names)))
+                (tab-bar-select-tab 1)
+                (run-hooks 'window-configuration-change-hook)
+                (should (equal '("a" "a") (funcall names)))
+                (should-not (seq-find (lambda (buffer)
+                                        (string-prefix-p "*gemini"
+                                                         (buffer-name buffer)))
+                                      (buffer-list))))
+            (tab-bar-close-other-tabs)
+            ;; Emacs 30 makes a buffer for each killed one in a tab.
+            (kill-matching-buffers "\\` \\*Old buffer" t t)))))))
+
+(ert-deftest gemini-companion-windows-is-on-a-frame-with-space ()
+  (dolist (parameter '((minibuffer . only) (parent-frame . t)))
+    ;; Batch Emacs makes no such frame.
+    (cl-letf* ((other (make-symbol "other"))
+               ((symbol-function 'frame-list)
+                (lambda () (list (selected-frame) other)))
+               ((symbol-function 'frame-visible-p) #'always)
+               ((symbol-function 'frame-terminal) #'identity)
+               ((symbol-function 'terminal-name) (lambda (&rest _) "tty"))
+               ((symbol-function 'display-graphic-p) #'always)
+               ((symbol-function 'frame-parameter)
+                (lambda (frame name)
+                  (and (eq frame (selected-frame))
+                       (alist-get name (list parameter))))))
+      (should (eq other (gemini-companion-windows-frame nil))))))
+
+(ert-deftest gemini-companion-windows-quit-on-its-way-to-another-stays ()
+  (gemini-companion-test-with-reviews '(("a" "1\n"))
+    (let* ((buffers (buffer-list))
+           (layout (gemini-companion-test-layout))
+           (diff (gemini-companion-test-show "a" "2\n")))
+      (dolist (function '(make-process
+                          ediff-unselect-and-select-difference))
+        (with-current-buffer (gemini-companion-diff-main diff)
+          (cl-letf* ((first t)
+                     (real (symbol-function function))
+                     ((symbol-function function)
+                      (lambda (&rest args)
+                        (if (not first)
+                            (apply real args)
+                          (setq first nil)
+                          (signal 'quit nil)))))
+            (should-error (gemini-companion-review-switch-view)
+                          :type 'user-error)))
+        (should (eq 'shown (gemini-companion-diff-state diff)))
+        (should (get-buffer-window (gemini-companion-diff-main diff)))
+        (with-current-buffer (gemini-companion-diff-main diff)
+          (gemini-companion-review-switch-view)))
+      (gemini-companion-diff-reject diff)
+      (should (equal layout (gemini-companion-test-layout)))
+      (should-not (seq-find (lambda (buffer)
+                              (string-match-p "gemini\\|[Ee]diff"
+                                              (buffer-name buffer)))
+                            (seq-difference (buffer-list) buffers))))))
+
+(ert-deftest gemini-companion-windows-keeps-atomic-windows ()
+  (gemini-companion-test-with-reviews '(("a" "1\n") ("b" "1\n"))
+    (let ((below (split-window))
+          (atoms (lambda ()
+                   (let (found)
+                     (walk-window-tree
+                      (lambda (window)
+                        (push (window-parameter window 'window-atom) found))
+                      nil 'internal)
+                     found))))
+      (window-make-atom (window-parent below))
+      (split-window (frame-root-window) nil 'right)
+      (let ((before (funcall atoms)))
+        (should (memq t before))
+        (unwind-protect
+            (dolist (gemini-companion-review-view '(ediff diff))
+              (let ((diff (gemini-companion-test-show "a" "2\n")))
+                (dotimes (_ 3)
+                  (with-current-buffer (window-buffer)
+                    (gemini-companion-review-switch-view)))
+                (gemini-companion-diff-reject diff)
+                (should (equal before (funcall atoms)))))
+          (let ((ignore-window-parameters t))
+            (delete-other-windows)
+            (set-window-parameter nil 'window-atom nil)))))))
+
+;;; gemini-companion-windows-test.el ends here

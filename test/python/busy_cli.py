@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A CLI that proposes edits without a pause, until its stdin is closed.
+
+Run as ``busy_cli.py PORT TOKEN NAME``.  It prints DONE, the number of its proposals,
+and the longest time in seconds without an event stream, or else fails: at the first
+request that fails, at an outcome that is wrong, unknown or the second of its
+proposal, and when one does not come.
+"""
+
+import os
+import queue
+import random
+import sys
+import threading
+import time
+
+from fake_cli import BOUND, FakeCli
+
+# Gemini CLI opens its event stream again after this time.
+REOPEN = 1.0
+
+
+def main() -> None:
+    """Run the CLI."""
+    port, token, name = sys.argv[1:]
+    cli = FakeCli(int(port), token)
+    events = cli.connect()
+    outcomes: queue.Queue[tuple[str, str, str]] = queue.Queue()
+
+    gaps = [0.0]
+
+    def listen() -> None:
+        stream = events
+        while True:
+            try:
+                event = stream.next()
+            except AssertionError:
+                if not stream.is_graceful:
+                    fail("the event stream was cut")
+                ended = time.monotonic()
+                time.sleep(REOPEN)
+                stream = cli.listen()
+                gaps.append(time.monotonic() - ended)
+                continue
+            params = event["params"]
+            if event["method"] != "ide/contextUpdate":
+                content = params.get("content", "")
+                outcomes.put((event["method"], params["filePath"], content))
+
+    threading.Thread(target=listen, daemon=True).start()
+    last = threading.Thread(target=sys.stdin.read, daemon=True)
+    last.start()
+    number = 0
+    while last.is_alive():
+        number += 1
+        path, text = f"/{name}-{number}", f"text {number}\n"
+        cli.open_diff(path, text)
+        accepted = "ide/diffAccepted", path, f"!{text}"
+        if number % 2:
+            found = outcomes.get(timeout=BOUND)
+        else:
+            time.sleep(random.random() / 50)
+            held = cli.close_diff(path)
+            # It may have been accepted before.
+            found = outcomes.get(timeout=BOUND) if held == {} else accepted
+            if held.get("content", text) not in (text, f"!{text}"):
+                fail(f"closeDiff of {path} was answered {held}")
+        if found != accepted:
+            fail(f"the outcome of {path} is {found}")
+        time.sleep(random.random() / 50)
+    if not outcomes.empty():
+        fail(f"an outcome is left: {outcomes.get()}")
+    print("DONE", number, f"{max(gaps):.2f}", flush=True)
+    os._exit(0)
+
+
+def fail(problem: str) -> None:
+    """Print ``problem`` and exit."""
+    print("WRONG", problem, flush=True)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
