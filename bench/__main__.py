@@ -36,15 +36,12 @@ GROUPS = {
     "latency": 2,
     "review": 11,
     "cli": 3,
-    "exchange": 6,
     "calls": 2,
-    "mode": 4,
-    "start": 1,
+    "mode": 6,
     "memory": 6,
-    "load": 3,
     "rest": 2,
     "asked": 5,
-    "names": 6,
+    "names": 4,
 }
 CAVEAT = (
     "References: the language server also judges what one is, and misses some in code "

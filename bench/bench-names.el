@@ -16,12 +16,10 @@
 
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
-(declare-function gemini-companion-tools-write-policy "gemini-companion-tools")
-(declare-function gemini-companion-tools-link-client "gemini-companion-tools")
-(declare-function gemini-companion-tools-write-extension "gemini-companion-tools")
-(declare-function gemini-companion-tools-ready "gemini-companion-tools")
-(declare-function eglot-current-server "eglot")
-(declare-function jsonrpc-async-request "jsonrpc")
+(declare-function gemini-companion-extension-write-policy "gemini-companion-extension")
+(declare-function gemini-companion-extension-run "gemini-companion-extension")
+(declare-function gemini-companion-extension-write "gemini-companion-extension")
+(declare-function gemini-companion-extension-ready "gemini-companion-extension")
 (defvar eglot-server-programs)
 
 (defvar bench-names--server 0 "Seconds that the language server has taken.")
@@ -29,18 +27,18 @@
   "Time when Emacs began to send a message, or nil.")
 (defvar bench-names--last '(0 . 0)
   "Processor time and time of garbage collection at the last record.")
-(defvar bench-names--longest 0 "Maximum of seconds between two records.")
-(defvar bench-names--work 0 "The same without garbage collection.")
+(defvar bench-names--work 0
+  "Maximum of seconds between two records, without garbage collection.")
 
 (defun bench-names-start (command)
   "Check Python by COMMAND, and link Gemini CLI."
   (setq eglot-server-programs `((python-mode . ,command)))
   (add-hook 'python-mode-hook #'eglot-ensure)
-  (require 'gemini-companion-tools)
-  (gemini-companion-tools-write-extension)
-  (gemini-companion-tools-link-client "gemini")
-  (gemini-companion-tools-write-policy)
-  (gemini-companion-tools-ready 'started)
+  (require 'gemini-companion-extension)
+  (gemini-companion-extension-write)
+  (gemini-companion-extension-run "link" '("gemini") #'ignore)
+  (gemini-companion-extension-write-policy)
+  (gemini-companion-extension-ready 'started)
   (advice-add 'jsonrpc-async-request :around #'bench-names--request)
   (advice-add 'process-send-string :around #'bench-names--send)
   (run-at-time 0 0.001 #'bench-names--tick))
@@ -66,53 +64,32 @@
             now (float-time (get-internal-run-time))))
     (cons now garbage)))
 
-(defun bench-names--record (seconds garbage)
-  "Record SECONDS without keys, GARBAGE of them for its collection."
-  (setq bench-names--longest (max bench-names--longest seconds)
-        bench-names--work (max bench-names--work (- seconds garbage))))
-
 (defun bench-names--tick ()
   "Record how long Emacs has worked without running timers or keys.
 While Emacs waits to send a message it runs timers, but handles no keys."
   (let ((now (bench-names--now)))
-    (bench-names--record (- (car now) (car bench-names--last))
-                         (- (cdr now) (cdr bench-names--last)))
-    (when bench-names--sending
-      (bench-names--record (- (float-time) bench-names--sending) 0))
-    (setq bench-names--last now)))
+    (setq bench-names--work
+          (max bench-names--work
+               (- (car now) (car bench-names--last)
+                  (- (cdr now) (cdr bench-names--last)))
+               (- (float-time) (or bench-names--sending (float-time))))
+          bench-names--last now)))
 
 (defun bench-names--send (function &rest args)
   "Call FUNCTION, which sends a message, with ARGS."
   (let ((bench-names--sending (float-time)))
     (apply function args)))
 
-(defun bench-names-ask (home file line column)
-  "Ask for the references to the symbol in FILE on LINE at COLUMN.
-HOME is a visited file.  Report it when the answer has arrived, without
-doing anything with that."
-  (with-current-buffer (find-buffer-visiting home)
-    (jsonrpc-async-request
-     (eglot-current-server) :textDocument/references
-     `( :textDocument (:uri ,(concat "file://" file))
-        :position (:line ,(1- line) :character ,column)
-        :context (:includeDeclaration t))
-     :success-fn (lambda (_) (bench-report t))
-     :error-fn (lambda (_) (bench-report nil))
-     :deferred t))
-  nil)
-
 (defun bench-names-begin ()
   "Forget what was recorded."
-  (setq bench-names--longest 0
-        bench-names--work 0
+  (setq bench-names--work 0
         bench-names--last (bench-names--now)))
 
 (defun bench-names-end ()
-  "Return the ms that the server took.
-Return also the longest ms of work at once, with and without garbage."
+  "Return the ms that the server took, and the longest ms of work at once."
   (bench-names--tick)
   (mapcar (lambda (seconds) (* 1000 seconds))
-          (list bench-names--server bench-names--longest bench-names--work)))
+          (list bench-names--server bench-names--work)))
 
 (defun bench-names-visit (file)
   "Visit FILE with point at its end; return non-nil once its server has it."

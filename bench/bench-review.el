@@ -4,9 +4,9 @@
 
 ;;; Commentary:
 
-;; Shows reviews at once and reports when they are on the screen; and shows the
-;; same two texts by Ediff or diff alone.  At the end of a measurement the
-;; windows must show all differences.
+;; Shows reviews and reports when they are on the screen, and when the written file
+;; is in its buffer; and shows the same two texts by Ediff or diff alone.  At the end
+;; of a measurement the windows must show all differences.
 
 ;;; Code:
 
@@ -23,14 +23,10 @@
 (declare-function gemini-companion-diff-accept "gemini-companion-diff")
 (declare-function gemini-companion-diff-reject "gemini-companion-diff")
 (declare-function gemini-companion-diffs "gemini-companion-diff")
-(defvar gemini-companion-ediff-limit)
 (defvar gemini-companion-review-arrival)
 
 (defvar bench-review--last ""
   "Last line of the change, which a whole unified diff contains.")
-
-(defvar bench-review--hide nil
-  "Function that ends what `bench-review-compare' displays, or nil.")
 
 ;;;; Screen
 
@@ -95,56 +91,60 @@ That is a value of `gemini-companion-review-arrival'."
   (prog1 (float-time)
     (gemini-companion-diff-accept)))
 
+;;;; Writing
+
+(defun bench-review-follow (file new)
+  "Report when the text of the file NEW is in the buffer that visits FILE."
+  (let ((text (with-temp-buffer
+                (insert-file-contents new)
+                (buffer-string)))
+        (buffer (find-buffer-visiting file))
+        timer)
+    (setq timer (run-at-time 0 0.002
+                             (lambda ()
+                               (when (bench-review--current-p buffer text)
+                                 (cancel-timer timer)
+                                 (bench-report (float-time))))))
+    nil))
+
+(defun bench-review--current-p (buffer text)
+  "Return non-nil if TEXT is in BUFFER and in its file."
+  (with-current-buffer buffer
+    (and (not (buffer-modified-p))
+         (= (buffer-size) (length text))
+         (string= (buffer-string) text)
+         (verify-visited-file-modtime buffer))))
+
 ;;;; Comparators
 
-(defun bench-review-compare (old new)
-  "Display the file OLD and its proposal NEW; report when that was done.
-By diff, and with both texts in buffers, where the proposal could be
-edited and a change excluded from it."
-  (let ((buffers (mapcar #'bench-review--buffer (list old new))))
-    (bench-review--compare old new)
-    (add-function :after bench-review--hide
-                  (lambda () (mapc #'kill-buffer buffers))))
-  (bench-report (bench-review--displayed)))
-
 (defun bench-review-alone (old new)
-  "Return how many seconds it takes to display the files OLD and NEW."
+  "Return how many seconds it takes to display the files OLD and NEW.
+Both texts are in buffers, where the proposal could be edited."
   (garbage-collect)
-  (let ((began (float-time)))
-    (bench-review--compare old new)
+  (let* ((windows (current-window-configuration))
+         (began (float-time))
+         (buffers (mapcar #'bench-review--buffer (list old new)))
+         (end (if (< (* 5 1024 1024)
+                     (file-attribute-size (file-attributes new)))
+                  (bench-review--diff old new)
+                (apply #'bench-review--ediff buffers))))
     (prog1 (- (car (bench-review--displayed)) began)
-      (bench-review-hide))))
-
-(defun bench-review-hide ()
-  "End what `bench-review-compare' displays."
-  (funcall bench-review--hide)
-  (setq bench-review--hide nil))
-
-(defun bench-review--compare (old new)
-  "Display the files OLD and NEW, and set the function that ends that."
-  (let ((windows (current-window-configuration))
-        (end (if (< gemini-companion-ediff-limit
-                    (file-attribute-size (file-attributes new)))
-                 (bench-review--diff old new)
-               (bench-review--ediff old new))))
-    (setq bench-review--hide (lambda ()
-                               (funcall end)
-                               (set-window-configuration windows)))))
+      (funcall end)
+      (mapc #'kill-buffer buffers)
+      (set-window-configuration windows))))
 
 (defun bench-review--ediff (old new)
-  "Start Ediff on the files OLD and NEW; return a function that ends it."
-  (let ((buffers (mapcar #'bench-review--buffer (list old new)))
-        (ediff-window-setup-function #'ediff-setup-windows-plain)
+  "Start Ediff on the buffers OLD and NEW; return a function that ends it."
+  (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
         panel)
-    (ediff-buffers (car buffers) (cadr buffers)
+    (ediff-buffers old new
                    (list (lambda ()
                            (setq panel (current-buffer))
                            (ediff-next-difference))))
     (lambda ()
       (let ((this-command 'ediff-quit))
         (with-current-buffer panel
-          (ediff-really-quit nil)))
-      (mapc #'kill-buffer buffers))))
+          (ediff-really-quit nil))))))
 
 (defun bench-review--buffer (file)
   "Return a new buffer with the text of FILE."

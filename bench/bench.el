@@ -24,14 +24,6 @@
                         :coding 'utf-8-unix :noquery t
                         :filter #'bench--take))
 
-(defun bench-listen ()
-  "Listen for forms from other programs; return the port."
-  (process-contact
-   (make-network-process :name "bench others" :server t :host "127.0.0.1"
-                         :service t :family 'ipv4 :coding 'utf-8-unix
-                         :noquery t :filter #'bench--take)
-   :service))
-
 (defun bench--take (process string)
   "Evaluate the lines that STRING, from PROCESS, completes."
   (let ((lines (split-string (concat (process-get process :input) string)

@@ -4,15 +4,16 @@
 The package is loaded by then; or only its autoloads are, as after the start of
 an Emacs where it is installed, and the call loads it.  No file is open.  The
 clock stops when the call returns to the user, and again when the discovery file
-is complete and its port accepts connections.  A client that connects at once
-must be answered, so that none is refused.  The comparator is the server of Node,
-from the start of its process until it listens; the limit a Python that does
-nothing.
+is complete and its port accepts connections.  A client that connects at once waits
+until the imports are done, and must be answered.  The comparator is the server of
+Node, from the start of its process; the limit a Python that does nothing, or, for
+the answer, one that imports `mcp`.
 """
 
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,11 +25,17 @@ from pathlib import Path
 from client import BOUND, Broken, Client
 from editor import Editor, in_background
 from harness.tools import Tools
-from rows import Goal, Row, Samples, alternate, row
-from servers import Node, wait_for_port
-from start import run
+from rows import Goal, Row, alternate, row
+from servers import Node, client, wait_for_port
 
 ROUNDS = 9
+# Without what an interpreter does to end.
+IMPORT = "import mcp, os; os._exit(0)"
+ROWS = {
+    "back to the user, p10": Goal(most=10),
+    "CLI can connect": Goal(times=1),
+    "first answer": Goal(times=1.4, side="limit"),
+}
 # What Emacs loads, and whether that is the package.
 STATES = {
     "mode called": ("(require 'gemini-companion)", True),
@@ -42,19 +49,20 @@ STATES = {
 def measure(directory: Path) -> Iterator[Row]:
     numbers = count(1)
     for what, (load, is_loaded) in STATES.items():
-        returned: Samples = {"ours": []}
-        samples = alternate(
+        rounds = alternate(
             ROUNDS,
-            ours=partial(_ours, load, is_loaded, returned["ours"]),
+            ours=partial(_ours, load, is_loaded),
             comparator=lambda: _comparator(directory / str(next(numbers))),
-            limit=_limit,
+            limit=lambda: [0.0, _run("pass"), _run(IMPORT)],
         )
-        yield row(f"{what} → back to the user, ms", returned, Goal(most=10))
-        yield row(f"{what} → CLI can connect, ms", samples, Goal(times=1))
+        for place, (end, goal) in enumerate(ROWS.items()):
+            sides = rounds if place else ["ours"]
+            samples = {side: [one[place] for one in rounds[side]] for side in sides}
+            yield row(f"{what} → {end}, ms", samples, goal, part=0.5 if place else 0.1)
 
 
-def _ours(load: str, is_loaded: bool, returned: list[float]) -> float:
-    """Return the ms until a CLI can connect; add those of the call to ``returned``."""
+def _ours(load: str, is_loaded: bool) -> list[float]:
+    """Return the ms until each of ``ROWS``."""
     with in_background(Tools.find(), load) as emacs:
         if bool(emacs.ask("(featurep 'gemini-companion)")) != is_loaded:
             raise Broken(f"the package is loaded, or not, after {load}")
@@ -63,19 +71,25 @@ def _ours(load: str, is_loaded: bool, returned: list[float]) -> float:
         accepting = wait_for_port(port)
         with closing(Client(port, token)) as one:
             one.initialize()
+            answered = time.time()
         began, done = map(float, emacs.answer())
         emacs.wait_until_ready()
-    returned.append(1000 * (done - began))
-    return 1000 * (accepting - began)
+    return [1000 * (end - began) for end in (done, accepting, answered)]
 
 
-def _comparator(directory: Path) -> float:
-    with closing(Node(directory)) as node:
-        return 1000 * (node.listening - node.started)
+def _comparator(directory: Path) -> list[float]:
+    with closing(Node(directory)) as node, closing(client(node)) as one:
+        one.initialize()
+        answered = time.time()
+        ends = (node.started, node.listening, answered)
+        return [1000 * (end - node.started) for end in ends]
 
 
-def _limit() -> float:
-    return 1000 * run([sys.executable, "-c", "pass"])
+def _run(code: str) -> float:
+    """Return the ms that a Python takes to run ``code``."""
+    began = time.time()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return 1000 * (time.time() - began)
 
 
 def _discovered(emacs: Editor) -> tuple[int, str]:

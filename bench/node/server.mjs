@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A companion as the one of VS Code is built: the MCP SDK behind express, a
 // transport for each session.  In place of an editor it follows a file of
-// events, JSON objects one a line.  With the port of an Emacs, it writes each
-// proposal to a file and has that Emacs display it.  Prints its port once it
-// listens.
+// events, JSON objects one a line.  Prints its port once it listens.
 
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync, readSync, watch } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import express from 'express';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
@@ -16,9 +12,7 @@ import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js';
 import { z } from 'zod';
 
 const DEBOUNCE = 50;
-const [token, events, emacsPort] = process.argv.slice(2);
-const emacs = emacsPort && connect({ port: Number(emacsPort), noDelay: true });
-emacs?.on('data', (answer) => answer.includes('"error"') && process.stderr.write(answer));
+const [token, events] = process.argv.slice(2);
 const transports = new Map();
 const diffs = new Map();
 let context = { workspaceState: { openFiles: [] } };
@@ -35,13 +29,6 @@ function broadcast() {
   notify('ide/contextUpdate', context);
 }
 
-async function display(filePath, newContent) {
-  const proposal = `${events}.proposal`;
-  await writeFile(proposal, newContent);
-  const files = [filePath, proposal].map((file) => JSON.stringify(file));
-  emacs.write(`(bench-review-compare ${files.join(' ')})\n`);
-}
-
 function take(event) {
   if (event.kind === 'accept') {
     const content = diffs.get(event.path);
@@ -49,12 +36,8 @@ function take(event) {
     notify('ide/diffAccepted', { filePath: event.path, content });
   } else {
     context = { workspaceState: { openFiles: event.files } };
-    if (event.kind === 'now') {
-      broadcast();
-    } else {
-      clearTimeout(timer);
-      timer = setTimeout(broadcast, DEBOUNCE);
-    }
+    clearTimeout(timer);
+    timer = setTimeout(broadcast, DEBOUNCE);
   }
 }
 
@@ -85,7 +68,6 @@ function newServer() {
     },
     async ({ filePath, newContent }) => {
       diffs.set(filePath, newContent);
-      if (emacs) await display(filePath, newContent);
       return { content: [] };
     },
   );
