@@ -12,7 +12,6 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 from pydantic_core import from_json, to_json
@@ -29,7 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .clients import CLIENTS, Client
 from .config import Config
 from .connections import Connections
-from .exceptions import MalformedArgument, TooManySessions
+from .exceptions import MalformedArgument
 from .questions import Questions
 from .session import COMMENT, Session, Stream
 from .sessions import Sessions
@@ -51,7 +50,6 @@ logger = logging.getLogger(__name__)
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
 _SESSION_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
-_LARGEST_HEADERS = 16 * 1024
 _DRAIN_LIMIT = 1.0
 _ESCAPES = re.compile(
     rb"\\\\"
@@ -88,32 +86,22 @@ class Asgi:
             await _lifespan(receive, send)
             return
         request = Request(scope, receive)
-        answer: ASGIApp
         try:
             await self._admit(request)
+            answer = await self._route(request)
         except HTTPException as refusal:
             # Closing a connection with unread data resets it, and the client may
             # lose the answer.
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(_discard_body(receive), _DRAIN_LIMIT)
+            with suppress(asyncio.TimeoutError, ClientDisconnect):
+                await asyncio.wait_for(_discard_body(request), _DRAIN_LIMIT)
             answer = _refused(refusal)
-        else:
-            try:
-                answer = await self._route(request)
-            except HTTPException as refusal:
-                answer = _refused(refusal)
-            except TooManySessions:
-                answer = _refused(HTTPException(503, "Too many sessions"))
-            except ClientDisconnect:
-                return
+        except ClientDisconnect:
+            return
         await answer(scope, receive, send)
 
     async def _admit(self, request: Request) -> None:
         """Raise HTTPException unless the body of ``request`` may be read."""
         headers = request.headers
-        # Hypercorn's own limit is for headers that come in several parts.
-        if sum(map(len, chain(*headers.raw))) > _LARGEST_HEADERS:
-            raise HTTPException(431)
         if "origin" in headers:
             raise HTTPException(403, "Forbidden: Origin not allowed")
         if headers.get("host") not in self._hosts:
@@ -184,14 +172,11 @@ class Asgi:
 
     async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
-        body = await self._body(request)
+        question, _ = _message(await self._body(request))
         try:
-            question, _ = _parsed(body)
-            if not isinstance(question, dict):
-                raise MalformedArgument("the request must be an object")
             client = request.state.client.name
             return JSONResponse(await self._questions.answer(client, question))
-        except (ValueError, MalformedArgument) as error:
+        except MalformedArgument as error:
             raise HTTPException(400, f"Bad Request: {error}") from None
 
     async def _post(self, request: Request) -> ASGIApp:
@@ -199,7 +184,8 @@ class Asgi:
         is_new = message.get("method") == "initialize"
         if is_new:
             session = self._sessions.new(request.state.client)
-            session.version = _version(message)
+            if request.state.client.states_version:
+                session.version = _version(message)
             assert request.client is not None
             self._sessions.identify(session, request.client, False)
             body = _with_known_version(message, body)
@@ -207,10 +193,6 @@ class Asgi:
             session = self._session(request, False)
         request.state.session = session
         logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
-        request.state.arguments = arguments = _taken_arguments(message)
-        if arguments is not None:
-            # The SDK parses the body again.
-            body = to_json(message)
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             if is_new:
@@ -307,9 +289,11 @@ async def _read(request: Request, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-async def _discard_body(receive: Receive) -> None:
-    while (await receive()).get("more_body", False):
-        pass
+async def _discard_body(request: Request) -> None:
+    # RuntimeError: it was read.
+    with suppress(RuntimeError):
+        async for _ in request.stream():
+            pass
 
 
 def without_lone_surrogates(body: bytes) -> bytes:
@@ -322,43 +306,17 @@ def without_lone_surrogates(body: bytes) -> bytes:
     )
 
 
-def _parsed(body: bytes) -> tuple[Any, bytes]:
-    """Return the value of ``body``, and a JSON text for it without lone surrogates.
-
-    Raise ValueError if it is not a JSON text.
-    """
-    try:
-        return from_json(body), body
-    except ValueError:
-        body = without_lone_surrogates(body)
-        return from_json(body), body
-
-
 def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the message in ``body``, empty if it is malformed, and its JSON text."""
-    try:
-        message, body = _parsed(body)
-    except ValueError:
-        return {}, body
-    return _object(message), body
+    """Return the object in ``body``, empty if it is malformed, and its JSON text."""
+    for text in (body, without_lone_surrogates(body)):
+        with suppress(ValueError):
+            return _object(from_json(text)), text
+    return {}, body
 
 
 def _object(value: object) -> dict[str, Any]:
     """Return ``value`` if it is a JSON object, or else an empty one."""
     return value if isinstance(value, dict) else {}
-
-
-def _taken_arguments(message: dict[str, Any]) -> dict[str, Any] | None:
-    """Remove the arguments of a tool from ``message``, and return them.
-
-    Return None if there are none, or if they are malformed.
-    """
-    params = _object(message.get("params"))
-    arguments = params.get("arguments")
-    if message.get("method") != "tools/call" or not isinstance(arguments, dict):
-        return None
-    del params["arguments"]
-    return arguments
 
 
 def _version(initialize: dict[str, Any]) -> str | None:

@@ -42,8 +42,6 @@ class Config:
     """Time in which the clients of the previous process open their streams."""
     session_grace: float = 120
     """Time for which a session without an event stream and requests is kept."""
-    max_sessions: int = 2000
-    """Maximum number of sessions; further clients are refused."""
     report_interval: float = 0.1
     """Minimum time between two reports of the sessions to Emacs."""
     cancel_window: float = 2
@@ -53,8 +51,6 @@ class Config:
     """
     list_limit: float = 10
     """Time limit of tools/list for finding the process of its session."""
-    process_limit: float = 0.05
-    """Time limit of openDiff for finding the process of its session."""
     question_limit: float = 15
     """Time limit for a question of the model."""
     edit_limit: float = 4
@@ -70,10 +66,7 @@ class Config:
     if it finds the connection closed.
     """
     comment_interval: float = 30
-    """Time between two comments in a silent event stream.
-
-    A multiple of ``file_check``, so that one wake-up serves both.
-    """
+    """Time between two comments in a silent event stream."""
     body_limit: int = 65 * 1024 * 1024
     """Maximum size in bytes of an HTTP body: 64 MiB of text, and what JSON adds."""
     body_time: float = 30

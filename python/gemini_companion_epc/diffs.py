@@ -15,7 +15,7 @@ from .config import Config
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .session import Session
 from .sessions import Sessions
-from .types import Accepted, CloseReason, Diff, Outcome, Rejected, SessionFacts, clean
+from .types import Accepted, CloseReason, Diff, Facts, Outcome, Rejected, clean
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ LARGEST_PROPOSAL = 8_000_000
 class Reviewer(Protocol):
     """The Emacs in which diffs are reviewed."""
 
-    async def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+    async def open_diff(self, diff: Diff, session: Facts) -> None:
         """Open a review of ``diff``, from ``session``."""
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
@@ -150,7 +150,7 @@ class Diffs:
         self._add(session, diff)
         await self._open_in_emacs(diff, session.facts)
 
-    async def _open_in_emacs(self, diff: Diff, facts: SessionFacts) -> None:
+    async def _open_in_emacs(self, diff: Diff, facts: Facts) -> None:
         try:
             await self._answer_to(self._reviewer.open_diff(diff, facts))
         except EmacsGone:

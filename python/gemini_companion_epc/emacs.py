@@ -26,9 +26,8 @@ from .sexp import (
     as_text,
     context_from,
     roots_from,
-    session_plist,
 )
-from .types import CloseReason, Diff, SessionFacts, clean
+from .types import CloseReason, Diff, Facts, clean
 
 logger = logging.getLogger(__name__)
 
@@ -169,14 +168,13 @@ class Emacs:
 
     # Calls to Emacs
 
-    async def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+    async def open_diff(self, diff: Diff, session: Facts) -> None:
         """Open a review of ``diff``, from ``session``.
 
         Raise EmacsError if that is not possible.
         """
         text = Text(diff.proposal, self.directory)
-        facts = session_plist(session)
-        await self._request("open-diff", diff.id, facts, diff.path, text)
+        await self._request("open-diff", diff.id, session, diff.path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
@@ -202,9 +200,9 @@ class Emacs:
         packed = [text and Text(text, self.directory) for text in texts]
         return _facts(await self._request("ask", Symbol(kind), facts, *packed))
 
-    def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
+    def sessions_update(self, sessions: Sequence[Facts]) -> None:
         """Report the sessions that are connected."""
-        self._send("sessions-update", [session_plist(session) for session in sessions])
+        self._send("sessions-update", list(sessions))
 
     def outcome_written(self, diff_id: int) -> None:
         """Report that the outcome of ``diff_id`` was written to its client."""

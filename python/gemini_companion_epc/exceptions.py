@@ -22,9 +22,5 @@ class EmacsGone(EmacsError):
     """Emacs is not connected, or disconnected before it answered."""
 
 
-class TooManySessions(CompanionError):
-    """A client asked for more sessions than the server keeps."""
-
-
 class MalformedArgument(CompanionError):
     """A peer sent an argument of the wrong type or format."""

@@ -15,22 +15,17 @@ from .config import Config
 from .exceptions import EmacsError, MalformedArgument
 from .processes import ancestors
 from .sexp import Sexp, is_integer
-from .types import clean
+from .types import Facts, clean
 
 logger = logging.getLogger(__name__)
-
-Facts: TypeAlias = dict[str, Sexp]
-"""A question to Emacs, or its answer.
-
-A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client``
-and ``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
-``busy``, ``documentation``, ``source``, ``rows`` and ``text``.
-"""
 
 Ask: TypeAlias = Callable[[str, Facts, Sequence[str | None]], Awaitable[Facts]]
 """Ask Emacs a question of a kind, with facts and texts.
 
-Raises EmacsError if it cannot be asked.
+A question has some of ``path``, ``symbol``, ``line``, ``after``, ``client`` and
+``pids``; an answer has ``problem``, or some of ``total``, ``places``, ``taken``,
+``documentation``, ``source``, ``rows`` and ``text``.  Raises EmacsError if it cannot
+be asked.
 """
 
 LONGEST_LINE = 120
@@ -255,8 +250,6 @@ def _references_text(checked: Facts, facts: Facts, directory: str) -> str:
     lines = [f"{total} reference" if total == 1 else f"{total} references"]
     if facts.get("taken"):
         lines.append(facts["taken"])
-    if facts.get("busy"):
-        lines.append("The language server is still indexing; some may be missing.")
     size = sum(map(len, lines)) + 200
     files: dict[str, dict[str, list[str]]] = {}
     for path, line, text in found:

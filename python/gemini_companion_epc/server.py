@@ -21,7 +21,6 @@ from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
 from .processes import lives, on_exit, process_of
 from .questions import Questions
-from .session import next_tick
 from .sessions import Sessions
 from .system import on_signals
 from .types import Diff
@@ -258,10 +257,8 @@ class Server:
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""
-        clock = asyncio.get_running_loop().time
         while True:
-            now = clock()
-            await asyncio.sleep(next_tick(now, self._config.file_check) - now)
+            await asyncio.sleep(self._config.file_check)
             self._emacs.directory.restore()
             self._warn_once(self._discovery.restore())
 

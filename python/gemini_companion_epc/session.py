@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .clients import Client
-from .types import Accepted, Diff, Notification, Outcome, Process, SessionFacts
+from .types import Accepted, Diff, Facts, Notification, Outcome, Process, clean
 
 COMMENT = b": \r\n\r\n"
 
@@ -60,12 +60,18 @@ class Session:
         return name + self.id[:8]
 
     @property
-    def facts(self) -> SessionFacts:
-        """The description of the session for Emacs."""
-        client = None if self.client is None else self.client.name
-        states = self.client is None or self.client.states_version
-        version = self.version if states else None
-        return SessionFacts(self.id, self.process, self.since, version, client)
+    def facts(self) -> Facts:
+        """The description of the session for Emacs, without what is unknown."""
+        facts: Facts = {"id": self.id, "since": self.since}
+        if self.client is not None:
+            facts["client"] = self.client.name
+        if self.version is not None:
+            facts["version"] = self.version
+        if self.process is not None:
+            facts["pid"] = self.process.pid
+            if self.process.directory is not None:
+                facts["directory"] = clean(self.process.directory)
+        return facts
 
     async def wait_for_process(self, limit: float) -> Process | None:
         """Return the process of the CLI, after waiting ``limit`` seconds at most."""
@@ -118,15 +124,12 @@ class Stream:
         self.closed = asyncio.Event()
 
     async def next(self, silence: float) -> bytes | None:
-        """Return the next event, None at the end, or else a comment.
-
-        The comment is due at the next multiple of ``silence`` seconds.
-        """
+        """Return the next event, None at the end, or a comment after ``silence``."""
         if self._pending() is None and not self._ending:
             self._changed.clear()
-            loop = asyncio.get_running_loop()
             # `asyncio.wait_for` creates a task, which delays each event.
-            timer = loop.call_at(next_tick(loop.time(), silence), self._changed.set)
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(silence, self._changed.set)
             try:
                 await self._changed.wait()
             finally:
@@ -162,14 +165,6 @@ class Stream:
         if session.context is not None and session.context != self._context:
             return session.context
         return session.outcomes[0].event if session.outcomes else None
-
-
-def next_tick(now: float, interval: float) -> float:
-    """Return the next multiple of ``interval`` after ``now``.
-
-    One wake-up then serves all intervals that are multiples of each other.
-    """
-    return (now // interval + 1) * interval
 
 
 def encode_event(notification: Notification) -> bytes:

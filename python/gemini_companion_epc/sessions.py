@@ -14,11 +14,10 @@ from uuid import uuid4
 
 from .clients import Client
 from .config import Config
-from .exceptions import TooManySessions
 from .processes import on_exit
 from .session import Session, Stream, encode_event
 from .system import addresses_of
-from .types import CloseReason, IdeContext, Process, SessionFacts
+from .types import CloseReason, Facts, IdeContext, Process
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ class Sessions:
         self,
         config: Config,
         find_process: FindProcess,
-        report: Callable[[Sequence[SessionFacts]], None],
+        report: Callable[[Sequence[Facts]], None],
         acknowledged: Callable[[int], None],
     ) -> None:
         self.is_stopping = False
@@ -63,13 +62,10 @@ class Sessions:
     def get(self, session_id: str, client: Client | None = None) -> Session:
         """Return the session ``session_id``, a new one if it is unknown.
 
-        A client may have opened it before a restart.  Raise TooManySessions if
-        there are too many.
+        A client may have opened it before a restart.
         """
         session = self._sessions.get(session_id)
         if session is None:
-            if len(self._sessions) >= self._config.max_sessions:
-                raise TooManySessions
             session = Session(session_id, self._acknowledged)
             self._sessions[session_id] = session
             session.context = self._context

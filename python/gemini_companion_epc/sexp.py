@@ -12,7 +12,7 @@ import sexpdata
 from sexpdata import Symbol
 
 from .exceptions import MalformedArgument
-from .types import Cursor, File, IdeContext, SessionFacts, clean
+from .types import Cursor, File, IdeContext, clean
 
 logger = logging.getLogger(__name__)
 
@@ -158,17 +158,3 @@ def roots_from(value: Sexp) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise MalformedArgument("ROOTS must be a list")
     return tuple(as_text(root, "a root") for root in value)
-
-
-def session_plist(session: SessionFacts) -> dict[str, Sexp]:
-    """Return ``session`` as a dictionary, which sexpdata writes as a plist."""
-    plist: dict[str, Sexp] = {"id": session.id, "since": session.since}
-    if session.client is not None:
-        plist["client"] = session.client
-    if session.version is not None:
-        plist["version"] = session.version
-    if session.process is not None:
-        plist["pid"] = session.process.pid
-        if session.process.directory is not None:
-            plist["directory"] = clean(session.process.directory)
-    return plist

@@ -92,12 +92,11 @@ class Tools:
         if params.name not in (OPEN_DIFF.name, CLOSE_DIFF.name):
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name}")
         session = _session(context)
-        arguments = _arguments(context)
+        arguments = params.arguments or {}
         try:
             path = _path(arguments)
             if params.name == "openDiff":
                 proposal = _text(arguments, "newContent")
-                await session.wait_for_process(self._config.process_limit)
                 size = len(proposal)
                 logger.info("openDiff: %s %d characters", session.short_id, size)
                 await self._diffs.open(session, path, proposal)
@@ -144,12 +143,6 @@ def _session(context: Context) -> Session:
     assert context.request is not None
     session: Session = context.request.state.session
     return session
-
-
-def _arguments(context: Context) -> dict[str, Any]:
-    assert context.request is not None
-    arguments: dict[str, Any] | None = context.request.state.arguments
-    return arguments or {}
 
 
 def _path(arguments: dict[str, Any]) -> str:

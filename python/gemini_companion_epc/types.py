@@ -8,9 +8,11 @@ absent keys are omitted, never null, and texts hold no lone surrogates.
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 Notification: TypeAlias = dict[str, object]
+Facts: TypeAlias = dict[str, Any]
+"""What Emacs and the server report to each other, which EPC sends as a plist."""
 CloseReason: TypeAlias = Literal[
     "closed", "lost", "interrupted", "disconnected", "exited"
 ]
@@ -124,17 +126,6 @@ class Process:
     pid: int
     directory: str | None = None
     is_acp: bool = False
-
-
-@dataclass(frozen=True)
-class SessionFacts:
-    """The description of a session for Emacs; ``since`` is in milliseconds."""
-
-    id: str
-    process: Process | None = None
-    since: int = 0
-    version: str | None = None
-    client: str | None = None
 
 
 @dataclass(frozen=True)

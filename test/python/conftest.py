@@ -22,10 +22,10 @@ from gemini_companion_epc.connections import Connections, listen
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.exceptions import EmacsGone
 from gemini_companion_epc.processes import process_of
-from gemini_companion_epc.questions import Facts, Questions
+from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.server import load_http
 from gemini_companion_epc.sessions import FindProcess, Sessions
-from gemini_companion_epc.types import CloseReason, Diff, Process, SessionFacts
+from gemini_companion_epc.types import CloseReason, Diff, Facts, Process
 
 Result = TypeVar("Result")
 
@@ -118,7 +118,7 @@ class StubEmacs:
         self.before_opening: Callable[[], Awaitable[object]] = nothing
         self._changed = threading.Condition()
 
-    async def open_diff(self, diff: Diff, session: SessionFacts) -> None:
+    async def open_diff(self, diff: Diff, session: Facts) -> None:
         self.facts = session
         self._record(self.opened, diff)
         await self.before_opening()
@@ -134,8 +134,8 @@ class StubEmacs:
         self._record(self.asked, (kind, facts, texts))
         return await self.on_question(kind, facts)
 
-    def sessions_update(self, sessions: Sequence[SessionFacts]) -> None:
-        self._record(self.sessions, [session.id for session in sessions])
+    def sessions_update(self, sessions: Sequence[Facts]) -> None:
+        self._record(self.sessions, [session["id"] for session in sessions])
 
     def outcome_written(self, diff_id: int) -> None:
         self._record(self.written, diff_id)

@@ -36,14 +36,6 @@ def _paths(event: dict[str, Any]) -> list[str]:
 # Authentication
 
 
-@pytest.mark.parametrize("count", [1, 100])
-def test_large_headers_are_refused(alone: Alone, cli_of: CliOf, count: int) -> None:
-    cli = cli_of(alone)
-    more = {f"X-{number}": "x" * (17000 // count) for number in range(count)}
-    assert cli.request("POST", b"{}", {**cli.headers(), **more})[0] == 431
-    assert cli.initialize()["result"]
-
-
 @pytest.mark.parametrize(
     "authorization",
     [None, "", "Bearer", "Bearer ", "Bearer wrong", "Basic {0}", "{0}", "bearer {0}"],
@@ -398,8 +390,8 @@ def test_version_and_begin_of_a_session_are_reported_to_emacs(
     cli.ask("initialize", params)
     cli.open_diff("/a", "x")
     facts = alone.emacs.facts
-    assert facts.version == version
-    assert begin <= facts.since <= 1000 * time.time()
+    assert facts.get("version") == version
+    assert begin <= facts["since"] <= 1000 * time.time()
 
 
 def test_a_connection_goes_as_the_client_does_it(alone: Alone, cli_of: CliOf) -> None:
@@ -437,23 +429,6 @@ def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
     assert _paths(cli.listen().next()) == ["/a"]
     cli.open_diff("/a", "x")
     assert alone.emacs.opened[0].session_id == "from-before-a-restart"
-
-
-def test_one_session_too_many_is_refused(
-    serve_alone: Callable[..., Alone], cli_of: CliOf
-) -> None:
-    alone = serve_alone(max_sessions=2, session_grace=0.2)
-    events = [cli_of(alone).connect() for _ in range(2)]
-    third = cli_of(alone)
-    for session_id in ("", "from-before-a-restart"):
-        headers = third.headers(session_id)
-        message = {**PING, "method": "ping" if session_id else "initialize"}
-        refused = third.request("POST", json.dumps(message), headers)
-        assert (refused[0], refused[2]) == (503, b"Too many sessions")
-    alone.do(alone.sessions.broadcast, _context("/a"))
-    assert [_paths(one.next()) for one in events] == [["/a"]] * 2
-    events[0].close()
-    until(lambda: third.request("POST", json.dumps(PING), third.headers("x"))[0] == 200)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])

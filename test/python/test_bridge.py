@@ -19,7 +19,8 @@ from gemini_companion_epc import asgi
 from gemini_companion_epc import bridge as program
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.discovery import Discovery, write
-from gemini_companion_epc.questions import TOOLS, Facts
+from gemini_companion_epc.questions import TOOLS
+from gemini_companion_epc.types import Facts
 
 BRIDGE = Path(__file__).parents[2] / "python/gemini_companion_epc/bridge.py"
 

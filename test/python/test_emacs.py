@@ -37,14 +37,12 @@ from gemini_companion_epc.types import (
     Diff,
     File,
     IdeContext,
-    Process,
-    SessionFacts,
 )
 
 Result = TypeVar("Result")
 
 SECRET = "the secret"
-SESSION = SessionFacts("session", Process(12, "/project"), 1790000000000, "0.61.0")
+SESSION = {"id": "session", "since": 1790000000000, "pid": 12}
 
 
 class Owner:
@@ -493,13 +491,7 @@ def test_a_diff_reaches_emacs_and_its_text_comes_back(rig: Rig) -> None:
     rig.open(_diff("proposal"))
     diff_id, session, path, text = peer.expect("open-diff")
     assert (diff_id, path, text) == (1, "/a", "proposal")
-    assert plist(session) == {
-        "id": "session",
-        "since": 1790000000000,
-        "version": "0.61.0",
-        "pid": 12,
-        "directory": "/project",
-    }
+    assert plist(session) == SESSION
     assert rig.run(rig.emacs.close_diff(1, "closed")) == "held"
     assert peer.expect("close-diff") == [1, Symbol("closed")]
 

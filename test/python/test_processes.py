@@ -109,17 +109,18 @@ def test_a_cli_under_an_acp_client_is_offered_no_tools(
 def test_a_long_search_delays_no_client(
     serve_alone: Callable[..., Alone], cli_of: Callable[[Any], Any]
 ) -> None:
-    alone = serve_alone(list_limit=0.01, process_limit=0.01)
+    alone = serve_alone(list_limit=0.01)
     searched = alone.slow_search()
     cli = cli_of(alone)
     cli.connect()
     assert len(cli.ask("tools/list", {})["result"]["tools"]) == 2
     cli.open_diff("/a", "x")
-    assert alone.emacs.facts.process is None
+    assert "pid" not in alone.emacs.facts
     searched.set()
     alone.emacs.until(lambda emacs: len(emacs.sessions) == 2)
     cli.open_diff("/b", "x")
-    assert alone.emacs.facts.process == Process(7, "/project")
+    assert alone.emacs.facts["pid"] == 7
+    assert alone.emacs.facts["directory"] == "/project"
     assert alone.searches == 1
 
 
@@ -214,7 +215,7 @@ def test_a_cli_that_is_killed_takes_its_reviews_along(
     ) as cli:
         assert cli.stdout is not None
         assert cli.stdout.readline() == b"proposed\n"
-        assert alone.emacs.facts.process is not None
+        assert "pid" in alone.emacs.facts
         killed = time.monotonic()
         cli.kill()
         # Its parent has not waited for it yet.

@@ -20,8 +20,8 @@ from gemini_companion_epc.questions import (
     LONGEST_LINE,
     MOST_AT_ONCE,
     TOOLS,
-    Facts,
 )
+from gemini_companion_epc.types import Facts
 
 Answers = Callable[[str, Facts], Facts | None]
 
@@ -148,9 +148,6 @@ def test_references_are_grouped_by_file(alone: Alone, tmp_path: Path) -> None:
     result = call(alone, root, "references", file="a.py", symbol="word")
     assert text_of(result) == ("2 references\na.py\n1\n3:word = word")
     assert alone.emacs.asked[0][1]["path"] == str(root / "a.py")
-    answer_with(alone, references([], busy=True))
-    busy = text_of(call(alone, root, "references", file="a.py", symbol="word"))
-    assert busy.startswith("0 references\nThe language server is still indexing")
 
 
 def test_equal_lines_are_one_and_the_word_stays_in_a_long_one(
