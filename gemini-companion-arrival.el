@@ -11,8 +11,8 @@
 ;; it: one timer offers new diffs to auto-accept, closes the views of settled ones
 ;; and shows the next one when the user is not busy, or else announces it.
 ;;
-;; How a diff is displayed is not known here: the entry file adds a function to
-;; `gemini-companion-arrival-show-functions'.
+;; How a diff is displayed is not known here: that is an argument of
+;; `gemini-companion-arrival-start'.
 
 ;;; Code:
 
@@ -47,12 +47,10 @@ selects a review that is shown."
   "Functions called with each new diff before it may be shown.
 The first one that returns non-nil has settled the diff.")
 
-(defvar gemini-companion-arrival-show-functions nil
-  "Functions called to show a diff, until one returns non-nil.
-The arguments are the diff, and non-nil if it is to be selected; the
-value is a function that closes its view.")
-
 ;;;; State
+
+(defvar gemini-companion-arrival--show-function #'ignore
+  "Function of `gemini-companion-arrival-start' that shows a diff.")
 
 (defvar gemini-companion-arrival--timer nil
   "Timer of `gemini-companion-arrival--tick', or nil.")
@@ -62,32 +60,32 @@ value is a function that closes its view.")
 
 ;;;; Start and end
 
-(defun gemini-companion-arrival-start ()
-  "Show new diffs, and close the views of settled ones."
-  (add-hook 'gemini-companion-diff-changed-hook
-            #'gemini-companion-arrival--changed)
-  (add-hook 'gemini-companion-diff-answered-hook
-            #'gemini-companion-arrival--show-next)
+(defun gemini-companion-arrival-start (show)
+  "Show new diffs by the function SHOW, and close the views of settled ones.
+SHOW is called with a diff, and how it is to be selected, as by
+`gemini-companion-review-show'; it returns the view."
+  (setq gemini-companion-arrival--show-function show)
+  (add-hook 'gemini-companion-diff-functions #'gemini-companion-arrival--follow)
   (add-hook 'after-make-frame-functions #'gemini-companion-arrival--frame-made))
 
 (defun gemini-companion-arrival-stop ()
   "Show no more diffs; views that are not closed yet are."
-  (remove-hook 'gemini-companion-diff-changed-hook
-               #'gemini-companion-arrival--changed)
-  (remove-hook 'gemini-companion-diff-answered-hook
-               #'gemini-companion-arrival--show-next)
+  (remove-hook 'gemini-companion-diff-functions
+               #'gemini-companion-arrival--follow)
   (remove-hook 'after-make-frame-functions
                #'gemini-companion-arrival--frame-made)
   (when (and gemini-companion-arrival--timer
              (null gemini-companion-diff-ending))
     (cancel-timer gemini-companion-arrival--timer)))
 
-(defun gemini-companion-arrival--changed ()
-  "Do soon what a change of the diffs requires."
-  (when-let* ((diff (car gemini-companion-arrival--announced)))
-    (unless (gemini-companion-diff-open-p diff)
-      (gemini-companion-arrival--unannounce)))
-  (gemini-companion-arrival--schedule))
+(defun gemini-companion-arrival--follow (diff event)
+  "Do what EVENT of DIFF requires, most of it soon."
+  (pcase event
+    ('answered (gemini-companion-arrival--show-next))
+    ('settled (when (eq diff (car gemini-companion-arrival--announced))
+                (gemini-companion-arrival--unannounce))))
+  (when (memq event '(opened shown hidden settled))
+    (gemini-companion-arrival--schedule)))
 
 (defun gemini-companion-arrival--frame-made (_frame)
   "Show a diff that waits for a frame."
@@ -118,8 +116,8 @@ Try again soon if that has to wait until the user is idle."
 If AGAIN is non-nil, run it for all diffs that wait."
   (dolist (diff (gemini-companion-diffs))
     (when (and (eq (gemini-companion-diff-state diff) 'pending)
-               (or again (not (gemini-companion-diff-offered diff))))
-      (setf (gemini-companion-diff-offered diff) t)
+               (or again (not (gemini-companion-diff-auto diff))))
+      (setf (gemini-companion-diff-auto diff) t)
       (with-demoted-errors "Accepting a proposal automatically: %S"
         (run-hook-with-args-until-success
          'gemini-companion-arrival-functions diff)))))
@@ -129,7 +127,7 @@ If AGAIN is non-nil, run it for all diffs that wait."
 Wait for the end of a command, of a prompt, or of typing in the view:
 keys would go to another buffer."
   (unless (or (gemini-companion-diff-asking-p diff)
-              (and (gemini-companion-diff-hide diff)
+              (and (gemini-companion-diff-view diff)
                    (or (not (gemini-companion-idle-between-commands-p))
                        (and (eq diff (buffer-local-value
                                       'gemini-companion-diff-here
@@ -196,7 +194,7 @@ buffer of messages has the whole text."
 DOES is the verb for the command that shows or selects DIFF.  That
 command is never omitted."
   (let* ((session (gemini-companion-diff-session diff))
-         (note (gemini-companion-diff-auto-objection diff))
+         (note (gemini-companion-diff-objection diff))
          (plain (gemini-companion-diff-name diff 'plain))
          (names (list (gemini-companion-diff-name diff)
                       plain
@@ -212,20 +210,15 @@ command is never omitted."
                            "\\[gemini-companion-review] ")
                           does " it"))
          (key (concat "; " command))
-         (edits (and (gemini-companion-diff-replaces-edited diff)
-                     (concat key (substitute-command-keys
-                                  "; \\[gemini-companion-last-proposal] \
-shows your edits"))))
          (room (- width 1 (string-width short) (string-width key))))
     ;; The more important a part, the later it is omitted.
     (catch 'fits
-      (dolist (after (delq nil (list edits key)))
-        (dolist (names (list noted names))
-          (dolist (before (list long short))
-            (dolist (name names)
-              (let ((text (concat before name after)))
-                (when (< (string-width text) width)
-                  (throw 'fits text)))))))
+      (dolist (names (list noted names))
+        (dolist (before (list long short))
+          (dolist (name names)
+            (let ((text (concat before name key)))
+              (when (< (string-width text) width)
+                (throw 'fits text))))))
       (if (< 10 room)
           (concat short (gemini-companion-name-shown (car (last names)) room)
                   key)
@@ -252,26 +245,23 @@ If that fails, show why; the CLI's own prompt can still answer it."
                               (gemini-companion-diff-file-path diff))))
           (user-error "%s %s" (gemini-companion-diff-name diff) problem))
         ;; The watch may not have noticed a change of the file yet.
-        (unless (equal (gemini-companion-diff-stamp diff)
-                       (gemini-companion-watch-stamp
-                        (gemini-companion-diff-file-path diff)))
-          (setf (gemini-companion-diff-changed diff) t))
-        (setf (gemini-companion-diff-hide diff)
+        (when (gemini-companion-diff-touched-file-p diff)
+          (gemini-companion-diff-set-changed diff))
+        (setf (gemini-companion-diff-view diff)
               ;; With an error in a hook of the user there would be no view.
               (let ((buffer-list-update-hook nil))
-                (run-hook-with-args-until-success
-                 'gemini-companion-arrival-show-functions diff select))
+                (funcall gemini-companion-arrival--show-function diff select))
               (gemini-companion-diff-state diff) 'shown
               (gemini-companion-diff-problem diff) nil))
     (error (gemini-companion-arrival--report-problem diff problem)))
-  (gemini-companion-diff-updated)
-  (when (eq (gemini-companion-diff-state diff) 'shown)
+  (if (not (eq (gemini-companion-diff-state diff) 'shown))
+      (gemini-companion-diff-notify diff 'hidden)
     (gemini-companion-arrival--unannounce)
     (unless (or select
                 (eq diff (buffer-local-value 'gemini-companion-diff-here
                                              (window-buffer))))
       (gemini-companion-arrival--announce diff "selects"))
-    (gemini-companion-diff-run 'gemini-companion-diff-opened-functions diff)))
+    (gemini-companion-diff-notify diff 'shown)))
 
 (defun gemini-companion-arrival--report-problem (diff problem)
   "Record and report PROBLEM, the error for which DIFF cannot be shown."
@@ -291,18 +281,15 @@ If another diff is shown, put it back: it waits again, and keeps the
 edits of its proposal."
   (gemini-companion-diff-unsettled diff)
   (cond ((eq (gemini-companion-diff-state diff) 'shown)
-         (funcall (gemini-companion-diff-select diff)))
+         (gemini-companion-diff-view-select (gemini-companion-diff-view diff)))
         ((not (gemini-companion-arrival--frame-p))
          (user-error "No frame can show a review"))
         (t
          (mapc #'gemini-companion-diff-finish
                (copy-sequence gemini-companion-diff-ending))
-         (when-let* ((shown (gemini-companion-diff-shown))
-                     (hide (gemini-companion-diff-hide shown)))
-           (setf (gemini-companion-diff-state shown) 'pending
-                 (gemini-companion-diff-hide shown) nil
-                 (gemini-companion-diff-frame shown) nil)
-           (funcall hide))
+         (when-let* ((shown (gemini-companion-diff-shown)))
+           (setf (gemini-companion-diff-state shown) 'pending)
+           (gemini-companion-diff-hide shown))
          (gemini-companion-arrival--show diff 'select))))
 
 (defun gemini-companion-arrival--show-next ()

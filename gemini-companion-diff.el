@@ -40,22 +40,6 @@
   :type 'hook
   :package-version '(gemini-companion . "0.1.0"))
 
-(defvar gemini-companion-diff-outcome-functions nil
-  "Functions called with each diff that was accepted or rejected.
-If one of them signals an error, the diff stays open.")
-
-(defvar gemini-companion-diff-answered-hook nil
-  "Hook run when the user has answered a review from inside it.
-Its view is closed already.")
-
-(defvar gemini-companion-diff-accepting-functions nil
-  "Functions called with each diff before it is accepted.
-The CLI has not written the file yet.")
-
-(defvar gemini-companion-diff-written-functions nil
-  "Functions called once it is known whether the file of a diff was written.
-The arguments are the diff, which has ended, and non-nil if it was.")
-
 (defcustom gemini-companion-diff-closed-functions nil
   "Functions called with each diff after it ended.
 `gemini-companion-diff-state' returns its outcome."
@@ -77,43 +61,59 @@ The arguments are the diff, which has ended, and non-nil if it was.")
                (:constructor gemini-companion-diff--make)
                (:copier nil))
   "An edit that a CLI proposes.
-FILE-PATH is the path as the CLI sent it, PROPOSAL-BUFFER the live
-buffer of the proposed text, which the user may edit.  STATE is
-`pending', `shown', `accepted', `rejected' or `dismissed'."
-  id session file-path proposal-buffer (state 'pending)
+FILE-PATH is the path as the CLI sent it, PROPOSED-TEXT the text that
+it proposes, PROPOSAL-BUFFER the live buffer of that text, which the
+user may edit.  STATE is `pending', `shown', `accepted', `rejected' or
+`dismissed'.  AUTO is nil until the diff was offered to auto-accept,
+and then t, `accepted' or a string."
+  id session file-path proposed-text proposal-buffer (state 'pending)
   (tick nil :documentation "Tick of the proposal buffer before any edit.")
-  (unedited nil :documentation "The text before the first edit, or nil.")
-  (frame nil :documentation "The frame that shows it, or nil.")
-  (main nil :documentation "The buffer of its view to go to, or nil.")
-  (select nil :documentation "Function that selects its view, or nil.")
-  (hide nil :documentation "Function that closes its view, or nil.")
+  (target nil :documentation "Its file, a `gemini-companion-diff-target'.")
+  (auto nil :documentation "Why it is not auto-accepted, or a symbol.")
+  (view nil :documentation "Its view on the screen, or nil.")
   (problem nil :documentation "Why it cannot be shown, a string, or nil.")
-  (remarks nil :documentation "Remarks about its file, strings.")
-  (auto-objection nil :documentation "Why it is not auto-accepted, or nil.")
-  (commented nil :documentation "Alist of places and comments of the user.")
-  (automatic nil :documentation "Non-nil if it was accepted automatically.")
-  (stamp nil :documentation "Stamp of its file when it was proposed, or nil.")
-  (watch nil :documentation "Watch of its file while it is open.")
-  (true-name nil :documentation "True name of its file when proposed, or nil.")
-  (changed nil :documentation "Non-nil if its file has changed since STAMP.")
   (hunks nil :documentation "Its hunks, once they are known; see \
 gemini-companion-hunk.el.")
-  (base nil :documentation "Text of its file before it changed, \
-or nil if unknown.")
-  (unsaved nil :documentation "Non-nil if a buffer of its file has unsaved text.")
-  (refresh nil :documentation "Function that reads its file again for its view, \
-or nil.")
-  (replaces-edited nil :documentation "Non-nil if the user had edited the \
-previous proposal.")
-  (offered nil :documentation "Non-nil once it was offered to auto-accept.")
+  (remarks nil :documentation "Remarks about its file, strings.")
+  (commented nil :documentation "Alist of places and comments of the user.")
   (accepted-text nil :documentation "The text that was accepted, or nil."))
+
+(cl-defstruct (gemini-companion-diff-target
+               (:copier nil))
+  "The file of a diff.
+STAMP and TRUE-NAME are from when the edit was proposed, WATCH is its
+watch while the diff is open.  UNSAVED is non-nil if a buffer of the
+file has unsaved text.  CHANGED is nil, or else the text before the
+file changed, or t if that is unknown."
+  stamp true-name watch unsaved changed)
+
+(cl-defgeneric gemini-companion-diff-view-frame (view)
+  "Return the frame of VIEW, the view of a diff.")
+
+(cl-defgeneric gemini-companion-diff-view-select (view)
+  "Select VIEW, the view of a diff.")
+
+(cl-defgeneric gemini-companion-diff-view-refresh (view)
+  "Update VIEW, the view of a diff whose file has changed.")
+
+(cl-defgeneric gemini-companion-diff-view-close (view)
+  "Close VIEW, the view of a diff, but leave the proposal alone.")
 
 (defvar gemini-companion-diff--open nil
   "The unsettled diffs, oldest first.")
 
-(defvar gemini-companion-diff-changed-hook nil
-  "Hook run after a diff was opened, shown, put back or settled.
-Its functions must be fast.  An error in one is only reported.")
+(defvar gemini-companion-diff--send #'ignore
+  "Function called with each diff that was accepted or rejected.
+If it signals an error, the diff stays open.")
+
+(defvar gemini-companion-diff-functions nil
+  "Functions called with a diff and what has happened to it.
+That is `opened', `shown', `hidden' or `changed' while it is open;
+`accepting' before it is accepted and its file may be written;
+`settled' when it has ended, and `closed' when its view is closed;
+`answered' after that, if the user has settled it from inside; and in
+the end `written' or `unwritten'.  These functions must be fast.  An
+error in one is only reported.")
 
 (defvar gemini-companion-diff--asking nil
   "The diff about which the user is being asked, or nil.")
@@ -148,15 +148,6 @@ hunks."
   (gemini-companion-hunk-remaining-text
    (gemini-companion-diff-proposal-buffer diff)))
 
-(defun gemini-companion-diff-proposed-text (diff)
-  "Return the text that the CLI proposes by DIFF, without edits.
-Return nil if it is unknown, because it was edited without running
-hooks.  The proposal buffer must be live."
-  (or (gemini-companion-diff-unedited diff)
-      (unless (gemini-companion-diff--touched-p diff)
-        (gemini-companion-text-of-buffer
-         (gemini-companion-diff-proposal-buffer diff)))))
-
 (defun gemini-companion-diff--touched-p (diff)
   "Return non-nil if the proposal of DIFF was ever edited."
   (/= (gemini-companion-diff-tick diff)
@@ -166,7 +157,7 @@ hooks.  The proposal buffer must be live."
 (defun gemini-companion-diff-edited-p (diff)
   "Return non-nil if the user has edited the proposal of DIFF."
   (and (gemini-companion-diff--touched-p diff)
-       (not (equal (gemini-companion-diff-unedited diff)
+       (not (equal (gemini-companion-diff-proposed-text diff)
                    (gemini-companion-text-of-buffer
                     (gemini-companion-diff-proposal-buffer diff))))))
 
@@ -188,6 +179,11 @@ The user has edited it, or has excluded a hunk."
   "Return non-nil if the user has edited DIFF and left some text."
   (and (gemini-companion-diff-altered-p diff)
        (not (gemini-companion-diff-emptied-p diff))))
+
+(defun gemini-companion-diff-objection (diff)
+  "Return why DIFF was not accepted automatically, or nil."
+  (let ((auto (gemini-companion-diff-auto diff)))
+    (and (stringp auto) auto)))
 
 (defun gemini-companion-diff-counts (diff)
   "Return the numbers of DIFF, or nil if its hunks are not known yet.
@@ -271,8 +267,9 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
 
 ;;;; Opening
 
-(defun gemini-companion-diff-start ()
-  "Follow which frames are deleted, and keep what files and buffers share."
+(defun gemini-companion-diff-start (send)
+  "Follow frames and files, and call SEND with each diff that is answered."
+  (setq gemini-companion-diff--send send)
   (gemini-companion-revert-start)
   (add-hook 'delete-frame-functions #'gemini-companion-diff--frame-deleted)
   (add-hook 'kill-emacs-query-functions #'gemini-companion-diff-drop-edits-p))
@@ -310,17 +307,18 @@ Ask the user if there are any and a question is possible."
 (defun gemini-companion-diff--frame-deleted (frame)
   "Reject the diff on FRAME, as FRAME is being deleted."
   (when-let* ((diff (gemini-companion-diff-shown)))
-    (when (eq frame (gemini-companion-diff-frame diff))
+    (when (eq frame (gemini-companion-diff-view-frame
+                     (gemini-companion-diff-view diff)))
       (gemini-companion-diff--reject-aside diff))))
 
 (defun gemini-companion-diff--reject-aside (diff)
   "Reject DIFF, whose view is going away, and keep its edits."
-  (let ((kept (gemini-companion-diff--keep-edits diff)))
+  (let ((reported (gemini-companion-diff--keep-edits
+                   diff "Rejected %s; %s shows your edits")))
     (gemini-companion-diff--settle diff 'rejected)
-    (gemini-companion-revert-report
-     (if kept "Rejected %s; %s shows your edits" "Rejected %s")
-     (gemini-companion-diff-name diff 'plain)
-     (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
+    (unless reported
+      (gemini-companion-revert-report
+       "Rejected %s" (gemini-companion-diff-name diff 'plain)))))
 
 (defun gemini-companion-diff-open (id session file-path proposal)
   "Open a diff that proposes PROPOSAL as the text of FILE-PATH.
@@ -329,38 +327,39 @@ the text.  ID is an integer that names the diff; SESSION is a plist with
 the `:id' of the CLI.  An open diff of that CLI for that file is
 replaced; its edited text is kept."
   (let* ((previous (gemini-companion-diff--find session file-path))
-         (stamp (gemini-companion-watch-stamp file-path))
          (diff (gemini-companion-diff--make
                 :id id :session session :file-path file-path
-                :stamp stamp
-                :true-name (gemini-companion-text-true-name file-path)
-                :replaces-edited
-                (and previous (gemini-companion-diff--rewritten-p previous)))))
+                :target (make-gemini-companion-diff-target
+                         :stamp (gemini-companion-watch-stamp file-path)
+                         :true-name (gemini-companion-text-true-name
+                                     file-path)))))
     (when previous
-      (gemini-companion-diff--dismiss previous))
+      (gemini-companion-diff--keep-edits
+       previous "New proposal for %s; %s shows your edits of the previous one")
+      (gemini-companion-diff--settle previous 'dismissed 'later))
     (gemini-companion-revert-keep-ancestor file-path)
-    (setf (gemini-companion-diff-proposal-buffer diff)
-          (gemini-companion-diff--proposal-buffer diff proposal))
-    (setf (gemini-companion-diff-watch diff)
-          (gemini-companion-watch-start
-           file-path
-           (lambda (changed now)
-             (gemini-companion-diff--check-buffer diff)
-             (and changed (gemini-companion-diff--file-changed diff now)))))
+    (gemini-companion-diff--make-buffer diff proposal)
+    (gemini-companion-diff--watch diff)
     (setq gemini-companion-diff--open
           (append gemini-companion-diff--open (list diff)))
     ;; The rest is done later: the server is waiting for the answer.
-    (gemini-companion-diff-updated)
+    (gemini-companion-diff-notify diff 'opened)
     t))
 
-(defun gemini-companion-diff-updated ()
-  "Update everything that displays the diffs."
+(defun gemini-companion-diff-notify (diff event)
+  "Call `gemini-companion-diff-functions' with DIFF and EVENT.
+Call also the functions that the user has for it."
   (force-mode-line-update t)
-  (mapc #'gemini-companion-diff--check-buffer gemini-companion-diff--open)
-  (run-hook-wrapped 'gemini-companion-diff-changed-hook
+  (run-hook-wrapped 'gemini-companion-diff-functions
                     (lambda (function)
                       (with-demoted-errors "Following the reviews: %S"
-                        (ignore (funcall function))))))
+                        (ignore (funcall function diff event)))))
+  (with-demoted-errors "A function of the review hooks failed: %S"
+    (pcase event
+      ('shown (run-hook-with-args 'gemini-companion-diff-opened-functions
+                                  diff))
+      ('closed (run-hook-with-args 'gemini-companion-diff-closed-functions
+                                   diff)))))
 
 (defun gemini-companion-diff--find (session file-path)
   "Return the open diff of SESSION for FILE-PATH, or nil."
@@ -370,8 +369,8 @@ replaced; its edited text is kept."
                           (plist-get session :id))))
             gemini-companion-diff--open))
 
-(defun gemini-companion-diff--proposal-buffer (diff proposal)
-  "Return a new buffer with the PROPOSAL of DIFF.
+(defun gemini-companion-diff--make-buffer (diff proposal)
+  "Make the buffer with the PROPOSAL of DIFF.
 It visits no file, so that nothing locks, saves or formats it."
   (with-current-buffer
       ;; With an error in a hook of the user there would be no review.
@@ -392,11 +391,11 @@ It visits no file, so that nothing locks, saves or formats it."
     (gemini-companion-diff--insert proposal)
     (set-buffer-modified-p nil)
     (goto-char (point-min))
-    (add-hook 'before-change-functions
-              #'gemini-companion-diff--keep-unedited nil t)
     (gemini-companion-diff-adopt diff)
-    (setf (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))
-    (current-buffer)))
+    (setf (gemini-companion-diff-proposal-buffer diff) (current-buffer)
+          (gemini-companion-diff-proposed-text diff)
+          (if (stringp proposal) proposal (gemini-companion-text-of-buffer))
+          (gemini-companion-diff-tick diff) (buffer-chars-modified-tick))))
 
 (defun gemini-companion-diff--insert (proposal)
   "Insert PROPOSAL in the current buffer; kill that if it cannot be read."
@@ -409,18 +408,6 @@ It visits no file, so that nothing locks, saves or formats it."
     (error
      (kill-buffer)
      (signal (car problem) (cdr problem)))))
-
-(defun gemini-companion-diff--keep-unedited (&rest _)
-  "Keep the text of the current buffer, a proposal, before it is edited."
-  (remove-hook 'before-change-functions
-               #'gemini-companion-diff--keep-unedited t)
-  ;; Header lines of other buffers show whether the proposal was edited.
-  (force-mode-line-update t)
-  (when-let* ((diff gemini-companion-diff-here))
-    (unless (gemini-companion-diff--touched-p diff)
-      (setf (gemini-companion-diff-unedited diff)
-            (gemini-companion-text-of-buffer)))))
-(put 'gemini-companion-diff--keep-unedited 'permanent-local-hook t)
 
 (defun gemini-companion-diff-adopt (diff)
   "Make the current buffer one of DIFF's: add its keys and its hook.
@@ -478,11 +465,6 @@ of its proposal."
   (when-let* ((diff (gemini-companion-diff--ends-here)))
     (gemini-companion-diff--reject-aside diff)))
 
-(defun gemini-companion-diff-run (hook diff)
-  "Run HOOK of the user with DIFF; only report an error in it."
-  (with-demoted-errors "A function of the review hooks failed: %S"
-    (run-hook-with-args hook diff)))
-
 ;;;; Settling
 
 (defun gemini-companion-diff-close (id reason)
@@ -539,16 +521,15 @@ DIFF is accepted, report a file that is not written."
              ;; A user who interrupts Gemini CLI leaves a review that it
              ;; ignores.
              ((eq 'accepted (gemini-companion-diff-state diff))
-              (gemini-companion-diff--report-kept
+              (gemini-companion-diff-keep
                diff text "%s was accepted 10 seconds ago but was not written; \
 %s shows the text")))
-       (run-hook-with-args 'gemini-companion-diff-written-functions
-                           diff written))
-     (not (gemini-companion-diff-automatic diff)))
+       (gemini-companion-diff-notify diff (if written 'written 'unwritten)))
+     (not (eq 'accepted (gemini-companion-diff-auto diff))))
     ;; Qwen Code writes before it closes the review.
     (when (and edited
                stamp
-               (not (equal stamp (gemini-companion-diff-stamp diff)))
+               (gemini-companion-diff-touched-file-p diff)
                (gemini-companion-diff--as-proposed-p diff (nth 1 stamp)))
       (gemini-companion-diff--report-unedited diff text))))
 
@@ -560,37 +541,34 @@ DIFF is accepted, report a file that is not written."
    (gemini-companion-diff-name diff)
    (substitute-command-keys "\\[gemini-companion-last-proposal]")))
 
-(defun gemini-companion-diff--report-kept (diff text format)
-  "Keep TEXT of DIFF, and report that by FORMAT, unless it is kept already.
-FORMAT has places for the name of the file and a key."
-  (when (gemini-companion-diff-keep diff text)
-    (gemini-companion-revert-report
-     format (gemini-companion-diff-name diff)
-     (substitute-command-keys "\\[gemini-companion-last-proposal]"))))
-
 (defun gemini-companion-diff--dismiss (diff)
   "Dismiss open DIFF, whose answer is not needed any more.
 Keep its proposal if it was edited."
   (gemini-companion-diff--keep-edits diff)
   (gemini-companion-diff--settle diff 'dismissed 'later))
 
-(defun gemini-companion-diff--keep-edits (diff)
+(defun gemini-companion-diff--keep-edits (diff &optional format)
   "Keep the proposal of DIFF if the user has edited it and left some text.
-Return non-nil if it was not kept already."
+For FORMAT, see `gemini-companion-diff-keep'."
   (when (and (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
              (gemini-companion-diff--rewritten-p diff))
-    (gemini-companion-diff-keep diff
-                                (gemini-companion-diff-text diff))))
+    (gemini-companion-diff-keep diff (gemini-companion-diff-text diff)
+                                format)))
 
-(defun gemini-companion-diff-keep (diff text)
+(defun gemini-companion-diff-keep (diff text &optional format)
   "Keep TEXT, of DIFF, for `gemini-companion-last-proposal'.
-Return non-nil unless it is kept already."
+If it is not kept already, report that by FORMAT, which has places for
+the name of the file and a key, and return non-nil."
   (let* ((new (cons (gemini-companion-diff-file-path diff) text))
          (known (member new gemini-companion-diff--kept)))
     (setq gemini-companion-diff--kept
           (seq-take (cons new (delete new gemini-companion-diff--kept))
                     gemini-companion-diff--most-kept))
-    (not known)))
+    (when (and format (not known))
+      (gemini-companion-revert-report
+       format (gemini-companion-diff-name diff 'plain)
+       (substitute-command-keys "\\[gemini-companion-last-proposal]"))
+      t)))
 
 (defun gemini-companion-diff--settle (diff state &optional later)
   "Move open DIFF to STATE and send its outcome, unless it is dismissed.
@@ -601,17 +579,18 @@ LATER is non-nil."
       (setf (gemini-companion-diff-state diff) state)
       (when (memq state '(accepted rejected))
         (condition-case problem
-            (run-hook-with-args 'gemini-companion-diff-outcome-functions diff)
+            (funcall gemini-companion-diff--send diff)
           ((error quit)
            ;; The diff can be answered again.
            (setf (gemini-companion-diff-state diff) previous
                  (gemini-companion-diff-accepted-text diff) nil)
            (signal (car problem) (cdr problem))))))
-    (gemini-companion-watch-end (gemini-companion-diff-watch diff))
+    (gemini-companion-watch-end (gemini-companion-diff-target-watch
+                                 (gemini-companion-diff-target diff)))
     (setq gemini-companion-diff--open
           (delq diff gemini-companion-diff--open)
           gemini-companion-diff--ended diff)
-    (gemini-companion-diff-updated)
+    (gemini-companion-diff-notify diff 'settled)
     (if (not later)
         (gemini-companion-diff-finish diff)
       (push diff gemini-companion-diff-ending))))
@@ -621,21 +600,23 @@ LATER is non-nil."
   (setq gemini-companion-diff-ending
         (delq diff gemini-companion-diff-ending))
   ;; The user may have typed in it since it was dismissed.
-  (when (and (eq 'dismissed (gemini-companion-diff-state diff))
-             (buffer-live-p (gemini-companion-diff-proposal-buffer diff))
-             (gemini-companion-diff--rewritten-p diff))
-    (gemini-companion-diff--report-kept
-     diff (gemini-companion-diff-text diff)
-     "Review of %s closed; %s shows your edits"))
+  (when (eq 'dismissed (gemini-companion-diff-state diff))
+    (gemini-companion-diff--keep-edits
+     diff "Review of %s closed; %s shows your edits"))
   ;; Nothing must be left behind because of an error in a hook of the user.
   (let ((buffer-list-update-hook nil))
-    (when-let* ((hide (gemini-companion-diff-hide diff)))
-      (setf (gemini-companion-diff-hide diff) nil)
-      (funcall hide))
+    (gemini-companion-diff-hide diff)
     (gemini-companion-diff-discard
      (gemini-companion-diff-proposal-buffer diff)))
-  (gemini-companion-diff-run 'gemini-companion-diff-closed-functions diff)
+  (setf (gemini-companion-diff-proposed-text diff) nil)
+  (gemini-companion-diff-notify diff 'closed)
   nil)
+
+(defun gemini-companion-diff-hide (diff)
+  "Close the view of DIFF, if it has one."
+  (when-let* ((view (gemini-companion-diff-view diff)))
+    (setf (gemini-companion-diff-view diff) nil)
+    (gemini-companion-diff-view-close view)))
 
 ;;;; Commands
 
@@ -682,7 +663,7 @@ If the user is in the review, the next one takes its place at once."
   (let ((inside (and real-this-command (eq diff gemini-companion-diff-here))))
     (gemini-companion-diff-finish diff)
     (when inside
-      (run-hooks 'gemini-companion-diff-answered-hook))
+      (gemini-companion-diff-notify diff 'answered))
     (let ((left (length gemini-companion-diff--open)))
       (message "%s%s" text (if (zerop left)
                                ""
@@ -695,7 +676,7 @@ Close its view at once, or soon if LATER is non-nil."
   ;; anything else.
   (let ((gc-cons-threshold (max gc-cons-threshold (* 256 1024 1024)))
         (text (gemini-companion-diff-text diff)))
-    (run-hook-with-args 'gemini-companion-diff-accepting-functions diff)
+    (gemini-companion-diff-notify diff 'accepting)
     (gemini-companion-diff--expect diff text)
     (setf (gemini-companion-diff-accepted-text diff) text)
     (gemini-companion-diff--settle diff 'accepted later)))
@@ -802,7 +783,9 @@ Ask only if the CLI would write to another file than proposed, or
 undo a change of the file."
   ;; A large file counts as written if it is as at the previous check.
   (dotimes (_ 2)
-    (gemini-companion-watch-check (gemini-companion-diff-watch diff) 'now))
+    (gemini-companion-watch-check (gemini-companion-diff-target-watch
+                                   (gemini-companion-diff-target diff))
+                                  'now))
   (or (not (gemini-companion-diff-open-p diff))
       (when-let* ((question (gemini-companion-diff--question diff)))
         (not (gemini-companion-diff-ask
@@ -810,25 +793,27 @@ undo a change of the file."
 
 (defun gemini-companion-diff--question (diff)
   "Return what to ask before DIFF is accepted, or nil."
-  (cond ((not (equal (gemini-companion-diff-true-name diff)
-                     (gemini-companion-text-true-name
-                      (gemini-companion-diff-file-path diff))))
-         (format "The edit would now be written to %s; accept? "
-                 (gemini-companion-diff-name diff)))
-        ((and (gemini-companion-diff-changed diff)
-              (gemini-companion-diff--undoes-p diff))
-         (format "%s has changed since the edit was proposed; \
+  (let* ((target (gemini-companion-diff-target diff))
+         (base (gemini-companion-diff-target-changed target)))
+    (cond ((not (equal (gemini-companion-diff-target-true-name target)
+                       (gemini-companion-text-true-name
+                        (gemini-companion-diff-file-path diff))))
+           (format "The edit would now be written to %s; accept? "
+                   (gemini-companion-diff-name diff)))
+          ((and base
+                (gemini-companion-diff--undoes-p diff base))
+           (format "%s has changed since the edit was proposed; \
 accept and undo that change? "
-                 (gemini-companion-diff-name diff)))))
+                   (gemini-companion-diff-name diff))))))
 
-(defun gemini-companion-diff--undoes-p (diff)
-  "Return non-nil if the proposal of DIFF may undo a change of its file."
+(defun gemini-companion-diff--undoes-p (diff base)
+  "Return non-nil if the proposal of DIFF may undo a change of its file.
+BASE is the text of the file before that, or t if it is unknown."
   (let ((text (gemini-companion-diff-text diff))
-        (now (gemini-companion-diff--file-text diff))
-        (base (gemini-companion-diff-base diff)))
+        (now (gemini-companion-diff--file-text diff)))
     (cond ((null now))
           ((string= text now) nil)
-          ((null base))
+          ((eq t base))
           (t (pcase (gemini-companion-text-diff3 (list text base now))
                ;; These mark parts where NOW differs from the other two, or all
                ;; differ.
@@ -836,6 +821,30 @@ accept and undo that change? "
                (_ t))))))
 
 ;;;;; Watch
+
+(defun gemini-companion-diff--watch (diff)
+  "Watch the file of DIFF."
+  (setf (gemini-companion-diff-target-watch (gemini-companion-diff-target diff))
+        (gemini-companion-watch-start
+         (gemini-companion-diff-file-path diff)
+         (lambda (changed now)
+           (gemini-companion-diff--check-buffer diff)
+           (and changed (gemini-companion-diff--file-changed diff now))))))
+
+(defun gemini-companion-diff-touched-file-p (diff)
+  "Return non-nil if the file of DIFF was touched since the proposal."
+  (not (equal (gemini-companion-diff-target-stamp
+               (gemini-companion-diff-target diff))
+              (gemini-companion-watch-stamp
+               (gemini-companion-diff-file-path diff)))))
+
+(defun gemini-companion-diff-set-changed (diff &optional old new)
+  "Record that the text of the file of DIFF has changed from OLD to NEW.
+If these are nil, they are not known."
+  (let* ((target (gemini-companion-diff-target diff))
+         (base (or (gemini-companion-diff-target-changed target) old t)))
+    (setf (gemini-companion-diff-target-changed target)
+          (unless (equal base new) base))))
 
 (defun gemini-companion-diff--file-changed (diff now)
   "Follow a change of the file of DIFF; return nil if that has to wait.
@@ -849,17 +858,18 @@ again, between two commands unless NOW is non-nil."
            t)
           ((or now (gemini-companion-idle-between-commands-p))
            (with-demoted-errors "Reading a proposed file again: %S"
-             (if (gemini-companion-diff-refresh diff)
-                 (funcall (gemini-companion-diff-refresh diff))
-               (setf (gemini-companion-diff-changed diff) t)))
+             (if-let* ((view (gemini-companion-diff-view diff)))
+                 (gemini-companion-diff-view-refresh view)
+               (gemini-companion-diff-set-changed diff)))
            t))))
 
 (defun gemini-companion-diff--check-buffer (diff)
   "Record whether a buffer of the file of DIFF has unsaved text."
-  (let ((unsaved (gemini-companion-revert-unsaved-p
+  (let ((target (gemini-companion-diff-target diff))
+        (unsaved (gemini-companion-revert-unsaved-p
                   (gemini-companion-diff-file-path diff))))
-    (unless (eq unsaved (gemini-companion-diff-unsaved diff))
-      (setf (gemini-companion-diff-unsaved diff) unsaved)
+    (unless (eq unsaved (gemini-companion-diff-target-unsaved target))
+      (setf (gemini-companion-diff-target-unsaved target) unsaved)
       (force-mode-line-update t))))
 
 (defun gemini-companion-diff--dismiss-written (diff)

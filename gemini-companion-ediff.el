@@ -172,7 +172,8 @@ value is a plist; see `gemini-companion-review--kinds'."
             :display (lambda () (gemini-companion-ediff--display panel))
             :compare (lambda ()
                        (gemini-companion-ediff--compare
-                        panel (gemini-companion-diff-frame diff)))
+                        panel (gemini-companion-diff-view-frame
+                               (gemini-companion-diff-view diff))))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
 (defconst gemini-companion-ediff--diff-options "--text"

@@ -218,7 +218,7 @@ EDIT is not written yet."
     (setf (gemini-companion-edit-diff edit) nil
           (gemini-companion-edit-time edit) (float-time)
           (gemini-companion-edit-state edit)
-          (if (gemini-companion-diff-automatic diff)
+          (if (eq 'accepted (gemini-companion-diff-auto diff))
               'automatic
             (gemini-companion-diff-state diff))
           (gemini-companion-edit-after edit)
@@ -449,24 +449,24 @@ COLUMNS is its maximum width; see `gemini-companion-name'."
 
 ;;;; Life
 
-(defconst gemini-companion-edits--hooks
-  '((gemini-companion-diff-accepting-functions
-     . gemini-companion-edits--accepting)
-    (gemini-companion-diff-changed-hook . gemini-companion-edits--follow)
-    (gemini-companion-diff-written-functions
-     . gemini-companion-edits--diff-written))
-  "Alist of (HOOK . FUNCTION): how the edits follow the diffs.")
+(defun gemini-companion-edits--follow-diff (diff event)
+  "Record EVENT of DIFF; see `gemini-companion-diff-functions'."
+  (pcase event
+    ('accepting (gemini-companion-edits--accepting diff))
+    ('written (gemini-companion-edits--diff-written diff t))
+    ('unwritten (gemini-companion-edits--diff-written diff nil))
+    (_ (gemini-companion-edits--follow))))
 
 (defun gemini-companion-edits-start ()
   "Record the edits of all CLIs."
-  (pcase-dolist (`(,hook . ,function) gemini-companion-edits--hooks)
-    (add-hook hook function))
+  (add-hook 'gemini-companion-diff-functions
+            #'gemini-companion-edits--follow-diff)
   (gemini-companion-edits--follow))
 
 (defun gemini-companion-edits-stop ()
   "Drop all edits."
-  (pcase-dolist (`(,hook . ,function) gemini-companion-edits--hooks)
-    (remove-hook hook function))
+  (remove-hook 'gemini-companion-diff-functions
+               #'gemini-companion-edits--follow-diff)
   (when gemini-companion-edits--timer
     (cancel-timer gemini-companion-edits--timer))
   (setq gemini-companion-edits--timer nil

@@ -77,6 +77,7 @@ have rank 2 or less."
 (defun gemini-companion-header--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line."
   (let ((name (copy-sequence (gemini-companion-header--name diff)))
+        (target (gemini-companion-diff-target diff))
         (session (gemini-companion-diff-session diff)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (cons
@@ -93,12 +94,12 @@ have rank 2 or less."
        ;; Its buffers stay while the user types in them.
        (when (eq 'dismissed (gemini-companion-diff-state diff))
          '((0 ", closed")))
-       (when (gemini-companion-diff-unsaved diff)
+       (when (gemini-companion-diff-target-unsaved target)
          '((0 ", unsaved changes here")))
-       (when (gemini-companion-diff-changed diff)
+       (when (gemini-companion-diff-target-changed target)
          '((0 ", file changed")
            (1 " since the proposal")))
-       (when-let* ((objection (gemini-companion-diff-auto-objection diff)))
+       (when-let* ((objection (gemini-companion-diff-objection diff)))
          (list (list 3 (concat ", " objection))))
        (unless (gemini-companion-session-connected-p session)
          '((3 ", not connected")))

@@ -334,7 +334,7 @@ ITEM is a plist with the `:key' and the `:level' of the section, the
                                           (length comments))
                                 (length comments)))
                    (gemini-companion-diff-problem diff)
-                   (gemini-companion-diff-auto-objection diff)))))
+                   (gemini-companion-diff-objection diff)))))
    ""))
 
 (defun gemini-companion-list--excluded (diff)
@@ -476,7 +476,9 @@ That is LAST if it is up to date, or if SHOWN is nil."
             (gemini-companion-unified-insert
              (gemini-companion-edit-file edit) old new hunks
              (gemini-companion-list--excluded diff)
-             (and diff (gemini-companion-diff-unedited diff))
+             (and diff
+                  (gemini-companion-diff-edited-p diff)
+                  (gemini-companion-diff-proposed-text diff))
              (lambda (fold) (member fold folds)))
             (when diff
               (gemini-companion-list--insert-comments

@@ -181,14 +181,22 @@ is on the selected frame;
                (:constructor gemini-companion-review--make)
                (:copier nil))
   "A view of a diff.
-ORIGINAL is the buffer of the original, LAYOUT the windows before the
-review, KIND the key in `gemini-companion-review--kinds', OPEN the
-plist that its function returned, WINDOWS the windows of its buffers,
-and TERMINAL the window of the CLI beside them, or nil."
-  diff original layout kind open windows terminal)
+ORIGINAL is the buffer of the original, FRAME the frame of the view,
+LAYOUT the windows before the review, KIND the key in
+`gemini-companion-review--kinds', OPEN the plist that its function
+returned, WINDOWS the windows of its buffers, and TERMINAL the window
+of the CLI beside them, or nil."
+  diff original frame layout kind open windows terminal)
 
-(defvar gemini-companion-review--all nil
-  "The views that are open.")
+(cl-defmethod gemini-companion-diff-view-frame
+  ((view gemini-companion-review--view))
+  "Return the frame of VIEW."
+  (gemini-companion-review--view-frame view))
+
+(defun gemini-companion-review-main (diff)
+  "Return the buffer to go to in the view of DIFF, or nil."
+  (when-let* ((view (gemini-companion-diff-view diff)))
+    (plist-get (gemini-companion-review--view-open view) :main)))
 
 (defun gemini-companion-review--call (view key &rest args)
   "Call the function KEY of VIEW, as in `gemini-companion-review--kinds'.
@@ -201,7 +209,7 @@ ARGS are its arguments."
 
 (defun gemini-companion-review--here ()
   "Return the view of the current buffer, or the one that is shown."
-  (or (gemini-companion-review--of (gemini-companion-diff-current))
+  (or (gemini-companion-diff-view (gemini-companion-diff-current))
       (user-error "This proposal is not shown yet")))
 
 (defun gemini-companion-review--of-buffer ()
@@ -237,9 +245,9 @@ With HUNKS of ORIGINAL, restore also those that are not among them."
                  "%1$d excluded hunks of %2$s have changed and were restored"
                  count)
        count (gemini-companion-diff-name diff 'plain))
-      (when-let* ((view (gemini-companion-review--of diff)))
+      (when-let* ((view (gemini-companion-diff-view diff)))
         (gemini-companion-review--call view :toggled nil))
-      (gemini-companion-diff-updated))))
+      (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review--edited (&rest _)
   "Restore the excluded hunks in the current buffer that were just edited."
@@ -253,7 +261,7 @@ The proposal must not have changed since HUNK was found.  Return non-nil
 if HUNK is excluded now.  Ask before excluding the last one."
   (gemini-companion-diff-unsettled diff)
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
-         (view (gemini-companion-review--of diff)))
+         (view (gemini-companion-diff-view diff)))
     (unless (or (gemini-companion-hunk-excluded-p hunk proposal)
                 (gemini-companion-review--others-p diff)
                 (gemini-companion-diff-ask
@@ -273,13 +281,13 @@ exclude its last hunk? "))))
                (gemini-companion-hunk-toggle hunk (current-buffer) proposal)))
       (when view
         (gemini-companion-review--call view :toggled hunk))
-      (gemini-companion-diff-updated))))
+      (gemini-companion-diff-notify diff 'changed))))
 
 (defun gemini-companion-review-go-to (diff line)
   "Show DIFF and select it, at the hunk with LINE, or the last one before.
 LINE is counted in the proposal."
   (gemini-companion-arrival-view diff)
-  (when-let* ((view (gemini-companion-review--of diff)))
+  (when-let* ((view (gemini-companion-diff-view diff)))
     (gemini-companion-review--go-to view line)))
 
 (defun gemini-companion-review--go-to (view line)
@@ -306,7 +314,7 @@ See `gemini-companion-review-go-to'."
          (proposal (gemini-companion-diff-proposal-buffer diff)))
     (with-current-buffer (if (eq diff gemini-companion-diff-here)
                              (current-buffer)
-                           (gemini-companion-diff-main diff))
+                           (gemini-companion-review-main diff))
       (if (eq (current-buffer) proposal)
           (line-number-at-pos nil 'absolute)
         (gemini-companion-review--call view :line)))))
@@ -356,15 +364,10 @@ See `gemini-companion-review-go-to'."
   (eq 'diff (gemini-companion-review--view-kind
              (gemini-companion-review--here))))
 
-(defun gemini-companion-review--of (diff)
-  "Return the view of DIFF, or nil if it has none."
-  (seq-find (lambda (view) (eq diff (gemini-companion-review--view-diff view)))
-            gemini-companion-review--all))
-
 ;;;; Views
 
 (defun gemini-companion-review-show (diff &optional select)
-  "Show DIFF; return a function that closes its view.
+  "Show DIFF and return its view.
 SELECT is `select' if the user asked for DIFF, `next' if DIFF takes the
 place of a review that the user has just answered, or nil if it appears
 by itself.  Signal an error if DIFF cannot be shown."
@@ -372,7 +375,7 @@ by itself.  Signal an error if DIFF cannot be shown."
          (kind (gemini-companion-review--kind diff frame))
          (original (gemini-companion-review--original diff))
          (view (gemini-companion-review--make
-                :diff diff :original original
+                :diff diff :original original :frame frame
                 :layout (gemini-companion-windows-layout frame))))
     (unless (eq select 'next)
       (setq gemini-companion-review--by-itself (not select)))
@@ -384,16 +387,10 @@ by itself.  Signal an error if DIFF cannot be shown."
       ((error quit)
        (gemini-companion-diff-discard original)
        (signal (car problem) (cdr problem))))
-    (push view gemini-companion-review--all)
+    (setf (gemini-companion-diff-view diff) view)
     (when (memq select '(nil next))
       (gemini-companion-review--focus view select))
-    (setf (gemini-companion-diff-select diff)
-          (lambda ()
-            (setq gemini-companion-review-new-until 0)
-            (gemini-companion-review--select view)))
-    (setf (gemini-companion-diff-refresh diff)
-          (lambda () (gemini-companion-review--refresh view)))
-    (lambda () (gemini-companion-review--hide view))))
+    view))
 
 (defun gemini-companion-review--focus (view selected)
   "Select VIEW, which appears by itself, if the user wants that.
@@ -412,8 +409,7 @@ accept do nothing for a second."
               ;; It was opened beside the selected window.
               (and gemini-companion-review--by-itself
                    (eq (selected-frame)
-                       (gemini-companion-diff-frame
-                        (gemini-companion-review--view-diff view)))))
+                       (gemini-companion-review--view-frame view))))
       (gemini-companion-review--select view))))
 
 (defun gemini-companion-review--check-change (diff original)
@@ -487,21 +483,20 @@ If KEEP is non-nil, the selected window stays visible and selected."
                   (signal (car problem) (cdr problem))))))
     (when (and keep (window-live-p selected))
       (set-frame-selected-window frame selected 'norecord))
-    (setf (gemini-companion-diff-main diff) (plist-get open :main)
-          (gemini-companion-diff-frame diff) (plist-get open :frame)
+    (setf (gemini-companion-review--view-frame view) (plist-get open :frame)
           (gemini-companion-review--view-kind view) kind
           (gemini-companion-review--view-open view) open)
     (gemini-companion-review--record-windows view)))
 
 (defun gemini-companion-review--record-windows (view)
   "Record the windows of VIEW, and the window of the CLI beside them."
-  (let ((diff (gemini-companion-review--view-diff view)))
-    (setf (gemini-companion-review--view-windows view)
-          (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
-                      (gemini-companion-review--buffers view))
-          (gemini-companion-review--view-terminal view)
-          (gemini-companion-windows-terminal
-           diff (gemini-companion-diff-frame diff)))))
+  (setf (gemini-companion-review--view-windows view)
+        (seq-mapcat (lambda (buffer) (get-buffer-window-list buffer nil t))
+                    (gemini-companion-review--buffers view))
+        (gemini-companion-review--view-terminal view)
+        (gemini-companion-windows-terminal
+         (gemini-companion-review--view-diff view)
+         (gemini-companion-review--view-frame view))))
 
 (defun gemini-companion-review--complete-p (view frame)
   "Return non-nil unless the window of the terminal beside VIEW was deleted.
@@ -523,8 +518,7 @@ not matter."
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame, if that is visible on this terminal.
 Otherwise, and if the user has changed its windows, lay it out again."
-  (let* ((diff (gemini-companion-review--view-diff view))
-         (frame (gemini-companion-diff-frame diff)))
+  (let ((frame (gemini-companion-review--view-frame view)))
     (cond ((eq frame (selected-frame)))
           ((and (frame-live-p frame)
                 (eq (frame-terminal frame) (frame-terminal)))
@@ -538,7 +532,7 @@ Otherwise, and if the user has changed its windows, lay it out again."
       (gemini-companion-review--restore-windows view)
       (setf (gemini-companion-review--view-layout view)
             (gemini-companion-windows-layout frame)
-            (gemini-companion-diff-frame diff) frame)
+            (gemini-companion-review--view-frame view) frame)
       (condition-case nil
           (progn
             (gemini-companion-review--call view :display)
@@ -547,24 +541,25 @@ Otherwise, and if the user has changed its windows, lay it out again."
          (gemini-companion-review--call view :close)
          (gemini-companion-review--open view 'diff))))))
 
-(defun gemini-companion-review--refresh (view)
+(cl-defmethod gemini-companion-diff-view-select
+  ((view gemini-companion-review--view))
+  "Select VIEW; its keys work at once."
+  (setq gemini-companion-review-new-until 0)
+  (gemini-companion-review--select view))
+
+(cl-defmethod gemini-companion-diff-view-refresh
+  ((view gemini-companion-review--view))
   "Read the original of VIEW again, as its file has changed, and compare."
   (let* ((diff (gemini-companion-review--view-diff view))
          (original (gemini-companion-review--view-original view)))
-    (unless (gemini-companion-diff-changed diff)
-      (setf (gemini-companion-diff-base diff)
-            (gemini-companion-text-of-buffer original)))
-    (setf (gemini-companion-diff-changed diff) t)
     (let ((text (with-temp-buffer
                   (gemini-companion-review--fill diff)
-                  (buffer-string)))
-          (inhibit-read-only t))
+                  (buffer-string))))
       (with-current-buffer original
+        (gemini-companion-diff-set-changed
+         diff (gemini-companion-text-of-buffer) text)
         (gemini-companion-text-replace text)
         (set-buffer-modified-p nil)))
-    (setf (gemini-companion-diff-changed diff)
-          (not (equal (gemini-companion-diff-base diff)
-                      (gemini-companion-text-of-buffer original))))
     (gemini-companion-review--call view :compare)
     (force-mode-line-update t)))
 
@@ -577,17 +572,15 @@ Otherwise, and if the user has changed its windows, lay it out again."
    (gemini-companion-review--buffers view)
    (gemini-companion-review--view-windows view)))
 
-(defun gemini-companion-review--hide (view)
+(cl-defmethod gemini-companion-diff-view-close
+  ((view gemini-companion-review--view))
   "Close VIEW, but leave its proposal alone.
 If the user has moved to another tab of its frame, the windows stay."
-  (let* ((diff (gemini-companion-review--view-diff view))
-         (proposal (gemini-companion-diff-proposal-buffer diff)))
-    (setq gemini-companion-review--all (delq view gemini-companion-review--all))
-    (setf (gemini-companion-diff-refresh diff) nil)
+  (let ((proposal (gemini-companion-diff-proposal-buffer
+                   (gemini-companion-review--view-diff view))))
     (gemini-companion-review--restore-windows view)
     (gemini-companion-diff-discard (gemini-companion-review--view-original view))
     (gemini-companion-review--call view :close)
-    (setf (gemini-companion-diff-main diff) nil)
     (when (buffer-live-p proposal)
       (with-current-buffer proposal
         (setq header-line-format nil)

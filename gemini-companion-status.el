@@ -144,7 +144,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
   (dolist (hook '(gemini-companion-mode-hook
                   gemini-companion-ready-hook
                   gemini-companion-session-changed-functions
-                  gemini-companion-diff-changed-hook))
+                  gemini-companion-diff-functions))
     (funcall change hook #'gemini-companion-status--changed)))
 
 (defun gemini-companion-status--changed (&rest _)

@@ -178,7 +178,8 @@ the lines that were in one, are for `gemini-companion-unified--open-fold'."
      (gemini-companion-diff-file-path diff)
      gemini-companion-unified--original proposal
      (gemini-companion-hunk-excluded proposal)
-     (gemini-companion-diff-unedited diff))))
+     (and (gemini-companion-diff-edited-p diff)
+          (gemini-companion-diff-proposed-text diff)))))
 
 (defun gemini-companion-unified--view (file original proposal excluded model)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
@@ -776,7 +777,7 @@ proposal; the first time, go to the first hunk."
   "Record that the current buffer, a proposal, was edited by the user.
 Its diff is updated soon, or when the user returns to it."
   (when-let* ((diff gemini-companion-diff-here)
-              (buffer (gemini-companion-diff-main diff))
+              (buffer (gemini-companion-review-main diff))
               ;; It may be killed, or belong to another view.
               ((buffer-live-p buffer))
               ((buffer-local-value 'gemini-companion-unified--original buffer)))

@@ -235,20 +235,15 @@ or neither a review nor a terminal."
          (others (seq-remove (lambda (window)
                                (memq (window-buffer window) terminals))
                              windows))
-         (reviews (seq-filter #'gemini-companion-windows--of-window others)))
+         (reviews (seq-filter (lambda (window)
+                                (buffer-local-value 'gemini-companion-diff-here
+                                                    (window-buffer window)))
+                              others)))
     (cond (reviews
-           (or (seq-find (lambda (window)
-                           (eq (window-buffer window)
-                               (gemini-companion-diff-main
-                                (gemini-companion-windows--of-window window))))
-                         reviews)
-               (car reviews)))
+           ;; Not the line of a control panel.
+           (car (last (seq-sort-by #'window-total-height #'< reviews))))
           ((< (length others) (length windows))
            (car (seq-sort-by #'window-use-time #'< others))))))
-
-(defun gemini-companion-windows--of-window (window)
-  "Return the diff whose review has the buffer of WINDOW, or nil."
-  (buffer-local-value 'gemini-companion-diff-here (window-buffer window)))
 
 (defun gemini-companion-windows-display-over (buffer _alist)
   "Display BUFFER in `gemini-companion-windows-place', if there is one.

@@ -34,7 +34,11 @@
 
 ;; Loaded with the parts, while the server starts.
 (autoload 'gemini-companion-diff-drop-edits-p "gemini-companion-diff")
+(autoload 'gemini-companion-diff-start "gemini-companion-diff")
 (autoload 'gemini-companion-diff-stop "gemini-companion-diff")
+(autoload 'gemini-companion-arrival-start "gemini-companion-arrival")
+(autoload 'gemini-companion-outcome-send "gemini-companion-outcome")
+(autoload 'gemini-companion-review-show "gemini-companion-review")
 (autoload 'gemini-companion-share-roots "gemini-companion-share")
 (autoload 'gemini-companion-review-offered-p "gemini-companion-review")
 
@@ -257,10 +261,9 @@ it on already.")
      :stop gemini-companion-auto-stop
      :lighter gemini-companion-auto-lighter)
     (gemini-companion-diff
-     :start gemini-companion-diff-start
      :lighter gemini-companion-diff-lighter)
     (gemini-companion-arrival
-     :start gemini-companion-arrival-start
+     :start gemini-companion--start-reviews
      :stop gemini-companion-arrival-stop)
     (gemini-companion-share
      :start gemini-companion-share-start
@@ -297,10 +300,10 @@ a line of its tooltip or a function that returns that line.")
                       (and (featurep feature) (plist-get plist key)))
                     gemini-companion--parts)))
 
-(defconst gemini-companion--hooks
-  '((gemini-companion-arrival-show-functions . gemini-companion-review-show)
-    (gemini-companion-diff-outcome-functions . gemini-companion-outcome-send))
-  "Alist of (HOOK . FUNCTION): how a diff is shown, and its outcome sent.")
+(defun gemini-companion--start-reviews ()
+  "Show proposals, and send their outcomes."
+  (gemini-companion-diff-start #'gemini-companion-outcome-send)
+  (gemini-companion-arrival-start #'gemini-companion-review-show))
 
 (defconst gemini-companion--methods
   '((open-diff . gemini-companion-diff-open)
@@ -432,8 +435,6 @@ Install the packages of the server first, if needed."
     (pcase-dolist (`(,feature . ,plist) gemini-companion--parts)
       (when (funcall (or (plist-get plist :if) #'always))
         (require feature)))
-    (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
-      (add-hook hook function))
     (mapc #'funcall (gemini-companion--functions :start))))
 
 (defun gemini-companion--turn-off (state &optional now)
@@ -446,8 +447,6 @@ Close their views immediately if NOW is non-nil."
     (setq gemini-companion--timer nil))
   (gemini-companion-install-cancel)
   (gemini-companion-diff-stop state now)
-  (pcase-dolist (`(,hook . ,function) gemini-companion--hooks)
-    (remove-hook hook function))
   (gemini-companion-server-stop)
   (mapc #'funcall (reverse (gemini-companion--functions :stop)))
   (setq gemini-companion-share-directory nil))

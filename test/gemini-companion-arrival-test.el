@@ -14,17 +14,6 @@
 (require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
 
-(defmacro gemini-companion-arrival-test-messages (&rest body)
-  "Evaluate BODY, and return the messages meanwhile, the last one first."
-  (declare (indent 0) (debug t))
-  `(let (messages)
-     (cl-letf (((symbol-function 'message)
-                (lambda (format &rest arguments)
-                  (push (and format (apply #'format-message format arguments))
-                        messages))))
-       ,@body)
-     (delq nil messages)))
-
 (defun gemini-companion-arrival-test-propose (file)
   "Propose a new text for FILE; return the diff."
   (gemini-companion-test-open
@@ -33,11 +22,10 @@
 
 (ert-deftest gemini-companion-arrival-announces-in-one-line ()
   (let ((key "M-x gemini-companion-review selects it")
-        (edits "; M-x gemini-companion-last-proposal shows your edits")
         (gemini "Gemini CLI proposes an edit of "))
     (gemini-companion-test-with-reviews nil
       (pcase-dolist
-          (`(,file ,state ,width ,expected)
+          (`(,file ,objection ,width ,expected)
            `(("src/app/hello.py" nil 89
               ,(concat gemini "src/app/hello.py; " key))
              ("src/app/hello.py" nil 80 ,(concat gemini "hello.py; " key))
@@ -48,9 +36,6 @@
               ,(concat "Edit of " (make-string 10 ?a) "..."
                        (make-string 18 ?b) "; " key))
              ("a" nil 40 ,key)
-             ("a" t 180 ,(concat gemini "a; " key edits))
-             ("a" t 120 ,(concat "Edit of a; " key edits))
-             ("a" t 80 ,(concat gemini "a; " key))
              ("/etc/new" nil 180
               ,(concat gemini "a file outside your projects: /etc/new; " key))
              ("/etc/new" nil 80 ,(concat gemini "/etc/new; " key))
@@ -58,11 +43,8 @@
              ("/etc/new" "why" 80 ,(concat "Edit of /etc/new (why); " key))))
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
-                 (lines (gemini-companion-arrival-test-messages
-                          (if (stringp state)
-                              (setf (gemini-companion-diff-auto-objection diff) state)
-                            (setf (gemini-companion-diff-replaces-edited diff)
-                                  state))
+                 (lines (gemini-companion-test-messages
+                          (setf (gemini-companion-diff-auto diff) objection)
                           (cl-letf (((symbol-function 'frame-width)
                                      (lambda (&rest _) width)))
                             (gemini-companion-test-wait
@@ -81,7 +63,7 @@
           (gemini-companion-test-with-reviews '(("a" "old\n"))
             (gemini-companion-auto-start)
             (let* ((diff (gemini-companion-arrival-test-propose "a"))
-                   (shown (gemini-companion-arrival-test-messages
+                   (shown (gemini-companion-test-messages
                             (gemini-companion-test-wait
                              (lambda ()
                                (eq 'shown (gemini-companion-diff-state diff))))))
@@ -89,7 +71,7 @@
               (should (string-match-p "; C-c % r selects it" (car shown)))
               (should (string-search "type C-c % r"
                                      (funcall (cdr (gemini-companion-diff-lighter)))))
-              (with-current-buffer (gemini-companion-diff-main diff)
+              (with-current-buffer (gemini-companion-review-main diff)
                 ;; The mode line reads two of them as one.
                 (should (string-search "C-c %% r to answer"
                                        (gemini-companion-header-text 200))))
@@ -101,7 +83,9 @@
                       . ,(lambda ()
                            (setq diff (gemini-companion-test-open "b" "new\n" 2 session))
                            (gemini-companion-test-wait
-                            (lambda () (gemini-companion-diff-automatic diff)))))
+                            (lambda ()
+                              (eq 'accepted
+                                  (gemini-companion-diff-auto diff))))))
                      ("; C-c % o shows your edits"
                       . ,(lambda ()
                            (setq diff (car (gemini-companion-diffs)))
@@ -115,7 +99,7 @@
                 (should (seq-some
                          (lambda (line) (string-search expected line))
                          (cl-letf (((symbol-function 'y-or-n-p) #'always))
-                           (gemini-companion-arrival-test-messages
+                           (gemini-companion-test-messages
                              (funcall function))))))
               (gemini-companion-auto-stop))))
       (use-global-map map))))

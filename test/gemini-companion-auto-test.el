@@ -73,7 +73,7 @@ accepted is written at once."
           (not (eq 'pending (gemini-companion-diff-state diff)))))
     (unless (eq 'accepted (gemini-companion-diff-state diff))
       (gemini-companion-diff-close 1 'closed)
-      (gemini-companion-diff-auto-objection diff))))
+      (gemini-companion-diff-objection diff))))
 
 (ert-deftest gemini-companion-auto-leaves-unsaved-changes-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n"))
@@ -96,7 +96,7 @@ accepted is written at once."
       (gemini-companion-auto-accept gemini-companion-auto-test-one)
       (should-not outcomes)
       (should (equal "not auto-accepted: no text is left"
-                     (gemini-companion-diff-auto-objection diff))))))
+                     (gemini-companion-diff-objection diff))))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
@@ -107,7 +107,7 @@ accepted is written at once."
       (gemini-companion-auto-accept gemini-companion-auto-test-one)
       (should-not (eq 'accepted (gemini-companion-diff-state diff)))
       (should (equal "not auto-accepted: file changed since the proposal"
-                     (gemini-companion-diff-auto-objection diff))))))
+                     (gemini-companion-diff-objection diff))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
   (gemini-companion-auto-test-with '(("outside" "old\n"))
@@ -168,7 +168,7 @@ accepted is written at once."
         (should (string-search
                  "not auto-accepted: hidden, or may be run automatically"
                  (gemini-companion-test-header
-                  (gemini-companion-diff-main diff))))
+                  (gemini-companion-review-main diff))))
         (gemini-companion-diff-reject diff)))))
 
 (ert-deftest gemini-companion-auto-ends-by-command-and-by-itself ()

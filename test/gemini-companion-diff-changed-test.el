@@ -23,7 +23,7 @@
          (gemini-companion-test-diff-start
           (lambda (&rest _)
             (cl-incf views)
-            (lambda (&rest _) (cl-decf views)))
+            (lambda () (cl-decf views)))
           (lambda (diff) (push diff outcomes)))
          nil
        ,@body)))
@@ -117,7 +117,7 @@ if `answer' is non-nil."
 (defun gemini-companion-diff-changed-test-remark-p (remark)
   "Return non-nil if REMARK is in the header line of the unified diff."
   (string-search remark (gemini-companion-test-header
-                         (gemini-companion-diff-main
+                         (gemini-companion-review-main
                           (car (gemini-companion-diffs))))))
 
 (ert-deftest gemini-companion-diff-changed-compares-a-changed-file-again ()
@@ -145,7 +145,7 @@ if `answer' is non-nil."
         (should (string-search
                  "file changed since the proposal"
                  (gemini-companion-test-header
-                  (gemini-companion-diff-main diff))))))))
+                  (gemini-companion-review-main diff))))))))
 
 (ert-deftest gemini-companion-diff-changed-asks-before-a-change-is-undone ()
   (pcase-dolist (`(,written ,accepted ,asks)
@@ -212,7 +212,8 @@ if `answer' is non-nil."
     (let ((gemini-companion-review-arrival 'notify)
           (diff (gemini-companion-test-open "a" "new\n")))
       (gemini-companion-diff-changed-test-write "a" "saved\n")
-      (gemini-companion-test-eventually (gemini-companion-diff-changed diff))
+      (gemini-companion-test-eventually (gemini-companion-diff-target-changed
+                                         (gemini-companion-diff-target diff)))
       (gemini-companion-auto-start)
       (unwind-protect
           (progn
@@ -283,19 +284,17 @@ if `answer' is non-nil."
   "Return how often lost edits are reported after END.
 The proposal is edited if EDIT, and the file then has WRITTEN."
   (gemini-companion-diff-changed-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-test-open "a" "new\n" 1))
-          (count 0))
+    (let* ((diff (gemini-companion-test-open "a" "new\n" 1))
+           (count 0))
       (when edit
         (gemini-companion-diff-changed-test-edit diff))
-      (cl-letf (((symbol-function 'message)
-                 (lambda (format &rest _)
-                   (when (string-search "written without your edits" format)
-                     (cl-incf count))
-                   nil)))
-        (funcall end diff written)
-        (gemini-companion-test-eventually
-          (gemini-companion-test-run-timers)
-          (gemini-companion-revert-idle-p)))
+      (setq count (seq-count
+                   (apply-partially #'string-search "written without your edits")
+                   (gemini-companion-test-messages
+                     (funcall end diff written)
+                     (gemini-companion-test-eventually
+                       (gemini-companion-test-run-timers)
+                       (gemini-companion-revert-idle-p)))))
       (when (< 0 count)
         (should (equal "mine new\n" (gemini-companion-test-last-proposal))))
       count)))

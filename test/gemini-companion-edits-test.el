@@ -340,6 +340,6 @@ What is accepted is written at once.  `session' is that of a CLI."
     (should-not (seq-filter (lambda (function)
                               (string-prefix-p "gemini-companion-edits-"
                                                (symbol-name function)))
-                            gemini-companion-diff-changed-hook))))
+                            gemini-companion-diff-functions))))
 
 ;;; gemini-companion-edits-test.el ends here

@@ -17,14 +17,16 @@
       (make-directory "src/components" 'parents)
       (write-region "1\n" nil file nil 'silent)
       (let ((diff (gemini-companion-test-show file "2\n")))
-        (with-current-buffer (gemini-companion-diff-main diff)
+        (with-current-buffer (gemini-companion-review-main diff)
           (pcase-dolist
               (`(,unsaved ,changed ,width ,keys)
                '((t nil 79 t) (nil "file changed since the proposal" 79 nil)
                  (t nil 50 nil) (t "file changed since the proposal" 79 nil)
                  (t "file changed" 60 nil)))
-            (setf (gemini-companion-diff-unsaved diff) unsaved
-                  (gemini-companion-diff-changed diff) (and changed t))
+            (let ((target (gemini-companion-diff-target diff)))
+              (setf (gemini-companion-diff-target-unsaved target) unsaved
+                    (gemini-companion-diff-target-changed target)
+                    (and changed t)))
             (let ((text (cl-letf (((symbol-function 'old-selected-window)
                                    #'selected-window))
                           (gemini-companion-header-text width))))
@@ -66,7 +68,7 @@
           (header (lambda (diff)
                     (gemini-companion-arrival-view diff)
                     (gemini-companion-test-header
-                     (gemini-companion-diff-main diff)))))
+                     (gemini-companion-review-main diff)))))
       (let ((one (funcall propose 1 "x/one")))
         (should (string-prefix-p " a, " (funcall header one)))
         (let ((two (funcall propose 2 "y/one")))

@@ -115,7 +115,7 @@ Drop those that do not consist of whole lines as before."
 
 (defun gemini-companion-hunk-test-compare (diff)
   "Compare DIFF again in the view of the selected window."
-  (with-current-buffer (gemini-companion-diff-main diff)
+  (with-current-buffer (gemini-companion-review-main diff)
     (if (gemini-companion-review-unified-p)
         (gemini-companion-unified-refresh)
       (with-current-buffer (car ediff-this-buffer-ediff-sessions)
@@ -125,7 +125,7 @@ Drop those that do not consist of whole lines as before."
   "Assert that what is shown and sent of DIFF equals the model.
 The hunks were just compared."
   (let ((text (gemini-companion-hunk-test-expected))
-        (buffer (gemini-companion-diff-main diff)))
+        (buffer (gemini-companion-review-main diff)))
     (should (equal text (gemini-companion-diff-text diff)))
     (should (equal (length gemini-companion-hunk-test-marks)
                    (nth 1 (or (gemini-companion-diff-counts diff) '(0 0)))))
@@ -213,7 +213,7 @@ Return what was done."
          (apply #'gemini-companion-hunk-test-edit diff edit)))
       ('undo (gemini-companion-hunk-test-undo diff))
       ('switch
-       (with-current-buffer (gemini-companion-diff-main diff)
+       (with-current-buffer (gemini-companion-review-main diff)
          (gemini-companion-review-switch-view)))
       ('file
        (let ((text (gemini-companion-hunk-test-mutate

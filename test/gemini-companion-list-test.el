@@ -194,7 +194,7 @@ a file outside your projects: /gemini-companion-test")
       (gemini-companion-diff-reject
        (gemini-companion-list-test-open 2 1 "b.el" new))
       (let ((diff (gemini-companion-list-test-open 3 1 "c.el" new)))
-        (setf (gemini-companion-diff-automatic diff) t)
+        (setf (gemini-companion-diff-auto diff) 'accepted)
         (gemini-companion-diff-take diff))
       (gemini-companion-edits-written
        (gemini-companion-test-session "s1" 1) nil (concat directory "d.el")
@@ -401,8 +401,7 @@ a file outside your projects: /gemini-companion-test")
     (let ((diff (gemini-companion-list-test-open 1 1 "a" "one\n2\n3\n"))
           (inhibit-message t)
           asked)
-      (setq gemini-companion-arrival-show-functions
-            (list #'gemini-companion-review-show))
+      (gemini-companion-arrival-start #'gemini-companion-review-show)
       (gemini-companion-arrival-view diff)
       (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
         (goto-char (point-max))
@@ -735,7 +734,7 @@ a:3 (removed line): keep it\na:4: as a digit"
       (gemini-companion-arrival-stop)
       (should-not (get-buffer "*gemini reviews*"))
       (should-not gemini-companion-edits-changed-hook)
-      (should-not gemini-companion-diff-changed-hook)
+      (should-not gemini-companion-diff-functions)
       (should-not (directory-files directory nil "\\`gemini-"))
       (should (equal buffers (gemini-companion-test-buffers)))
       (gemini-companion-test-eventually

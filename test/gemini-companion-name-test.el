@@ -140,7 +140,7 @@ symbolic link src/innocent.txt)" error)
                 (should
                  (string-search warning
                                 (gemini-companion-test-header
-                                 (gemini-companion-diff-main diff))))
+                                 (gemini-companion-review-main diff))))
                 (gemini-companion-diff-reject diff)
                 (setq diff (gemini-companion-test-open "innocent.txt" "x\n" 2
                                                        session)))))

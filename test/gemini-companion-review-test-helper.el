@@ -27,17 +27,35 @@ at once."
                  (progn ,start ,@body)
                ,stop)
            (gemini-companion-arrival-stop)
-           (setq gemini-companion-arrival-show-functions nil
-                 gemini-companion-diff-outcome-functions nil)
            (gemini-companion-diff-stop 'rejected 'now)
            (setq gemini-companion-diff--kept nil))))))
 
 (defun gemini-companion-test-diff-start (show outcome)
   "Show diffs by the function SHOW, and call OUTCOME with settled ones."
-  (setq gemini-companion-arrival-show-functions (list show)
-        gemini-companion-diff-outcome-functions (list outcome))
-  (gemini-companion-diff-start)
-  (gemini-companion-arrival-start))
+  (gemini-companion-diff-start outcome)
+  (gemini-companion-arrival-start show))
+
+(cl-defmethod gemini-companion-diff-view-close (view)
+  "Close VIEW, a function."
+  (funcall view))
+
+(cl-defmethod gemini-companion-diff-view-refresh (_view)
+  "Do nothing.")
+
+(cl-defmethod gemini-companion-diff-view-frame (_view)
+  "Return the selected frame."
+  (selected-frame))
+
+(defmacro gemini-companion-test-messages (&rest body)
+  "Evaluate BODY, and return the messages meanwhile, the last one first."
+  (declare (indent 0) (debug t))
+  `(let (messages)
+     (cl-letf (((symbol-function 'message)
+                (lambda (format &rest arguments)
+                  (push (and format (apply #'format-message format arguments))
+                        messages))))
+       ,@body)
+     (delq nil messages)))
 
 (defun gemini-companion-test-write-accepted (diff)
   "Write the file of DIFF if that was accepted, as a CLI does.

@@ -62,7 +62,7 @@
 (defun gemini-companion-review-test-count ()
   "Return the count of excluded hunks in the current header line."
   (let ((text (gemini-companion-test-header
-               (gemini-companion-diff-main (car (gemini-companion-diffs))))))
+               (gemini-companion-review-main (car (gemini-companion-diffs))))))
     (and (string-match "[0-9]+ hunks?, [0-9]+ excluded" text)
          (match-string 0 text))))
 
@@ -93,7 +93,7 @@
         (let* ((gemini-companion-review-view view)
                (diff (gemini-companion-test-show
                       "a" (concat "A\n" (make-string 9 ?\n) "B\n")))
-               (main (gemini-companion-diff-main diff)))
+               (main (gemini-companion-review-main diff)))
           (with-current-buffer main
             (goto-char (point-min))
             ;; Ediff begins at the first hunk.
@@ -271,7 +271,7 @@
     (let ((first (gemini-companion-test-show "a" "2\n"))
           (next (gemini-companion-test-open "b" "2\n" 2))
           (press (lambda (diff key)
-                   (with-current-buffer (gemini-companion-diff-main diff)
+                   (with-current-buffer (gemini-companion-review-main diff)
                      (call-interactively (key-binding (kbd key)))))))
       (let ((real-this-command 'gemini-companion-diff-accept))
         (funcall press first "C-c C-c"))
@@ -289,12 +289,12 @@
     (let ((first (gemini-companion-test-show "a" "2\n"))
           (next (gemini-companion-test-open "b" "2\n" 2))
           (began (float-time)))
-      (with-current-buffer (gemini-companion-diff-main first)
+      (with-current-buffer (gemini-companion-review-main first)
         (let ((real-this-command 'gemini-companion-diff-accept))
           (call-interactively (key-binding (kbd "C-c C-c")))))
       (gemini-companion-test-eventually
         (eq 'shown (gemini-companion-diff-state next)))
-      (with-current-buffer (gemini-companion-diff-main next)
+      (with-current-buffer (gemini-companion-review-main next)
         ;; However long that took.
         (cl-letf (((symbol-function 'float-time) (lambda (&rest _) began)))
           (should (eq #'gemini-companion-review-too-soon
@@ -485,7 +485,7 @@
     (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
       (let* ((gemini-companion-review-view view)
              (diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
-             (main (gemini-companion-diff-main diff)))
+             (main (gemini-companion-review-main diff)))
         (dolist (word '("exclude" "restore" "exclude"))
           (ert-info ((format "%s %s" view word))
             (should (string-match-p (format "C-c C-x %s\\|[^a-z]x %s" word word)
@@ -504,7 +504,7 @@
               (let* ((gemini-companion-review-view view)
                      (diff (gemini-companion-test-show "a" "2\n"))
                      (header (with-current-buffer
-                                 (gemini-companion-diff-main diff)
+                                 (gemini-companion-review-main diff)
                                (when (eq view 'diff)
                                  (gemini-companion-review-edit))
                                (gemini-companion-test-header
@@ -759,7 +759,7 @@
                      after-change-functions first-change-hook
                      kill-buffer-hook kill-buffer-query-functions diff-mode-hook
                      gemini-companion-review-mode-hook
-                     gemini-companion-diff-changed-hook
+                     gemini-companion-diff-functions
                      gemini-companion-diff-opened-functions
                      gemini-companion-diff-closed-functions))
       (ert-info ((format "%s, %s" view hook))

@@ -142,15 +142,14 @@ outcomes."
      (let* ((gemini-companion-review-arrival 'notify)
             (inhibit-message t)
             (kill-ring '("before"))
-            outcomes
-            (gemini-companion-diff-outcome-functions
-             (list (lambda (diff)
-                     (push (gemini-companion-diff-state diff) outcomes)))))
+            outcomes)
        (cl-letf (((symbol-function 'read-string)
                   (lambda (&rest _) (funcall ,answer))))
          (unwind-protect
              (let (diff)
-               (gemini-companion-diff-start)
+               (gemini-companion-diff-start
+                (lambda (diff)
+                  (push (gemini-companion-diff-state diff) outcomes)))
                (gemini-companion-diff-open
                 1 ,session (expand-file-name "a" directory) "new\n")
                (setq diff (car (gemini-companion-diffs)))
