@@ -10,7 +10,7 @@
 ;; The CLIs that speak the companion protocol.  They differ only in what this
 ;; table contains, and in how they find an editor, which the server knows.  To
 ;; add a CLI, add a row here and one in python/gemini_companion_epc/clients.py,
-;; and its names in bridge.py there.
+;; which has its discovery files.
 
 ;;; Code:
 
@@ -35,11 +35,6 @@
              "GEMINI_CLI_IDE_SERVER_STDIO_COMMAND"
              ;; The model may write to directories in it.
              "GEMINI_CLI_IDE_WORKSPACE_PATH")
-     :discovery ("$TMPDIR/gemini/ide" "$TMP/gemini/ide" "$TEMP/gemini/ide"
-                 "/tmp/gemini/ide")
-     :discovery-file "gemini-ide-server-%1$d-%2$d.json"
-     :discovery-regexp
-     "\\`gemini-ide-server-\\([0-9]+\\)\\(?:-[0-9]+\\)?\\.json\\'"
      :user-settings ("$GEMINI_CLI_HOME/.gemini/settings.json"
                      "~/.gemini/settings.json")
      :project-settings ".gemini/settings.json"
@@ -67,9 +62,6 @@
              "QWEN_CODE_IDE_SERVER_STDIO_COMMAND"
              ;; "qwen serve" binds the directories in it.
              "QWEN_CODE_IDE_WORKSPACE_PATH")
-     :discovery ("$QWEN_HOME/ide" "~/.qwen/ide")
-     :discovery-file "%2$d.lock"
-     :discovery-regexp "\\`[0-9]+\\.lock\\'"
      :user-settings ("$QWEN_HOME/settings.json" "~/.qwen/settings.json")
      :project-settings ".qwen/settings.json"
      :system-settings ("$QWEN_CODE_SYSTEM_SETTINGS_PATH"
@@ -96,12 +88,8 @@ the version of Node.js that this needs;
 `:port-variable' and `:pid-variable', the variables that are set in
 terminals, to the port and to the process id of Emacs, if any, and
 `:unset', those that are unset;
-`:discovery', `:user-settings' and `:system-settings', names of the
-directory of discovery files and of settings files, for
+`:user-settings' and `:system-settings', names of settings files, for
 `gemini-companion-clients-file';
-`:discovery-file', a format for the process id of Emacs and the port;
-`:discovery-regexp', a regexp for the names of discovery files, whose
-group, if any, is the process id;
 `:project-settings', the name of a project's settings file;
 `:required', lists (KEYS VALUE PROBLEM COMMAND) of the settings that
 are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
@@ -142,7 +130,7 @@ Return its VALUE; the default is the first."
               choices)))
 
 (defun gemini-companion-clients-file (client key &optional environment)
-  "Return the file or directory KEY of CLIENT, one of the names in the table.
+  "Return the file KEY of CLIENT, one of the names in the table.
 It is the first name that begins with a variable that is set, else the
 first that exists, else the first.  ENVIRONMENT is a list like
 `process-environment', which is the default."

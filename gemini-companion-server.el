@@ -222,9 +222,10 @@ starts it")))
 
 (defun gemini-companion-server--delete-discovery (server)
   "Delete the discovery files of SERVER, which no process will delete."
-  (dolist (file (plist-get (gemini-companion-process-info
-                            (gemini-companion-server--current server))
-                           :discovery))
+  (pcase-dolist (`(,_ ,file)
+                 (plist-get (gemini-companion-process-info
+                             (gemini-companion-server--current server))
+                            :discovery))
     (ignore-error file-error
       (delete-file file))))
 
@@ -375,9 +376,9 @@ M-x gemini-companion-install-server"))))
   "Return a description of the server that can be called, or nil.
 A plist of the `:pid' and the `:command' of its process; `:since',
 when that became ready, in seconds since 1970; and its answer to
-hello: `:version', `:port', `:token', `:discovery', the names of the
-discovery files, `:directory', its private directory, and
-`:is-exposed', which is non-nil if another user may know the token."
+hello: `:version', `:port', `:token', `:discovery', lists of a client
+and the name of its discovery file, `:directory', its private directory,
+and `:is-exposed', which is non-nil if another user may know the token."
   (when-let* ((process (gemini-companion-server--process)))
     (gemini-companion-process-info process)))
 
@@ -389,8 +390,10 @@ Return non-nil if the call was sent."
 
 (defun gemini-companion-server-ask-processes (pids done)
   "Ask for the processes PIDS of the user, and call DONE with them later.
-They are plists with `:pid', `:directory' and `:environment', a list
-like `process-environment'; processes of others have only `:pid'.
+They are plists with `:pid', `:directory', `:environment', a list
+like `process-environment', and `:discovery', lists of a client and the
+directory that it searches in that environment; processes of others have
+only `:pid'.
 If the server cannot be asked, call DONE with nil at once."
   (let ((process (gemini-companion-server--process)))
     (unless (and process

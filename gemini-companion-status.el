@@ -10,8 +10,8 @@
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
 ;; verdict, the problems with remedies and buttons, the state, and one line
 ;; about the checks that passed.  Programs that a check needs run in the
-;; background; the buffer is written again when they answer, and when CLIs
-;; connect or reviews come while it is visible.
+;; background; the buffer is updated when they answer, and when CLIs connect or
+;; reviews come while it is visible.
 
 ;;; Code:
 
@@ -32,7 +32,6 @@
 (require 'map)
 (require 'seq)
 (require 'subr-x)
-(require 'text-property-search)
 
 ;;;; State
 
@@ -46,7 +45,7 @@
     ("Project" . gemini-companion-status--project)
     ("Other editors" . gemini-companion-status--others)
     ("Diff program" . gemini-companion-status--diff)
-    ("Running CLIs" . gemini-companion-status--unconnected)
+    ("Running CLIs" . gemini-companion-status--running)
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory and the function
@@ -68,7 +67,7 @@ The ANSWER of a program is a cons of exit status and output, or a live
 process; the ANSWER of a function is a list.")
 
 (defvar gemini-companion-status--timer nil
-  "Timer that writes the buffer again, or nil.")
+  "Timer that updates the buffer, or nil.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -96,7 +95,6 @@ process; the ANSWER of a function is a list.")
   "Mode of the buffer with the state of the connections.
 \\{gemini-companion-status-mode-map}"
   (setq-local revert-buffer-function #'gemini-companion-status--refresh
-              truncate-lines nil
               wrap-prefix "    ")
   (visual-line-mode)
   (gemini-companion-status--watch #'add-hook)
@@ -117,7 +115,10 @@ Type \\[gemini-companion-status-menu] there for its keys."
       (unless (eq origin status)
         (setq gemini-companion-status--origin origin
               default-directory directory))
-      (gemini-companion-status--refresh))
+      (let ((new (zerop (buffer-size))))
+        (gemini-companion-status--refresh)
+        (when new
+          (goto-char (point-min)))))
     (pop-to-buffer status)))
 
 (defun gemini-companion-status--refresh (&rest _)
@@ -155,68 +156,32 @@ Type \\[gemini-companion-status-menu] there for its keys."
           (run-at-time 0.2 nil #'gemini-companion-status--update))))
 
 (defun gemini-companion-status--update ()
-  "Check, and write the buffer again; point and the windows stay."
+  "Check, and update the buffer; point and the windows stay."
   (setq gemini-companion-status--timer nil)
   (with-current-buffer gemini-companion-status--name
-    (let* ((directory default-directory)
+    (let* ((status (current-buffer))
+           (directory default-directory)
            (findings (let ((default-directory temporary-file-directory))
                        (gemini-companion-status-findings
                         directory #'gemini-companion-status--ask)))
-           (point (gemini-companion-status--place (point)))
-           (windows (mapcar
-                     (lambda (window)
-                       (list window
-                             (gemini-companion-status--place
-                              (window-start window))
-                             (gemini-companion-status--place
-                              (window-point window))))
-                     (get-buffer-window-list nil nil t)))
            (inhibit-read-only t))
-      (erase-buffer)
-      (gemini-companion-status--insert-all findings)
-      (set-buffer-modified-p nil)
-      (pcase-dolist (`(,window ,start ,point) windows)
-        (set-window-start window (gemini-companion-status--position start)
-                          'noforce)
-        (set-window-point window (gemini-companion-status--position point)))
-      (goto-char (gemini-companion-status--position point)))))
+      (with-temp-buffer
+        (gemini-companion-status--insert-all findings)
+        (let ((new (current-buffer)))
+          (with-current-buffer status
+            (replace-buffer-contents new)
+            (gemini-companion-status--copy-properties new)
+            (set-buffer-modified-p nil)))))))
 
-;;;; Places
-
-(defun gemini-companion-status--place (position)
-  "Return the place of POSITION: its section, line and column.
-That is a list of the section's name, the text of the line, its number
-in the section, and the column."
-  (save-excursion
-    (goto-char position)
-    (let ((text (buffer-substring-no-properties (line-beginning-position)
-                                                (line-end-position)))
-          (line (line-number-at-pos))
-          (column (current-column)))
-      (end-of-line)
-      (let ((heading (text-property-search-backward
-                      'gemini-companion-status-section)))
-        (unless heading
-          (goto-char (point-min)))
-        (list (and heading (prop-match-value heading)) text
-              (- line (line-number-at-pos)) column)))))
-
-(defun gemini-companion-status--position (place)
-  "Return the position of PLACE, or that nearest to it.
-The same line in the same section counts, else the number of the line."
-  (pcase-let ((`(,section ,text ,line ,column) place))
-    (save-excursion
-      (goto-char (point-min))
-      (when section
-        (text-property-search-forward 'gemini-companion-status-section
-                                      section #'equal)
-        (beginning-of-line))
-      (if (and (not (string-empty-p text))
-               (re-search-forward (concat "^" (regexp-quote text) "$") nil t))
-          (beginning-of-line)
-        (forward-line line))
-      (move-to-column column)
-      (point))))
+(defun gemini-companion-status--copy-properties (buffer)
+  "Copy the text properties of BUFFER, which has the same text.
+`replace-buffer-contents' leaves the old buttons where the text is the same."
+  (let ((start (point-min)))
+    (while (< start (point-max))
+      (let ((end (next-property-change start buffer (point-max))))
+        (set-text-properties start end (with-current-buffer buffer
+                                         (text-properties-at start)))
+        (setq start end)))))
 
 ;;;; Programs
 
@@ -270,51 +235,55 @@ Call ANSWERED with the answer of the process."
     (wait ?… ".." shadow))
   "Alist of (MARK CHARACTER ASCII FACE).")
 
-(defun gemini-companion-status--insert-buttons (actions)
-  "Insert buttons for ACTIONS, an alist of (LABEL . FUNCTION).
-A button calls its FUNCTION and checks again."
-  (pcase-dolist (`(,label . ,function) actions)
-    (insert " ")
-    (insert-text-button
-     (concat "[" label "]")
-     'follow-link t
-     'action (lambda (_button)
-               (unwind-protect
-                   (if (commandp function)
-                       (call-interactively function)
-                     (funcall function))
-                 (when (get-buffer gemini-companion-status--name)
-                   (gemini-companion-status--refresh)))))))
-
 (defun gemini-companion-status--insert-all (findings)
   "Insert the whole status, with FINDINGS, an alist of (TITLE . LIST)."
-  (let ((all (seq-mapcat (pcase-lambda (`(,title . ,list))
-                           (mapcar (apply-partially #'cons title) list))
-                         findings)))
-    (gemini-companion-status--insert-verdict (seq-mapcat #'cdr findings))
-    (gemini-companion-status--insert-findings "Problems" all '(bad))
+  (let* ((all (seq-mapcat (pcase-lambda (`(,title . ,list))
+                            (mapcar (apply-partially #'cons title) list))
+                          findings))
+         (some (lambda (&rest marks)
+                 (seq-filter (lambda (finding) (memq (nth 1 finding) marks))
+                             all))))
+    (gemini-companion-status--insert-verdict (cdar (funcall some 'bad)))
+    (gemini-companion-status--insert-findings "Problems" (funcall some 'bad))
     (gemini-companion-status--insert-server)
     (gemini-companion-status--insert-sessions)
     (gemini-companion-status--insert-reviews)
     (gemini-companion-status--insert-shared)
     (gemini-companion-status--insert-roots)
-    (gemini-companion-status--insert-findings "Notes" all '(wait note))
-    (gemini-companion-status--insert-passed all)))
+    (gemini-companion-status--insert-findings "Notes"
+                                              (funcall some 'wait 'note))
+    (gemini-companion-status--insert-passed (funcall some 'good))))
 
-(defun gemini-companion-status--insert-heading (name &optional text)
-  "Insert the heading of the section NAME, TEXT or NAME, after an empty line."
-  (insert "\n" (propertize (or text name)
-                           'face 'bold
-                           'gemini-companion-status-section name)))
+(defun gemini-companion-status--insert-heading (name)
+  "Insert the heading NAME, after an empty line."
+  (insert "\n" (propertize name 'face 'bold)))
 
-(defun gemini-companion-status--insert-findings (heading all kinds)
-  "Insert HEADING and the findings of ALL whose mark is in KINDS, if any.
-ALL is a list of (TITLE . FINDING)."
-  (when-let* ((some (seq-filter (lambda (finding) (memq (nth 1 finding) kinds))
-                                all)))
+(defun gemini-companion-status--insert-button (label action)
+  "Insert a button with LABEL for ACTION, a function."
+  (insert " ")
+  (insert-text-button (concat "[" label "]")
+                      'follow-link t
+                      'action (lambda (_button) (funcall action))))
+
+(defun gemini-companion-status--insert-buttons (actions)
+  "Insert buttons for ACTIONS, an alist of (LABEL . FUNCTION).
+A button calls its FUNCTION and checks again."
+  (pcase-dolist (`(,label . ,function) actions)
+    (gemini-companion-status--insert-button
+     label (lambda ()
+             (unwind-protect
+                 (if (commandp function)
+                     (call-interactively function)
+                   (funcall function))
+               (when (get-buffer gemini-companion-status--name)
+                 (gemini-companion-status--refresh)))))))
+
+(defun gemini-companion-status--insert-findings (heading findings)
+  "Insert HEADING and FINDINGS, lists (TITLE MARK TEXT REMEDY ACTION...)."
+  (when findings
     (gemini-companion-status--insert-heading heading)
     (insert "\n")
-    (mapc #'gemini-companion-status--insert-finding some)))
+    (mapc #'gemini-companion-status--insert-finding findings)))
 
 (defun gemini-companion-status--insert-finding (finding)
   "Insert FINDING, a list (TITLE MARK TEXT REMEDY ACTION...)."
@@ -329,31 +298,25 @@ ALL is a list of (TITLE . FINDING)."
     (gemini-companion-status--insert-buttons actions)
     (insert "\n")))
 
-(defun gemini-companion-status--insert-passed (all)
-  "Insert one line about the findings of ALL that are good, or list them.
-ALL is a list of (TITLE . FINDING)."
-  (let ((good (seq-filter (lambda (finding) (eq 'good (nth 1 finding))) all)))
-    (gemini-companion-status--insert-heading
-     "Passed"
-     (format (ngettext "%d check passed" "%d checks passed" (length good))
-             (length good)))
-    (insert " ")
-    (insert-text-button
-     (if gemini-companion-status--passed-shown "[Hide]" "[Show]")
-     'follow-link t
-     'action (lambda (_button)
-               (setq gemini-companion-status--passed-shown
-                     (not gemini-companion-status--passed-shown))
-               (gemini-companion-status--update)))
-    (insert "\n")
-    (when gemini-companion-status--passed-shown
-      (mapc #'gemini-companion-status--insert-finding good))))
+(defun gemini-companion-status--insert-passed (good)
+  "Insert one line about GOOD, the findings that are good, or list them."
+  (gemini-companion-status--insert-heading
+   (format (ngettext "%d check passed" "%d checks passed" (length good))
+           (length good)))
+  (gemini-companion-status--insert-button
+   (if gemini-companion-status--passed-shown "Hide" "Show")
+   (lambda ()
+     (setq gemini-companion-status--passed-shown
+           (not gemini-companion-status--passed-shown))
+     (gemini-companion-status--update)))
+  (insert "\n")
+  (when gemini-companion-status--passed-shown
+    (mapc #'gemini-companion-status--insert-finding good)))
 
-(defun gemini-companion-status--insert-verdict (findings)
+(defun gemini-companion-status--insert-verdict (problem)
   "Insert one line about whether a CLI is connected, or why none is.
-FINDINGS are the findings of all checks."
-  (pcase-let ((sessions (gemini-companion-sessions))
-              (`(,_ ,problem ,_ . ,actions) (assq 'bad findings)))
+PROBLEM is the finding of the first problem, or nil."
+  (let ((sessions (gemini-companion-sessions)))
     (insert (propertize (if sessions "Connected: " "Not connected: ")
                         'face (if sessions 'success 'error)))
     (cond
@@ -364,8 +327,9 @@ FINDINGS are the findings of all checks."
      ((and gemini-companion-mode (not (gemini-companion-server-ready-p)))
       (insert "The server is starting"))
      (problem
-      (insert (car (split-string problem "\n")))
-      (gemini-companion-status--insert-buttons actions))
+      (pcase-let ((`(,_ ,text ,_ . ,actions) problem))
+        (insert (car (split-string text "\n")))
+        (gemini-companion-status--insert-buttons actions)))
      (t
       (insert "No CLI runs in the open projects")
       (gemini-companion-status--insert-buttons
@@ -458,16 +422,18 @@ FINDINGS are the findings of all checks."
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
-  (insert "    " (gemini-companion-status--file (plist-get file :path))
-          (if (plist-get file :active)
-              (format ", active, line %s, character %s"
-                      (plist-get file :line) (plist-get file :character))
-            "")
-          "\n")
-  (when-let* ((text (plist-get file :selected-text)))
-    (let ((print-escape-newlines t))
-      (insert (format "        %d characters selected: %S\n" (length text)
-                      (truncate-string-to-width text 60 nil nil "..."))))))
+  (pcase-let (((map :path :active :line :character :selected-text) file))
+    (insert "    " (gemini-companion-status--file path)
+            (if active
+                (format ", active, line %s, character %s" line character)
+              "")
+            "\n")
+    (when selected-text
+      (let ((print-escape-newlines t))
+        (insert (format "        %d characters selected: %S\n"
+                        (length selected-text)
+                        (truncate-string-to-width selected-text
+                                                  60 nil nil "...")))))))
 
 (defun gemini-companion-status--unshared ()
   "Return why the file of the user's buffer is not shared, or nil."
@@ -513,12 +479,8 @@ DIRECTORY is the directory of the user's buffer.  ASK is a function like
           gemini-companion-status-checks))
 
 (defun gemini-companion-status--package (_directory _ask)
-  "Check whether the packages are installed."
-  (if-let* ((epc (locate-library "epc")))
-      `((good ,(format "Emacs %s, gemini-companion %s, %s" emacs-version
-                       gemini-companion-server-version
-                       (abbreviate-file-name (directory-file-name
-                                              (file-name-directory epc))))))
+  "Check whether the package epc is installed."
+  (unless (locate-library "epc")
     '((bad "The package epc is not installed"
            "Add MELPA to `package-archives', then M-x package-install RET epc \
 RET and start Emacs again."))))
@@ -553,11 +515,20 @@ RET and start Emacs again."))))
 
 (defun gemini-companion-status--options (_directory _ask)
   "Check whether the options that decide about sharing work."
-  (if gemini-companion-privacy-problem
-      `((bad ,(format "An option that excludes files fails (%s), so files \
+  (when gemini-companion-privacy-problem
+    `((bad ,(format "An option that excludes files fails (%s), so files \
 are not shared" gemini-companion-privacy-problem)
-             "Correct `gemini-companion-excluded' or the ignore file."))
-    '((good "Sharing options work"))))
+           "Correct `gemini-companion-excluded' or the ignore file."))))
+
+(defun gemini-companion-status--diff (_directory _ask)
+  "Check whether reviews find a program that compares files."
+  (unless (executable-find diff-command)
+    `((bad ,(format "Cannot find the program %s, so no review can be displayed"
+                    diff-command)
+           ,(if (eq system-type 'windows-nt)
+                "Install Git for Windows or MSYS2, and add its directory \
+usr/bin to PATH."
+              "Install the package diffutils of your system.")))))
 
 ;;;; Installed CLIs
 
@@ -566,20 +537,22 @@ are not shared" gemini-companion-privacy-problem)
   (let ((exec-path (default-value 'exec-path)))
     (executable-find (car (gemini-companion-run-command client)))))
 
-(defun gemini-companion-status--session-p (client)
-  "Return non-nil if a session of CLIENT is connected."
-  (seq-some (lambda (session) (equal client (plist-get session :client)))
-            (gemini-companion-sessions)))
-
 (defun gemini-companion-status--clients ()
   "Return the names of the user's CLIs, or of the first CLI if there are none."
-  (let ((all (mapcar #'car gemini-companion-clients)))
+  (let ((all (mapcar #'car gemini-companion-clients))
+        (connected (map-values (gemini-companion-status--connected))))
     (or (seq-filter (lambda (client)
                       (or (gemini-companion-status--program client)
-                          (gemini-companion-status--session-p client)
+                          (member client connected)
                           (gemini-companion-clients-used-p client)))
                     all)
         (list (car all)))))
+
+(defun gemini-companion-status--connected ()
+  "Return an alist of (PID . CLIENT), the connected CLIs."
+  (mapcar (lambda (session)
+            (cons (plist-get session :pid) (plist-get session :client)))
+          (gemini-companion-sessions)))
 
 (defun gemini-companion-status--version (_directory ask)
   "Check by ASK which version of each CLI is installed."
@@ -619,13 +592,14 @@ are not shared" gemini-companion-privacy-problem)
                ,(concat "Add the directory of node to `exec-path' and PATH, \
 or install it again: " install hint)))))))
 
+;;;; Settings
+
 (defun gemini-companion-status--settings (directory ask)
   "Check the settings of the CLIs in DIRECTORY.
-ASK returns the environments of the connected CLIs."
+ASK returns the environments of those that are connected."
   (let* ((connected (gemini-companion-status--connected))
-         (processes (when connected
-                      (funcall ask #'gemini-companion-server-ask-processes
-                               (mapcar #'car connected)))))
+         (processes (and connected
+                         (gemini-companion-status--processes ask))))
     (seq-mapcat
      (lambda (client)
        (gemini-companion-status--settings-of
@@ -636,13 +610,6 @@ ASK returns the environments of the connected CLIs."
                          (plist-get process :environment)))
                   processes)))
      (gemini-companion-status--clients))))
-
-(defun gemini-companion-status--connected ()
-  "Return an alist of (PID . CLIENT), the connected CLIs."
-  (seq-filter #'car (mapcar (lambda (session)
-                              (cons (plist-get session :pid)
-                                    (plist-get session :client)))
-                            (gemini-companion-sessions))))
 
 (defun gemini-companion-status--settings-of (client directory environment)
   "Return the findings about the settings of CLIENT in DIRECTORY.
@@ -672,27 +639,26 @@ ENVIRONMENT is as in `gemini-companion-clients-file'."
   "Return the finding about REQUIRED, of CLIENT.
 FILES are its settings files, USER is the user's own."
   (pcase-let* ((`(,keys ,value ,problem ,command) required)
+               (title (gemini-companion-clients-title client))
                (file (or (gemini-companion-settings-find files keys) user))
                (place (format "%s in %s" (string-join keys ".")
                               (abbreviate-file-name file)))
-               (mark (if (and (gemini-companion-sessions)
-                              (not (gemini-companion-status--session-p client)))
-                         'note
-                       'bad)))
+               (connected (map-values (gemini-companion-status--connected)))
+               (mark (if (member client (or connected (list client)))
+                         'bad
+                       'note)))
     (cond
      ((equal value (gemini-companion-settings-get file keys))
       `(good ,(format "%s is %s" place (json-encode value))))
      ((equal file user)
       `(,mark ,problem
               ,(format "Set %s to %s, or type %s in %s." place
-                       (json-encode value) command
-                       (gemini-companion-clients-title client))
+                       (json-encode value) command title)
               (,(if (eq value t) "Enable" "Set it")
                . ,(lambda ()
                     (when (gemini-companion-settings-set file keys value)
                       (message "Setting saved; type %s in each running %s"
-                               command
-                               (gemini-companion-clients-title client)))))))
+                               command title))))))
      (t
       `(,mark ,problem
               ,(format "Remove %s, which overrides your own settings." place)
@@ -700,33 +666,27 @@ FILES are its settings files, USER is the user's own."
 
 ;;;; Discovery files
 
-(defun gemini-companion-status--directory (client)
-  "Return the discovery directory of a CLIENT that is started by Emacs.
-The environment of Emacs determines it."
-  (gemini-companion-clients-file client :discovery
-                                 (default-value 'process-environment)))
-
-(defun gemini-companion-status--own-directory (client)
-  "Return the directory of the discovery file of this Emacs for CLIENT."
-  (if-let* ((file (gemini-companion-status--own-file client)))
-      (file-name-directory file)
-    (gemini-companion-status--directory client)))
-
 (defun gemini-companion-status--own-file (client)
   "Return the discovery file of this Emacs for CLIENT, or nil."
-  (when-let* ((info (gemini-companion-server-info)))
-    (let* ((name (format (gemini-companion-clients-get client :discovery-file)
-                         (emacs-pid) (plist-get info :port)))
-           (file (expand-file-name
-                  name (gemini-companion-status--directory client))))
-      (if (file-exists-p file)
-          file
-        ;; TMPDIR may have changed since the server started.
-        (seq-find (lambda (other)
-                    (equal name (file-name-nondirectory other)))
-                  (plist-get info :discovery))))))
+  (cadr (assoc client (plist-get (gemini-companion-server-info) :discovery))))
 
-(defun gemini-companion-status-roots (file)
+(defun gemini-companion-status--discovery (_directory _ask)
+  "Check the discovery files of this Emacs."
+  (delq nil
+        (mapcar
+         (lambda (client)
+           (let ((file (gemini-companion-status--own-file client)))
+             (cond ((null file) nil)
+                   ((file-exists-p file) `(good ,file))
+                   ((gemini-companion-clients-used-p client)
+                    `(bad ,(format "%s does not exist" file)
+                          "The server writes it again within a minute, or at \
+once if restarted."
+                          ("Restart the server"
+                           . gemini-companion-restart))))))
+         (gemini-companion-status--clients))))
+
+(defun gemini-companion-status--roots (file)
   "Return the workspace roots in FILE, a discovery file."
   (let ((path (gemini-companion-settings-get file '("workspacePath"))))
     (cond ((not (stringp path)) nil)
@@ -734,35 +694,6 @@ The environment of Emacs determines it."
            (let ((json-array-type 'list))
              (ignore-errors (json-read-from-string path))))
           (t (split-string path (regexp-quote path-separator) t)))))
-
-(defun gemini-companion-status--discovery (_directory _ask)
-  "Check the discovery files of this Emacs."
-  (when (gemini-companion-server-info)
-      (mapcar #'gemini-companion-status--discovery-of
-              (seq-filter (lambda (client)
-                            (or (gemini-companion-status--own-file client)
-                                (gemini-companion-clients-used-p client)))
-                          (gemini-companion-status--clients)))))
-
-(defun gemini-companion-status--discovery-of (client)
-  "Return the finding about the discovery file for CLIENT."
-  (let* ((file (gemini-companion-status--own-file client))
-         (directory (gemini-companion-status--directory client))
-         (restart '("Restart the server" . gemini-companion-restart)))
-    (cond
-     ((null file)
-      '(bad "The file could not be written; see the warnings"))
-     ((not (file-exists-p file))
-      `(bad ,(format "%s does not exist" file)
-            "The server writes it again within a minute, or at once if restarted."
-            ,restart))
-     ((file-equal-p directory (file-name-directory file))
-      `(good ,file))
-     (t
-      `(bad ,(format "The discovery file is %s, but a %s that Emacs starts \
-searches %s" file (gemini-companion-clients-title client) directory)
-            "The environment of Emacs was changed since the server started."
-            ,restart)))))
 
 (defun gemini-companion-status--below-p (directory roots)
   "Return non-nil if DIRECTORY is one of ROOTS or below one."
@@ -799,50 +730,42 @@ directory and / are never roots.")))))
   "Return the other editors to which CLIENT in DIRECTORY may connect.
 They are plists with the `:name', the discovery `:file' and the `:port',
 and with `:ended' if the editor has ended."
-  (let ((place (gemini-companion-status--own-directory client))
-        (regexp (gemini-companion-clients-get client :discovery-regexp)))
+  (let* ((own (or (gemini-companion-status--own-file client) "/"))
+         (place (file-name-directory own)))
     (when (file-directory-p place)
-      (mapcar (lambda (file)
-                (gemini-companion-status--editor file regexp))
+      (mapcar #'gemini-companion-status--editor
               (seq-filter
                (lambda (file)
                  (gemini-companion-status--below-p
-                  directory (gemini-companion-status-roots file)))
-               (delete (gemini-companion-status--own-file client)
-                       (directory-files place t regexp)))))))
+                  directory (gemini-companion-status--roots file)))
+               (delete own (directory-files
+                            place t "\\.\\(?:json\\|lock\\)\\'")))))))
 
-(defun gemini-companion-status--editor (file regexp)
-  "Return the editor that wrote FILE, whose name matches REGEXP."
-  (let* ((get (lambda (predicate &rest keys)
-                (let ((value (gemini-companion-settings-get file keys)))
-                  (and (funcall predicate value) value))))
-         (name (or (funcall get #'stringp "ideInfo" "displayName")
-                   "An editor"))
-         (base (file-name-nondirectory file))
-         (pid (or (funcall get #'integerp "ppid")
-                  (and (string-match regexp base)
-                       (match-string 1 base)
-                       (string-to-number (match-string 1 base))))))
+(defun gemini-companion-status--editor (file)
+  "Return the editor that wrote the discovery FILE, a plist."
+  (let* ((name (gemini-companion-settings-get file '("ideInfo" "displayName")))
+         (name (if (stringp name) name "An editor"))
+         (ppid (gemini-companion-settings-get file '("ppid")))
+         (pid (if (string-match "/gemini-ide-server-\\([0-9]+\\)[^/]*\\'" file)
+                  (string-to-number (match-string 1 file))
+                (and (integerp ppid) ppid))))
     (list :name (if pid (format "%s (process %d)" name pid) name)
           :file file
-          :port (funcall get #'integerp "port")
+          :port (gemini-companion-settings-get file '("port"))
           :ended (and pid (null (process-attributes pid))))))
 
 (defun gemini-companion-status--others (directory _ask)
   "Check for discovery files of other editors that a CLI in DIRECTORY may use."
-  (or (seq-mapcat (lambda (client)
-                    (mapcar (apply-partially #'gemini-companion-status--other
-                                             client)
-                            (gemini-companion-status--editors client
-                                                              directory)))
-                  (gemini-companion-status--clients))
-      '((good "No other editor has this project open"))))
+  (seq-mapcat (lambda (client)
+                (mapcar (apply-partially #'gemini-companion-status--other
+                                         client)
+                        (gemini-companion-status--editors client directory)))
+              (gemini-companion-status--clients)))
 
 (defun gemini-companion-status--other (client editor)
   "Return the finding about EDITOR, to which CLIENT may connect."
-  (let ((name (plist-get editor :name))
-        (file (plist-get editor :file)))
-    (if (plist-get editor :ended)
+  (pcase-let (((map :name :file :ended) editor))
+    (if ended
         `(bad ,(format "%s is from %s, which has ended" file name)
               "Delete the file."
               ("Delete" . ,(lambda ()
@@ -853,57 +776,21 @@ Emacs may connect to that editor"
                       name (gemini-companion-clients-title client))
              "Start the CLI in a terminal of the editor that you want."))))
 
-(defun gemini-companion-status--rival (client directory port)
+(defun gemini-companion-status--rival (client directory environment)
   "Return the name of another editor that CLIENT in DIRECTORY may use, or nil.
-PORT, a string or nil, is the port of the editor in whose terminal the
-CLI was started."
-  (seq-some (lambda (editor)
-              (and (not (plist-get editor :ended))
-                   (member port
-                           (list nil (format "%s" (plist-get editor :port))))
-                   (plist-get editor :name)))
-            (gemini-companion-status--editors client directory)))
+If its ENVIRONMENT names a port, that decides."
+  (let ((port (getenv-internal
+               (gemini-companion-clients-get client :port-variable)
+               environment)))
+    (seq-some (pcase-lambda ((map :name :ended (:port other)))
+                (and (not ended)
+                     (member port (list nil (format "%s" other)))
+                     name))
+              (gemini-companion-status--editors client directory))))
 
 ;;;; Running CLIs
 
-(defun gemini-companion-status--diff (_directory _ask)
-  "Check whether reviews find a program that compares files."
-  (if-let* ((file (executable-find diff-command)))
-      `((good ,(abbreviate-file-name file)))
-    `((bad ,(format "Cannot find the program %s, so no review can be displayed"
-                    diff-command)
-           ,(if (eq system-type 'windows-nt)
-                "Install Git for Windows or MSYS2, and add its directory \
-usr/bin to PATH."
-              "Install the package diffutils of your system.")))))
-
-(defun gemini-companion-status--unconnected (_directory ask)
-  "Find the user's CLIs that are not connected, and the reasons.
-ASK returns the directories and environments of their processes."
-  (let* ((all (gemini-companion-status--processes))
-         (connected (mapcar #'car (gemini-companion-status--connected)))
-         (rest (seq-remove (lambda (process) (memq (car process) connected))
-                           all)))
-    (if-let* ((processes (and rest
-                              (funcall ask #'gemini-companion-status--ask-about
-                                       (mapcar #'car rest)))))
-        (mapcar (pcase-lambda (`(,pid . ,client))
-                  (gemini-companion-status--process-finding
-                   pid client
-                   (seq-find (lambda (process)
-                               (eql pid (plist-get process :pid)))
-                             processes)))
-                rest)
-      (cond (rest '((wait "Asking where they run")))
-            (all '((good "All are connected")))))))
-
-(defun gemini-companion-status--ask-about (pids done)
-  "Ask the server for the processes PIDS, and call DONE with a list of them.
-If the server cannot answer, its element is nil."
-  (gemini-companion-server-ask-processes
-   pids (lambda (processes) (funcall done (or processes '(nil))))))
-
-(defun gemini-companion-status--processes ()
+(defun gemini-companion-status--all ()
   "Return an alist of (PID . CLIENT), the user's CLIs."
   (let ((parents nil)
         (found nil))
@@ -918,14 +805,46 @@ If the server cannot answer, its element is nil."
     ;; A CLI may run itself again in a child process.
     (seq-remove (lambda (process) (memq (car process) parents)) found)))
 
+(defun gemini-companion-status--processes (ask)
+  "Return what ASK knows of the processes of the user's CLIs.
+They are plists of `gemini-companion-server-ask-processes'.  Return nil
+until the server has answered, and a list of nil if it cannot."
+  (when-let* ((pids (delq nil (seq-union
+                               (map-keys (gemini-companion-status--connected))
+                               (map-keys (gemini-companion-status--all))))))
+    (funcall ask #'gemini-companion-status--ask-server pids)))
+
+(defun gemini-companion-status--ask-server (pids done)
+  "Ask the server for the processes PIDS, and call DONE with a list of them.
+If the server cannot answer, its element is nil."
+  (gemini-companion-server-ask-processes
+   pids (lambda (processes) (funcall done (or processes '(nil))))))
+
+(defun gemini-companion-status--running (_directory ask)
+  "Find the user's CLIs that are not connected, and the reasons.
+ASK returns the directories and environments of their processes."
+  (let* ((connected (map-keys (gemini-companion-status--connected)))
+         (all (gemini-companion-status--all))
+         (rest (seq-remove (lambda (process) (memq (car process) connected))
+                           all))
+         (processes (gemini-companion-status--processes ask)))
+    (cond ((and rest (null processes)) '((wait "Asking where they run")))
+          (rest
+           (mapcar (pcase-lambda (`(,pid . ,client))
+                     (gemini-companion-status--process-finding
+                      pid client
+                      (seq-find (lambda (process)
+                                  (eql pid (plist-get process :pid)))
+                                processes)))
+                   rest))
+          (all '((good "All are connected"))))))
+
 (defun gemini-companion-status--process-finding (pid client process)
   "Return the finding about PID, a CLIENT that is not connected.
 PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
-  (let* ((directory (plist-get process :directory))
-         (environment (plist-get process :environment))
-         (reason (and environment
-                      (gemini-companion-status--reason
-                       client directory environment))))
+  (let ((directory (plist-get process :directory))
+        (reason (and (plist-get process :environment)
+                     (gemini-companion-status--reason client process))))
     (list (if (gemini-companion-server-info) (or (car reason) 'bad) 'note)
           (format "%s (process %d%s) is not connected%s"
                   (gemini-companion-clients-title client) pid
@@ -938,20 +857,20 @@ PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
               "Type /ide enable there.  If the CLI answers that IDE integration \
 is not supported, it was started before the mode was on: start it again."))))
 
-(defun gemini-companion-status--reason (client directory environment)
-  "Return a finding with the reason why CLIENT in DIRECTORY is not connected.
-Return nil if it is unknown.  ENVIRONMENT is its environment; the
-server knows both of a process or neither."
-  (let* ((own (gemini-companion-status--own-directory client))
-         (searched (gemini-companion-clients-file client :discovery
-                                                  environment))
-         (port (getenv-internal
-                (gemini-companion-clients-get client :port-variable)
-                environment))
-         (rival (gemini-companion-status--rival client directory port))
-         (required (car (gemini-companion-clients-get client :required))))
+(defun gemini-companion-status--reason (client process)
+  "Return a finding with the reason why CLIENT is not connected.
+Return nil if it is unknown.  PROCESS is its plist of
+`gemini-companion-server-ask-processes'."
+  (pcase-let* (((map :directory :environment :discovery) process)
+               (own (gemini-companion-status--own-file client))
+               (searched (cadr (assoc client discovery)))
+               (rival (gemini-companion-status--rival client directory
+                                                      environment))
+               (required (car (gemini-companion-clients-get client :required))))
     (cond
-     ((not (or (equal own searched) (file-equal-p own searched)))
+     ((not (and own (or (equal (file-name-directory own)
+                               (file-name-as-directory searched))
+                        (file-equal-p (file-name-directory own) searched))))
       (list 'note (format "it searches %s for editors" searched)
             "To connect it here, start it in a terminal of this Emacs."))
      (rival

@@ -360,9 +360,6 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
              :node "22" :oldest "1.2.0" :process "\\(?:\\`\\|/\\)acme\\'"
              :port-variable "ACME_IDE_PORT" :pid-variable "ACME_IDE_PID"
              :unset ("ACME_IDE_TOKEN")
-             :discovery ("$ACME_HOME/ide" "~/.acme/ide")
-             :discovery-file "%2$d.lock"
-             :discovery-regexp "\\`[0-9]+\\.lock\\'"
              :user-settings ("$ACME_HOME/settings.json" "~/.acme/settings.json")
              :project-settings ".acme/settings.json"
              :system-settings ("/etc/acme/settings.json")
@@ -379,7 +376,10 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
                                   (cl-letf (((default-value 'exec-path)
                                              exec-path))
                                     (gemini-companion-status-findings
-                                     directory (lambda (&rest _) '(0 . "1.1.0")))))
+                                     directory
+                                     (lambda (program &rest _)
+                                       (and (stringp program)
+                                            '(0 . "1.1.0"))))))
                                  "\n"))))
         (make-directory ".acme")
         (should (string-search "The editor is off in Acme Code" (funcall found)))

@@ -18,7 +18,7 @@
 
 (defun gemini-companion-test-discovery-file ()
   "Return the name of the discovery file for Gemini CLI."
-  (car (plist-get (gemini-companion-server-info) :discovery)))
+  (cadr (assoc "gemini" (plist-get (gemini-companion-server-info) :discovery))))
 
 (defun gemini-companion-test-discovery ()
   "Return the content of the discovery file for Gemini CLI, an alist."

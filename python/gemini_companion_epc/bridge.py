@@ -54,20 +54,21 @@ def directory_of(client: str, environ: Mapping[str, str] = os.environ) -> str:
     """
     if client == "qwen":
         home = environ.get("QWEN_HOME") or os.path.join("~", ".qwen")
+        user = environ.get("USERPROFILE" if os.name == "nt" else "HOME")
+        if user and home[:2] in ("~", "~" + os.sep):
+            home = user + home[1:]
         return os.path.join(os.path.expanduser(home), "ide")
     names = ("TEMP", "TMP") if os.name == "nt" else ("TMPDIR", "TMP", "TEMP")
     found = [environ[name] for name in names if environ.get(name)]
     return os.path.join([*found, "/tmp"][0], "gemini", "ide")
 
 
-NAMES = {"gemini": ("gemini-ide-server-", ".json"), "qwen": ("", ".lock")}
 PORTS = {"gemini": "GEMINI_CLI_IDE_SERVER_PORT", "qwen": "QWEN_CODE_IDE_SERVER_PORT"}
 
 
 def discovery_files(client: str) -> list[tuple[str, int]]:
-    """Return the names and times of the discovery files of this user."""
+    """Return the names and times of the files for discovery of this user."""
     directory = directory_of(client)
-    beginning, end = NAMES[client]
     found = []
     try:
         names = os.listdir(directory)
@@ -75,13 +76,12 @@ def discovery_files(client: str) -> list[tuple[str, int]]:
         return []
     for name in names:
         path = os.path.join(directory, name)
-        if name.startswith(beginning) and name.endswith(end):
-            try:
-                status = os.lstat(path)
-            except OSError:
-                continue
-            if not hasattr(os, "getuid") or status.st_uid == os.getuid():
-                found.append((path, status.st_mtime_ns))
+        try:
+            status = os.lstat(path)
+        except OSError:
+            continue
+        if not hasattr(os, "getuid") or status.st_uid == os.getuid():
+            found.append((path, status.st_mtime_ns))
     return found
 
 

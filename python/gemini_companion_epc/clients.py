@@ -2,7 +2,7 @@
 """The CLIs that speak the companion protocol, and how each finds an editor.
 
 They share everything but discovery.  A further client is one more row of
-`CLIENTS`, and its names in `bridge`, which runs without this package.
+`CLIENTS`, and its directory and variable in `bridge`, which runs without this package.
 """
 
 import json

@@ -56,12 +56,10 @@ class DiscoveryFiles:
     ) -> None:
         self._environ = environ
         self._all = [Discovery(client, pid, port, (), token) for client in CLIENTS]
-        self._written: dict[Path, Discovery] = {}
 
-    @property
-    def paths(self) -> list[Path]:
-        """The files that were written."""
-        return list(self._written)
+    def names(self) -> list[list[str]]:
+        """Return the name of each client and of its file, written or not."""
+        return [[one.client.name, str(one.path(self._environ))] for one in self._all]
 
     def update(self, roots: tuple[str, ...]) -> list[str]:
         """Write all files with ``roots``; return the problems as sentences.
@@ -94,7 +92,7 @@ class DiscoveryFiles:
         for one in wanted:
             if one.client.is_installed(self._environ):
                 try:
-                    self._written[write(one, self._environ)] = one
+                    write(one, self._environ)
                 except DiscoveryError as error:
                     problems.append(str(error))
         return problems

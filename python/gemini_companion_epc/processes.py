@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import psutil
 
+from .clients import CLIENTS
 from .system import pid_of, wait_for_exit
 from .types import Process, clean
 
@@ -40,14 +41,18 @@ def _process(pid: int) -> Process:
 def describe(pid: int) -> dict[str, object]:
     """Return the working directory and the environment of process ``pid``.
 
+    With them is where each client would search discovery files in that environment.
     The dictionary lacks what is unknown, as it is for processes of other users.
     """
     plist: dict[str, object] = {"pid": pid}
     with suppress(psutil.Error, OSError, ValueError):
         process = psutil.Process(pid)
         plist["directory"] = clean(process.cwd())
-        environment = process.environ().items()
-        plist["environment"] = [clean(f"{name}={value}") for name, value in environment]
+        environ = process.environ()
+        plist["environment"] = [clean(f"{name}={environ[name]}") for name in environ]
+        plist["discovery"] = [
+            [client.name, clean(str(client.directory(environ)))] for client in CLIENTS
+        ]
     return plist
 
 

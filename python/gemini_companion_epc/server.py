@@ -240,7 +240,7 @@ class Server:
             "port": self._port,
             "token": self._config.token,
             "is-exposed": self._config.is_exposed,
-            "discovery": [str(path) for path in self._discovery.paths],
+            "discovery": self._discovery.names(),
         }
 
     def roots_update(self, roots: Sequence[str]) -> None:

@@ -479,6 +479,7 @@ def test_emacs_learns_where_a_process_runs_and_with_which_environment(
     assert known["pid"] == child.pid
     assert known["directory"] == str(tmp_path)
     assert {"GC_TEST=é = \ufffd", f"PATH={environ['PATH']}"} <= {*known["environment"]}
+    assert ["gemini", "/tmp/gemini/ide"] in known["discovery"]
     assert unknown == [{"pid": 2**40}, {"pid": -1}]
 
 

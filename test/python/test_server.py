@@ -41,7 +41,7 @@ def _discovery(emacs: FakeEmacs) -> dict[str, Any]:
 
 def _discovery_file(emacs: FakeEmacs) -> Path:
     """Return the discovery file for Gemini CLI."""
-    return Path(emacs.hello["discovery"][0])
+    return Path(emacs.hello["discovery"][0][1])
 
 
 def _file(path: str, **more: Any) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def test_a_refused_discovery_directory_is_reported_and_the_server_runs(
     (tmp / "gemini").symlink_to(tmp_path)
     emacs = start(tmp=tmp)
     assert "not a directory" in emacs.expect("warn")[0]
-    assert emacs.hello["discovery"] == []
+    assert not _discovery_file(emacs).exists()
     cli_of(emacs).connect()
 
 
