@@ -10,23 +10,20 @@ from test_views import NEW, OLD, OWN
 
 pytestmark = pytest.mark.shared("inside")
 
-# The terminal may show the end of the previous test while the CLI draws its screen
-# again, so each test ends with a text of its own.
-
 
 def test_terminal_of_the_cli_stays_selected_and_visible(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair_inside(file)
-    cli.model.script(write_file(file, "uno\n"), say("test 1 done"))
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     reviews.shown("a.txt")
     assert emacs.value("(buffer-name (window-buffer))") == "*terminal*"
 
     # It counts as an answer there.
     cli.answer("Allow once")
-    cli.wait_for("test 1 done")
+    cli.wait_for("all done")
     assert file.read_text() == "uno\n"
     reviews.wait_until(0)
     emacs.holds("(one-window-p)")
@@ -38,12 +35,12 @@ def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair_inside(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("test 2 done"))
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     reviews.select()
     emacs.keys("C-c", "C-c")
 
-    cli.wait_for("test 2 done")
+    cli.wait_for("all done")
     assert file.read_text() == "uno\n"
     assert emacs.value(WINDOWS)[0] == "*terminal*"
     cli.is_free()
@@ -54,14 +51,14 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
 ) -> None:
     file = scratch.file("a.txt", OLD)
     emacs, reviews, cli = world.pair_inside(file, extra=OWN)
-    reviews.proposed(cli, file, write_file(file, NEW), say("test 3 done"))
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     both = '"*terminal* *gemini diff: a.txt*"'
     assert emacs.eval("(e2e-windows)") == both
 
     reviews.select()
     emacs.keys("C-c", "C-c")
 
-    cli.wait_for("test 3 done")
+    cli.wait_for("all done")
     assert file.read_text() == NEW
     assert emacs.eval("(e2e-windows)") == '"*terminal*"'
     cli.is_free()
@@ -73,7 +70,7 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
 ) -> None:
     file = scratch.file("a.txt", OLD)
     emacs, reviews, cli = world.pair_inside(file, extra=OWN)
-    reviews.proposed(cli, file, write_file(file, NEW), say(f"{view} 4 done"))
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     if view == "ediff":
         emacs.keys("v")
@@ -94,7 +91,7 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
         assert emacs.value("(buffer-name (window-buffer))") != "*terminal*"
 
     emacs.keys("C-c", "C-c")
-    cli.wait_for(f"{view} 4 done")
+    cli.wait_for("all done")
     assert emacs.eval("(e2e-windows)") == '"*terminal*"'
 
 
@@ -106,7 +103,7 @@ def test_list_from_a_review_leaves_the_terminal_and_the_review(
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
     emacs, reviews, cli = world.pair_inside(file, extra=extra)
     in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
-    reviews.proposed(cli, file, write_file(file, NEW), say(f"{view} 5 done"))
+    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     before = emacs.value("(e2e-windows)")
 
@@ -122,7 +119,7 @@ def test_list_from_a_review_leaves_the_terminal_and_the_review(
     emacs.holds(in_list)
     emacs.keys("a")
 
-    cli.wait_for(f"{view} 5 done")
+    cli.wait_for("all done")
     assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
     for keys, selected in (["Enter"], "a.txt"), (["u", "y"], "*gemini reviews*"):
         emacs.keys(*keys)

@@ -234,7 +234,11 @@ class Gemini:
         return found[1] if found else ""
 
     def wait_for(self, text: str) -> str:
-        """Return the screen once ``text`` is on it."""
+        """Return the screen once ``text`` is on it.
+
+        While the CLI draws its screen again, term shows what was said before.
+        """
+        eventually(lambda: not self.model.is_to_say(text), f"{text!r} said")
         return self.terminal.wait_for(text)
 
     def is_free(self) -> None:
@@ -242,7 +246,7 @@ class Gemini:
         text = f"answer {self._prompts + 1}"
         self.model.script(say(text))
         self.prompt()
-        self.terminal.wait_for(text)
+        self.wait_for(text)
 
     def context(self) -> Context:
         """Return the editor context that reaches the model with a new prompt."""

@@ -112,6 +112,10 @@ class Model:
         """Answer the next requests with ``turns``, in place of older turns."""
         self._turns = deque(turns)
 
+    def is_to_say(self, text: str) -> bool:
+        """Return whether one of the next turns says ``text``."""
+        return any(text in turn.get("text", "") for turn in tuple(self._turns))
+
     def close(self) -> None:
         """Stop listening."""
         self._server.shutdown()
