@@ -686,14 +686,7 @@ once if restarted."
                            . gemini-companion-restart))))))
          (gemini-companion-status--clients))))
 
-(defun gemini-companion-status--roots (file)
-  "Return the workspace roots in FILE, a discovery file."
-  (let ((path (gemini-companion-settings-get file '("workspacePath"))))
-    (cond ((not (stringp path)) nil)
-          ((string-prefix-p "[" path)
-           (let ((json-array-type 'list))
-             (ignore-errors (json-read-from-string path))))
-          (t (split-string path (regexp-quote path-separator) t)))))
+;;;; Projects
 
 (defun gemini-companion-status--below-p (directory roots)
   "Return non-nil if DIRECTORY is one of ROOTS or below one."
@@ -715,57 +708,63 @@ once if restarted."
                      (abbreviate-file-name directory)))))
    ((gemini-companion-privacy-directory-hidden-p directory)
     `((bad ,(format "%s is excluded from sharing, so no CLI can connect \
-from there" (abbreviate-file-name directory))
+from there" (gemini-companion-status--file directory))
            "See `gemini-companion-excluded', and `gemini-companion-share' in \
 its .dir-locals.el.")))
    (t
-    `((bad ,(format "No CLI can connect from %s, which is in none of \
-the workspace roots" (abbreviate-file-name directory))
+    `((bad ,(format "%s is in none of the workspace roots, so no CLI can \
+connect from there" (gemini-companion-status--file directory))
            "Open a file of that project, then type /ide enable.  The home \
 directory and / are never roots.")))))
 
 ;;;; Other editors
 
-(defun gemini-companion-status--editors (client directory)
-  "Return the other editors to which CLIENT in DIRECTORY may connect.
-They are plists with the `:name', the discovery `:file' and the `:port',
-and with `:ended' if the editor has ended."
+(defun gemini-companion-status--others (directory _ask)
+  "Check for other editors that a CLI in DIRECTORY may use."
+  (seq-mapcat (lambda (client)
+                (gemini-companion-status--others-of client directory))
+              (gemini-companion-status--clients)))
+
+(defun gemini-companion-status--others-of (client directory &optional environment)
+  "Return findings about other editors that CLIENT in DIRECTORY may use.
+If its ENVIRONMENT names a port, that decides."
   (let* ((own (or (gemini-companion-status--own-file client) "/"))
-         (place (file-name-directory own)))
+         (place (file-name-directory own))
+         (port (and environment
+                    (getenv-internal
+                     (gemini-companion-clients-get client :port-variable)
+                     environment))))
     (when (file-directory-p place)
-      (mapcar #'gemini-companion-status--editor
+      (mapcar (apply-partially #'gemini-companion-status--other client)
               (seq-filter
                (lambda (file)
-                 (gemini-companion-status--below-p
-                  directory (gemini-companion-status--roots file)))
+                 (and (gemini-companion-status--below-p
+                       directory (gemini-companion-status--roots file))
+                      (member port
+                              (list nil (format "%s" (gemini-companion-settings-get
+                                                      file '("port")))))))
                (delete own (directory-files
                             place t "\\.\\(?:json\\|lock\\)\\'")))))))
 
-(defun gemini-companion-status--editor (file)
-  "Return the editor that wrote the discovery FILE, a plist."
+(defun gemini-companion-status--roots (file)
+  "Return the workspace roots in FILE, a discovery file."
+  (let ((path (gemini-companion-settings-get file '("workspacePath"))))
+    (cond ((not (stringp path)) nil)
+          ((string-prefix-p "[" path)
+           (let ((json-array-type 'list))
+             (ignore-errors (json-read-from-string path))))
+          (t (split-string path (regexp-quote path-separator) t)))))
+
+(defun gemini-companion-status--other (client file)
+  "Return the finding about the editor of FILE, to which CLIENT may connect."
   (let* ((name (gemini-companion-settings-get file '("ideInfo" "displayName")))
          (name (if (stringp name) name "An editor"))
          (ppid (gemini-companion-settings-get file '("ppid")))
          (pid (if (string-match "/gemini-ide-server-\\([0-9]+\\)[^/]*\\'" file)
                   (string-to-number (match-string 1 file))
-                (and (integerp ppid) ppid))))
-    (list :name (if pid (format "%s (process %d)" name pid) name)
-          :file file
-          :port (gemini-companion-settings-get file '("port"))
-          :ended (and pid (null (process-attributes pid))))))
-
-(defun gemini-companion-status--others (directory _ask)
-  "Check for discovery files of other editors that a CLI in DIRECTORY may use."
-  (seq-mapcat (lambda (client)
-                (mapcar (apply-partially #'gemini-companion-status--other
-                                         client)
-                        (gemini-companion-status--editors client directory)))
-              (gemini-companion-status--clients)))
-
-(defun gemini-companion-status--other (client editor)
-  "Return the finding about EDITOR, to which CLIENT may connect."
-  (pcase-let (((map :name :file :ended) editor))
-    (if ended
+                (and (integerp ppid) ppid)))
+         (name (if pid (format "%s (process %d)" name pid) name)))
+    (if (and pid (null (process-attributes pid)))
         `(bad ,(format "%s is from %s, which has ended" file name)
               "Delete the file."
               ("Delete" . ,(lambda ()
@@ -775,18 +774,6 @@ and with `:ended' if the editor has ended."
 Emacs may connect to that editor"
                       name (gemini-companion-clients-title client))
              "Start the CLI in a terminal of the editor that you want."))))
-
-(defun gemini-companion-status--rival (client directory environment)
-  "Return the name of another editor that CLIENT in DIRECTORY may use, or nil.
-If its ENVIRONMENT names a port, that decides."
-  (let ((port (getenv-internal
-               (gemini-companion-clients-get client :port-variable)
-               environment)))
-    (seq-some (pcase-lambda ((map :name :ended (:port other)))
-                (and (not ended)
-                     (member port (list nil (format "%s" other)))
-                     name))
-              (gemini-companion-status--editors client directory))))
 
 ;;;; Running CLIs
 
@@ -842,56 +829,58 @@ ASK returns the directories and environments of their processes."
 (defun gemini-companion-status--process-finding (pid client process)
   "Return the finding about PID, a CLIENT that is not connected.
 PROCESS is its plist of `gemini-companion-server-ask-processes', or nil."
-  (let ((directory (plist-get process :directory))
-        (reason (and (plist-get process :environment)
-                     (gemini-companion-status--reason client process))))
-    (list (if (gemini-companion-server-info) (or (car reason) 'bad) 'note)
-          (format "%s (process %d%s) is not connected%s"
-                  (gemini-companion-clients-title client) pid
-                  (if directory
-                      (format ", in %s"
-                              (gemini-companion-status--file directory))
-                    "")
-                  (if reason (concat ": " (nth 1 reason)) ""))
-          (or (nth 2 reason)
-              "Type /ide enable there.  If the CLI answers that IDE integration \
-is not supported, it was started before the mode was on: start it again."))))
+  (pcase-let* ((directory (plist-get process :directory))
+               (`(,mark ,text . ,remedy)
+                (or (and (plist-get process :environment)
+                         (gemini-companion-status--reason client process))
+                    '(bad nil "Type /ide enable there.  If the CLI answers \
+that IDE integration is not supported, it was started before the mode was on: \
+start it again."))))
+    `(,(if (or (gemini-companion-sessions)
+               (null (gemini-companion-server-info)))
+           'note
+         mark)
+      ,(concat (format "%s (process %d" (gemini-companion-clients-title client)
+                       pid)
+               (and directory
+                    (concat ", in " (gemini-companion-status--file directory)))
+               ") is not connected"
+               (and text (concat ": " text)))
+      ,@remedy)))
 
 (defun gemini-companion-status--reason (client process)
-  "Return a finding with the reason why CLIENT is not connected.
-Return nil if it is unknown.  PROCESS is its plist of
-`gemini-companion-server-ask-processes'."
-  (pcase-let* (((map :directory :environment :discovery) process)
-               (own (gemini-companion-status--own-file client))
-               (searched (cadr (assoc client discovery)))
-               (rival (gemini-companion-status--rival client directory
-                                                      environment))
-               (required (car (gemini-companion-clients-get client :required))))
-    (cond
-     ((not (and own (or (equal (file-name-directory own)
-                               (file-name-as-directory searched))
-                        (file-equal-p (file-name-directory own) searched))))
-      (list 'note (format "it searches %s for editors" searched)
-            "To connect it here, start it in a terminal of this Emacs."))
-     (rival
-      (list 'note (format "it may be connected to %s, which has its project \
-open too" rival)
-            "To connect it here, start it in a terminal of this Emacs."))
-     ((not (gemini-companion-status--below-p directory
-                                             gemini-companion-roots-last))
-      (list (if (gemini-companion-sessions) 'note 'bad)
-            "it runs outside the workspace roots"
-            "Open a file of its project, then type /ide enable in it."))
-     ((and (gemini-companion-clients-get client :leaves-container)
-           (gemini-companion-run-container-p)
-           (not (seq-some (lambda (name) (getenv-internal name environment))
-                          gemini-companion-run-container-variables)))
-      (list 'bad "it runs in a container and searches the host for editors"
-            "Set REMOTE_CONTAINERS=1 in its terminal, and start it again."))
-     ((member required (gemini-companion-settings-missing
-                        client directory environment))
-      (list 'bad (nth 2 required)
-            (format "Type %s in it, once." (nth 3 required)))))))
+  "Return the first finding why CLIENT is not connected, or nil.
+PROCESS is its plist of `gemini-companion-server-ask-processes'."
+  (pcase-let (((map :directory :environment :discovery) process))
+    (seq-find
+     (lambda (finding) (memq (car finding) '(bad note)))
+     (append
+      (gemini-companion-status--search client (cadr (assoc client discovery)))
+      (gemini-companion-status--others-of client directory environment)
+      (gemini-companion-status--project directory nil)
+      (gemini-companion-status--container client environment)
+      ;; The first setting is needed to connect.
+      (seq-take (gemini-companion-status--settings-of client directory
+                                                      environment)
+                1)))))
+
+(defun gemini-companion-status--search (client directory)
+  "Return a finding unless DIRECTORY is where CLIENT would find this Emacs."
+  (let ((own (file-name-directory
+              (or (gemini-companion-status--own-file client) "/"))))
+    (unless (or (equal own (file-name-as-directory directory))
+                (file-equal-p own directory))
+      `((note ,(format "it searches %s for editors" directory)
+              "To connect it here, start it in a terminal of this Emacs.")))))
+
+(defun gemini-companion-status--container (client environment)
+  "Return a finding if CLIENT with ENVIRONMENT leaves its container."
+  (when (and (gemini-companion-clients-get client :leaves-container)
+             (gemini-companion-run-container-p)
+             (not (seq-some (lambda (name) (getenv-internal name environment))
+                            gemini-companion-run-container-variables)))
+    '((bad "it runs in a container and searches the host for editors"
+           "Set REMOTE_CONTAINERS=1 in its terminal, and start it again."))))
 
 (provide 'gemini-companion-status)
 ;;; gemini-companion-status.el ends here

@@ -6,6 +6,7 @@
 
 (require 'ert)
 (require 'gemini-companion-clients)
+(require 'gemini-companion-test-helper)
 (require 'seq)
 
 (ert-deftest gemini-companion-clients-knows-a-cli-by-its-command ()
@@ -40,6 +41,114 @@
       (should (equal expected
                      (gemini-companion-clients-file
                       client key environment))))))
+
+;;;; Settings
+
+(defun gemini-companion-clients-test-enabled (text)
+  "Return what ide.enabled is in a file of TEXT; `bad' if it is malformed."
+  (gemini-companion-test-with-directory `(("a.json" ,text))
+    (condition-case nil
+        (progn
+          (gemini-companion-settings-read "a.json")
+          (gemini-companion-settings-get "a.json" '("ide" "enabled")))
+      (error 'bad))))
+
+(ert-deftest gemini-companion-clients-reads-settings-as-the-clis-do ()
+  (pcase-dolist
+      (`(,text . ,expected)
+       '(("") ("{}") ("{\"ide\": {}}") ("{\"ide\": 1}")
+         ("{\"ide\": {\"enabled\": false}}" . :false)
+         ("// {\"ide\": 1}\n{/* \" */\"ide\": {\"enabled\": true}}" . t)
+         ("{\"a\": \"// b\", \"ide\": {\"enabled\": true}}" . t)
+         ("{\"a\": \"\\\"/*\", \"ide\": {\"enabled\": true}, \"b\": \"*/\"}" . t)
+         ("{" . bad) ("[]" . bad) ("null" . bad) ("{} x" . bad) ("ide" . bad)
+         ("{\"a\": 1 \"b\": 2}" . bad) ("{\"ide\" {}}" . bad) ("\"{\"" . bad)
+         ("{\"ide\": {\"enabled\": true}, // mine\n}" . bad)
+         ("{\"ide\": {\"enabled\": true}, \"a\": [\",]\",]}" . bad)))
+    (ert-info (text :prefix "Text: ")
+      (should (equal expected (gemini-companion-clients-test-enabled text))))))
+
+(defmacro gemini-companion-clients-test-setting (text &rest body)
+  "Set ide.enabled in a file of TEXT, or a new one if it is nil; run BODY.
+`file' is the file, and `set' a function that sets it."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory nil
+     (let* ((file (expand-file-name ".gemini/settings.json"))
+            (set (lambda ()
+                   (gemini-companion-settings-set file '("ide" "enabled") t))))
+       (when-let* ((text ,text)
+                   (coding-system-for-write 'utf-8-unix))
+         (make-directory ".gemini")
+         (write-region text nil file nil 'silent))
+       (save-window-excursion ,@body))))
+
+(ert-deftest gemini-companion-clients-sets-one-setting-and-keeps-the-rest ()
+  (pcase-dolist
+      (`(,before ,after)
+       '((nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+         (" " "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
+         ("{\"b\": null, \"a\": [1, {}, []], \"c\": false, \"nil\": \"\", \"d\": 0.5}"
+          "{
+  \"b\": null,
+  \"a\": [
+    1,
+    {},
+    []
+  ],
+  \"c\": false,
+  \"nil\": \"\",
+  \"d\": 0.5,
+  \"ide\": {
+    \"enabled\": true
+  }
+}\n")
+         ("{\"ide\": {\"enabled\": false, \"hasSeenNudge\": true}, \"z\": 1}"
+          "{
+  \"ide\": {
+    \"enabled\": true,
+    \"hasSeenNudge\": true
+  },
+  \"z\": 1\n}\n")))
+    (ert-info (before :prefix "Text: ")
+      (gemini-companion-clients-test-setting before
+        (should (funcall set))
+        (should (equal after (gemini-companion-test-file-text file)))))))
+
+(ert-deftest gemini-companion-clients-keeps-line-ends-mode-and-link ()
+  (gemini-companion-clients-test-setting "{\r\n  \"ä\": 1\r\n}\r\n"
+    (set-file-modes file #o600)
+    (rename-file file "dotfiles.json")
+    (make-symbolic-link (expand-file-name "dotfiles.json") file)
+    (funcall set)
+    (should (file-symlink-p file))
+    (should (= #o600 (file-modes "dotfiles.json")))
+    (should (equal "{\r\n  \"ä\": 1,\r\n  \"ide\": \
+{\r\n    \"enabled\": true\r\n  }\r\n}\r\n"
+                   (let ((coding-system-for-read 'utf-8-unix))
+                     (gemini-companion-test-file-text "dotfiles.json"))))))
+
+(ert-deftest gemini-companion-clients-leaves-comments-to-the-user ()
+  (pcase-dolist (`(,text ,at ,line)
+                 '(("// mine\n{\n  \"a\": 1\n}\n" ""
+                    "\"ide\": {\"enabled\": true}")
+                   ("{\n  \"ide\": { // mine\n    \"x\": 1\n  }\n}\n" "\"ide\""
+                    "\"enabled\": true")))
+    (gemini-companion-clients-test-setting text
+      (should-not (funcall set))
+      (should (file-equal-p file buffer-file-name))
+      (should (equal text (buffer-string)))
+      (should (looking-back (regexp-quote at) (line-beginning-position)))
+      (should (equal line (current-kill 0))))))
+
+(ert-deftest gemini-companion-clients-leaves-unsaved-settings-alone ()
+  (gemini-companion-clients-test-setting "{}"
+    (with-current-buffer (find-file-noselect file)
+      (insert " ")
+      (should-error (funcall set) :type 'user-error)
+      (set-buffer-modified-p nil)
+      (should (funcall set))
+      (should (string-search "enabled" (buffer-string)))
+      (should-not (buffer-modified-p)))))
 
 (provide 'gemini-companion-clients-test)
 ;;; gemini-companion-clients-test.el ends here

@@ -213,27 +213,18 @@
 
 ;;;; Checks
 
-(defmacro gemini-companion-status-test--with-directory (directory &rest body)
-  "Run BODY with DIRECTORY bound to a temporary directory for all files.
-It is HOME and TMPDIR, too."
-  (declare (indent 1))
-  `(let* ((,directory (file-name-as-directory
-                       (file-truename (make-temp-file "gc" t))))
-          (process-environment (default-value 'process-environment)))
-     (unwind-protect
-         (cl-letf (((default-value 'process-environment)
-                    (append (list (concat "HOME=" ,directory)
-                                  (concat "TMPDIR=" ,directory)
-                                  "GEMINI_CLI_HOME" "QWEN_HOME")
-                            process-environment)))
-           (let ((process-environment (default-value 'process-environment)))
-             ,@body))
-       (delete-directory ,directory t))))
-
-(defun gemini-companion-status-test--write (file content)
-  "Write CONTENT to FILE, whose directory may not exist."
-  (make-directory (file-name-directory file) t)
-  (write-region content nil file nil 'silent))
+(defmacro gemini-companion-status-test--with-home (&rest body)
+  "Run BODY in a new `directory' that is HOME and TMPDIR, too."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory nil
+     (let ((process-environment (default-value 'process-environment)))
+       (cl-letf (((default-value 'process-environment)
+                  (append (list (concat "HOME=" directory)
+                                (concat "TMPDIR=" directory)
+                                "GEMINI_CLI_HOME" "QWEN_HOME")
+                          process-environment)))
+         (let ((process-environment (default-value 'process-environment)))
+           ,@body)))))
 
 (defun gemini-companion-status-test--find (title &optional directory ask)
   "Return the findings of the check TITLE for DIRECTORY, with ASK for programs."
@@ -260,23 +251,18 @@ It is HOME and TMPDIR, too."
   (let ((gemini-companion-status-checks
          `(("One" . ,(lambda (&rest _) (error "Broken")))
            ("Two" . ,(lambda (&rest _) '((good "fine")))))))
-    (pcase (gemini-companion-status-findings "/" #'ignore)
-      (`(("One" ,one) ("Two" ,two))
-       (should (string-search "Broken" (cadr one)))
-       (should (equal "fine" (cadr two))))
-      (other (ert-fail other)))))
+    (should (equal '(("One" (note "Check failed: Broken")) ("Two" (good "fine")))
+                   (gemini-companion-status-findings "/" #'ignore)))))
 
 (ert-deftest gemini-companion-status-test-works-with-nothing-there ()
-  (gemini-companion-status-test--with-directory directory
+  (gemini-companion-status-test--with-home
     (cl-letf (((default-value 'exec-path) nil))
       (let* ((exec-path nil)
              (found (gemini-companion-status-findings directory #'ignore)))
         (should (equal (mapcar #'car gemini-companion-status-checks)
                        (mapcar #'car found)))
-        (should (string-search
-                 "npm install"
-                 (caddr
-                  (cadr (assoc "CLI" found)))))))))
+        (should (string-search "npm install"
+                               (caddr (cadr (assoc "CLI" found)))))))))
 
 (ert-deftest gemini-companion-status-test-sees-a-server-before-an-update ()
   (gemini-companion-test-with-mode '()
@@ -294,22 +280,27 @@ It is HOME and TMPDIR, too."
                        (gemini-companion-status-test--marks
                         "CLI" "/" (lambda (&rest _) (cons 0 output)))))))))
 
+;;;; Discovery files
+
+(defun gemini-companion-status-test--own-file ()
+  "Return the discovery file of this Emacs for Gemini CLI."
+  (cadr (assoc "gemini" (plist-get (gemini-companion-server-info) :discovery))))
+
 (ert-deftest gemini-companion-status-test-sees-that-the-file-is-missing ()
   (gemini-companion-test-with-mode '()
-    (let* ((info (gemini-companion-server-info))
-           (file (cadr (assoc "gemini" (plist-get info :discovery))))
-           (texts (lambda ()
-                    (mapcar #'cadr (gemini-companion-status-test--find
-                                    "Discovery file")))))
-      (make-directory (expand-file-name "~/.gemini") t)
+    (let ((file (gemini-companion-status-test--own-file))
+          (pid (plist-get (gemini-companion-server-info) :pid))
+          (texts (lambda ()
+                   (mapcar #'cadr (gemini-companion-status-test--find
+                                   "Discovery file")))))
       (should (member file (funcall texts)))
       ;; It would repair the file.
-      (signal-process (plist-get info :pid) 'SIGSTOP)
+      (signal-process pid 'SIGSTOP)
       (unwind-protect
-          (progn
+          (cl-letf (((symbol-function 'gemini-companion-clients-used-p) #'identity))
             (delete-file file)
             (should (member (concat file " does not exist") (funcall texts))))
-        (signal-process (plist-get info :pid) 'SIGCONT)
+        (signal-process pid 'SIGCONT)
         (gemini-companion-test-eventually
           (not (memq 'stop (mapcar #'process-status
                                    (gemini-companion-test-processes)))))))))
@@ -320,23 +311,19 @@ It is HOME and TMPDIR, too."
                    (gemini-companion-test-eventually
                      (not (process-live-p process)))
                    (process-id process)))
-           (place (file-name-directory
-                   (cadr (assoc "gemini" (plist-get
-                                          (gemini-companion-server-info)
-                                          :discovery)))))
-           (file nil)
            (marks (lambda (pid path)
-                    (setq file (expand-file-name
-                                (format "gemini-ide-server-%d-1.json" pid)
-                                place))
-                    (write-region
-                     (json-encode `(:port 1 :ppid nil :workspacePath ,path
-                                    :ideInfo (:displayName "Other")))
-                     nil file nil 'silent)
-                    (unwind-protect
-                        (gemini-companion-status-test--marks "Other editors"
-                                                             directory)
-                      (delete-file file)))))
+                    (let ((file (expand-file-name
+                                 (format "gemini-ide-server-%d-1.json" pid)
+                                 (file-name-directory
+                                  (gemini-companion-status-test--own-file)))))
+                      (write-region
+                       (json-encode `(:port 1 :ppid nil :workspacePath ,path
+                                      :ideInfo (:displayName "Other")))
+                       nil file nil 'silent)
+                      (unwind-protect
+                          (gemini-companion-status-test--marks "Other editors"
+                                                               directory)
+                        (delete-file file))))))
       (should-not (gemini-companion-status-test--marks "Other editors" directory))
       (should-not (funcall marks (emacs-pid) "/nowhere"))
       (should (equal '(note) (funcall marks (emacs-pid) directory)))
@@ -344,133 +331,109 @@ It is HOME and TMPDIR, too."
                                       (json-encode (vector directory)))))
       (should (equal '(bad) (funcall marks dead directory))))))
 
-(ert-deftest gemini-companion-status-test-leaves-clis-of-other-homes-alone ()
+;;;; Running CLIs
+
+(defmacro gemini-companion-status-test--with-cli (environment &rest body)
+  "Run BODY in the status buffer with the check of running CLIs.
+`process' is a Qwen Code with ENVIRONMENT in the current directory."
+  (declare (indent 1) (debug t))
+  `(let* ((program (expand-file-name "qwen" directory))
+          (process (let ((process-environment
+                          (append ,environment process-environment)))
+                     (copy-file (executable-find "sleep") program t)
+                     (start-process "qwen" nil program "300"))))
+     (unwind-protect
+         (gemini-companion-status-test--with-status
+             (list (assoc "Running CLIs" gemini-companion-status-checks))
+           ,@body)
+       (delete-process process)
+       (gemini-companion-test-eventually
+         (not (process-attributes (process-id process)))))))
+
+(ert-deftest gemini-companion-status-test-names-why-a-cli-is-not-connected ()
   (skip-unless (eq system-type 'gnu/linux))
   (gemini-companion-test-with-mode '()
-    (let* ((program (expand-file-name "qwen" directory))
-           (process (let ((process-environment
-                           (cons "HOME=/other" process-environment)))
-                      (copy-file (executable-find "sleep") program)
-                      (start-process "qwen" nil program "300"))))
-      (unwind-protect
-          (gemini-companion-status-test--with-status
-              (list (assoc "Running CLIs" gemini-companion-status-checks))
-            (gemini-companion-test-eventually
-              (string-search
-               (format "Qwen Code (process %d, in %s) is not connected: \
-it searches /other/.qwen/ide for editors"
-                       (process-id process)
-                       (abbreviate-file-name (directory-file-name directory)))
-               (buffer-string)))
-            (should-not (string-search "Problems" (buffer-string))))
-        (delete-process process)))))
+    (pcase-dolist
+        (`(,environment ,place ,sign ,reason)
+         `(("HOME=/other" ,directory (?• "--")
+            "it searches /other/.qwen/ide for editors")
+           (nil "/" (?✗ "NO")
+            "/ is in none of the workspace roots, so no CLI can connect from there")
+           (nil ,directory (?✗ "NO") "IDE integration is off in Qwen Code")))
+      (let ((default-directory place))
+        (gemini-companion-status-test--with-cli (and environment
+                                                     (list environment))
+          (gemini-companion-test-eventually
+            (string-search
+             (format "%s Running CLIs: Qwen Code (process %d, in %s) \
+is not connected: %s\n"
+                     (apply #'gemini-companion-text-sign sign)
+                     (process-id process)
+                     (abbreviate-file-name
+                      (if (equal place "/") place (directory-file-name place)))
+                     reason)
+             (buffer-string))))))))
 
 (ert-deftest gemini-companion-status-test-names-clis-without-an-answer ()
   (skip-unless (eq system-type 'gnu/linux))
   (gemini-companion-test-with-mode '()
-    (let ((program (expand-file-name "qwen" directory)))
-      (copy-file (executable-find "sleep") program)
-      (dolist (ask (list (lambda (_pids done) (run-at-time 0 nil done nil))
-                         (lambda (_pids done) (funcall done nil))))
-        (let ((process (start-process "qwen" nil program "300")))
-          (unwind-protect
-              (cl-letf (((symbol-function 'gemini-companion-server-ask-processes)
-                         ask))
-                (gemini-companion-status-test--with-status
-                    (list (assoc "Running CLIs" gemini-companion-status-checks))
-                  (gemini-companion-test-eventually
-                    (string-search
-                     (format "Qwen Code (process %d) is not connected"
-                             (process-id process))
-                     (buffer-string)))))
-            (delete-process process)))))))
+    (dolist (ask (list (lambda (_pids done) (run-at-time 0 nil done nil))
+                       (lambda (_pids done) (funcall done nil))))
+      (cl-letf (((symbol-function 'gemini-companion-server-ask-processes) ask))
+        (gemini-companion-status-test--with-cli nil
+          (gemini-companion-test-eventually
+            (string-search (format "Qwen Code (process %d) is not connected"
+                                   (process-id process))
+                           (buffer-string))))))))
+
+;;;; Settings
 
 (ert-deftest gemini-companion-status-test-reads-all-settings-that-count ()
-  (gemini-companion-status-test--with-directory directory
-    (let* ((project (expand-file-name "project/" directory))
-           (user (expand-file-name ".gemini/settings.json" directory))
+  (gemini-companion-status-test--with-home
+    (let* ((user (expand-file-name ".gemini/settings.json"))
+           (project (expand-file-name "project/"))
            (shared (expand-file-name ".gemini/settings.json" project))
-           (system (expand-file-name "system.json" directory))
+           (system (expand-file-name "system.json"))
            (process-environment
             (cons (concat "GEMINI_CLI_SYSTEM_SETTINGS_PATH=" system)
                   process-environment))
            (yes "{\"ide\": {\"enabled\": true}} // mine")
            (no "{\"ide\": {\"enabled\": false}}")
            (finding (lambda (file content)
-                      (gemini-companion-status-test--write file content)
+                      (make-directory (file-name-directory file) t)
+                      (write-region content nil file nil 'silent)
                       (car (gemini-companion-status-test--find
                             "Settings" project))))
+           (mark (lambda (file content) (car (funcall finding file content))))
            (culprit (lambda (finding)
+                      (should (eq 'bad (car finding)))
                       (string-match "in \\(/.*\\|~.*\\)," (caddr finding))
                       (expand-file-name (match-string 1 (caddr finding))))))
-      (make-directory project)
-      (should (eq 'bad (car (funcall finding user "{}"))))
-      (should (eq 'good (car (funcall finding user yes))))
-      (let ((found (funcall finding shared no)))
-        (should (eq 'bad (car found)))
-        (should (equal shared (funcall culprit found))))
-      (let ((found (funcall finding system no)))
-        (should (equal system (funcall culprit found))))
-      (should (eq 'good (car (funcall finding system yes))))
+      (should (eq 'bad (funcall mark user "{}")))
+      (should (eq 'good (funcall mark user yes)))
+      (should (equal shared (funcall culprit (funcall finding shared no))))
+      (should (equal system (funcall culprit (funcall finding system no))))
+      (should (eq 'good (funcall mark system yes)))
       (should (string-search "malformed" (cadr (funcall finding user "{a}"))))
-      (should (eq 'good (car (funcall finding user no))))
+      (should (eq 'good (funcall mark user no)))
       (delete-file system)
-      (should (eq 'good (car (funcall finding shared yes))))
+      (should (eq 'good (funcall mark shared yes)))
       ;; A repository must not stop Emacs with a pipe.
       (delete-file shared)
       (call-process "mkfifo" nil nil nil shared)
-      (should (eq 'good (car (funcall finding user yes)))))))
+      (should (eq 'good (funcall mark user yes))))))
 
-(defmacro gemini-companion-status-test--with-settings (text &rest body)
-  "Run BODY with `file' bound to the user's settings file of TEXT.
-There is none if TEXT is nil."
-  (declare (indent 1))
-  `(gemini-companion-status-test--with-directory directory
-     (let ((file (expand-file-name ".gemini/settings.json" directory)))
-       (when-let* ((text ,text)
-                   (coding-system-for-write 'utf-8-unix))
-         (gemini-companion-status-test--write file text))
-       (unwind-protect
-           (save-window-excursion ,@body)
-         (when-let* ((buffer (find-buffer-visiting file)))
-           (with-current-buffer buffer (set-buffer-modified-p nil))
-           (kill-buffer buffer))))))
-
-(defun gemini-companion-status-test--settings ()
-  "Return the finding about the user's settings."
-  (car (gemini-companion-status-test--find "Settings")))
-
-(defun gemini-companion-status-test--set-enabled ()
-  "Press the button for `ide.enabled'."
-  (funcall (alist-get "Enable"
-                      (cdddr
-                       (gemini-companion-status-test--settings))
-                      nil nil #'equal)))
-
-(defun gemini-companion-status-test--bytes (file)
-  "Return the bytes of FILE."
-  (with-temp-buffer
-    (set-buffer-multibyte nil)
-    (insert-file-contents-literally file)
-    (buffer-string)))
-
-(ert-deftest gemini-companion-status-test-reads-settings-with-comments ()
-  (pcase-dolist
-      (`(,text . ,expected)
-       '(("" . bad) ("{}" . bad) ("{\"ide\": {}}" . bad) ("{\"ide\": 1}" . bad)
-         ("{\"ide\": {\"enabled\": true}}" . good)
-         ("{\"ide\": {\"enabled\": false}}" . bad)
-         ("// {\"ide\": 1}\n{/* \" */\"ide\": {\"enabled\": true}}" . good)
-         ("{\"a\": \"// b\", \"ide\": {\"enabled\": true}}" . good)
-         ("{\"a\": \"\\\"/*\", \"ide\": {\"enabled\": true}, \"b\": \"*/\"}"
-          . good)))
-    (ert-info (text :prefix "Text: ")
-      (gemini-companion-status-test--with-settings text
-        (should (eq expected (car
-                              (gemini-companion-status-test--settings))))))))
+(ert-deftest gemini-companion-status-test-sets-what-is-needed ()
+  (gemini-companion-status-test--with-home
+    (pcase-let ((`(bad ,_ ,_ ("Enable" . ,set))
+                 (car (gemini-companion-status-test--find "Settings"))))
+      (funcall set)
+      (should (equal '(good) (gemini-companion-status-test--marks "Settings"))))))
 
 (ert-deftest gemini-companion-status-test-reads-the-settings-of-what-is-connected ()
-  (gemini-companion-status-test--with-settings "{\"ide\": {\"enabled\": true}}"
+  (gemini-companion-status-test--with-home
+    (gemini-companion-settings-set (expand-file-name ".gemini/settings.json")
+                                   '("ide" "enabled") t)
     (let ((ask (lambda (&rest _)
                  (list (list :pid 7 :environment
                              (list (concat "GEMINI_CLI_HOME=" directory
@@ -482,88 +445,6 @@ There is none if TEXT is nil."
             (should (equal '(bad) (gemini-companion-status-test--marks
                                    "Settings" nil ask))))
         (gemini-companion-session-update nil)))))
-
-(ert-deftest gemini-companion-status-test-names-malformed-settings ()
-  (dolist (text '("{" "[]" "null" "{} x" "ide" "{\"a\": 1 \"b\": 2}"
-                  "{\"ide\" {}}" "\"{\""
-                  "{\"ide\": {\"enabled\": true}, // mine\n}"
-                  "{\"ide\": {\"enabled\": true}, \"a\": [\",]\",]}"))
-    (ert-info (text :prefix "Text: ")
-      (gemini-companion-status-test--with-settings text
-        (should (string-search "malformed"
-                               (cadr
-                                (gemini-companion-status-test--settings))))))))
-
-(ert-deftest gemini-companion-status-test-sets-enabled-and-keeps-the-rest ()
-  (pcase-dolist
-      (`(,before ,after)
-       '((nil "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
-         (" " "{\n  \"ide\": {\n    \"enabled\": true\n  }\n}\n")
-         ("{\"b\": null, \"a\": [1, {}, []], \"c\": false, \"nil\": \"\", \"d\": 0.5}"
-          "{
-  \"b\": null,
-  \"a\": [
-    1,
-    {},
-    []
-  ],
-  \"c\": false,
-  \"nil\": \"\",
-  \"d\": 0.5,
-  \"ide\": {
-    \"enabled\": true
-  }
-}\n")
-         ("{\"ide\": {\"enabled\": false, \"hasSeenNudge\": true}, \"z\": 1}"
-          "{
-  \"ide\": {
-    \"enabled\": true,
-    \"hasSeenNudge\": true
-  },
-  \"z\": 1\n}\n")))
-    (ert-info (before :prefix "Text: ")
-      (gemini-companion-status-test--with-settings before
-        (gemini-companion-status-test--set-enabled)
-        (should (equal after (gemini-companion-status-test--bytes file)))
-        (should (eq 'good (car
-                           (gemini-companion-status-test--settings))))))))
-
-(ert-deftest gemini-companion-status-test-keeps-line-ends-mode-and-link ()
-  (gemini-companion-status-test--with-settings "{\r\n  \"ä\": 1\r\n}\r\n"
-    (let ((target (expand-file-name "dotfiles.json" directory)))
-      (set-file-modes file #o600)
-      (rename-file file target)
-      (make-symbolic-link target file)
-      (gemini-companion-status-test--set-enabled)
-      (should (file-symlink-p file))
-      (should (= #o600 (file-modes target)))
-      (should (equal (encode-coding-string "{\r\n  \"ä\": 1,\r\n  \"ide\": \
-{\r\n    \"enabled\": true\r\n  }\r\n}\r\n" 'utf-8)
-                     (gemini-companion-status-test--bytes target))))))
-
-(ert-deftest gemini-companion-status-test-leaves-comments-to-the-user ()
-  (pcase-dolist (`(,text ,at ,line)
-                 '(("// mine\n{\n  \"a\": 1\n}\n" ""
-                    "\"ide\": {\"enabled\": true}")
-                   ("{\n  \"ide\": { // mine\n    \"x\": 1\n  }\n}\n" "\"ide\""
-                    "\"enabled\": true")))
-    (gemini-companion-status-test--with-settings text
-      (gemini-companion-status-test--set-enabled)
-      (should (file-equal-p file buffer-file-name))
-      (should (equal text (buffer-string)))
-      (should (looking-back (regexp-quote at) (line-beginning-position)))
-      (should (equal line (current-kill 0))))))
-
-(ert-deftest gemini-companion-status-test-leaves-unsaved-settings-alone ()
-  (gemini-companion-status-test--with-settings "{}"
-    (with-current-buffer (find-file-noselect file)
-      (insert " ")
-      (should-error (gemini-companion-status-test--set-enabled)
-                    :type 'user-error)
-      (set-buffer-modified-p nil)
-      (gemini-companion-status-test--set-enabled)
-      (should (string-search "enabled" (buffer-string)))
-      (should-not (buffer-modified-p)))))
 
 (provide 'gemini-companion-status-test)
 ;;; gemini-companion-status-test.el ends here
