@@ -77,8 +77,6 @@ def test_turn_of_an_acp_client_ends(world: World, scratch: Scratch) -> None:
     emacs = world.emacs(file)
     model = world.model()
     program = gemini.script(world.tools, scratch, model, "acp")
-    text = program.read_text().rstrip()
-    program.write_text(f'{text} "$@"\n')
     environment = {**os.environ, **scratch.environment, **gemini.in_container()}
     client = AcpClient(program, scratch.project, environment)
     try:

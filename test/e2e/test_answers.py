@@ -7,29 +7,24 @@ from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
+from test_after_write import HIGHLIGHTS
 
 pytestmark = pytest.mark.shared
-
-
-def answered(world: World, scratch: Scratch, *keys: str) -> str:
-    """Return the written text after pressing ``keys`` in the control panel."""
-    file = scratch.file("a.txt", "one\ntwo\nthree\nfour\nfive\n")
-    emacs, reviews, cli = world.pair(file)
-    new = "ONE\ntwo\nthree\nfour\nFIVE\n"
-    reviews.proposed(cli, file, write_file(file, new), say("all done"))
-    reviews.select()
-    emacs.keys(*keys, "C-c", "C-c")
-    cli.wait_for("all done")
-    return file.read_text()
 
 
 def test_ediff_still_answers_after_comparing_again(
     world: World, scratch: Scratch
 ) -> None:
-    assert (
-        answered(world, scratch, "x", "M-x", "ediff-update-diffs", "Enter")
-        == "one\ntwo\nthree\nfour\nFIVE\n"
-    )
+    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    emacs, reviews, cli = world.pair(file)
+    change = write_file(file, "ONE\ntwo\nTHREE\n")
+    reviews.proposed(cli, file, change, say("all done"))
+    reviews.select()
+    emacs.keys("x")
+    emacs.command("ediff-update-diffs")
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    assert file.read_text() == "one\ntwo\nTHREE\n"
 
 
 def test_emptied_proposal_is_not_accepted(world: World, scratch: Scratch) -> None:
@@ -38,7 +33,7 @@ def test_emptied_proposal_is_not_accepted(world: World, scratch: Scratch) -> Non
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.select_proposal()
     emacs.keys("C-x", "h", "C-w", "C-c", "C-c")
-    emacs.terminal.wait_for("An empty text cannot be accepted")
+    emacs.wait_for("An empty text cannot be accepted")
     assert reviews.states() == ["shown"]
 
     emacs.keys("C-y", "C-x", "C-s")
@@ -56,10 +51,8 @@ def test_edits_of_a_review_that_the_terminal_rejected_are_kept(
     cli.answer("No, suggest")
     reviews.wait_until(0)
 
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-last-proposal")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("what I made of it")
+    emacs.command("gemini-companion-last-proposal")
+    emacs.wait_for("what I made of it")
 
 
 def test_answer_in_the_terminal_leaves_another_prompt_alone(
@@ -68,17 +61,15 @@ def test_answer_in_the_terminal_leaves_another_prompt_alone(
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-    emacs.keys("M-x")
-    emacs.holds("(active-minibuffer-window)")
-    emacs.terminal.text("ver")
+    emacs.keys("M-x", "ver")
 
     cli.answer("Allow once")
     cli.wait_for("all done")
     reviews.wait_until(0)
-    emacs.terminal.text("sion")
-    emacs.terminal.wait_for("M-x version")
+    emacs.keys("sion")
+    emacs.wait_for("M-x version")
     emacs.keys("Enter")
-    emacs.terminal.wait_for("GNU Emacs")
+    emacs.wait_for("GNU Emacs")
 
 
 @pytest.mark.fresh
@@ -92,7 +83,7 @@ def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) 
     propose(emacs, file, "machine b\n")
 
     Reviews(emacs).shown(".netrc")
-    emacs.terminal.wait_for("machine a")
+    emacs.wait_for("machine a")
     Reviews(emacs).select()
     emacs.keys("C-c", "C-c")
     emacs.holds("(equal '(accepted) e2e-ends)")
@@ -114,17 +105,10 @@ PLACES = """
   "Return where the windows of this frame are."
   (format "%s" (mapcar #'window-edges (window-list nil 'no-minibuffer
                                                    (frame-first-window)))))
-(defun e2e-changed ()
-  "Return the lines of a.txt at its window's point, and highlighted."
+(defun e2e-line ()
+  "Return the line of a.txt at its window's point."
   (with-current-buffer "a.txt"
-    (cons (line-number-at-pos (window-point (get-buffer-window)))
-          (sort (mapcar (lambda (overlay)
-                          (line-number-at-pos (overlay-start overlay)))
-                        (seq-filter (lambda (overlay)
-                                      (eq 'gemini-companion-changed
-                                          (overlay-get overlay 'face)))
-                                    (overlays-in (point-min) (point-max))))
-                #'<))))
+    (line-number-at-pos (window-point (get-buffer-window)))))
 """
 
 
@@ -139,7 +123,7 @@ def test_next_review_takes_the_place_of_the_previous_one(
     old = "".join(f"{n}\n" for n in range(1, 41))
     new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
     files = [scratch.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
-    extra = f"{PROPOSE}{PLACES}(setq gemini-companion-review-view '{view})"
+    extra = f"{PROPOSE}{PLACES}{HIGHLIGHTS}(setq gemini-companion-review-view '{view})"
     emacs = world.emacs(*files, extra=extra)
     reviews = Reviews(emacs)
     for file in reversed(files):
@@ -150,16 +134,17 @@ def test_next_review_takes_the_place_of_the_previous_one(
     emacs.eval("(add-hook 'pre-redisplay-functions #'e2e-watch)")
 
     emacs.keys("n", "x", "a")
-    emacs.terminal.wait_for("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
+    emacs.says("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
     reviews.shown("b.txt")
-    emacs.holds("(equal '(5 5) (e2e-changed))", "point is at the change")
+    emacs.becomes("(e2e-line)", 5)
+    emacs.becomes("e2e-highlights", ["five\n"])
     emacs.holds(f"(eq 'gemini-companion-diff-reject {R_HERE})", "keys work")
-    assert emacs.value("(e2e-places)") == places
+    emacs.becomes("(e2e-places)", places)
     emacs.keys("r")
-    emacs.terminal.wait_for("Rejected b.txt; 1 more waiting")
+    emacs.says("Rejected b.txt; 1 more waiting")
     reviews.shown("c.txt")
-    assert emacs.value("(e2e-places)") == places
-    assert emacs.value("e2e-flashes") == 0
+    emacs.becomes("(e2e-places)", places)
+    emacs.becomes("e2e-flashes", 0)
     emacs.keys("C-x", "k", "Enter")
-    emacs.terminal.wait_for("Rejected c.txt")
+    emacs.says("Rejected c.txt")
     emacs.holds("(one-window-p)")

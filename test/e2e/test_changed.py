@@ -7,7 +7,6 @@ from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.world import World
-from test_review import WINDOWS
 
 pytestmark = pytest.mark.shared
 
@@ -30,19 +29,18 @@ def test_saved_file_is_compared_again_and_overwritten_only_on_request(
     proposed = OLD.replace("five", "cinque")
     reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
     emacs.eval(EDIT)
-    emacs.terminal.wait_for("unsaved changes here")
+    emacs.wait_for("unsaved changes here")
 
     emacs.eval('(with-current-buffer "a.txt" (save-buffer))')
-    emacs.terminal.wait_for(REMARK)
-    emacs.terminal.wait_until_gone("unsaved changes here")
-    emacs.terminal.wait_for("2 of 2")
-    assert emacs.value("(buffer-name (window-buffer))") == "a.txt"
+    emacs.wait_for(REMARK)
+    emacs.wait_until_gone("unsaved changes here")
+    emacs.wait_for("2 of 2")
+    emacs.becomes("(buffer-name (window-buffer))", "a.txt")
     reviews.select()
     emacs.keys("C-c", "C-c")
-    emacs.terminal.wait_for(QUESTION)
-    emacs.terminal.text("no")
-    emacs.keys("Enter")
-    emacs.terminal.wait_until_gone(QUESTION)
+    emacs.wait_for(QUESTION)
+    emacs.keys("no", "Enter")
+    emacs.wait_until_gone(QUESTION)
     assert reviews.states() == ["shown"]
     assert file.read_text().startswith("uno")
 
@@ -69,12 +67,11 @@ def test_edit_of_another_cli_is_undone_only_on_request(
     reviews.select()
     emacs.keys("C-c", "C-c")
     one.wait_for("first done")
-    emacs.terminal.wait_for(REMARK)
+    emacs.wait_for(REMARK)
     reviews.select()
     emacs.keys("C-c", "C-c")
-    emacs.terminal.wait_for(QUESTION)
-    emacs.terminal.text("yes")
-    emacs.keys("Enter")
+    emacs.wait_for(QUESTION)
+    emacs.keys("yes", "Enter")
     two.wait_for("second done")
     assert file.read_text() == second
 
@@ -87,15 +84,15 @@ def test_question_about_a_changed_file_ends_when_the_terminal_answers(
     proposed = OLD.replace("five", "cinque")
     reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
     file.write_text(OLD.replace("one", "uno"))
-    emacs.terminal.wait_for(REMARK)
+    emacs.wait_for(REMARK)
     reviews.select()
     emacs.keys("C-c", "C-c")
-    emacs.terminal.wait_for(QUESTION)
+    emacs.wait_for(QUESTION)
 
     cli.answer("Allow once")
     cli.wait_for("all done")
     reviews.wait_until(0)
-    emacs.terminal.wait_until_gone(QUESTION)
+    emacs.wait_until_gone(QUESTION)
     emacs.holds("(not (active-minibuffer-window))")
 
 
@@ -108,14 +105,14 @@ def test_file_that_changes_while_another_tab_is_shown_is_compared_there(
     propose(emacs, file, OLD.replace("five", "cinque"))
     Reviews(emacs).shown("a.txt")
     emacs.eval('(progn (tab-new) (switch-to-buffer "*scratch*") (split-window))')
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
 
     file.write_text(OLD.replace("one", "uno"))
     emacs.holds(
         "(eql 2 (buffer-local-value 'ediff-number-of-differences"
         ' (get-buffer "*Ediff Control Panel*")))'
     )
-    assert emacs.value(WINDOWS) == before
+    emacs.becomes("(e2e-layout)", before)
     emacs.eval("(progn (tab-close) nil)")
-    emacs.terminal.wait_for(REMARK)
-    emacs.terminal.wait_for("2 of 2")
+    emacs.wait_for(REMARK)
+    emacs.wait_for("2 of 2")

@@ -19,7 +19,7 @@ NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 def restart(emacs: Emacs) -> None:
     """Restart the server with the option."""
     emacs.eval('(progn (message "restarting") (gemini-companion-restart))')
-    emacs.terminal.wait_for("was restarted")
+    emacs.wait_for("was restarted")
 
 
 def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
@@ -81,7 +81,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     cli.ask()
     # The message may be longer than the line: while the directory of the CLI is
     # unknown, it has the whole name of the file.
-    emacs.terminal.wait_for("No review of")
+    emacs.wait_for("No review of")
     assert reviews.states() == ["pending"]
     cli.answer("Allow once")
 

@@ -10,18 +10,11 @@ from harness.world import World
 
 pytestmark = pytest.mark.shared
 
-OWN = """
-(defun e2e-windows ()
-  "Return the names of the buffers on the frame."
-  (mapconcat (lambda (window) (buffer-name (window-buffer window)))
-             (window-list) " "))
-"""
-
 
 def proposed(world: World, scratch: Scratch) -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs that shows a proposal for a.txt."""
     file = scratch.file("a.txt", "one one one\n")
-    emacs, reviews, cli = world.pair(file, extra=OWN)
+    emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno uno uno\n"), say("all done"))
     return emacs, reviews, cli
 
@@ -32,12 +25,8 @@ def test_review_waits_for_a_command_that_reads_keys(
     file = scratch.file("a.txt", "one one one\n")
     emacs, reviews, cli = world.pair(file)
     cli.model.script(write_file(file, "uno\n"), say("all done"))
-    emacs.keys("M-<", "M-%")
-    emacs.terminal.text("one")
-    emacs.keys("Enter")
-    emacs.terminal.text("two")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("Query replacing")
+    emacs.keys("M-<", "M-%", "one", "Enter", "two", "Enter")
+    emacs.wait_for("Query replacing")
 
     cli.ask()
     reviews.wait_until(1)
@@ -55,12 +44,8 @@ def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
     reviews.select_proposal()
-    emacs.keys("M-<", "M-%")
-    emacs.terminal.text("uno")
-    emacs.keys("Enter")
-    emacs.terminal.text("due")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("Query replacing")
+    emacs.keys("M-<", "M-%", "uno", "Enter", "due", "Enter")
+    emacs.wait_for("Query replacing")
 
     cli.answer("Allow once")
     cli.wait_for("all done")
@@ -71,7 +56,7 @@ def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
     assert (scratch.project / "a.txt").read_text() == "uno uno uno\n"
 
 
-ALL = "*Ediff Control Panel* *gemini original: a.txt* *gemini proposal: a.txt*"
+ALL = "*gemini original: a.txt* *gemini proposal: a.txt* *Ediff Control Panel*"
 
 
 def test_deleted_windows_of_a_review_are_back_by_the_command(
@@ -89,11 +74,9 @@ def test_deleted_windows_of_a_review_are_back_by_the_command(
             count = int(emacs.eval("(length (window-list))"))
             left = 1 if digit == "1" else count - 1
             emacs.keys("C-x", digit)
-            emacs.holds(f"(= {left} (length (window-list)))")
-            emacs.keys("M-x")
-            emacs.terminal.text("gemini-companion-review")
-            emacs.keys("Enter")
-            emacs.holds(f"(string-prefix-p {lisp(ALL)} (e2e-windows))")
+            emacs.becomes("(length (window-list))", left)
+            emacs.command("gemini-companion-review")
+            emacs.becomes("(e2e-windows)", ALL)
     assert reviews.states() == ["shown"]
     reviews.reject()
 
@@ -102,7 +85,7 @@ def test_deleting_the_frame_of_a_review_rejects_it(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file, extra=OWN)
+    emacs, reviews, cli = world.pair(file)
     emacs.keys("C-x", "5", "2")
     emacs.holds("(= 2 (length (frame-list)))")
     reviews.proposed(cli, file, write_file(file, "uno\n"))
@@ -111,7 +94,7 @@ def test_deleting_the_frame_of_a_review_rejects_it(
 
     cli.wait_for("Rejected")
     emacs.holds("(= 1 (length (frame-list)))")
-    emacs.holds('(equal "a.txt" (e2e-windows))')
+    emacs.becomes("(e2e-windows)", "a.txt")
     assert "proposal" not in emacs.eval("(mapcar #'buffer-name (buffer-list))")
     cli.is_free()
 
@@ -125,7 +108,7 @@ def test_tab_of_a_review_is_restored_when_it_is_visited_again(
 
     reviews.accept()
     cli.wait_for("all done")
-    assert emacs.eval("(e2e-windows)") == '"*scratch*"'
+    emacs.becomes("(e2e-windows)", "*scratch*")
 
     emacs.eval("(tab-bar-select-tab 1)")
     emacs.holds('(equal "a.txt" (e2e-windows))')
@@ -138,7 +121,7 @@ def test_review_appears_on_the_terminal_that_shows_the_file(
     world: World, scratch: Scratch
 ) -> None:
     file, other = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
-    emacs, _, cli = world.pair(file, extra=OWN)
+    emacs, _, cli = world.pair(file)
     client = [world.tools.emacsclient, "-t", "-s", "emacs", str(other)]
     second = world.tmux.start("second", client, scratch.project, {}, (80, 24))
     second.wait_for("b.txt")
@@ -146,12 +129,11 @@ def test_review_appears_on_the_terminal_that_shows_the_file(
 
     cli.ask()
 
-    emacs.terminal.wait_for("gemini-companion-review to answer")
+    emacs.wait_for("gemini-companion-review to answer")
     assert "to answer" not in second.screen()
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-review")
-    emacs.keys("Enter", "C-c", "C-c")
+    emacs.command("gemini-companion-review")
+    emacs.keys("C-c", "C-c")
     cli.wait_for("all done")
-    emacs.terminal.wait_until_gone("a.txt  +")
+    emacs.wait_until_gone("a.txt  +")
     assert "two" in second.screen()
     second.keys("C-x", "5", "0")

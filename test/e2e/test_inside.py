@@ -5,7 +5,6 @@ import pytest
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
-from test_review import WINDOWS
 from test_views import NEW, OLD, OWN
 
 pytestmark = pytest.mark.shared("inside")
@@ -19,7 +18,7 @@ def test_terminal_of_the_cli_stays_selected_and_visible(
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
     reviews.shown("a.txt")
-    assert emacs.value("(buffer-name (window-buffer))") == "*terminal*"
+    emacs.becomes("(buffer-name (window-buffer))", "*terminal*")
 
     # It counts as an answer there.
     cli.answer("Allow once")
@@ -42,7 +41,7 @@ def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
 
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
-    assert emacs.value(WINDOWS)[0] == "*terminal*"
+    emacs.becomes("(e2e-windows)", "*terminal*")
     cli.is_free()
 
 
@@ -52,15 +51,14 @@ def test_unified_diff_gives_the_only_window_back_to_the_terminal(
     file = scratch.file("a.txt", OLD)
     emacs, reviews, cli = world.pair_inside(file, extra=OWN)
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    both = '"*terminal* *gemini diff: a.txt*"'
-    assert emacs.eval("(e2e-windows)") == both
+    emacs.becomes("(e2e-windows)", "*terminal* *gemini diff: a.txt*")
 
     reviews.select()
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
     assert file.read_text() == NEW
-    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
+    emacs.becomes("(e2e-windows)", "*terminal*")
     cli.is_free()
 
 
@@ -74,7 +72,7 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
     reviews.select()
     if view == "ediff":
         emacs.keys("v")
-        emacs.terminal.wait_for("Hunk 1 of 2")
+        emacs.wait_for("Hunk 1 of 2")
     terminal = '(get-buffer-window "*terminal*")'
     before = emacs.value(f"(window-edges {terminal})")
     windows = emacs.eval("(e2e-windows)")
@@ -87,12 +85,12 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
         emacs.act(removal)
         reviews.select()
         emacs.holds(f"(equal {windows} (e2e-windows))", removal)
-        assert emacs.value(f"(window-edges {terminal})") == before
+        emacs.becomes(f"(window-edges {terminal})", before)
         assert emacs.value("(buffer-name (window-buffer))") != "*terminal*"
 
     emacs.keys("C-c", "C-c")
     cli.wait_for("all done")
-    assert emacs.eval("(e2e-windows)") == '"*terminal*"'
+    emacs.becomes("(e2e-windows)", "*terminal*")
 
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
@@ -114,20 +112,20 @@ def test_list_from_a_review_leaves_the_terminal_and_the_review(
         assert windows.startswith("*terminal* ")
         emacs.keys(back)
         emacs.holds(f"(not {in_list})")
-        assert emacs.value("(e2e-windows)") == before
+        emacs.becomes("(e2e-windows)", before)
     emacs.keys("l")
     emacs.holds(in_list)
     emacs.keys("a")
 
     cli.wait_for("all done")
-    assert emacs.value("(e2e-windows)") == "*terminal* *gemini reviews*"
+    emacs.becomes("(e2e-windows)", "*terminal* *gemini reviews*")
     for keys, selected in (["Enter"], "a.txt"), (["u", "y"], "*gemini reviews*"):
         emacs.keys(*keys)
         emacs.holds('(equal "*terminal* *gemini reviews* a.txt" (e2e-windows))')
         emacs.holds(f'(equal "{selected}" (buffer-name (window-buffer)))')
         emacs.act('(delete-window (get-buffer-window "a.txt"))')
         emacs.act("(gemini-companion-list)")
-    emacs.terminal.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
+    emacs.wait_for_match(r"reverted +\+2 \u22122 +a\.txt")
     emacs.keys("q")
     emacs.holds('(equal "*terminal*" (e2e-windows))')
     cli.is_free()

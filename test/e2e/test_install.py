@@ -59,11 +59,8 @@ def bare_emacs(
 
 def turn_on(emacs: Emacs, answer: str) -> None:
     """Turn the mode on as a user does, and give ``answer`` to its question."""
-    emacs.keys("M-x")
-    emacs.terminal.wait_for("M-x")
-    emacs.terminal.text("gemini-companion-mode")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("Install the Python packages")
+    emacs.command("gemini-companion-mode")
+    emacs.wait_for("Install the Python packages")
     emacs.keys(answer)
 
 
@@ -90,7 +87,7 @@ def test_answer_yes_installs_the_packages_and_starts_the_server(
 
     turn_on(emacs, "y")
 
-    emacs.terminal.wait_for("Gemini installing")
+    emacs.wait_for("Gemini installing")
     emacs.holds(f"(get-buffer-window {lisp(LOG)})", "the output is on the screen")
     wait_for_output(emacs, "uv pip install")
     emacs.holds("e2e-ready", "the server is ready")

@@ -49,14 +49,14 @@ class User:
         """Type ``keys``; wait for a text, and for a kind of buffer."""
         self.emacs.keys(*keys)
         if sees:
-            self.emacs.terminal.wait_for(sees)
+            self.emacs.wait_for(sees)
         if is_in:
             self.emacs.holds(f'(string-search "{BUFFERS[is_in]}" (e2e-here))')
 
     def ended(self, state: str) -> None:
         """Wait until the review has ended in ``state``, and nothing is left."""
         self.reviews.wait_until(0)
-        assert self.emacs.eval("(pop e2e-ends)") == state
+        self.emacs.holds(f"(eq '{state} (pop e2e-ends))", state)
         self.emacs.holds('(equal "b.txt" (e2e-here))')
 
 
@@ -91,8 +91,7 @@ def test_letters_of_a_review(
     user.ended("rejected")
     user.opens()
     user.types("R", sees="reason for")
-    user.emacs.terminal.text("not so")
-    user.types("Enter")
+    user.types("not so", "Enter")
     user.ended("rejected")
     user.opens()
     user.types("q", "r")

@@ -3,7 +3,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -54,10 +53,8 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(
     second.model.script(write_file(file, "from the second\n"), say("all done"))
     pid = pid_of_shown(emacs)
 
-    killed = time.monotonic()
     os.kill(pid, signal.SIGKILL)
     reviews.wait_until(0)
-    assert time.monotonic() - killed < 2
     second.ask()
     reviews.shown("a.txt")
     assert reviews.proposal() == "from the second\n"
@@ -68,7 +65,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(
     message = f"Gemini CLI project ({pid}) exited; review closed, a.txt not written"
     assert message in emacs.value(LAST_MESSAGES)
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    emacs.terminal.wait_for("edited, from the first")
+    emacs.wait_for("edited, from the first")
 
 
 def test_review_of_a_cli_that_reconnects_reports_the_interruption(
@@ -79,7 +76,7 @@ def test_review_of_a_cli_that_reconnects_reports_the_interruption(
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     with disconnected(emacs):
-        emacs.terminal.wait_for("a.txt, not connected")
+        emacs.wait_for("a.txt, not connected")
         reviews.accept()
     cli.wait_for("all done")
 
@@ -97,11 +94,11 @@ def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
     with disconnected(emacs):
         reviews.edit("uno", "edited")
         reviews.accept()
-        emacs.terminal.wait_for("a.txt was not written")
+        emacs.wait_for("a.txt was not written")
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
     cli.wait_for("all done")
 
     assert file.read_text() == "uno\n"
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
-    emacs.terminal.wait_for("edited")
+    emacs.wait_for("edited")

@@ -22,6 +22,7 @@ from harness.model import write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+from test_restart import has_followed
 
 NOBODY = "65534"
 PYTHON = os.path.realpath(sys.executable)
@@ -213,6 +214,7 @@ def test_token_that_was_sent_to_a_lost_port_is_worthless(
             assert squatter.stdout is not None
             os.kill(server.pid, signal.SIGKILL)
             stolen = squatter.stdout.readline().decode().strip()
+            has_followed(server, scratch)
             emacs.holds("(gemini-companion-server-ready-p)")
             found = discovered(scratch)
             status = as_nobody(ASK, found["port"], stolen).decode().strip()

@@ -63,7 +63,7 @@ def test_no_file_is_active_while_a_secret_one_is_selected(
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     emacs.act('(switch-to-buffer "*scratch*")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
-    assert emacs.value(SHARED) == [str(plain)]
+    emacs.becomes(SHARED, [str(plain)])
     is_shared_nowhere("hunter2", scratch, cli)
     is_shared_nowhere("env.local", scratch, cli)
     is_shared_nowhere("elsewhere", scratch, cli)
@@ -96,16 +96,14 @@ def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> N
     emacs, reviews, cli = world.pair(file)
     assert cli.context()["activeFile"]["path"] == str(file)
 
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-pause")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("Gemini:1 paused")
+    emacs.command("gemini-companion-pause")
+    emacs.wait_for("Gemini:1 paused")
     emacs.act("(forward-char)")
     assert cli.context() == {}
     assert emacs.value(SHARED) is None
 
     emacs.eval("(gemini-companion-restart)")
-    emacs.terminal.wait_for("was restarted")
+    emacs.wait_for("was restarted")
     assert cli.context() == {}
     reviews.proposed(cli, file, write_file(file, "uno\n"))
     reviews.reject()

@@ -8,10 +8,10 @@ from harness.emacs import Reviews
 from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
-from harness.wait import eventually, wait_until_saved
+from harness.wait import wait_until_saved
 from harness.world import World
 from test_prompt import prompts
-from test_review import IN_FILE, WINDOWS
+from test_review import IN_FILE
 
 pytestmark = pytest.mark.shared
 
@@ -26,18 +26,17 @@ def test_list_displays_one_and_the_other_waits_again(
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
     emacs, reviews, one = world.pair(first)
     two = world.second()
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-windows)")
     reviews.proposed(one, first, write_file(first, "uno\n"), say("one done"))
     reviews.edit("uno", "eins")
     two.model.script(write_file(second, "due\n"), say("two done"))
     two.ask()
     reviews.wait_until(2)
 
-    emacs.keys("C-u", "M-x")
-    emacs.terminal.text("gemini-companion-review")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for_match(r"shown +\+1 \u22121 +a\.txt")
-    emacs.terminal.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
+    emacs.keys("C-u")
+    emacs.command("gemini-companion-review")
+    emacs.wait_for_match(r"shown +\+1 \u22121 +a\.txt")
+    emacs.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
     emacs.keys("n", "n", "Enter")
     reviews.shown("b.txt")
     assert reviews.states() == ["pending", "shown"]
@@ -52,7 +51,7 @@ def test_list_displays_one_and_the_other_waits_again(
     # The list that was opened during the review stays.
     emacs.holds(IN_LIST)
     emacs.keys("q")
-    eventually(lambda: emacs.value(WINDOWS)[0] == before[0], "windows as before")
+    emacs.becomes("(e2e-windows)", before)
 
 
 def test_list_that_was_quit_during_a_review_does_not_return(
@@ -61,10 +60,8 @@ def test_list_that_was_quit_during_a_review_does_not_return(
     file = scratch.file("a.txt", "one\n")
     emacs = world.emacs(file, extra=PROPOSE)
     reviews = Reviews(emacs)
-    before = emacs.value(WINDOWS)
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-list")
-    emacs.keys("Enter")
+    before = emacs.value("(e2e-layout)")
+    emacs.command("gemini-companion-list")
     emacs.holds(IN_LIST)
     propose(emacs, file, "uno\n")
     reviews.shown("a.txt")
@@ -72,20 +69,17 @@ def test_list_that_was_quit_during_a_review_does_not_return(
     emacs.keys("q")
     emacs.holds('(not (get-buffer-window "*gemini reviews*"))')
     reviews.reject()
-    assert emacs.value(WINDOWS) == before
+    emacs.becomes("(e2e-layout)", before)
 
 
 @pytest.mark.fresh
 def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) -> None:
     file, other = scratch.file("a.txt", "one\r\ntwo\r\n"), scratch.file("b.txt", "b\n")
     emacs, reviews, cli = world.pair(other, file)
-    before = emacs.value(WINDOWS)
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-auto-accept")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("without review?")
+    emacs.command("gemini-companion-auto-accept")
+    emacs.wait_for("without review?")
     emacs.keys("y")
-    emacs.terminal.wait_for("Gemini:1!")
+    emacs.wait_for("Gemini:1!")
 
     cli.model.script(
         replace(file, "two", "zwei"), write_file(other, "B\n"), say("all done")
@@ -94,24 +88,20 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
     cli.wait_for("all done")
     assert (file.read_bytes(), other.read_text()) == (b"one\r\nzwei\r\n", "B\n")
     assert reviews.paths() == []
-    eventually(lambda: emacs.value(IN_FILE) == ["one\nzwei\n", None, True], "revert")
-    assert emacs.value(WINDOWS)[0] == before[0]
+    emacs.becomes(IN_FILE, ["one\nzwei\n", None, True])
+    emacs.becomes("(car (e2e-layout))", "a.txt")
 
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-list")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for_match(r"accepted automatically +\+1 \u22121 +b\.txt")
+    emacs.command("gemini-companion-list")
+    emacs.wait_for_match(r"accepted automatically +\+1 \u22121 +b\.txt")
     emacs.keys("C-n", "u", "y")
-    emacs.terminal.wait_for("Reverted a.txt")
-    assert emacs.value(IN_FILE)[:2] == ["one\ntwo\n", True]
+    emacs.wait_for("Reverted a.txt")
+    emacs.becomes(IN_FILE, ["one\ntwo\n", True, True])
     assert file.read_bytes() == b"one\r\nzwei\r\n"
     emacs.keys("C-x", "s", "y")
     wait_until_saved(file, "one\r\ntwo\r\n")
 
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-auto-accept")
-    emacs.keys("Enter")
-    emacs.terminal.wait_until_gone("Gemini:1!")
+    emacs.command("gemini-companion-auto-accept")
+    emacs.wait_until_gone("Gemini:1!")
     reviews.proposed(cli, other, write_file(other, "C\n"))
     reviews.reject()
     cli.wait_for("Rejected")
@@ -135,34 +125,34 @@ def test_files_of_a_turn_are_answered_in_the_list(
 
     emacs.holds("(gemini-companion-diffs)")
     emacs.eval("(progn (call-interactively #'gemini-companion-list) nil)")
-    emacs.terminal.wait_for_match(r"waiting +\+2 \u22122 +a\.txt")
+    emacs.wait_for_match(r"waiting +\+2 \u22122 +a\.txt")
     emacs.keys("Tab")
-    emacs.terminal.wait_for("+eighteen")
+    emacs.wait_for("+eighteen")
     emacs.keys("n", "n", "x")
-    emacs.terminal.wait_for("+1 \u22121  a.txt  1 excluded")
+    emacs.wait_for("+1 \u22121  a.txt  1 excluded")
     emacs.keys("a")
-    emacs.terminal.wait_for_match(r"accepted +\+1 \u22121 +a\.txt")
+    emacs.wait_for_match(r"accepted +\+1 \u22121 +a\.txt")
     wait_until_saved(first, part)
 
-    emacs.terminal.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
+    emacs.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
     emacs.keys("n", "Tab")
-    emacs.terminal.wait_for("+B")
+    emacs.wait_for("+B")
     emacs.keys("n", "C-n", "c")
-    emacs.terminal.wait_for("Comment on line 1:")
-    emacs.terminal.text("keep it small")
+    emacs.wait_for("Comment on line 1:")
+    emacs.text("keep it small")
     emacs.keys("Enter")
-    emacs.terminal.wait_for(">> keep it small")
+    emacs.wait_for(">> keep it small")
     emacs.keys("R")
-    emacs.terminal.wait_for("Reject b.txt")
-    emacs.terminal.text("No capitals")
+    emacs.wait_for("Reject b.txt")
+    emacs.text("No capitals")
     emacs.keys("Enter")
     cli.wait_for("I see")
     assert prompts(cli)[-1] == "No capitals\nb.txt:1: keep it small"
     assert second.read_text() == "b\n"
-    emacs.terminal.wait_for_match(r"rejected +\+1 \u22121 +b\.txt")
+    emacs.wait_for_match(r"rejected +\+1 \u22121 +b\.txt")
 
     emacs.keys("M-<", "n", "u", "y")
-    emacs.terminal.wait_for("Reverted a.txt")
+    emacs.wait_for("Reverted a.txt")
     emacs.keys("C-x", "s", "y")
     wait_until_saved(first, text)
 
@@ -185,8 +175,8 @@ def test_edit_outside_the_project_is_reviewed_with_a_warning(
     )
     cli.prompt()
     reviews.shown(".bashrc")
-    emacs.terminal.wait_for("a file outside your projects: ~/.bashrc")
-    emacs.terminal.wait_for("(not auto-accepted: outside")
+    emacs.wait_for("a file outside your projects: ~/.bashrc")
+    emacs.wait_for("(not auto-accepted: outside")
     assert (inside.read_text(), outside.read_text()) == ("b\n", "# mine\n")
     reviews.accept(reviews.place(".bashrc"))
     cli.wait_for("all done")
@@ -198,14 +188,14 @@ def test_review_ends_when_its_file_has_the_proposed_text(
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(car (e2e-layout))")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     file.write_text("uno\n")
-    emacs.terminal.wait_for("a.txt already has the proposed text")
+    emacs.wait_for("a.txt already has the proposed text")
     reviews.wait_until(0)
-    assert emacs.value(WINDOWS)[0] == before[0]
-    eventually(lambda: emacs.value(IN_FILE) == ["uno\n", None, True], "revert")
+    emacs.becomes("(car (e2e-layout))", before)
+    emacs.becomes(IN_FILE, ["uno\n", None, True])
 
     cli.answer("Allow once")
     cli.wait_for("all done")

@@ -79,11 +79,8 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
                   gemini-companion-run-commands '(("qwen" . {lisp(program)})))"""
     )
 
-    emacs.keys("M-x")
-    emacs.terminal.wait_for("M-x")
-    emacs.terminal.text("gemini-companion-run")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("Enable IDE integration in Qwen Code? (y or n)")
+    emacs.command("gemini-companion-run")
+    emacs.wait_for("Enable IDE integration in Qwen Code? (y or n)")
     emacs.keys("y")
 
     _connected(emacs, "qwen")
@@ -94,7 +91,7 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
     reviews.shown("a.txt")
     reviews.select()
     emacs.keys("C-c", "C-r")
-    emacs.terminal.wait_for("Reject a.txt; reason for Qwen Code:")
+    emacs.wait_for("Reject a.txt; reason for Qwen Code:")
     reason = "prompt 9 please use the number 1 " + "and no other number " * 60
     emacs.eval(f"(kill-new {lisp(reason)})")
     emacs.keys("C-y", "Enter")
@@ -125,14 +122,14 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
         cli, file, read_file(file), write_file(file, "uno\n"), say("first done")
     )
     reviews.edit("uno", "mine")
-    emacs.terminal.wait_for("answer here: a yes in the terminal")
+    emacs.wait_for("answer here: a yes in the terminal")
     cli.answer("once")
-    emacs.terminal.wait_for("was written without your edits")
+    emacs.wait_for("was written without your edits")
     cli.wait_for("first done")
     assert file.read_text() == "uno\n"
     emacs.eval("(gemini-companion-last-proposal)")
     last = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
-    assert emacs.value(last) == "mine\n"
+    emacs.becomes(last, "mine\n")
 
     cli.is_free()
     reviews.proposed(cli, file, read_file(file), write_file(file, "due\n"), say("b"))
@@ -152,7 +149,7 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
         say("both done"),
     )
     emacs.eval("(gemini-companion-restart)")
-    emacs.terminal.wait_for("server was restarted")
+    emacs.wait_for("server was restarted")
     reviews.accept()
     reviews.shown("c.txt")
     reviews.accept()
@@ -161,7 +158,7 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
 
     cli.is_free()
     reviews.proposed(cli, file, read_file(file), write_file(file, "tre\n"), say("d"))
-    cli.terminal.keys("C-c")
+    cli.interrupt()
     reviews.wait_until(0)
     assert file.read_text() == "due\n"
 
@@ -173,9 +170,9 @@ def test_qwen_that_writes_without_asking_is_reported_and_set(
     scratch.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file)
     cli = world.qwen(tools={})
-    emacs.terminal.wait_for("Qwen Code does not ask about edits")
+    emacs.wait_for("Qwen Code does not ask about edits")
     emacs.eval("(gemini-companion-status)")
-    emacs.terminal.wait_for("Connected: 1 Qwen Code")
+    emacs.wait_for("Connected: 1 Qwen Code")
 
     cli.model.script(read_file(file), write_file(file, "uno\n"), say("done"))
     cli.prompt()

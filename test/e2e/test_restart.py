@@ -156,5 +156,5 @@ def test_signal_to_the_server_ends_its_reviews_in_emacs_too(
     emacs.holds('(get-buffer "*Warnings*")')
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     shown = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
-    assert emacs.value(shown) == "dos\n"
+    emacs.becomes(shown, "dos\n")
     has_followed(server, scratch)

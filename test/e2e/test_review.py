@@ -4,22 +4,11 @@
 from collections.abc import Iterator
 
 import pytest
-from harness.gemini import QUESTION
 from harness.model import replace, say, write_file
 from harness.scratch import Scratch
-from harness.wait import eventually
 from harness.world import World
 
 pytestmark = pytest.mark.shared
-
-WINDOWS = """
-(list (buffer-name (window-buffer))
-      (mapcar (lambda (window)
-                (list (buffer-name (window-buffer window))
-                      (window-point window) (window-start window)
-                      (window-edges window)))
-              (window-list nil 'no-minibuffer (frame-first-window))))
-"""
 
 
 @pytest.mark.parametrize("accept", [("C-c", "C-c"), ("C-x", "C-s")])
@@ -32,7 +21,7 @@ def test_keys_edit_and_accept_the_proposal(
 
     reviews.select_proposal()
     emacs.keys("M->")
-    emacs.terminal.text("three")
+    emacs.text("three")
     emacs.keys(*accept)
 
     cli.wait_for("all done")
@@ -45,7 +34,7 @@ def test_reject_leaves_the_file_and_frees_the_cli(
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     reviews.select()
@@ -53,7 +42,7 @@ def test_reject_leaves_the_file_and_frees_the_cli(
 
     cli.wait_for("Rejected")
     assert file.read_text() == "one\n"
-    assert emacs.value(WINDOWS) == before
+    emacs.becomes("(e2e-layout)", before)
     cli.is_free()
     assert file.read_text() == "one\n"
 
@@ -68,7 +57,7 @@ def test_yes_in_the_terminal_writes_what_was_edited(
 ) -> None:
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, replace(file, "one", "eins"), say("all done"))
     reviews.edit("eins", "un")
 
@@ -77,24 +66,24 @@ def test_yes_in_the_terminal_writes_what_was_edited(
     cli.wait_for("all done")
     assert file.read_text() == "un\ntwo\n"
     reviews.wait_until(0)
-    assert emacs.value(WINDOWS) == before
+    emacs.becomes("(e2e-layout)", before)
     emacs.holds(f"(eq 'accepted {LAST_STATE})")
 
 
 def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     cli.answer("No, suggest")
 
     cli.wait_for("Rejected")
     reviews.wait_until(0)
-    assert emacs.value(WINDOWS) == before
+    emacs.becomes("(e2e-layout)", before)
     cli.is_free()
     assert file.read_text() == "one\n"
-    assert emacs.eval(LAST_STATE) == "dismissed"
+    emacs.holds(f"(eq 'dismissed {LAST_STATE})")
 
 
 # `read-multiple-choice' reads a key, but in Emacs 31 in the minibuffer.
@@ -128,11 +117,11 @@ def test_quit_key_asks_and_its_answer_counts(
 
     reviews.select()
     emacs.keys("q")
-    emacs.terminal.wait_for_match("(?i)accept.*reject")
+    emacs.wait_for_match("(?i)accept.*reject")
     emacs.keys("C-g")
     reviews.wait_until(1)
     emacs.keys("q")
-    emacs.terminal.wait_for_match("(?i)accept.*reject")
+    emacs.wait_for_match("(?i)accept.*reject")
     emacs.keys("r")
 
     cli.wait_for("Rejected")
@@ -144,21 +133,21 @@ def test_question_of_the_quit_key_ends_when_the_terminal_answers(
 ) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=way_to_ask)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.select()
     emacs.keys("q")
-    emacs.terminal.wait_for_match("(?i)accept.*reject")
+    emacs.wait_for_match("(?i)accept.*reject")
 
     cli.answer("Allow once")
 
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
     reviews.wait_until(0)
-    eventually(lambda: emacs.value(WINDOWS) == before, "windows as before")
-    eventually(lambda: emacs.value(IN_FILE) == ["uno\n", None, True], "revert")
+    emacs.becomes("(e2e-layout)", before)
+    emacs.becomes(IN_FILE, ["uno\n", None, True])
     emacs.keys("M-<")
-    emacs.terminal.text("typed ")
+    emacs.text("typed ")
     emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
 
 
@@ -171,8 +160,8 @@ def test_review_waits_for_the_minibuffer(world: World, scratch: Scratch) -> None
     cli.ask()
     reviews.wait_until(1)
 
-    emacs.terminal.text("aaa")
-    emacs.terminal.wait_for("M-x aaa")
+    emacs.text("aaa")
+    emacs.wait_for("M-x aaa")
     emacs.holds("(< 1 (float-time (current-idle-time)))")
     assert reviews.states() == ["pending"]
 
@@ -190,14 +179,14 @@ def test_windows_are_restored_after_a_review_from_a_side_window(
     other = scratch.file("b.txt", "other\n")
     emacs, reviews, cli = world.pair(other, file)
     emacs.eval(SIDE_WINDOW)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, replace(file, "first", "erste"))
 
     reviews.select()
     emacs.keys("C-c", "C-k")
 
     cli.wait_for("Rejected")
-    assert emacs.value(WINDOWS) == before
+    emacs.becomes("(e2e-layout)", before)
 
 
 SIDE_WINDOW = """
@@ -275,7 +264,7 @@ def test_buffer_with_unsaved_text_is_left_alone(world: World, scratch: Scratch) 
     file = scratch.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     emacs.keys("M-<")
-    emacs.terminal.text("unsaved ")
+    emacs.text("unsaved ")
     emacs.holds('(buffer-modified-p (get-buffer "a.txt"))')
     reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
 
@@ -291,8 +280,7 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
     emacs, reviews, cli = world.pair(first)
     reviews.proposed(cli, first, write_file(first, "uno\n"))
-    cli.terminal.keys("C-c")
-    cli.terminal.wait_until_gone(QUESTION)
+    cli.interrupt()
 
     cli.model.script(write_file(second, "due\n"), say("second done"))
     cli.ask()
@@ -300,7 +288,7 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
     cli.wait_for("second done")
     assert (first.read_text(), second.read_text()) == ("one\n", "due\n")
     reviews.wait_until(0)
-    emacs.terminal.wait_for("interrupted; review closed, a.txt not written")
+    emacs.wait_for("interrupted; review closed, a.txt not written")
 
     reviews.proposed(cli, first, write_file(first, "UNO\n"), say("third done"))
     reviews.accept()
@@ -313,12 +301,12 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
 def test_review_ends_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
     file = scratch.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    before = emacs.value(WINDOWS)
+    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
     for process in scratch.processes("gemini-2.5-flash"):
         process.kill()
 
-    eventually(lambda: reviews.paths() == [], "review dismissed")
-    assert emacs.value(WINDOWS) == before
+    reviews.wait_until(0)
+    emacs.becomes("(e2e-layout)", before)
     assert file.read_text() == "one\n"

@@ -32,12 +32,9 @@ def run(world: World, emacs: Emacs, answer: str = "") -> Gemini:
     model = world.model()
     program = gemini.script(world.tools, world.scratch, model, "inside")
     emacs.eval(f'(setq gemini-companion-run-commands \'(("gemini" . {lisp(program)})))')
-    emacs.keys("M-x")
-    emacs.terminal.wait_for("M-x")
-    emacs.terminal.text("gemini-companion-run")
-    emacs.keys("Enter")
+    emacs.command("gemini-companion-run")
     if answer:
-        emacs.terminal.wait_for("Enable IDE integration in Gemini CLI? (y or n)")
+        emacs.wait_for("Enable IDE integration in Gemini CLI? (y or n)")
         emacs.keys(answer)
     cli = Gemini(TerminalBuffer(emacs, BUFFER), model)
     emacs.holds(f"(get-buffer {lisp(BUFFER)})")
@@ -115,13 +112,13 @@ def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
     settings.write_text(json.dumps(disabled), encoding="utf-8")
     cli = run(world, emacs, answer="n")
 
-    emacs.terminal.wait_for("is not connected; run /ide enable there")
+    emacs.wait_for("is not connected; run /ide enable there")
     emacs.eval("(gemini-companion-status)")
-    emacs.terminal.wait_for("Not connected: IDE integration is off in Gemini CLI")
+    emacs.wait_for("Not connected: IDE integration is off in Gemini CLI")
     emacs.eval(f"(select-window (get-buffer-window {lisp(BUFFER)}))")
     cli.ide("enable")
 
-    emacs.terminal.wait_for("Connected: 1 Gemini CLI")
+    emacs.wait_for("Connected: 1 Gemini CLI")
 
 
 def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> None:
@@ -139,7 +136,7 @@ def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> 
 
     emacs.eval(f"(with-current-buffer {lisp(BUFFER)} (evil-normal-state))")
     emacs.eval(f"(signal-process {process} 'SIGTERM)")
-    emacs.terminal.wait_for("g restarts it, q closes the window")
+    emacs.wait_for("g restarts it, q closes the window")
     emacs.keys("g")
 
     emacs.holds(f"(process-live-p {process})")

@@ -72,9 +72,7 @@ def test_a_prompt_elsewhere_is_offered_for_pasting(
     file = scratch.file("a.txt", "one\n")
     emacs, _, cli = world.pair(file, extra="(require 'gemini-companion-send)")
 
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-send-file")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("does not run in an Emacs terminal")
-    assert emacs.value("(current-kill 0)") == "@a.txt "
+    emacs.command("gemini-companion-send-file")
+    emacs.wait_for("does not run in an Emacs terminal")
+    emacs.becomes("(current-kill 0)", "@a.txt ")
     assert "@a.txt" not in cli.screen()

@@ -52,24 +52,20 @@ def link(world: World, emacs: Emacs) -> None:
         programs.append(("qwen", world.tools.qwen))
     commands = " ".join(f"({lisp(name)} . {lisp(path)})" for name, path in programs)
     emacs.eval(f"(setq gemini-companion-run-commands '({commands}))")
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-tools")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("A linked CLI")
+    emacs.command("gemini-companion-tools")
+    emacs.wait_for("A linked CLI")
     emacs.keys("y")
-    emacs.terminal.wait_for("without confirmation")
+    emacs.wait_for("without confirmation")
     emacs.keys("y")
-    emacs.terminal.wait_for("Linked")
+    emacs.wait_for("Linked")
 
 
 def unlink(world: World, emacs: Emacs) -> None:
     """Give the same command again; it leaves nothing."""
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-tools")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("delete it and its links?")
+    emacs.command("gemini-companion-tools")
+    emacs.wait_for("delete it and its links?")
     emacs.keys("y")
-    emacs.terminal.wait_for("Deleted the extension and its links")
+    emacs.wait_for("Deleted the extension and its links")
     for home in (world.scratch.home / ".gemini", world.scratch.home / ".qwen"):
         assert not list(home.glob("**/gemini-companion*"))
         for file in [*home.glob("extensions/*"), *home.glob("*/state.json")]:
@@ -142,12 +138,10 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     )
 
     # The list puts back what the file held before.
-    emacs.keys("M-x")
-    emacs.terminal.text("gemini-companion-list")
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("written without review")
+    emacs.command("gemini-companion-list")
+    emacs.wait_for("written without review")
     emacs.keys("M->", "p", "u", "y")
-    emacs.terminal.wait_for("Reverted a.py")
+    emacs.wait_for("Reverted a.py")
     emacs.keys("C-x", "s", "y")
     wait_until_saved(file, GOOD)
     emacs.keys("C-x", "o", "C-x", "1")
@@ -289,6 +283,6 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(
         texts = list(answers)
 
     emacs.holds(f"(equal {lisp(typed)} (buffer-string))")
-    assert emacs.value(VIEW) == before
+    emacs.becomes(VIEW, before)
     assert "bytes of it" not in "".join(texts)
     assert sum("return 1" in text or "no errors" in text for text in texts) > 50

@@ -3,7 +3,7 @@
 
 import pytest
 from harness.emacs import Emacs, Reviews
-from harness.gemini import QUESTION, Gemini
+from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.world import World
@@ -13,13 +13,7 @@ pytestmark = pytest.mark.shared
 OLD = "\n".join(map(str, range(1, 31))) + "\n"
 NEW = OLD.replace("\n10\n", "\nten\n").replace("\n20\n", "\ntwenty\n")
 
-OWN = """
-(setq gemini-companion-review-view 'diff)
-(defun e2e-windows ()
-  "Return the names of the buffers on the frame."
-  (mapconcat (lambda (window) (buffer-name (window-buffer window)))
-             (window-list nil 'no-minibuffer (frame-first-window)) " "))
-"""
+OWN = "(setq gemini-companion-review-view 'diff)"
 
 EDIFF = "(setq gemini-companion-review-view 'ediff)"
 
@@ -45,22 +39,22 @@ def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(
     world: World, scratch: Scratch
 ) -> None:
     emacs, _, cli = proposed(world, scratch)
-    emacs.terminal.wait_for("+twenty")
+    emacs.wait_for("+twenty")
 
     emacs.keys("n", "x")
-    emacs.terminal.wait_for("2 hunks, 1 excluded")
+    emacs.wait_for("2 hunks, 1 excluded")
     emacs.keys("p", "x")
-    emacs.terminal.wait_for("exclude its last hunk?")
+    emacs.wait_for("exclude its last hunk?")
     emacs.keys("y")
-    emacs.terminal.wait_for("2 hunks, 2 excluded")
+    emacs.wait_for("2 hunks, 2 excluded")
     emacs.keys("x")
-    emacs.terminal.wait_for("2 hunks, 1 excluded")
+    emacs.wait_for("2 hunks, 1 excluded")
     emacs.keys("a")
 
     cli.wait_for("all done")
     written = (scratch.project / "a.txt").read_text()
     assert written == OLD.replace("\n10\n", "\nten\n")
-    emacs.holds('(equal "a.txt" (e2e-windows))')
+    emacs.becomes("(e2e-windows)", "a.txt")
 
 
 def test_hunk_excluded_by_key_in_ediff_is_not_written(
@@ -69,11 +63,11 @@ def test_hunk_excluded_by_key_in_ediff_is_not_written(
     emacs, _, cli = proposed(world, scratch, EDIFF)
 
     emacs.keys("x")
-    emacs.terminal.wait_for("2 hunks, 1 excluded")
+    emacs.wait_for("2 hunks, 1 excluded")
     emacs.keys("n", "x", "y")
-    emacs.terminal.wait_for("2 hunks, 2 excluded")
+    emacs.wait_for("2 hunks, 2 excluded")
     emacs.keys("C-c", "C-x")
-    emacs.terminal.wait_for("2 hunks, 1 excluded")
+    emacs.wait_for("2 hunks, 1 excluded")
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
@@ -91,11 +85,7 @@ def test_windows_of_ediff_keep_their_text_when_they_are_selected(
     emacs.holds('(string-search "original" (buffer-name (window-buffer)))')
     assert emacs.eval("(buffer-size (window-buffer))") == str(len(OLD))
 
-    emacs.keys("C-x", "o")
-    emacs.keys("M->")
-    emacs.terminal.text("mine")
-    emacs.terminal.wait_for("mine")
-    emacs.keys("C-c", "C-c")
+    emacs.keys("C-x", "o", "M->", "mine", "C-c", "C-c")
 
     cli.wait_for("all done")
     assert (scratch.project / "a.txt").read_text() == f"{NEW}mine"
@@ -108,22 +98,22 @@ def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None
     reviews.proposed(cli, file, write_file(file, text), say("all done"))
     reviews.select()
 
-    emacs.terminal.wait_for("+added")
-    assert "-6" not in emacs.screen()
+    emacs.wait_for("+added")
+    emacs.wait_until_gone("-6")
     emacs.keys("n")
-    emacs.terminal.wait_for("-10")
-    emacs.terminal.wait_for("+ten")
-    assert "+added" not in emacs.screen()
+    emacs.wait_for("-10")
+    emacs.wait_for("+ten")
+    emacs.wait_until_gone("+added")
     emacs.keys("x")
-    emacs.terminal.wait_for("Hunk 2 of 3, excluded")
-    emacs.terminal.wait_for("x restore")
-    assert "x10" in emacs.screen()
-    assert "xten" in emacs.screen()
+    emacs.wait_for("Hunk 2 of 3, excluded")
+    emacs.wait_for("x restore")
+    emacs.wait_for("x10")
+    emacs.wait_for("xten")
     emacs.act("(gemini-companion-ediff-compare-again)")
     panel = "(with-current-buffer (window-buffer) (buffer-string))"
     assert "Hunk 2 of 3, excluded" in emacs.eval(panel)
     emacs.keys("n")
-    emacs.terminal.wait_for("Hunk 3 of 3  ")
+    emacs.wait_for("Hunk 3 of 3  ")
     emacs.keys("r")
     reviews.wait_until(0)
 
@@ -146,21 +136,21 @@ def test_excluded_hunk_in_ediff_is_struck_through_until_it_is_restored(
 ) -> None:
     emacs, reviews, _ = proposed(world, scratch, EDIFF)
     emacs.keys("x", "n")
-    emacs.terminal.wait_for("Hunk 2 of 2")
-    assert emacs.value(STRUCK) == "ten\n"
+    emacs.wait_for("Hunk 2 of 2")
+    emacs.becomes(STRUCK, "ten\n")
     emacs.act("(gemini-companion-ediff-compare-again)")
-    assert emacs.value(STRUCK) == "ten\n"
+    emacs.becomes(STRUCK, "ten\n")
     emacs.keys("v")
-    emacs.terminal.wait_for("+twenty")
+    emacs.wait_for("+twenty")
     emacs.keys("v")
-    emacs.terminal.wait_for("Hunk 2 of 2")
-    assert emacs.value(STRUCK) == "ten\n"
+    emacs.wait_for("Hunk 2 of 2")
+    emacs.becomes(STRUCK, "ten\n")
 
     emacs.keys("p")
-    emacs.terminal.wait_for("Hunk 1 of 2, excluded")
+    emacs.wait_for("Hunk 1 of 2, excluded")
     emacs.keys("x", "n")
-    emacs.terminal.wait_for("Hunk 2 of 2")
-    assert emacs.value(STRUCK) == ""
+    emacs.wait_for("Hunk 2 of 2")
+    emacs.becomes(STRUCK, "")
     reviews.reject()
 
 
@@ -170,7 +160,7 @@ def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(
     emacs, reviews, _ = proposed(world, scratch, EDIFF)
     for presses in range(4):
         emacs.keys(*presses * "h", "v")
-        emacs.terminal.wait_for("+twenty")
+        emacs.wait_for("+twenty")
         overlays = """
         (seq-mapcat (lambda (buffer)
                       (with-current-buffer buffer
@@ -180,7 +170,7 @@ def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(
         """
         assert emacs.eval(overlays) == "nil", presses
         emacs.keys("v")
-        emacs.terminal.wait_for("Hunk 1 of 2")
+        emacs.wait_for("Hunk 1 of 2")
         assert emacs.eval(overlays) != "nil"
     reviews.reject()
 
@@ -190,10 +180,10 @@ def test_accepting_with_all_hunks_excluded_leaves_the_file(
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
     emacs.keys("x", "n", "x", "y")
-    emacs.terminal.wait_for("2 hunks, 2 excluded")
+    emacs.wait_for("2 hunks, 2 excluded")
 
     emacs.keys("C-c", "C-c")
-    emacs.terminal.wait_for("reject it instead?")
+    emacs.wait_for("reject it instead?")
     emacs.keys("n")
 
     cli.wait_for("all done")
@@ -207,15 +197,13 @@ def test_view_changes_by_key_and_windows_are_restored(
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch, EDIFF)
     emacs.keys("x", "C-c", "C-v")
-    emacs.terminal.wait_for("+twenty")
-    emacs.terminal.wait_for("2 hunks, 1 excluded")
+    emacs.wait_for("+twenty")
+    emacs.wait_for("2 hunks, 1 excluded")
 
     emacs.keys("M->", "Up", "e")
-    emacs.terminal.wait_for("back to the diff")
-    emacs.keys("M->")
-    emacs.terminal.text("mine")
-    emacs.keys("C-c", "C-e")
-    emacs.terminal.wait_for("+mine")
+    emacs.wait_for("back to the diff")
+    emacs.keys("M->", "mine", "C-c", "C-e")
+    emacs.wait_for("+mine")
     emacs.keys("C-c", "C-v")
     emacs.holds('(string-search "Ediff" (e2e-windows))')
     assert reviews.states() == ["shown"]
@@ -224,7 +212,7 @@ def test_view_changes_by_key_and_windows_are_restored(
     cli.wait_for("all done")
     written = (scratch.project / "a.txt").read_text()
     assert written == OLD.replace("\n20\n", "\ntwenty\n") + "mine"
-    emacs.holds('(equal "a.txt" (e2e-windows))')
+    emacs.becomes("(e2e-windows)", "a.txt")
 
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
@@ -234,22 +222,20 @@ def test_ediff_session_of_the_user_continues(
     file = scratch.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view}){THEIRS}"
     emacs, reviews, cli = world.pair(file, extra=extra)
-    emacs.keys("M-:")
-    emacs.terminal.text('(ediff-buffers "x" "y")')
-    emacs.keys("Enter")
-    emacs.terminal.wait_for("At start of 2 diffs")
+    emacs.keys("M-:", '(ediff-buffers "x" "y")', "Enter")
+    emacs.wait_for("At start of 2 diffs")
     emacs.keys("n")
-    emacs.terminal.wait_for("diff 1 of 2")
-    before = emacs.eval("(e2e-windows)")
+    emacs.wait_for("diff 1 of 2")
+    before = emacs.value("(e2e-windows)")
 
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     emacs.keys("n", "x", "C-c", "C-c")
 
     cli.wait_for("all done")
-    assert emacs.eval("(e2e-windows)") == before
+    emacs.becomes("(e2e-windows)", before)
     emacs.keys("n")
-    emacs.terminal.wait_for("diff 2 of 2")
+    emacs.wait_for("diff 2 of 2")
     emacs.keys("a")
     emacs.holds('(equal "one\\n2\\n3\\n" (with-current-buffer "y" (buffer-string)))')
     emacs.keys("q", "y")
@@ -264,19 +250,17 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(
     file = scratch.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view})(winner-mode 1)"
     emacs, reviews, cli = world.pair(file, extra=extra)
-    emacs.keys("C-x", "2", "C-x", "b")
-    emacs.terminal.text("*scratch*")
-    emacs.keys("Enter", "C-x", "3")
-    emacs.holds('(equal "*scratch* *scratch* a.txt" (e2e-windows))')
+    emacs.keys("C-x", "2", "C-x", "b", "*scratch*", "Enter", "C-x", "3")
+    emacs.becomes("(e2e-windows)", "*scratch* *scratch* a.txt")
 
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     emacs.keys("n", "C-c", "C-c")
     cli.wait_for("all done")
-    assert emacs.eval("(e2e-windows)") == '"*scratch* *scratch* a.txt"'
+    emacs.becomes("(e2e-windows)", "*scratch* *scratch* a.txt")
 
     emacs.keys("C-c", "Left")
-    emacs.terminal.wait_for("Winner undo")
+    emacs.wait_for("Winner undo")
     assert emacs.value("(e2e-windows)") in ("*scratch* a.txt", "a.txt a.txt")
     emacs.eval("(winner-mode -1)")
 
@@ -286,10 +270,9 @@ def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch)
     emacs.keys("n", "x")
-    emacs.terminal.wait_for("2 hunks, 1 excluded")
+    emacs.wait_for("2 hunks, 1 excluded")
 
-    cli.terminal.keys("C-c")
-    cli.terminal.wait_until_gone(QUESTION)
+    cli.interrupt()
     file = scratch.project / "a.txt"
     again = OLD.replace("30", "thirty")
     cli.model.script(write_file(file, again), say("second done"))
@@ -297,11 +280,11 @@ def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
     # It sends a proposal only after the previous one has ended; the answer ends
     # that one, and the question stays.
     cli.terminal.keys(cli.number("Allow once"))
-    emacs.terminal.wait_for("thirty")
+    emacs.wait_for("thirty")
     reviews.select()
     emacs.keys("C-c", "C-c")
     cli.wait_for("second done")
     assert file.read_text() == again
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     kept = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
-    assert emacs.value(kept) == OLD.replace("\n10\n", "\nten\n")
+    emacs.becomes(kept, OLD.replace("\n10\n", "\nten\n"))

@@ -64,6 +64,21 @@ C-g does not quit in a filter, so it reaches what the test sends it to."
       (delete-process process))))
 (make-network-process :name "e2e" :server t :noquery t :family 'local
                       :service {socket} :filter #'e2e-answer)
+(defun e2e-windows ()
+  "Return the names of the buffers in the windows, from the upper left one."
+  (mapconcat (lambda (window) (buffer-name (window-buffer window)))
+             (window-list nil 'no-minibuffer (frame-first-window)) " "))
+(defun e2e-layout ()
+  "Return the selected buffer, and all that windows show and where they are."
+  (list (buffer-name (window-buffer))
+        (mapcar (lambda (window)
+                  (list (buffer-name (window-buffer window))
+                        (window-point window) (window-start window)
+                        (window-edges window)))
+                (window-list nil 'no-minibuffer (frame-first-window)))))
+(defun e2e-said (text)
+  "Return whether a message since the last reset had TEXT."
+  (with-current-buffer "*Messages*" (string-search text (buffer-string))))
 (defun e2e-hold (arguments)
   "Return ARGUMENTS without an incomplete character at the end of the output.
 The term of Emacs 28 to 30 may lose what follows one."
@@ -111,8 +126,11 @@ RESET = """
   (switch-to-buffer "*scratch*")
   (erase-buffer)
   (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
-  (setq kill-ring nil)
+  (setq kill-ring nil
+        gemini-companion-edits--edits nil)
   (message nil)
+  (with-current-buffer "*Messages*"
+    (let ((inhibit-read-only t)) (erase-buffer)))
   (mapatoms
    (lambda (symbol)
      (when (and (string-prefix-p "gemini-companion-" (symbol-name symbol))
@@ -152,7 +170,7 @@ def configure(scratch: Scratch) -> None:
     directory.joinpath("early-init.el").write_text(EARLY_INIT, encoding="utf-8")
 
 
-class Emacs:
+class Emacs(Screen):
     """An Emacs in its own terminal, or with a frame on an X display."""
 
     def __init__(
@@ -231,19 +249,47 @@ class Emacs:
         """Wait until ``code`` is true in Emacs."""
         eventually(lambda: self.eval(f"(and {code} t)") == "t", what or code)
 
-    def keys(self, *keys: str) -> None:
-        """Press ``keys``, spelled as tmux spells them.
+    def becomes(self, code: str, value: object) -> None:
+        """Wait until the value of ``code``, converted by JSON, is ``value``."""
+        last: Any = None
 
-        Those before a C-g are waited for: it would drop them, and interrupt what
-        they do rather than be read as a key.  So is the C-g before others.
+        def has_become() -> bool:
+            nonlocal last
+            last = self.value(code)
+            return bool(last == value)
+
+        try:
+            eventually(has_become, f"{code} is {value!r}")
+        except AssertionError as problem:
+            raise AssertionError(f"{problem}\nIt is {last!r}") from problem
+
+    def says(self, text: str) -> None:
+        """Wait for a message with ``text``, which another one may have replaced."""
+        self.holds(f"(e2e-said {lisp(text)})", f"Emacs says {text!r}")
+
+    def keys(self, *keys: str) -> None:
+        """Press ``keys``, spelled as tmux spells them, and wait for their effect.
+
+        A C-g would drop those before it, and interrupt what they do rather than be
+        read as a key.
         """
-        is_after_quit = False
-        for quits, some in groupby(keys, "C-g".__eq__):
-            if quits or is_after_quit:
-                self.terminal.written()
-                self.holds(WAITS, "Emacs has read all keys")
+        for _, some in groupby(keys, "C-g".__eq__):
             self.terminal.keys(*some)
-            is_after_quit = quits
+            self._wait_until_handled()
+
+    def text(self, text: str) -> None:
+        """Type ``text`` literally, and wait for its effect."""
+        self.terminal.text(text)
+        self._wait_until_handled()
+
+    def command(self, name: str) -> None:
+        """Run the command ``name`` by M-x, and wait for its effect."""
+        self.keys("M-x", name, "Enter")
+
+    def _wait_until_handled(self) -> None:
+        """Wait until Emacs has done what was typed, and waits for more."""
+        self.terminal.written()
+        self.holds(WAITS, "Emacs has handled all keys")
 
     def screen(self) -> str:
         """Return what the screen shows."""
@@ -269,9 +315,9 @@ class Emacs:
         """Exit Emacs by Lisp, and wait until it has exited."""
         if self.terminal.is_open():
             self._ask("(kill-emacs)")
-        self.wait_until_gone()
+        self.wait_until_exited()
 
-    def wait_until_gone(self) -> None:
+    def wait_until_exited(self) -> None:
         """Wait until Emacs has exited."""
         eventually(lambda: not self.terminal.is_open(), "Emacs is gone")
 
@@ -324,7 +370,7 @@ class TerminalBuffer(Screen):
 
     def text(self, text: str) -> None:
         """Type ``text`` literally."""
-        self._emacs.terminal.text(text)
+        self._emacs.text(text)
 
 
 class Reviews:

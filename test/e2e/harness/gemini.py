@@ -225,6 +225,14 @@ class Gemini:
             f"{choice!r} taken",
         )
 
+    def interrupt(self) -> None:
+        """Press C-c until the question is gone."""
+        type_until(
+            lambda: self.terminal.keys("C-c"),
+            lambda: QUESTION not in self.screen(),
+            "the question is closed",
+        )
+
     def number(self, choice: str) -> str:
         """Return the key for ``choice`` once a question has it."""
         return eventually(lambda: self._number(choice), f"{choice!r} to choose")
