@@ -90,8 +90,7 @@ def test_review_appears_after_a_prompt_of_no_command(
         emacs.eval(f"(run-at-time 0 nil (lambda () {prompt}))")
         emacs.holds(sign)
         propose(emacs, scratch.project / "a.txt", "uno\n")
-        # It is read by a timer, so it ends no command.
-        emacs.terminal.keys(answer)
+        emacs.keys(answer)
         reviews.shown("a.txt")
         reviews.reject()
 

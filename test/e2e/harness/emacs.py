@@ -140,7 +140,11 @@ RESET = """
        (set-default symbol (eval (car (get symbol 'standard-value)) t))))))
 """
 
-WAITS = "(and (not (input-pending-p)) (current-idle-time))"
+# There is no idle time after a prompt of a timer, which ends no command.
+WAITS = """
+(and (not (input-pending-p))
+     (or (current-idle-time) (not (backtrace-frame 0 'command-execute))))
+"""
 
 FAILURE_REPORT = """
 (mapcar (lambda (buffer)
