@@ -3,7 +3,7 @@
 
 import pytest
 from harness.emacs import lisp
-from harness.model import replace, say, write_file
+from harness.model import replace, say
 from harness.scratch import Scratch
 from harness.world import World
 
@@ -62,23 +62,6 @@ def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> No
     emacs.keys("C-x", "C-s")
     emacs.holds('(not (buffer-modified-p (get-buffer "a.txt")))')
     assert file.read_text() == text
-
-
-def test_unsaved_text_in_another_coding_is_merged(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "é 1\n2\n3\n4\n5\n6\n".encode("latin-1"))
-    emacs, reviews, cli = world.pair(file)
-    emacs.act('(progn (goto-char (point-min)) (insert "ü "))')
-    change = write_file(file, "é 1\n2\n3\n4\n5\nsechs à\n")
-    reviews.proposed(cli, file, change, say("all done"))
-
-    reviews.accept()
-    emacs.wait_for("gemini-companion-merge merges them")
-    emacs.act("(progn (gemini-companion-merge) (save-buffer))")
-
-    assert file.read_bytes() == "ü é 1\n2\n3\n4\n5\nsechs à\n".encode()
-    cli.wait_for("all done")
 
 
 def test_file_of_mixed_line_ends_stays_as_it_was_written(

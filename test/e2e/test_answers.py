@@ -2,7 +2,7 @@
 """The answer has the proposal as the user edited it."""
 
 import pytest
-from harness.emacs import Reviews, lisp
+from harness.emacs import Reviews
 from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
@@ -25,20 +25,6 @@ def test_ediff_still_answers_after_comparing_again(
     emacs.keys("C-c", "C-c")
     cli.wait_for("all done")
     assert file.read_text() == "one\ntwo\nTHREE\n"
-
-
-def test_emptied_proposal_is_not_accepted(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-    reviews.select_proposal()
-    emacs.keys("C-x", "h", "C-w", "C-c", "C-c")
-    emacs.wait_for("An empty text cannot be accepted")
-    assert reviews.states() == ["shown"]
-
-    emacs.keys("C-y", "C-x", "C-s")
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
 
 
 def test_edits_of_a_review_that_the_terminal_rejected_are_kept(
@@ -70,23 +56,6 @@ def test_answer_in_the_terminal_leaves_another_prompt_alone(
     emacs.wait_for("M-x version")
     emacs.keys("Enter")
     emacs.wait_for("GNU Emacs")
-
-
-@pytest.mark.fresh
-def test_secret_file_is_reviewed_like_any_other(world: World, scratch: Scratch) -> None:
-    file = scratch.file(".netrc", "machine a\n")
-    emacs = world.emacs(scratch.file("a.txt", "one\n"), extra=PROPOSE)
-    hidden = "(gemini-companion-privacy-hidden-p (current-buffer))"
-    visited = f"(setq buffer-file-name {lisp(file)})"
-    left = "(setq buffer-file-name nil)"
-    assert emacs.eval(f"(with-temp-buffer {visited} (prog1 {hidden} {left}))") != "nil"
-    propose(emacs, file, "machine b\n")
-
-    Reviews(emacs).shown(".netrc")
-    emacs.wait_for("machine a")
-    Reviews(emacs).select()
-    emacs.keys("C-c", "C-c")
-    emacs.holds("(equal '(accepted) e2e-ends)")
 
 
 PLACES = """

@@ -43,6 +43,7 @@ BUSY = [
     (["C-x"], "(equal [?\\C-x] (this-command-keys-vector))", ["C-g"]),
     (["C-u"], "prefix-arg", ["C-g"]),
     (["M-:"], "(active-minibuffer-window)", ["C-g"]),
+    (["M-<", "M-%", "o", "Enter", "x", "Enter"], "(one-window-p)", ["q"]),
 ]
 
 

@@ -19,26 +19,6 @@ def proposed(world: World, scratch: Scratch) -> tuple[Emacs, Reviews, Gemini]:
     return emacs, reviews, cli
 
 
-def test_review_waits_for_a_command_that_reads_keys(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one one one\n")
-    emacs, reviews, cli = world.pair(file)
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    emacs.keys("M-<", "M-%", "one", "Enter", "two", "Enter")
-    emacs.wait_for("Query replacing")
-
-    cli.ask()
-    reviews.wait_until(1)
-    emacs.holds("(> (float-time (current-idle-time)) 1.5)", "no keys are typed")
-    assert reviews.states() == ["pending"]
-
-    emacs.keys("q")
-    reviews.shown("a.txt")
-    reviews.accept()
-    cli.wait_for("all done")
-
-
 def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
     world: World, scratch: Scratch
 ) -> None:

@@ -29,39 +29,6 @@ def test_terminal_of_the_cli_stays_selected_and_visible(
     cli.is_free()
 
 
-def test_review_beside_a_cli_in_emacs_gives_the_terminal_back(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair_inside(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
-    emacs.becomes("(e2e-windows)", "*terminal*")
-    cli.is_free()
-
-
-def test_unified_diff_gives_the_only_window_back_to_the_terminal(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
-    emacs.becomes("(e2e-windows)", "*terminal* *gemini diff: a.txt*")
-
-    reviews.select()
-    emacs.keys("C-c", "C-c")
-
-    cli.wait_for("all done")
-    assert file.read_text() == NEW
-    emacs.becomes("(e2e-windows)", "*terminal*")
-    cli.is_free()
-
-
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_terminal_is_back_when_the_review_is_laid_out_again(
     world: World, scratch: Scratch, view: str

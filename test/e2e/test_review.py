@@ -151,27 +151,6 @@ def test_question_of_the_quit_key_ends_when_the_terminal_answers(
     emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
 
 
-def test_review_waits_for_the_minibuffer(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    emacs.keys("M-x")
-    emacs.holds("(active-minibuffer-window)")
-    cli.model.script(write_file(file, "uno\n"))
-    cli.ask()
-    reviews.wait_until(1)
-
-    emacs.text("aaa")
-    emacs.wait_for("M-x aaa")
-    emacs.holds("(< 1 (float-time (current-idle-time)))")
-    assert reviews.states() == ["pending"]
-
-    emacs.keys("C-g")
-    reviews.shown("a.txt")
-    assert reviews.proposal() == "uno\n"
-    reviews.reject()
-    cli.wait_for("Rejected")
-
-
 def test_windows_are_restored_after_a_review_from_a_side_window(
     world: World, scratch: Scratch
 ) -> None:
@@ -260,22 +239,6 @@ IN_FILE = """
 """
 
 
-def test_buffer_with_unsaved_text_is_left_alone(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\ntwo\n")
-    emacs, reviews, cli = world.pair(file)
-    emacs.keys("M-<")
-    emacs.text("unsaved ")
-    emacs.holds('(buffer-modified-p (get-buffer "a.txt"))')
-    reviews.proposed(cli, file, replace(file, "two", "zwei"), say("all done"))
-
-    reviews.accept()
-
-    cli.wait_for("all done")
-    assert file.read_text() == "one\nzwei\n"
-    text, modified, _ = emacs.value(IN_FILE)
-    assert (text, modified) == ("unsaved one\ntwo\n", True)
-
-
 def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> None:
     first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
     emacs, reviews, cli = world.pair(first)
@@ -294,19 +257,3 @@ def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> 
     reviews.accept()
     cli.wait_for("third done")
     assert first.read_text() == "UNO\n"
-
-
-@pytest.mark.fresh
-@pytest.mark.once
-def test_review_ends_when_its_cli_is_killed(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    before = emacs.value("(e2e-layout)")
-    reviews.proposed(cli, file, write_file(file, "uno\n"))
-
-    for process in scratch.processes("gemini-2.5-flash"):
-        process.kill()
-
-    reviews.wait_until(0)
-    emacs.becomes("(e2e-layout)", before)
-    assert file.read_text() == "one\n"

@@ -32,14 +32,6 @@ def test_selections_of_emacs(world: World, scratch: Scratch) -> None:
     shares(emacs, "one two\nthree four\nfi")
 
 
-def test_large_rectangle_is_cut(world: World, scratch: Scratch) -> None:
-    text = "\n".join(1000 * ["a line with thirty characters."])
-    emacs = world.emacs(scratch.file("a.txt", text))
-
-    emacs.keys("C-x", "Space", "M->")
-    shares(emacs, text[:16384])
-
-
 EVIL = """(add-to-list 'load-path package-user-dir)
 (when (require 'evil nil t) (evil-mode 1))"""
 

@@ -28,25 +28,3 @@ def test_each_cli_gets_its_own_answer(world: World, scratch: Scratch) -> None:
     assert (first.read_text(), second.read_text()) == ("one\n", "dos\n")
     one.is_free()
     two.is_free()
-
-
-def test_proposals_for_one_file_are_kept_apart(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
-    _, reviews, one = world.pair(file)
-    two = world.second()
-    one.model.script(write_file(file, "from one\n"), say("all done"))
-    two.model.script(write_file(file, "from two\n"))
-    one.ask()
-    reviews.wait_until(1)
-    two.ask()
-    reviews.wait_until(2)
-    assert [reviews.proposal(0), reviews.proposal(1)] == ["from one\n", "from two\n"]
-
-    reviews.accept(0)
-    one.wait_for("all done")
-    assert reviews.proposal(0) == "from two\n"
-    reviews.reject(0)
-    two.wait_for("Rejected")
-
-    assert file.read_text() == "from one\n"
-    two.is_free()

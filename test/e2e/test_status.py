@@ -30,7 +30,8 @@ def text(emacs: Emacs) -> str:
 def test_status_shows_sessions_and_what_is_shared(
     world: World, scratch: Scratch
 ) -> None:
-    emacs, _, _ = world.pair(scratch.file("a.txt", "one\ntwo\n"))
+    emacs, _, cli = world.pair(scratch.file("a.txt", "one\ntwo\n"))
+    assert "- a.txt (active)" in cli.ide_status()
     emacs.act("(progn (goto-char 5) (set-mark (point-max)) (activate-mark))")
     emacs.holds("(plist-get (car (gemini-companion-shared)) :selected-text)")
 

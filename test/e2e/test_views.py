@@ -57,24 +57,6 @@ def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(
     emacs.becomes("(e2e-windows)", "a.txt")
 
 
-def test_hunk_excluded_by_key_in_ediff_is_not_written(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, _, cli = proposed(world, scratch, EDIFF)
-
-    emacs.keys("x")
-    emacs.wait_for("2 hunks, 1 excluded")
-    emacs.keys("n", "x", "y")
-    emacs.wait_for("2 hunks, 2 excluded")
-    emacs.keys("C-c", "C-x")
-    emacs.wait_for("2 hunks, 1 excluded")
-    emacs.keys("C-c", "C-c")
-
-    cli.wait_for("all done")
-    written = (scratch.project / "a.txt").read_text()
-    assert written == OLD.replace("\n20\n", "\ntwenty\n")
-
-
 def test_windows_of_ediff_keep_their_text_when_they_are_selected(
     world: World, scratch: Scratch
 ) -> None:
@@ -196,7 +178,7 @@ def test_view_changes_by_key_and_windows_are_restored(
     world: World, scratch: Scratch
 ) -> None:
     emacs, reviews, cli = proposed(world, scratch, EDIFF)
-    emacs.keys("x", "C-c", "C-v")
+    emacs.keys("x", "x", "C-c", "C-x", "C-c", "C-v")
     emacs.wait_for("+twenty")
     emacs.wait_for("2 hunks, 1 excluded")
 
