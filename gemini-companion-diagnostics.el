@@ -72,20 +72,17 @@ version that the report of a language server named, or nil.")
 (defun gemini-companion-diagnostics--backends ()
   "Return the running backends of Flymake that this buffer still has.
 Flymake keeps the state of a language server that has ended, without errors."
-  (remq #'gemini-companion-diagnostics--flymake-begins
+  (remq #'gemini-companion-diagnostics--begins
         (seq-intersection (flymake-running-backends)
                           (append flymake-diagnostic-functions
                                   (default-value 'flymake-diagnostic-functions)))))
 
-(defun gemini-companion-diagnostics--flymake-begins (report &rest _)
-  "Record that Flymake begins to check this text; REPORT nothing.
-This is a backend of Flymake."
+(defun gemini-companion-diagnostics--begins (&optional report &rest _)
+  "Record that Flymake or Flycheck begins to check this text.
+This is also a backend of Flymake, which calls REPORT with no errors."
   (setq gemini-companion-diagnostics--begun (buffer-chars-modified-tick))
-  (funcall report nil))
-
-(defun gemini-companion-diagnostics--flycheck-begins ()
-  "Record that Flycheck begins to check this text."
-  (setq gemini-companion-diagnostics--begun (buffer-chars-modified-tick)))
+  (when report
+    (funcall report nil)))
 
 (defun gemini-companion-diagnostics--flycheck-ended ()
   "Keep the errors of this buffer, which Flycheck clears before a revert."
@@ -102,8 +99,7 @@ By itself it may do so only when the buffer is displayed."
     (pcase (gemini-companion-diagnostics-checker (current-buffer))
       ('flymake-mode (flymake-start)
                      ;; A buffer may have only backends of its own.
-                     (setq gemini-companion-diagnostics--begun
-                           (buffer-chars-modified-tick)))
+                     (gemini-companion-diagnostics--begins))
       ('flycheck-mode (flycheck-stop)
                       (flycheck-buffer)))))
 
@@ -435,20 +431,37 @@ Return nil if there are none."
               (if source (format " [%s]" source) "")))
      gemini-companion-diagnostics--columns nil nil "...")))
 
-;;;; Language servers
+;;;; Checks
 
 (cl-defstruct (gemini-companion-diagnostics--check
                (:constructor gemini-companion-diagnostics--check-make)
                (:copier nil))
-  "A check of a file that was written and had the text BEFORE, now AFTER.
-CALLBACK is called at the end of the check, or by TIMEOUT, a timer.
-STEP is called with the check again and again; it begins the check, or
-tests what that waits for.  DOCUMENT is what the check opened, or nil.
-ERRORS and NEW are lists of the errors, and of the new ones, once they
-are known.  NAMES is a regexp for the definitions that were changed, and
-OTHERS an alist of the buffers that have them and their reports."
-  file before after callback timeout document errors new names others
-  (step #'gemini-companion-diagnostics--dispatch))
+  "A check of FILE, a true name, that was written; it had the text BEFORE, now AFTER.
+CALLBACK is called at the end, or by TIMEOUT, a timer.  SERVER is the
+language server, if there is one, and REQUESTS are the requests for the
+errors that it supports; see `gemini-companion-diagnostics--requests'.
+TEXTS are the texts whose errors are to be known, of which the first one
+was ASKED about, and ANSWER is nil, or a list of its errors.  TICK is the
+tick of AFTER in the buffer that visits FILE.  If there is none, SERVER
+has the text with VERSION, opened in LANGUAGE.  NAMES is a regexp for the
+definitions that were changed, and OTHERS is an alist of the buffers that
+have them and what was reported about each."
+  file before after callback timeout server requests (texts 'new) asked answer
+  tick version language names others)
+
+(defvar gemini-companion-diagnostics-timeout 2.7
+  "Seconds after which an unfinished check ends without a result.
+The CLI waits for it.")
+
+(defconst gemini-companion-diagnostics--interval 0.05
+  "Seconds between tests of what the running check waits for.")
+
+(defconst gemini-companion-diagnostics--largest (* 512 1024)
+  "Size in bytes of a text above which it is not checked.")
+
+(defconst gemini-companion-diagnostics--sendable (* 128 1024)
+  "Size in bytes above which the text of a file not visited is not checked.
+A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
 
 (defvar gemini-companion-diagnostics--timer nil
   "The timer that runs the first check, or nil.")
@@ -457,61 +470,275 @@ OTHERS an alist of the buffers that have them and their reports."
   "The checks, of which only the first one runs.
 The texts that another check sends would disturb it.")
 
+(defvar gemini-companion-diagnostics--known nil
+  "Alist of (FILE . ((TEXT . ERRORS)...)), the errors of the last texts of files.")
+
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
   "Tokens of the work in progress of each language server.")
 
-(defvar gemini-companion-diagnostics--known nil
-  "Alist of (PATH . ((HASH . ERRORS)...)), the errors of earlier texts.
-HASH is the hash of a text of the file with the true name PATH.")
+(defun gemini-companion-diagnostics--remember (file text errors)
+  "Remember the ERRORS of TEXT of FILE, a true name."
+  (let ((known (alist-get file gemini-companion-diagnostics--known
+                          nil nil #'equal)))
+    (setf (alist-get file gemini-companion-diagnostics--known nil nil #'equal)
+          (seq-take (cons (cons text errors) (assoc-delete-all text known))
+                    4))))
+
+(defun gemini-companion-diagnostics--recall (file text)
+  "Return (TEXT . ERRORS) of TEXT of FILE, or nil if they are not known."
+  (assoc text (cdr (assoc file gemini-companion-diagnostics--known))))
+
+(defun gemini-companion-diagnostics-after-edit (file before after callback)
+  "Call CALLBACK with a text about the errors that an edit of FILE made.
+FILE is an absolute name; a CLI has changed its text from BEFORE,
+nil if there was no such file, to AFTER, and the buffers that visit
+it were reverted.  The text is for the model, nil if there are no
+new errors, or if they are not known within three seconds."
+  (let ((file (or (gemini-companion-text-true-name file) file)))
+    ;; The edit may have changed errors of other files.
+    (setq gemini-companion-diagnostics--known
+          (seq-filter (lambda (known) (equal file (car known)))
+                      gemini-companion-diagnostics--known))
+    (gemini-companion-diagnostics--add file before after callback)))
+
+(defun gemini-companion-diagnostics--arrived (diff)
+  "Find the errors in the file of DIFF, which was proposed.
+Return nil; this is a function of `gemini-companion-arrival-functions'."
+  (gemini-companion-events-guarded 'errors
+    (let ((file (gemini-companion-diff-file-path diff)))
+      (when (and (not (gemini-companion-text-unreadable-reason file))
+                 (< 0 (or (file-attribute-size
+                           (gemini-companion-text-attributes file))
+                          0)
+                    gemini-companion-diagnostics--largest))
+        (gemini-companion-diagnostics--add
+         (gemini-companion-text-true-name file)
+         nil (gemini-companion-text-read file) #'ignore))))
+  nil)
+
+(defun gemini-companion-diagnostics--add (file before after callback)
+  "Begin to check FILE, a true name, with the texts BEFORE and AFTER.
+Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
+  (let ((check (gemini-companion-diagnostics--check-make
+                :file file
+                :before (and before (gemini-companion-text-plain before))
+                :after (gemini-companion-text-plain after)
+                :callback callback)))
+    (gemini-companion-diagnostics--end-of file)
+    (setf (gemini-companion-diagnostics--check-timeout check)
+          (run-at-time gemini-companion-diagnostics-timeout nil
+                       #'gemini-companion-diagnostics--expire check))
+    (setq gemini-companion-diagnostics--checks
+          (append gemini-companion-diagnostics--checks (list check)))
+    (unless gemini-companion-diagnostics--timer
+      (setq gemini-companion-diagnostics--timer
+            (run-at-time 0 gemini-companion-diagnostics--interval
+                         #'gemini-companion-diagnostics--step)))))
+
+(defun gemini-companion-diagnostics--step ()
+  "Continue the first check."
+  (when-let* ((check (car gemini-companion-diagnostics--checks)))
+    (condition-case nil
+        (save-match-data
+          (if (eq 'new (gemini-companion-diagnostics--check-texts check))
+              (gemini-companion-diagnostics--begin check)
+            (gemini-companion-diagnostics--learn check)))
+      ;; A server has ended, or a buffer was killed or has another text.
+      (error (gemini-companion-diagnostics--end check nil)))))
+
+(defun gemini-companion-diagnostics--begin (check)
+  "Begin CHECK: find out who knows about its file, and which texts to ask about."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
+                check)
+               (buffer (and (not (gemini-companion-text-unreadable-reason file))
+                            (gemini-companion-lookup-buffer file)))
+               (place (or buffer (gemini-companion-lookup-neighbor file))))
+    (if (not (and place
+                  (file-exists-p file)
+                  (<= (max (string-bytes (or before "")) (string-bytes after))
+                      (if buffer
+                          gemini-companion-diagnostics--largest
+                        gemini-companion-diagnostics--sendable))
+                  (gemini-companion-diagnostics--shared-p file)))
+        (gemini-companion-diagnostics--end check nil)
+      (with-current-buffer place
+        (when-let* ((server (gemini-companion-lookup-server place)))
+          (setf (gemini-companion-diagnostics--check-server check) server
+                (gemini-companion-diagnostics--check-requests check)
+                (gemini-companion-diagnostics--requests file)
+                (gemini-companion-diagnostics--check-language check)
+                (gemini-companion-lookup-language))
+          (unless (gemini-companion-diagnostics--single-p)
+            (gemini-companion-diagnostics--find-others check))))
+      (setf (gemini-companion-diagnostics--check-texts check)
+            (cond ((or buffer
+                       (null before)
+                       (gemini-companion-diagnostics--recall file before))
+                   (list after))
+                  ;; Their reports are about the text that is sent last.
+                  ((gemini-companion-diagnostics--check-others check)
+                   (list before after))
+                  (t (list after before))))
+      (gemini-companion-diagnostics--learn check))))
+
+(defun gemini-companion-diagnostics--shared-p (file)
+  "Return non-nil if errors of FILE may be shared."
+  (and (not gemini-companion-paused)
+       (not (gemini-companion-lookup-hidden-p file))
+       (or gemini-companion-share-outside-projects
+           (cadr (gemini-companion-name-place file)))))
+
+(defun gemini-companion-diagnostics--learn (check)
+  "Ask for the errors of the texts of CHECK, and end it when all are known."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          file server (texts `(,text . ,rest)) asked others)
+               check))
+    (cond
+     ((null text)
+      (unless (seq-some #'gemini-companion-diagnostics--awaited-other-p others)
+        (gemini-companion-diagnostics--report check)))
+     ((not (eq text asked))
+      (gemini-companion-diagnostics--ask check text))
+     ((and server (not (jsonrpc-running-p server)))
+      (gemini-companion-diagnostics--end check nil))
+     ((gethash server gemini-companion-diagnostics--busy))
+     (t
+      (pcase (gemini-companion-diagnostics--answer check)
+        (`(,errors)
+         (gemini-companion-diagnostics--remember file text errors)
+         ;; Without errors after the edit, those before it do not matter.
+         (setf (gemini-companion-diagnostics--check-texts check)
+               (and (or errors others) rest))
+         (gemini-companion-diagnostics--learn check)))))))
+
+(defun gemini-companion-diagnostics--ask (check text)
+  "Ask for the errors of TEXT of CHECK."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          file after server requests others)
+               check)
+              (answer (lambda (errors)
+                        (when (eq text (gemini-companion-diagnostics--check-asked
+                                        check))
+                          (setf (gemini-companion-diagnostics--check-answer check)
+                                (list errors))))))
+    (setf (gemini-companion-diagnostics--check-asked check) text
+          (gemini-companion-diagnostics--check-answer check) nil)
+    (when (eq text after)
+      (dolist (other others)
+        (setcdr other (buffer-local-value 'gemini-companion-diagnostics--report
+                                          (car other)))))
+    (if-let* ((buffer (gemini-companion-lookup-buffer file)))
+        (with-current-buffer buffer
+          (unless (string= text (gemini-companion-text-of-buffer))
+            (error "The buffer has another text"))
+          (setf (gemini-companion-diagnostics--check-tick check)
+                (buffer-chars-modified-tick))
+          (if server
+              (gemini-companion-diagnostics--query requests answer)
+            (gemini-companion-diagnostics--start-check)))
+      (gemini-companion-diagnostics--send
+       check text
+       (lambda ()
+         (gemini-companion-diagnostics--request server requests answer))))))
+
+(defun gemini-companion-diagnostics--send (check text then)
+  "Send TEXT to the server of CHECK, and call THEN.
+Wait until the server has answered a request: sending a text to one that
+does not read would block Emacs."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           file server language version)
+                check)
+               (reads (lambda (&rest _)
+                        (when (and (memq check gemini-companion-diagnostics--checks)
+                                   (jsonrpc-running-p server))
+                          (setf (gemini-companion-diagnostics--check-version check)
+                                (gemini-companion-lookup-send
+                                 file server text (unless version language)))
+                          (funcall then)))))
+    ;; The server must answer that it does not know this method.
+    (jsonrpc-async-request server :$/gemini-companion nil
+                           :success-fn reads :error-fn reads
+                           :timeout-fn #'ignore)))
+
+(defun gemini-companion-diagnostics--answer (check)
+  "Return a list of the errors that CHECK has asked for, or nil."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          file requests tick answer)
+               check))
+    (if-let* ((tick)
+              (buffer (gemini-companion-lookup-buffer file)))
+        (with-current-buffer buffer
+          (unless (eql tick (buffer-chars-modified-tick))
+            (error "The buffer has another text"))
+          (if requests
+              answer
+            (gemini-companion-diagnostics--current)))
+      answer)))
+
+(defun gemini-companion-diagnostics--expire (check)
+  "End CHECK, as its time is up, with what is known."
+  (gemini-companion-events-guarded 'errors
+    (unless (gemini-companion-diagnostics--check-texts check)
+      (gemini-companion-diagnostics--report check)))
+  (gemini-companion-diagnostics--end check nil))
+
+(defun gemini-companion-diagnostics--report (check)
+  "End CHECK with its result, if its text is still in the file."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
+                check)
+               (errors (cdr (gemini-companion-diagnostics--recall file after)))
+               (old (if before
+                        (gemini-companion-diagnostics--recall file before)
+                      '("")))
+               (text (and old
+                          (gemini-companion-diagnostics--text
+                           (gemini-companion-diagnostics--new
+                            errors after (cdr old) (car old))
+                           (gemini-companion-diagnostics--name file)
+                           (gemini-companion-diagnostics--new-in-others check)))))
+    (gemini-companion-diagnostics--end
+     check
+     (and text
+          (string= after (gemini-companion-text-plain
+                          (gemini-companion-text-read file)))
+          text))))
+
+(defun gemini-companion-diagnostics--name (file)
+  "Return the name of FILE for the model."
+  (pcase-let ((`(,file ,root) (gemini-companion-name-place file)))
+    (gemini-companion-name-escaped
+     (if root (file-relative-name file root) file))))
+
+(defun gemini-companion-diagnostics--end-of (file)
+  "End the check of FILE, a true name, if there is one."
+  (dolist (check gemini-companion-diagnostics--checks)
+    (when (equal file (gemini-companion-diagnostics--check-file check))
+      (gemini-companion-diagnostics--end check nil))))
+
+(defun gemini-companion-diagnostics--end (check text)
+  "End CHECK with TEXT for the model, or nil."
+  (when (memq check gemini-companion-diagnostics--checks)
+    (setq gemini-companion-diagnostics--checks
+          (delq check gemini-companion-diagnostics--checks))
+    (cancel-timer (gemini-companion-diagnostics--check-timeout check))
+    (unless gemini-companion-diagnostics--checks
+      (cancel-timer gemini-companion-diagnostics--timer)
+      (setq gemini-companion-diagnostics--timer nil))
+    (gemini-companion-events-guarded 'errors
+      (pcase check
+        ((cl-struct gemini-companion-diagnostics--check
+                    file (server (and server (pred identity)))
+                    (version (pred identity)))
+         (when (jsonrpc-running-p server)
+           (gemini-companion-lookup-close file server)))))
+    (gemini-companion-events-guarded 'errors
+      (funcall (gemini-companion-diagnostics--check-callback check) text))))
+
+;;;; Language servers
 
 (defvar-local gemini-companion-diagnostics--reopened nil
   "Non-nil if the server may report that this file was closed.")
-
-(cl-defstruct (gemini-companion-diagnostics--document
-               (:constructor gemini-companion-diagnostics--document-make)
-               (:copier nil))
-  "A file that no buffer visits, and whose text a language server was sent.
-SERVER knows it by the true name PATH, in LANGUAGE.  REPORT is nil,
-or a list of the errors that were reported about VERSION, the last text,
-or that SERVER has answered to REQUESTS; see
-`gemini-companion-diagnostics--requests'."
-  server path language requests version report)
-
-(defun gemini-companion-diagnostics--hash (text)
-  "Return the hash of a buffer with TEXT as it is in a file."
-  (with-temp-buffer
-    (insert (gemini-companion-text-plain text))
-    (buffer-hash)))
-
-(defun gemini-companion-diagnostics--remember (path hash errors)
-  "Remember the ERRORS of the text of PATH that has HASH, one of the last."
-  (let ((known (alist-get path gemini-companion-diagnostics--known
-                          nil nil #'equal)))
-    (setf (alist-get path gemini-companion-diagnostics--known nil nil #'equal)
-          (seq-take (cons (cons hash errors) (assoc-delete-all hash known))
-                    8))))
-
-(defun gemini-companion-diagnostics--recall (path text)
-  "Return (HASH . ERRORS) of TEXT of PATH, or nil if they are not known."
-  (assoc (gemini-companion-diagnostics--hash text)
-         (cdr (assoc path gemini-companion-diagnostics--known))))
-
-(defun gemini-companion-diagnostics--errors (diagnostics)
-  "Return the errors among the DIAGNOSTICS of a language server."
-  (mapcar (lambda (diagnostic)
-            (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
-                                            :start)
-                                 :line))
-                  (plist-get diagnostic :message)
-                  (plist-get diagnostic :source)))
-          (seq-filter (lambda (diagnostic)
-                        ;; If it names no severity, the client decides.
-                        (and (memq (plist-get diagnostic :severity) '(nil 1))
-                             ;; The end of a list, not an error.
-                             (not (equal "fatal_too_many_errors"
-                                         (plist-get diagnostic :code)))))
-                      diagnostics)))
 
 (defun gemini-companion-diagnostics--notified (server method &rest params)
   "Record what SERVER reports by METHOD with PARAMS."
@@ -538,28 +765,29 @@ or that SERVER has answered to REQUESTS; see
 (defun gemini-companion-diagnostics--published (server params)
   "Record the errors that SERVER has published with PARAMS."
   (when-let* ((path (gemini-companion-lookup-path (plist-get params :uri)))
-              (path (gemini-companion-text-true-name path)))
+              (file (gemini-companion-text-true-name path)))
     (let ((version (plist-get params :version))
           (errors (gemini-companion-diagnostics--errors
                    (plist-get params :diagnostics)))
-          (buffer (gemini-companion-lookup-buffer path)))
-      (pcase (and gemini-companion-diagnostics--checks
-                  (gemini-companion-diagnostics--check-document
-                   (car gemini-companion-diagnostics--checks)))
-        ((and document
-              (cl-struct gemini-companion-diagnostics--document
-                         (server (pred (eq server))) (path (pred (equal path)))
-                         (version (pred (eql version))) (requests 'nil)))
-         (setf (gemini-companion-diagnostics--document-report document)
-               (list errors))))
-      (when (and buffer (eq server (gemini-companion-lookup-server buffer)))
+          (check (car gemini-companion-diagnostics--checks))
+          (buffer (gemini-companion-lookup-buffer file)))
+      (cond
+       (buffer
         (with-current-buffer buffer
-          ;; Eglot opens a file with the version 0, which some servers leave out.
-          (when (and (eql (or version 0) (gemini-companion-diagnostics--version))
+          (when (and (eq server (gemini-companion-lookup-server buffer))
+                     ;; Eglot opens a file with the version 0, which some
+                     ;; servers leave out.
+                     (eql (or version 0) (gemini-companion-diagnostics--version))
                      (or version errors
                          (not gemini-companion-diagnostics--reopened)))
             (setq gemini-companion-diagnostics--report
-                  (list (buffer-chars-modified-tick) errors version))))))))
+                  (list (buffer-chars-modified-tick) errors version)))))
+       ((and check version
+             (equal file (gemini-companion-diagnostics--check-file check))
+             (eql version (gemini-companion-diagnostics--check-version check))
+             (null (gemini-companion-diagnostics--check-requests check)))
+        (setf (gemini-companion-diagnostics--check-answer check)
+              (list errors)))))))
 
 (defun gemini-companion-diagnostics--version ()
   "Return the version of the text of this buffer, as Eglot counts."
@@ -599,17 +827,6 @@ Return nil if the server of this buffer does not support any."
        (not (gemini-companion-diagnostics--capable :diagnosticProvider
                                                    :interFileDependencies))))
 
-(defun gemini-companion-diagnostics--answered (result)
-  "Return the errors in RESULT, the answer to a request for them."
-  (or (gemini-companion-diagnostics--errors (plist-get result :items))
-      (mapcar (lambda (found)
-                (list (plist-get (plist-get found :start) :line)
-                      (plist-get found :text)
-                      "typescript"))
-              (seq-filter (lambda (found)
-                            (equal "error" (plist-get found :category)))
-                          (plist-get result :body)))))
-
 (defun gemini-companion-diagnostics--request (server requests done)
   "Send SERVER the REQUESTS for errors, and call DONE with all of them.
 SERVER has the text that they are about."
@@ -626,185 +843,55 @@ SERVER has the text that they are about."
            (funcall done errors)))
        :error-fn #'ignore :timeout-fn #'ignore))))
 
-;;;; Checks
+(defun gemini-companion-diagnostics--query (requests done)
+  "Send the server of this buffer its text, then REQUESTS.
+For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
+  ;; Eglot itself waits until Emacs is idle.
+  (when (fboundp 'eglot--signal-textDocument/didChange)
+    (eglot--signal-textDocument/didChange))
+  (gemini-companion-diagnostics--request
+   (gemini-companion-lookup-server (current-buffer)) requests done))
 
-(defvar gemini-companion-diagnostics-timeout 2.7
-  "Seconds after which an unfinished check ends without a result.
-The CLI waits for it.")
+(defun gemini-companion-diagnostics--answered (result)
+  "Return the errors in RESULT, the answer to a request for them."
+  (or (gemini-companion-diagnostics--errors (plist-get result :items))
+      (mapcar (lambda (found)
+                (list (plist-get (plist-get found :start) :line)
+                      (plist-get found :text)
+                      "typescript"))
+              (seq-filter (lambda (found)
+                            (equal "error" (plist-get found :category)))
+                          (plist-get result :body)))))
 
-(defconst gemini-companion-diagnostics--interval 0.05
-  "Seconds between tests of what the running check waits for.")
+(defun gemini-companion-diagnostics--errors (diagnostics)
+  "Return the errors among the DIAGNOSTICS of a language server."
+  (mapcar (lambda (diagnostic)
+            (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                            :start)
+                                 :line))
+                  (plist-get diagnostic :message)
+                  (plist-get diagnostic :source)))
+          (seq-filter (lambda (diagnostic)
+                        ;; If it names no severity, the client decides.
+                        (and (memq (plist-get diagnostic :severity) '(nil 1))
+                             ;; The end of a list, not an error.
+                             (not (equal "fatal_too_many_errors"
+                                         (plist-get diagnostic :code)))))
+                      diagnostics)))
 
-(defconst gemini-companion-diagnostics--largest (* 512 1024)
-  "Size in bytes of a text above which it is not checked.")
+(defun gemini-companion-diagnostics--current ()
+  "Return a list of the errors of this buffer, or nil if they are not known."
+  (cond ((gethash (gemini-companion-lookup-server (current-buffer))
+                  gemini-companion-diagnostics--busy)
+         nil)
+        ((eql (car gemini-companion-diagnostics--report)
+              (buffer-chars-modified-tick))
+         (list (nth 1 gemini-companion-diagnostics--report)))
+        ((and (not (gemini-companion-lookup-managed-p))
+              (gemini-companion-diagnostics--checked-p))
+         (list (gemini-companion-diagnostics--checked-errors)))))
 
-(defconst gemini-companion-diagnostics--sendable (* 128 1024)
-  "Size in bytes above which the text of a file not visited is not checked.
-A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
-
-(defun gemini-companion-diagnostics-after-edit (file before after callback)
-  "Call CALLBACK with a text about the errors that an edit of FILE made.
-FILE is an absolute name; a CLI has changed its text from BEFORE,
-nil if there was no such file, to AFTER, and the buffers that visit
-it were reverted.  The text is for the model, nil if there are no
-new errors, or if they are not known within three seconds."
-  (let ((file (or (gemini-companion-text-true-name file) file)))
-    ;; The edit may have changed errors of other files.
-    (setq gemini-companion-diagnostics--known
-          (seq-filter (lambda (known) (equal file (car known)))
-                      gemini-companion-diagnostics--known))
-    (gemini-companion-diagnostics--add file before after callback)))
-
-(defun gemini-companion-diagnostics--add (file before after callback)
-  "Begin to check FILE, a true name, with the texts BEFORE and AFTER.
-Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
-  (let ((check (gemini-companion-diagnostics--check-make
-                :file file :before before :after after :callback callback)))
-    (gemini-companion-diagnostics--end-of file)
-    (setf (gemini-companion-diagnostics--check-timeout check)
-          (run-at-time gemini-companion-diagnostics-timeout nil
-                       #'gemini-companion-diagnostics--expire check))
-    (setq gemini-companion-diagnostics--checks
-          (append gemini-companion-diagnostics--checks (list check)))
-    (unless gemini-companion-diagnostics--timer
-      (setq gemini-companion-diagnostics--timer
-            (run-at-time 0 gemini-companion-diagnostics--interval
-                         #'gemini-companion-diagnostics--step)))))
-
-(defun gemini-companion-diagnostics--arrived (diff)
-  "Find the errors in the file of DIFF, which was proposed.
-Return nil; this is a function of `gemini-companion-arrival-functions'."
-  (gemini-companion-events-guarded 'errors
-    (let ((file (gemini-companion-diff-file-path diff)))
-      (when (and (not (gemini-companion-text-unreadable-reason file))
-                 (< 0 (or (file-attribute-size
-                           (gemini-companion-text-attributes file))
-                          0)
-                    gemini-companion-diagnostics--largest))
-        (gemini-companion-diagnostics--add
-         (gemini-companion-text-true-name file)
-         nil (gemini-companion-text-read file) #'ignore))))
-  nil)
-
-(defun gemini-companion-diagnostics--step ()
-  "Continue the first check."
-  (when-let* ((check (car gemini-companion-diagnostics--checks)))
-    (condition-case nil
-        (save-match-data
-          (funcall (gemini-companion-diagnostics--check-step check) check))
-      ;; A server has ended, or a buffer was killed.
-      (error (gemini-companion-diagnostics--end check nil)))))
-
-(defun gemini-companion-diagnostics--dispatch (check)
-  "Begin CHECK, according to its file."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
-                check)
-               (buffer (and (not (gemini-companion-text-unreadable-reason file))
-                            (gemini-companion-lookup-buffer file)))
-               (neighbor (and (null buffer)
-                              (gemini-companion-lookup-neighbor file))))
-    (cond ((not (and (or buffer neighbor)
-                     (file-exists-p file)
-                     (<= (max (string-bytes (or before ""))
-                              (string-bytes after))
-                         (if buffer
-                             gemini-companion-diagnostics--largest
-                           gemini-companion-diagnostics--sendable))
-                     (gemini-companion-diagnostics--shared-p file)))
-           (gemini-companion-diagnostics--end check nil))
-          (buffer (gemini-companion-diagnostics--watch check buffer))
-          (t (gemini-companion-diagnostics--begin check neighbor)))))
-
-(defun gemini-companion-diagnostics--shared-p (file)
-  "Return non-nil if errors of FILE may be shared."
-  (and (not gemini-companion-paused)
-       (not (gemini-companion-lookup-hidden-p file))
-       (or gemini-companion-share-outside-projects
-           (cadr (gemini-companion-name-place file)))))
-
-(defun gemini-companion-diagnostics--found (check errors previous)
-  "Record in CHECK the ERRORS after the edit, and PREVIOUS, those before it.
-Then wait for the errors of other files."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check file before after)
-               check))
-    (gemini-companion-diagnostics--remember
-     file (gemini-companion-diagnostics--hash after) errors)
-    (setf (gemini-companion-diagnostics--check-new check)
-          (list (gemini-companion-diagnostics--new errors after
-                                                   previous (or before "")))
-          (gemini-companion-diagnostics--check-step check)
-          #'gemini-companion-diagnostics--finish)
-    (gemini-companion-diagnostics--finish check)))
-
-(defun gemini-companion-diagnostics--finish (check)
-  "End CHECK with its result if no other file is awaited."
-  (unless (seq-some (pcase-lambda (`(,buffer . ,report))
-                      (and (buffer-live-p buffer)
-                           (eq report (buffer-local-value
-                                       'gemini-companion-diagnostics--report
-                                       buffer))))
-                    (gemini-companion-diagnostics--check-others check))
-    (gemini-companion-diagnostics--report check)))
-
-(defun gemini-companion-diagnostics--expire (check)
-  "End CHECK, as its time is up, with what is known."
-  (gemini-companion-events-guarded 'errors
-    (pcase check
-      ;; The errors before the edit are not known, but were.
-      ((cl-struct gemini-companion-diagnostics--check
-                  file before (errors `(,errors)) (new 'nil))
-       (when-let* ((known (gemini-companion-diagnostics--recall file before)))
-         (gemini-companion-diagnostics--found check errors (cdr known)))))
-    (when (gemini-companion-diagnostics--check-new check)
-      (gemini-companion-diagnostics--report check)))
-  (gemini-companion-diagnostics--end check nil))
-
-(defun gemini-companion-diagnostics--report (check)
-  "End CHECK with its result, if its text is still in the file."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file after (new `(,new)))
-                check)
-               (text (gemini-companion-diagnostics--text
-                      new (gemini-companion-diagnostics--name file)
-                      (gemini-companion-diagnostics--new-in-others check))))
-    (gemini-companion-diagnostics--end
-     check
-     (and text
-          (string= (gemini-companion-text-plain after)
-                   (gemini-companion-text-plain (gemini-companion-text-read file)))
-          text))))
-
-(defun gemini-companion-diagnostics--name (file)
-  "Return the name of FILE for the model."
-  (pcase-let ((`(,file ,root) (gemini-companion-name-place file)))
-    (gemini-companion-name-escaped
-     (if root (file-relative-name file root) file))))
-
-(defun gemini-companion-diagnostics--end-of (file)
-  "End the check of FILE, a true name, if there is one."
-  (dolist (check gemini-companion-diagnostics--checks)
-    (when (equal file (gemini-companion-diagnostics--check-file check))
-      (gemini-companion-diagnostics--end check nil))))
-
-(defun gemini-companion-diagnostics--end (check text)
-  "End CHECK with TEXT for the model, or nil."
-  (when (memq check gemini-companion-diagnostics--checks)
-    (setq gemini-companion-diagnostics--checks
-          (delq check gemini-companion-diagnostics--checks))
-    (cancel-timer (gemini-companion-diagnostics--check-timeout check))
-    (unless gemini-companion-diagnostics--checks
-      (cancel-timer gemini-companion-diagnostics--timer)
-      (setq gemini-companion-diagnostics--timer nil))
-    (gemini-companion-events-guarded 'errors
-      (pcase (gemini-companion-diagnostics--check-document check)
-        ((cl-struct gemini-companion-diagnostics--document server path
-                    (version (pred identity)))
-         (when (jsonrpc-running-p server)
-           (gemini-companion-lookup-close path server)))))
-    (gemini-companion-events-guarded 'errors
-      (funcall (gemini-companion-diagnostics--check-callback check) text))))
-
-;;;;; Other files
+;;;; Other files
 
 (defconst gemini-companion-diagnostics--definition
   (concat "\\_<\\(?:def\\|class\\|func\\|function\\|fn\\|type\\|struct\\|enum\\|"
@@ -814,50 +901,56 @@ Then wait for the errors of other files."
           "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$")
   "Regexp for a line that defines a name, which is its group 1 or 2.")
 
-(defun gemini-companion-diagnostics--definitions (text)
-  "Return an alist of the definitions in TEXT and the names they define."
+(defun gemini-companion-diagnostics--changed-names (before after)
+  "Return the names in those definitions in BEFORE that are not in AFTER."
   (let ((case-fold-search nil)
-        found)
-    (with-temp-buffer
-      (insert (substring text 0 (min (length text)
-                                     gemini-companion-diagnostics--sendable)))
-      (goto-char (point-min))
-      (while (re-search-forward gemini-companion-diagnostics--definition nil t)
-        (push (cons (match-string 0) (or (match-string 1) (match-string 2)))
-              found)))
-    found))
+        (kept (make-hash-table :test #'equal))
+        (names nil))
+    (dolist (step `((,after . ,(lambda () (puthash (match-string 0) t kept)))
+                    (,before . ,(lambda ()
+                                  (unless (gethash (match-string 0) kept)
+                                    (cl-pushnew (or (match-string 1)
+                                                    (match-string 2))
+                                                names :test #'equal))))))
+      (with-temp-buffer
+        (insert (seq-take (car step) gemini-companion-diagnostics--sendable))
+        (goto-char (point-min))
+        (while (re-search-forward gemini-companion-diagnostics--definition nil t)
+          (funcall (cdr step)))))
+    names))
 
-(defun gemini-companion-diagnostics--watch-others (check server)
-  "Record in CHECK the buffers that its edit may concern.
-SERVER is the one of this buffer, or nil.  They are buffers of SERVER
-that have the name of a definition that the edit has changed."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
+(defun gemini-companion-diagnostics--find-others (check)
+  "Record in CHECK the buffers of its server that its edit may concern.
+They have the name of a definition that the edit has changed."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           file before after server)
                 check)
-               (kept (make-hash-table :test #'equal))
+               (names (and before
+                           (gemini-companion-diagnostics--changed-names
+                            before after)))
+               (regexp (regexp-opt names 'symbols))
                (case-fold-search nil))
-    (dolist (definition (gemini-companion-diagnostics--definitions after))
-      (puthash (car definition) t kept))
-    (when-let* ((server)
-                ((not (gemini-companion-diagnostics--single-p)))
-                (names (seq-uniq
-                        (mapcar #'cdr
-                                (seq-remove
-                                 (lambda (definition)
-                                   (gethash (car definition) kept))
-                                 (gemini-companion-diagnostics--definitions
-                                  (or before ""))))))
-                (regexp (regexp-opt names 'symbols)))
-      (setf (gemini-companion-diagnostics--check-names check) regexp)
-      (dolist (buffer (buffer-list))
-        (when (and (buffer-file-name buffer)
-                   (not (eq buffer (gemini-companion-lookup-buffer file)))
-                   (eq server (gemini-companion-lookup-server buffer)))
-          (with-current-buffer buffer
-            (when (and (gemini-companion-diagnostics--current)
-                       (string-match-p regexp
-                                       (gemini-companion-text-of-buffer)))
-              (push (cons buffer gemini-companion-diagnostics--report)
-                    (gemini-companion-diagnostics--check-others check)))))))))
+    (setf (gemini-companion-diagnostics--check-names check) regexp
+          (gemini-companion-diagnostics--check-others check)
+          (and names
+               (mapcar
+                #'list
+                (seq-filter
+                 (lambda (buffer)
+                   (with-current-buffer buffer
+                     (and buffer-file-name
+                          (not (eq buffer (gemini-companion-lookup-buffer file)))
+                          (eq server (gemini-companion-lookup-server buffer))
+                          (gemini-companion-diagnostics--current)
+                          (string-match-p regexp
+                                          (gemini-companion-text-of-buffer)))))
+                 (buffer-list)))))))
+
+(defun gemini-companion-diagnostics--awaited-other-p (other)
+  "Return non-nil if no report followed OTHER, a buffer and its last report."
+  (and (buffer-live-p (car other))
+       (eq (cdr other)
+           (buffer-local-value 'gemini-companion-diagnostics--report (car other)))))
 
 (defun gemini-companion-diagnostics--new-in-others (check)
   "Return an alist of the names of other files and the errors CHECK found."
@@ -882,82 +975,9 @@ that have the name of a definition that the edit has changed."
                  (cons (gemini-companion-diagnostics--name file)
                        (mapcar #'car new)))))
            (seq-filter (lambda (other) (buffer-live-p (car other)))
-                       (reverse (gemini-companion-diagnostics--check-others
-                                 check)))))))
+                       (gemini-companion-diagnostics--check-others check))))))
 
-;;;;; Files that are not visited
-
-(defun gemini-companion-diagnostics--begin (check neighbor)
-  "Begin CHECK of a file that is not visited, by the server of NEIGHBOR.
-Wait until the server has answered a request: sending a text to one that
-does not read would block Emacs."
-  (with-current-buffer neighbor
-    (let* ((file (gemini-companion-diagnostics--check-file check))
-           (server (gemini-companion-lookup-server neighbor))
-           (document (gemini-companion-diagnostics--document-make
-                      :server server :path file
-                      :language (gemini-companion-lookup-language)
-                      :requests (gemini-companion-diagnostics--requests file)))
-           (reads (lambda (&rest _)
-                    (when (memq check gemini-companion-diagnostics--checks)
-                      (condition-case nil
-                          (gemini-companion-diagnostics--compare check)
-                        (error (gemini-companion-diagnostics--end check nil)))))))
-      (setf (gemini-companion-diagnostics--check-document check) document
-            (gemini-companion-diagnostics--check-step check) #'ignore)
-      (gemini-companion-diagnostics--watch-others check server)
-      ;; The server must answer that it does not know this method.
-      (jsonrpc-async-request server :$/gemini-companion nil
-                             :success-fn reads :error-fn reads
-                             :timeout-fn #'ignore))))
-
-(defun gemini-companion-diagnostics--compare (check)
-  "Send the texts of CHECK to its server, and compare the errors.
-The errors before the edit matter only if there are errors after it;
-but the reports of other files are about the text that is sent last."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          before after others)
-               check))
-    (if (and before others)
-        (gemini-companion-diagnostics--show
-         check before
-         (lambda (previous)
-           (gemini-companion-diagnostics--show
-            check after
-            (lambda (errors)
-              (gemini-companion-diagnostics--found check errors previous)))))
-      (gemini-companion-diagnostics--show
-       check after
-       (lambda (errors)
-         (setf (gemini-companion-diagnostics--check-errors check) (list errors))
-         (if (or (null errors) (null before))
-             (gemini-companion-diagnostics--found check errors nil)
-           (gemini-companion-diagnostics--show
-            check before
-            (lambda (previous)
-              (gemini-companion-diagnostics--found check errors previous)))))))))
-
-(defun gemini-companion-diagnostics--show (check text then)
-  "Send TEXT to the server of CHECK, and call THEN with its errors."
-  (pcase-let* ((document (gemini-companion-diagnostics--check-document check))
-               ((cl-struct gemini-companion-diagnostics--document
-                           server path language requests version)
-                document)
-               (sent (gemini-companion-lookup-send
-                      path server text (unless version language))))
-    (setf (gemini-companion-diagnostics--document-version document) sent
-          (gemini-companion-diagnostics--document-report document) nil
-          (gemini-companion-diagnostics--check-step check)
-          (lambda (_check)
-            (unless (gethash server gemini-companion-diagnostics--busy)
-              (pcase (gemini-companion-diagnostics--document-report document)
-                (`(,errors) (funcall then errors))))))
-    (gemini-companion-diagnostics--request
-     server requests
-     (lambda (errors)
-       (when (eql sent (gemini-companion-diagnostics--document-version document))
-         (setf (gemini-companion-diagnostics--document-report document)
-               (list errors)))))))
+;;;; Life
 
 (defun gemini-companion-diagnostics--visiting ()
   "End the check of the file of this buffer, which Eglot may open now."
@@ -965,87 +985,22 @@ but the reports of other files are about the text that is sent last."
     (setq gemini-companion-diagnostics--reopened t)
     (gemini-companion-diagnostics--end-of (expand-file-name buffer-file-truename))))
 
-;;;;; Files that are visited
-
-(defun gemini-companion-diagnostics--current ()
-  "Return a list of the errors of this buffer, or nil if they are not known."
-  (cond ((gethash (gemini-companion-lookup-server (current-buffer))
-                  gemini-companion-diagnostics--busy)
-         nil)
-        ((eql (car gemini-companion-diagnostics--report)
-              (buffer-chars-modified-tick))
-         (list (nth 1 gemini-companion-diagnostics--report)))
-        ((and (not (gemini-companion-lookup-managed-p))
-              (gemini-companion-diagnostics--checked-p))
-         (list (gemini-companion-diagnostics--checked-errors)))))
-
-(defun gemini-companion-diagnostics--query (done)
-  "Request the errors of this buffer; call DONE with them.
-Return nil if its language server cannot be asked; it publishes them."
-  (when-let* ((server (gemini-companion-lookup-server (current-buffer))))
-    ;; Eglot itself waits until Emacs is idle.
-    (when (fboundp 'eglot--signal-textDocument/didChange)
-      (eglot--signal-textDocument/didChange))
-    (when-let* ((requests (gemini-companion-diagnostics--requests
-                           (expand-file-name buffer-file-truename))))
-      (gemini-companion-diagnostics--request server requests done)
-      t)))
-
 (defun gemini-companion-diagnostics--before-revert ()
   "Remember the errors of this buffer, or request them."
   (gemini-companion-events-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p)))
-      (let ((remember (apply-partially #'gemini-companion-diagnostics--remember
-                                       (expand-file-name buffer-file-truename)
-                                       (buffer-hash)))
-            (errors (gemini-companion-diagnostics--current)))
-        (unless (gemini-companion-diagnostics--query remember)
-          (when errors
-            (funcall remember (car errors))))))))
+      (let* ((file (expand-file-name buffer-file-truename))
+             (remember (apply-partially #'gemini-companion-diagnostics--remember
+                                        file (gemini-companion-text-of-buffer)))
+             (errors (gemini-companion-diagnostics--current))
+             (requests (and (gemini-companion-lookup-server (current-buffer))
+                            (gemini-companion-diagnostics--requests file))))
+        (cond (requests (gemini-companion-diagnostics--query requests remember))
+              (errors (funcall remember (car errors))))))))
 
 (defun gemini-companion-diagnostics--after-revert ()
   "Record that Eglot may have closed and opened the file of this buffer."
   (setq gemini-companion-diagnostics--reopened t))
-
-(defun gemini-companion-diagnostics--watch (check buffer)
-  "Begin CHECK of a file that BUFFER visits."
-  (with-current-buffer buffer
-    (if (not (equal (buffer-hash)
-                    (gemini-companion-diagnostics--hash
-                     (gemini-companion-diagnostics--check-after check))))
-        (gemini-companion-diagnostics--end check nil)
-      (gemini-companion-diagnostics--watch-others
-       check (gemini-companion-lookup-server buffer))
-      (let ((answer (list nil)))
-        (unless (gemini-companion-diagnostics--query
-                 (lambda (errors) (setcar answer (list errors))))
-          (setq answer nil)
-          (unless (gemini-companion-lookup-managed-p)
-            (gemini-companion-diagnostics--start-check)))
-        (setf (gemini-companion-diagnostics--check-step check)
-              (apply-partially #'gemini-companion-diagnostics--await
-                               buffer (buffer-chars-modified-tick) answer))))))
-
-(defun gemini-companion-diagnostics--await (buffer tick answer check)
-  "End CHECK once the errors of BUFFER are known, or if it has not TICK.
-If ANSWER is non-nil, its first element will be a list of them."
-  (with-current-buffer buffer
-    (if (not (eql tick (buffer-chars-modified-tick)))
-        (gemini-companion-diagnostics--end check nil)
-      (pcase-let (((cl-struct gemini-companion-diagnostics--check file before)
-                   check)
-                  (errors (if answer
-                              (car answer)
-                            (gemini-companion-diagnostics--current))))
-        (when errors
-          (let ((known (and before
-                            (gemini-companion-diagnostics--recall file before))))
-            (if (and before (not known))
-                (gemini-companion-diagnostics--end check nil)
-              (gemini-companion-diagnostics--found check (car errors)
-                                                   (cdr known)))))))))
-
-;;;; Life
 
 (defun gemini-companion-diagnostics--attach ()
   "Listen to the language servers of Eglot, if that is loaded."
@@ -1062,13 +1017,10 @@ If ANSWER is non-nil, its first element will be a list of them."
 (defconst gemini-companion-diagnostics--hooks
   '((change-major-mode-after-body-hook . gemini-companion-diagnostics--visiting)
     (eglot-managed-mode-hook . gemini-companion-diagnostics--managed)
-    (flymake-diagnostic-functions
-     . gemini-companion-diagnostics--flymake-begins)
-    (flycheck-before-syntax-check-hook
-     . gemini-companion-diagnostics--flycheck-begins)
+    (flymake-diagnostic-functions . gemini-companion-diagnostics--begins)
+    (flycheck-before-syntax-check-hook . gemini-companion-diagnostics--begins)
     (flycheck-after-syntax-check-hook . gemini-companion-diagnostics--flycheck-ended)
-    (gemini-companion-arrival-functions
-     . gemini-companion-diagnostics--arrived)
+    (gemini-companion-arrival-functions . gemini-companion-diagnostics--arrived)
     (before-revert-hook . gemini-companion-diagnostics--before-revert)
     (after-revert-hook . gemini-companion-diagnostics--after-revert))
   "Functions that are on hooks while edits are checked.")
