@@ -27,6 +27,8 @@
 
 (declare-function eglot-current-server "eglot")
 (declare-function eglot-managed-p "eglot")
+(declare-function eglot-path-to-uri "eglot")
+(declare-function eglot--TextDocumentItem "eglot")
 (declare-function eglot-workspace-folders "eglot")
 (declare-function jsonrpc-async-request "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
@@ -35,7 +37,6 @@
 (declare-function xref-elisp-location-file "elisp-mode" t t)
 (declare-function xref-elisp-location-symbol "elisp-mode" t t)
 (declare-function xref-item-location "xref" t t)
-(defvar eglot-server-programs)
 
 (define-error 'gemini-companion-lookup-problem "Cannot answer")
 
@@ -240,17 +241,13 @@ the last one first."
                 ((jsonrpc-running-p server)))
       server)))
 
-(defconst gemini-companion-lookup--uri-characters
-  (let ((allowed (copy-sequence url-path-allowed-chars)))
-    (aset allowed ?: nil)
-    allowed)
-  "Characters that a URI has as they are, a vector.
-A colon is not among them, as in the URIs of Eglot.")
-
 (defun gemini-companion-lookup-uri (file)
-  "Return the URI of FILE, a true name."
-  (concat "file://"
-          (url-hexify-string file gemini-companion-lookup--uri-characters)))
+  "Return the URI of FILE, a true name, as Eglot writes it."
+  (funcall (if (fboundp 'eglot-path-to-uri)
+               #'eglot-path-to-uri
+             ;; Its name before Emacs 30.
+             'eglot--path-to-uri)
+           file))
 
 (defun gemini-companion-lookup-path (uri)
   "Return the name of the file with URI, or nil if URI names no file."
@@ -259,22 +256,9 @@ A colon is not among them, as in the URIs of Eglot.")
      (url-unhex-string (string-remove-prefix "file://" uri)) 'utf-8)))
 
 (defun gemini-companion-lookup-language ()
-  "Return the language of this buffer as a language server knows it."
-  (seq-some
-   (lambda (modes)
-     (seq-some
-      (lambda (mode)
-        (pcase-let ((`(,mode . ,plist) (ensure-list mode)))
-          (and (symbolp mode)
-               (provided-mode-derived-p major-mode mode)
-               (or (plist-get plist :language-id)
-                   (get mode 'eglot-language-id)
-                   (replace-regexp-in-string "\\(?:-ts\\)?-mode\\'" ""
-                                             (symbol-name mode))))))
-      (if (or (symbolp modes) (keywordp (cadr modes)))
-          (list modes)
-        modes)))
-   (mapcar #'car eglot-server-programs)))
+  "Return the language of this buffer as its language server knows it."
+  (when (fboundp 'eglot--TextDocumentItem)
+    (plist-get (eglot--TextDocumentItem) :languageId)))
 
 (defun gemini-companion-lookup-neighbor (file)
   "Return a buffer with the language server of FILE, or nil.
