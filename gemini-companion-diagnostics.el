@@ -311,8 +311,7 @@ files with errors come first."
 KIND is the text of ERROR without numbers, as they may be line numbers,
 and CONTENT its line."
   (with-temp-buffer
-    (insert (gemini-companion-text-plain text))
-    (subst-char-in-region (point-min) (point-max) ?\r ?\n)
+    (gemini-companion-diagnostics--insert text)
     (goto-char (point-min))
     (let ((at 1))
       (mapcar
@@ -324,9 +323,16 @@ and CONTENT its line."
                (buffer-substring-no-properties (point) (line-end-position))))
        (seq-sort-by #'car #'< errors)))))
 
+(defun gemini-companion-diagnostics--insert (text)
+  "Insert TEXT with newlines alone, as a carriage return ends a line, too."
+  (insert text)
+  (when (string-search "\r" text)
+    (subst-char-in-region (point-min) (point-max) ?\r ?\n)))
+
 (defun gemini-companion-diagnostics--new (errors text old-errors old-text)
   "Return the ERRORS in TEXT that are new.
-OLD-ERRORS are the errors of OLD-TEXT, the earlier text.  An error that
+OLD-ERRORS are the errors of OLD-TEXT, the earlier text; both texts are
+plain.  An error that
 has only moved is not new, nor is one that may be a changed form of an
 earlier error.  If an error is gone that may have hidden others, only
 errors in new lines are new."
@@ -357,8 +363,9 @@ errors in new lines are new."
 (defun gemini-companion-diagnostics--in-new-lines (located old-text)
   "Return those errors of LOCATED whose line is not in OLD-TEXT."
   (with-temp-buffer
-    (insert "\n" (gemini-companion-text-plain old-text) "\n")
-    (subst-char-in-region (point-min) (point-max) ?\r ?\n)
+    (insert "\n")
+    (gemini-companion-diagnostics--insert old-text)
+    (insert "\n")
     (let ((case-fold-search nil)
           (old (make-hash-table :test #'equal)))
       (seq-remove
@@ -443,9 +450,10 @@ errors that it supports; see `gemini-companion-diagnostics--requests'.
 TEXTS are the texts whose errors are to be known, of which the first one
 was ASKED about, and ANSWER is nil, or a list of its errors.  TICK is the
 tick of AFTER in the buffer that visits FILE.  If there is none, SERVER
-has the text with VERSION, opened in LANGUAGE.  NAMES is a regexp for the
-definitions that were changed, and OTHERS is an alist of the buffers that
-have them and what was reported about each."
+has the text with VERSION, opened in LANGUAGE.  NAMES are the definitions
+in AFTER, then a regexp for the names of definitions that were changed, and
+OTHERS is an alist of the buffers that have one and the last report about
+each."
   file before after callback timeout server requests (texts 'new) asked answer
   tick version language names others)
 
@@ -524,6 +532,8 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                 :file file
                 :before (and before (gemini-companion-text-plain before))
                 :after (gemini-companion-text-plain after)
+                ;; In a piece of work of its own.
+                :names (gemini-companion-diagnostics--definitions after)
                 :callback callback)))
     (gemini-companion-diagnostics--end-of file)
     (setf (gemini-companion-diagnostics--check-timeout check)
@@ -901,50 +911,43 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
           "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$")
   "Regexp for a line that defines a name, which is its group 1 or 2.")
 
-(defun gemini-companion-diagnostics--changed-names (before after)
-  "Return the names in those definitions in BEFORE that are not in AFTER."
+(defun gemini-companion-diagnostics--definitions (text)
+  "Return a hash table of the definitions in TEXT and the names they define."
   (let ((case-fold-search nil)
-        (kept (make-hash-table :test #'equal))
-        (names nil))
-    (dolist (step `((,after . ,(lambda () (puthash (match-string 0) t kept)))
-                    (,before . ,(lambda ()
-                                  (unless (gethash (match-string 0) kept)
-                                    (cl-pushnew (or (match-string 1)
-                                                    (match-string 2))
-                                                names :test #'equal))))))
-      (with-temp-buffer
-        (insert (seq-take (car step) gemini-companion-diagnostics--sendable))
-        (goto-char (point-min))
-        (while (re-search-forward gemini-companion-diagnostics--definition nil t)
-          (funcall (cdr step)))))
-    names))
+        (found (make-hash-table :test #'equal)))
+    (with-temp-buffer
+      (insert (substring text 0 (min (length text)
+                                     gemini-companion-diagnostics--sendable)))
+      (goto-char (point-min))
+      (while (re-search-forward gemini-companion-diagnostics--definition nil t)
+        (puthash (match-string 0) (or (match-string 1) (match-string 2)) found)))
+    found))
 
 (defun gemini-companion-diagnostics--find-others (check)
   "Record in CHECK the buffers of its server that its edit may concern.
 They have the name of a definition that the edit has changed."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file before after server)
+                           file before server names)
                 check)
-               (names (and before
-                           (gemini-companion-diagnostics--changed-names
-                            before after)))
-               (regexp (regexp-opt names 'symbols))
+               (defined (gemini-companion-diagnostics--definitions (or before "")))
                (case-fold-search nil))
-    (setf (gemini-companion-diagnostics--check-names check) regexp
-          (gemini-companion-diagnostics--check-others check)
-          (and names
-               (mapcar
-                #'list
-                (seq-filter
-                 (lambda (buffer)
-                   (with-current-buffer buffer
-                     (and buffer-file-name
-                          (not (eq buffer (gemini-companion-lookup-buffer file)))
-                          (eq server (gemini-companion-lookup-server buffer))
-                          (gemini-companion-diagnostics--current)
-                          (string-match-p regexp
-                                          (gemini-companion-text-of-buffer)))))
-                 (buffer-list)))))))
+    (maphash (lambda (line _) (remhash line defined)) names)
+    (let ((regexp (regexp-opt (hash-table-values defined) 'symbols)))
+      (setf (gemini-companion-diagnostics--check-names check) regexp
+            (gemini-companion-diagnostics--check-others check)
+            (unless (hash-table-empty-p defined)
+              (mapcar
+               #'list
+               (seq-filter
+                (lambda (buffer)
+                  (with-current-buffer buffer
+                    (and buffer-file-name
+                         (not (eq buffer (gemini-companion-lookup-buffer file)))
+                         (eq server (gemini-companion-lookup-server buffer))
+                         (gemini-companion-diagnostics--current)
+                         (string-match-p regexp
+                                         (gemini-companion-text-of-buffer)))))
+                (buffer-list))))))))
 
 (defun gemini-companion-diagnostics--awaited-other-p (other)
   "Return non-nil if no report followed OTHER, a buffer and its last report."
