@@ -10,8 +10,7 @@
 ;; Make a snapshot of the state of Emacs for the CLIs (the open files, the
 ;; active one, its cursor and selection), and detect when it may have changed.
 ;;
-;; Hooks only compare a few values and arm one timer.  The timer runs
-;; `gemini-companion-context-changed-hook'.
+;; Hooks only compare a few values and arm one timer, which reports the change.
 
 ;;; Code:
 
@@ -34,8 +33,8 @@
   "Maximum number of characters of the shared selection.
 The server cuts it to that number of UTF-16 units, the limit of the client.")
 
-(defvar gemini-companion-context-changed-hook nil
-  "Hook run after changes of the context, when Emacs is quiet.
+(defvar gemini-companion-context--report #'ignore
+  "Function to call after changes of the context, when Emacs is quiet.
 The next snapshot may equal the previous one.")
 
 (defvar gemini-companion-context--timer nil
@@ -229,8 +228,9 @@ It changes when a CLI writes the file, for example."
     (kill-buffer-hook . gemini-companion-context--file-changed))
   "Alist of (HOOK . FUNCTION) for tracking.")
 
-(defun gemini-companion-context-start ()
-  "Track the context."
+(defun gemini-companion-context-start (report)
+  "Track the context, and call REPORT after changes, when Emacs is quiet."
+  (setq gemini-companion-context--report report)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))
   ;; A daemon without frames never redisplays, and `emacsclient --eval' runs
@@ -338,7 +338,7 @@ Changes within a buffer without a file are not reported."
                          #'gemini-companion-context--due))
     (setq gemini-companion-context--timer nil)
     (gemini-companion-events-guarded 'context
-      (run-hooks 'gemini-companion-context-changed-hook))))
+      (funcall gemini-companion-context--report))))
 
 (provide 'gemini-companion-context)
 ;;; gemini-companion-context.el ends here

@@ -87,7 +87,6 @@ No change waits to be sent, and all messages are answered."
   '((find-file-hook . gemini-companion-share--file-changed)
     (after-save-hook . gemini-companion-share--file-changed)
     (after-revert-hook . gemini-companion-share--file-changed)
-    (gemini-companion-context-changed-hook . gemini-companion-share--send)
     (gemini-companion-session-changed-functions
      . gemini-companion-share--sessions-changed))
   "Alist of (HOOK . FUNCTION) while the mode is on.")
@@ -166,7 +165,7 @@ It was opened, saved or reverted."
 (defun gemini-companion-share-start ()
   "Start sending each change."
   (gemini-companion-privacy-refresh)
-  (gemini-companion-context-start)
+  (gemini-companion-context-start #'gemini-companion-share--send)
   (pcase-dolist (`(,hook . ,function) gemini-companion-share--hooks)
     (add-hook hook function))
   (dolist (option gemini-companion-share--options)

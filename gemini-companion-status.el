@@ -874,7 +874,7 @@ PROCESS is its plist of `gemini-companion-server-ask-processes'."
               "To connect it here, start it in a terminal of this Emacs.")))))
 
 (defun gemini-companion-status--container (client environment)
-  "Return a finding if CLIENT with ENVIRONMENT leaves its container."
+  "Return a finding about the container of CLIENT, by its ENVIRONMENT."
   (when (and (gemini-companion-clients-get client :leaves-container)
              (gemini-companion-run-container-p)
              (not (seq-some (lambda (name) (getenv-internal name environment))

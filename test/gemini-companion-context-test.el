@@ -20,15 +20,14 @@
 `reported' holds the snapshots, the last one first."
   (declare (indent 1) (debug t))
   `(gemini-companion-test-with-directory ,files
-     (let* (reported
-            (gemini-companion-share-outside-projects t)
-            (gemini-companion-context-changed-hook
-             (list (lambda ()
-                     (push (gemini-companion-context-snapshot) reported)))))
+     (let ((reported nil)
+           (gemini-companion-share-outside-projects t))
        (save-window-excursion
          (unwind-protect
              (progn
-               (gemini-companion-context-start)
+               (gemini-companion-context-start
+                (lambda ()
+                  (push (gemini-companion-context-snapshot) reported)))
                ,@body)
            (gemini-companion-context-stop))))))
 
@@ -53,38 +52,6 @@
       (should (> (plist-get (nth 0 snapshot) :timestamp)
                  (plist-get (nth 1 snapshot) :timestamp)
                  (plist-get (nth 2 snapshot) :timestamp))))))
-
-(ert-deftest gemini-companion-context-counts-from-1-in-utf-16-units ()
-  (gemini-companion-context-test-with '(("a" "first\n\U0001F600é\U0001F600x\n"))
-    (find-file (expand-file-name "a" directory))
-    (search-forward "x")
-    (let ((active (gemini-companion-context-test-active
-                   (gemini-companion-context-snapshot))))
-      (should (equal 2 (plist-get active :line)))
-      (should (equal 7 (plist-get active :character))))))
-
-(ert-deftest gemini-companion-context-ignores-narrowing ()
-  (gemini-companion-context-test-with '(("a" "1\n2\n3\n4 x\n"))
-    (find-file (expand-file-name "a" directory))
-    (search-forward "4 ")
-    (narrow-to-region (1- (point)) (point-max))
-    (let ((active (gemini-companion-context-test-active
-                   (gemini-companion-context-snapshot))))
-      (should (equal 4 (plist-get active :line)))
-      (should (equal 3 (plist-get active :character))))))
-
-(ert-deftest gemini-companion-context-shares-the-region-while-it-is-active ()
-  (gemini-companion-context-test-with '(("a" "one two\n"))
-    (let ((transient-mark-mode t))
-      (find-file (expand-file-name "a" directory))
-      (push-mark (point) t t)
-      (forward-word)
-      (should (equal "one"
-                     (plist-get (car (gemini-companion-context-snapshot))
-                                :selected-text)))
-      (deactivate-mark)
-      (should-not (plist-get (car (gemini-companion-context-snapshot))
-                             :selected-text)))))
 
 (ert-deftest gemini-companion-context-cuts-a-selection-at-the-limit ()
   (gemini-companion-context-test-with '(("a" ""))
@@ -205,6 +172,17 @@
       (gemini-companion-test-eventually
         (equal '("c" "a")
                (gemini-companion-context-test-names (car reported))))
+      ;; No hook runs when a file is deleted.
+      (delete-file (expand-file-name "a" directory))
+      (goto-char (point-max))
+      (run-hooks 'post-command-hook)
+      (gemini-companion-test-eventually
+        (equal '("c") (gemini-companion-context-test-names (car reported))))
+      (write-region "" nil (expand-file-name "a" directory) nil 'silent)
+      (gemini-companion-context-changed)
+      (gemini-companion-test-eventually
+        (equal '("c" "a")
+               (gemini-companion-context-test-names (car reported))))
       (kill-buffer a)
       (gemini-companion-test-eventually
         (equal '("c") (gemini-companion-context-test-names (car reported)))))))
@@ -219,18 +197,6 @@
     (setq server-clients (bound-and-true-p server-clients))
     (gemini-companion-test-eventually reported)
     (should (equal 2 (plist-get (car (car reported)) :line)))))
-
-(ert-deftest gemini-companion-context-leaves-out-a-deleted-file ()
-  (gemini-companion-context-test-with '(("a" "one") ("b" "two"))
-    (find-file (expand-file-name "a" directory))
-    (find-file (expand-file-name "b" directory))
-    (gemini-companion-test-eventually
-      (equal '("b" "a") (gemini-companion-context-test-names (car reported))))
-    (delete-file (expand-file-name "a" directory))
-    (goto-char (point-max))
-    (run-hooks 'post-command-hook)
-    (gemini-companion-test-eventually
-      (equal '("b") (gemini-companion-context-test-names (car reported))))))
 
 ;;;; Any text
 
@@ -372,8 +338,7 @@ Return what it holds then."
     (should (gemini-companion-test-timers))
     (should (get-variable-watchers 'server-clients))
     (gemini-companion-context-stop)
-    (let ((gemini-companion-context-changed-hook nil))
-      (should-not (gemini-companion-test-hooks)))
+    (should-not (gemini-companion-test-hooks))
     (should-not (gemini-companion-test-timers))
     (should-not (get-variable-watchers 'server-clients))))
 
