@@ -37,10 +37,6 @@
 (defconst gemini-companion-process--stop-seconds 8
   "Seconds after which a process that should stop is killed.")
 
-(defconst gemini-companion-process--hand-over-seconds 250
-  "Seconds after which a process that should hand over is killed.
-It waits for the request of a busy CLI that has connected.")
-
 (defconst gemini-companion-process--log-size 32768
   "Number of characters to keep of the error output of a process.")
 
@@ -295,8 +291,7 @@ buffer with it, and that is valid during the call."
   "Stop PROCESS, if it has not ended, without waiting for it.
 At the end of its input it rejects open diffs, ends its streams and
 deletes its discovery file."
-  (gemini-companion-process--end process 'stopping
-                                 gemini-companion-process--stop-seconds)
+  (gemini-companion-process--end process 'stopping)
   ;; This fails if the process is suspended or has exited.
   (ignore-errors
     (process-send-eof (gemini-companion-process-child process))))
@@ -306,17 +301,17 @@ deletes its discovery file."
 It answers the requests in progress, rejects nothing and leaves the
 discovery file.  It can be called until it ends."
   (gemini-companion-process-call process 'hand-over)
-  (gemini-companion-process--end
-   process 'handing-over gemini-companion-process--hand-over-seconds))
+  (gemini-companion-process--end process 'handing-over))
 
-(defun gemini-companion-process--end (process state seconds)
-  "Expect PROCESS to end, unless it has, and kill it after SECONDS.
+(defun gemini-companion-process--end (process state)
+  "Expect PROCESS to end, unless it has, and kill it after some seconds.
 STATE is its state until then."
   (unless (eq (gemini-companion-process-state process) 'ended)
     (cancel-timer (gemini-companion-process-timer process))
     (setf (gemini-companion-process-state process) state
           (gemini-companion-process-timer process)
-          (run-at-time seconds nil #'delete-process
+          (run-at-time gemini-companion-process--stop-seconds nil
+                       #'delete-process
                        (gemini-companion-process-child process)))))
 
 (defun gemini-companion-process--fail (process reason)

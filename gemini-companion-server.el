@@ -9,8 +9,9 @@
 
 ;; Start, restart, recover and stop the one Python server of this Emacs.  A new
 ;; process takes over the port and token of the previous one, so that connected
-;; CLIs stay connected.  At a restart it listens before the previous one ends, so
-;; that their requests wait meanwhile.  The meaning of the calls is not known here.
+;; CLIs stay connected.  At a restart it listens just before the previous one ends,
+;; so that their requests wait meanwhile.  The meaning of the calls is not known
+;; here.
 
 ;;; Code:
 
@@ -259,12 +260,17 @@ starts it")))
     (apply (alist-get method (gemini-companion-server--methods server)) args)))
 
 (defun gemini-companion-server--ready (server process)
-  "Use PROCESS of SERVER, which became ready, once the current one has ended."
+  "Use PROCESS of SERVER, which became ready, once the current one has ended.
+The current one serves until no CLI waits for an answer.  One may have
+connected and be busy for a minute before it sends its request."
   (let ((current (gemini-companion-server--current server)))
     (cond ((eq process current)
            (gemini-companion-server--use server process 'started))
           ((eq 'ready (gemini-companion-process-state current))
-           (gemini-companion-process-hand-over current))
+           (gemini-companion-process-ask
+            current
+            (lambda (_) (gemini-companion-server--hand-over server process))
+            'quiet))
           ((eq 'ended (gemini-companion-process-state current))
            (gemini-companion-server--use
             server process
@@ -272,6 +278,16 @@ starts it")))
                    gemini-companion-server--unnoticed-seconds)
                 'resumed
               'recovered))))))
+
+(defun gemini-companion-server--hand-over (server next)
+  "Replace the current process of SERVER, which is quiet, by NEXT."
+  (let ((current (gemini-companion-server--current server)))
+    ;; One of them may have ended meanwhile.
+    (when (and (eq next (gemini-companion-server--next server))
+               (gemini-companion-process-ready-p next))
+      (gemini-companion-process-ask
+       next (lambda (_) (gemini-companion-process-hand-over current))
+       'listen))))
 
 (defun gemini-companion-server--use (server process how)
   "Use PROCESS of SERVER, which became ready HOW, from now on."
@@ -295,8 +311,9 @@ REPORT is the reason, or nil if it was intended."
                 (concat "Restart failed; the previous server is still running.  "
                         report))
              (gemini-companion-server--recover server report)))
-          ((and (null report) next (gemini-companion-process-ready-p next))
-           (gemini-companion-server--use server next 'restarted))
+          ((and next (gemini-companion-process-ready-p next))
+           (gemini-companion-server--use server next
+                                         (if report 'resumed 'restarted)))
           ((gemini-companion-process-info process)
            (gemini-companion-server--crashed server process report))
           (t (gemini-companion-server--give-up server report)))))

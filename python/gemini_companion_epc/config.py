@@ -22,7 +22,7 @@ class Config:
     roots: tuple[str, ...] = ()
     port: int = 0
     is_successor: bool = False
-    """Whether another process serves at ``port`` until this one is ready."""
+    """Whether another process serves at ``port`` until this one is to listen."""
     token: str = field(default_factory=new_token, repr=False)
     is_exposed: bool = False
     """Whether another user may know the token; if so, only this user may use it."""
@@ -75,11 +75,11 @@ class Config:
     """Time limit for closeDiff to wait for Emacs when the server stops."""
     flush_limit: float = 1
     """Time limit for writing the outcomes when the server stops."""
-    finish_limit: float = 240
-    """Time limit for the requests in progress when a successor takes over.
+    quiet_limit: float = 60
+    """Time for which a successor waits until no request is in progress.
 
-    Gemini CLI may have connected and be busy, see ``headers_time``; the other
-    clients wait, but only for the processes of CLIs, not for other programs.
+    Gemini CLI may have connected and be busy, see ``headers_time``; the others are
+    served meanwhile.
     """
     done_limit: float = 0.5
     """Time limit for Emacs to answer its calls when the server ends."""

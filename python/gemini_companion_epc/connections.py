@@ -3,8 +3,8 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Container, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from select import select
 from typing import TypeAlias
 
@@ -15,49 +15,54 @@ Address: TypeAlias = tuple[str, int]
 
 MAX_WAITING = 100
 _BACKLOG = 128
-_POLL = 0.01
 # Turns of the event loop from accepting a connection to `Connections.opened`.
 _TURNS = 10
 
 
 class Connections:
-    """The connections to the socket ``listener`` that await an answer.
+    """The connections to a port that await an answer.
 
-    Hypercorn does not limit their number, so the oldest one on which no token has
-    arrived is closed when there are too many.
+    The port is another one if ``port`` is in use.  Raise StartError if none can be
+    bound.
     """
 
-    def __init__(self, listener: socket.socket) -> None:
-        self.listener = listener
-        self.port: int = listener.getsockname()[1]
-        self._waiting: dict[Address, Callable[[], None]] = {}
-        self._unanswered: set[Address] = set()
+    def __init__(self, port: int) -> None:
+        self.listener = _bound(port)
+        self.port: int = self.listener.getsockname()[1]
+        # Functions that close them, None once the token has arrived.
+        self._unanswered: dict[Address, Callable[[], None] | None] = {}
         self._quiet = asyncio.Event()
         self._quiet.set()
 
+    def listen(self) -> None:
+        """Let connections wait until they are accepted."""
+        self.listener.listen(_BACKLOG)
+
     @contextmanager
     def opened(self, address: Address, close: Callable[[], None]) -> Iterator[None]:
-        """Know the connection from ``address``, which ``close`` closes."""
-        self._waiting[address] = close
-        self._unanswered.add(address)
+        """Know the connection from ``address``, which ``close`` closes.
+
+        Hypercorn does not limit their number, so the oldest one on which no token
+        has arrived is closed when there are too many.
+        """
+        self._unanswered[address] = close
         self._quiet.clear()
-        if len(self._waiting) > MAX_WAITING:
-            self._waiting.pop(next(iter(self._waiting)))()
+        waiting = [one for one in self._unanswered.values() if one is not None]
+        for close_oldest in waiting[:-MAX_WAITING]:
+            close_oldest()
         try:
             yield
         finally:
-            self._waiting.pop(address, None)
             self.answered(address)
 
     def authenticate(self, address: Address) -> None:
         """Keep the connection from ``address``, which sent the token."""
-        self._waiting.pop(address, None)
-        self._unanswered.add(address)
+        self._unanswered[address] = None
         self._quiet.clear()
 
     def answered(self, address: Address) -> None:
         """Do not wait for the connection from ``address``, which may be a stream."""
-        self._unanswered.discard(address)
+        self._unanswered.pop(address, None)
         if not self._unanswered:
             self._quiet.set()
 
@@ -66,7 +71,7 @@ class Connections:
         descriptor = self.listener.fileno()
         # Nothing signals that the kernel's queue of connections is empty.
         while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110
-            await asyncio.sleep(_POLL)
+            await asyncio.sleep(0)
         # Closing the socket resets connections that were not accepted, so nothing
         # may come between.
         self.listener.close()
@@ -74,45 +79,26 @@ class Connections:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
-    def expect_only(self, clients: Container[Address]) -> None:
-        """Wait for a token on the connections from ``clients`` only."""
-        for address in self._waiting:
-            if address not in clients:
-                self.answered(address)
-
-    def give_up(self) -> None:
-        """Do not wait for any connection that is open now."""
-        self._unanswered.clear()
-        self._quiet.set()
-
     async def finish(self, limit: float) -> None:
         """Wait until all requests are answered, ``limit`` seconds at most."""
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._quiet.wait(), limit)
 
 
-def listen(port: int) -> tuple[socket.socket, bool]:
-    """Return a listening socket, and whether ``port`` is in use elsewhere.
-
-    Raise StartError if no port can be bound.
-    """
-    try:
-        return _bound(port), False
-    except OSError as error:
-        if not port:
+def _bound(port: int) -> socket.socket:
+    with ExitStack() as stack:
+        try:
+            listener = stack.enter_context(
+                # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an
+                # answer.
+                socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+            )
+            share_port(listener)
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            if port:
+                return _bound(0)
             problem = error.strerror or error
             raise StartError(f"Cannot bind a port on 127.0.0.1: {problem}") from None
-        return listen(0)[0], True
-
-
-def _bound(port: int) -> socket.socket:
-    # Without IPPROTO_TCP asyncio leaves Nagle's algorithm on: 40 ms an answer.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        share_port(listener)
-        listener.bind(("127.0.0.1", port))
-        listener.listen(_BACKLOG)
-    except OSError:
-        listener.close()
-        raise
+        stack.pop_all()
     return listener

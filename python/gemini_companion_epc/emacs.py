@@ -74,6 +74,8 @@ class Emacs:
             "adopt-diff": self._method("adopt-diff", _id, _session, _path, text),
             "processes": _processes,
             "serve": self._method("serve"),
+            "quiet": self._method("quiet"),
+            "listen": self._method("listen"),
             "hand-over": self._method("hand-over"),
             "stop": self._method("stop"),
         }

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from . import __version__, directory, log
 from .config import Config, new_token, parse_start_line
-from .connections import Connections, listen
+from .connections import Connections
 from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
@@ -38,7 +38,7 @@ def run(install_command: str) -> int:
     try:
         config = parse_start_line(read_start_line())
         if config.is_successor:
-            # Clients wait for as long as no process serves.
+            # Loaded later, it would keep clients waiting.
             load_http()
         asyncio.run(Server(config).run())
     except StartError as error:
@@ -57,13 +57,15 @@ class Server:
     """The server process, which connects Emacs, the sessions and the files."""
 
     def __init__(self, config: Config) -> None:
-        listener, is_busy = listen(config.port)
+        self._connections = Connections(config.port)
+        self._port = self._connections.port
+        is_busy = config.port not in (0, self._port)
         if is_busy:
             # The program that has the port now receives the previous token.
             config = replace(config, token=new_token(), is_exposed=False)
         self._config = config
-        self._connections = Connections(listener)
-        self._port = self._connections.port
+        if not config.is_successor:
+            self._connections.listen()
         self._emacs = Emacs(config)
         self._sessions = Sessions(
             config,
@@ -134,7 +136,9 @@ class Server:
                 "diff-accepted": self._diffs.accept,
                 "diff-rejected": self._diffs.reject,
                 "adopt-diff": lambda *args: self._diffs.adopt(Diff(*args)),
-                "serve": self._may_serve.set,
+                "serve": self.serve,
+                "quiet": self.quiet,
+                "listen": self._connections.listen,
                 "hand-over": self.hand_over,
                 "stop": self.stop,
             },
@@ -187,21 +191,17 @@ class Server:
         if self._has_successor:
             # Emacs stops the successor, too, which has not taken over the diffs.
             self._has_successor = False
-            self._connections.give_up()
         if not self._stop.is_set():
             logger.info("Stopping")
             self._stop.set()
 
     def interrupt(self) -> None:
         """Begin to stop because of a signal, and report it to Emacs."""
-        if self._has_successor:
-            self._connections.give_up()
-            return
         if not self._stop.is_set():
             self._emacs.warn(
                 "The server was stopped by a signal; open reviews were rejected"
             )
-        self.stop()
+            self.stop()
 
     def hand_over(self) -> None:
         """Begin to stop for a successor, which listens and takes over the diffs."""
@@ -212,13 +212,10 @@ class Server:
 
     async def _end(self) -> None:
         limits = self._config
+        _exit_after(limits.exit_limit)
         if self._has_successor:
             await self._connections.stop_listening()
             await self._connections.finish(limits.end_limit)
-            # A busy CLI sends its request late, another program maybe never.
-            self._connections.expect_only(await self._sessions.addresses())
-            await self._connections.finish(limits.finish_limit)
-        _exit_after(limits.exit_limit)
         if not self._has_successor:
             self._discovery.remove()
             self._discovery.sweep()
@@ -242,6 +239,19 @@ class Server:
             "is-exposed": self._config.is_exposed,
             "discovery": self._discovery.names(),
         }
+
+    def serve(self) -> None:
+        """Accept connections: Emacs has handed over its diffs."""
+        self._connections.listen()
+        self._may_serve.set()
+
+    def quiet(self) -> asyncio.Future[None]:
+        """Return a future that is done when no client waits for an answer.
+
+        One that has connected and is busy sends its request late.
+        """
+        limit = self._config.quiet_limit
+        return asyncio.ensure_future(self._connections.finish(limit))
 
     def roots_update(self, roots: Sequence[str]) -> None:
         """Update the workspace roots."""

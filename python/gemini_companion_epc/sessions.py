@@ -16,7 +16,6 @@ from .clients import Client
 from .config import Config
 from .processes import on_exit
 from .session import Session, Stream, encode_event
-from .system import addresses_of
 from .types import CloseReason, Facts, IdeContext, Process
 
 logger = logging.getLogger(__name__)
@@ -128,12 +127,6 @@ class Sessions:
                 session.process = await asyncio.to_thread(self._find_process, peer)
                 if session.process is not None and session.stream is not None:
                     self.report()
-
-    async def addresses(self) -> set[tuple[str, int]]:
-        """Return the addresses from which the processes of all sessions connect."""
-        processes = [session.process for session in self._sessions.values()]
-        pids = {process.pid for process in processes if process is not None}
-        return await asyncio.to_thread(addresses_of, pids)
 
     def _watch_process(self, session: Session) -> None:
         """End ``session`` when its process, if known, exits.

@@ -14,7 +14,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -95,16 +95,6 @@ def pid_of(peer: tuple[str, int], server_port: int) -> int | None:
             process = parent
         return None if process is None else int(process.pid)
     return None
-
-
-def addresses_of(pids: Iterable[int]) -> set[tuple[str, int]]:
-    """Return the addresses from which the processes ``pids`` are connected."""
-    addresses = set()
-    for pid in pids:
-        with suppress(psutil.Error, OSError):
-            for connection in psutil.Process(pid).net_connections(kind="tcp4"):
-                addresses.add((str(connection.laddr.ip), int(connection.laddr.port)))
-    return addresses
 
 
 def _find_in_all(

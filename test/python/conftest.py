@@ -18,7 +18,7 @@ from hypothesis import settings
 from fake_cli import FakeCli
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.config import Config
-from gemini_companion_epc.connections import Connections, listen
+from gemini_companion_epc.connections import Connections
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.exceptions import EmacsGone
 from gemini_companion_epc.processes import process_of
@@ -165,7 +165,8 @@ class Alone:
         self.emacs = StubEmacs()
         self.searches = 0
         self.find_process: FindProcess = lambda peer: None
-        self._connections = Connections(listen(0)[0])
+        self._connections = Connections(0)
+        self._connections.listen()
         self.port = self._connections.port
         if finds_processes:
             self.find_process = partial(process_of, server_port=self.port)

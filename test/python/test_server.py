@@ -448,6 +448,8 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     assert (second.port, second.token) == (first.port, first.token)
     diff_id, session, path, text = first.expect("open-diff")
     began = time.monotonic()
+    assert first.call("quiet") is True
+    second.call("listen")
     first.call("hand-over")
     assert events.end()
     assert events.nothing()
@@ -468,61 +470,31 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     assert second.expect("open-diff")[0] not in (diff_id, 7)
 
 
-def test_requests_in_progress_are_answered_before_a_successor_takes_over(
-    start: Start, cli_of: CliOf
-) -> None:
+def test_a_successor_waits_until_no_client_does(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     cli = cli_of(emacs)
     cli.connect()
-    emacs.until("sessions-update", lambda args: "pid" in plist(args[0][0]))
-    is_free = threading.Event()
-    emacs.epc.answers["open-diff"] = lambda *args: is_free.wait(BOUND)
     with _connected(emacs) as peer, ThreadPoolExecutor() as pool:
-        opening = pool.submit(cli.open_diff, "/busy", "x")
-        until(lambda: any("openDiff" in line for line in emacs.log))
-        _succeed(start, emacs)
-        emacs.send_call("hand-over")
-        is_free.set()
-        opening.result(BOUND)
+        cli.open_diff("/a", "x")
+        waiting = pool.submit(emacs.call, "quiet")
+        cli.open_diff("/b", "x")
+        assert not waiting.done()
         # A busy CLI sends its request late.
-        with pytest.raises(subprocess.TimeoutExpired):
-            emacs.process.wait(2)
         assert cli.ask("tools/list", {}, peer)["result"]
-    assert emacs.wait() == 0
-    assert emacs.expect("open-diff")[2] == "/busy"
+        assert waiting.result(BOUND) is True
 
 
-def test_a_stop_while_a_successor_waits_rejects(start: Start, cli_of: CliOf) -> None:
+def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     cli = cli_of(emacs)
     events = cli.connect()
-    emacs.until("sessions-update", lambda args: "pid" in plist(args[0][0]))
     cli.open_diff("/a", "x")
     with _connected(emacs):
         successor = _succeed(start, emacs)
-        emacs.call("hand-over")
+        emacs.send_call("hand-over")
         successor.hang_up()
         emacs.hang_up()
         _stops(emacs, [events])
-
-
-def test_a_successor_does_not_wait_for_silent_connections_of_other_programs(
-    start: Start, cli_of: CliOf
-) -> None:
-    emacs = start()
-    events = cli_of(emacs).connect()
-    program = (
-        "import socket, sys; peer = socket.create_connection(('127.0.0.1', "
-        f"{emacs.port})); print(flush=True); input()"
-    )
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        _succeed(start, emacs)
-        emacs.call("hand-over")
-        assert events.end()
-        assert emacs.wait() == 0
 
 
 def _connected(server: FakeEmacs) -> socket.socket:

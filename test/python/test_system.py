@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gemini_companion_epc.connections import Connections, listen
+from gemini_companion_epc.connections import Connections
 from gemini_companion_epc.exceptions import StartError
 
 pytestmark = pytest.mark.system
@@ -36,11 +36,14 @@ def _connect(port: int) -> socket.socket:
 
 def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
     async def scene() -> None:
-        first, _ = listen(0)
+        connections = Connections(0)
+        connections.listen()
+        first = connections.listener
         first.setblocking(False)
-        connections = Connections(first)
-        second, is_busy = listen(connections.port)
-        assert (second.getsockname(), is_busy) == (first.getsockname(), False)
+        successor = Connections(connections.port)
+        assert successor.port == connections.port
+        successor.listen()
+        second = successor.listener
         second.settimeout(BOUND)
         loop = asyncio.get_running_loop()
         accepted: list[socket.socket] = []
@@ -85,4 +88,4 @@ def test_a_port_that_cannot_be_bound_is_a_sentence_with_the_reason() -> None:
         _no_descriptor_free(),
         pytest.raises(StartError, match=r"Cannot bind a port .*: Too many open files"),
     ):
-        listen(0)
+        Connections(0)
