@@ -43,10 +43,6 @@
 (defconst gemini-companion-process--large-text 262144
   "Size in bytes above which a text is sent in a private file.")
 
-(defconst gemini-companion-process--largest-message 8000000
-  "Size in bytes above which a text is only sent in a private file.
-Quoting may double it, and a message of EPC has 16 MB at most.")
-
 (defun gemini-companion-process--new-secret ()
   "Return a random string of hexadecimal digits."
   (secure-hash 'sha256 'iv-auto 64))
@@ -71,7 +67,7 @@ without an answer, and the value to post next, if any."))
   (memq (gemini-companion-process-state process) '(ready handing-over)))
 
 (defun gemini-companion-process--directory (process)
-  "Return the private directory of PROCESS, or nil."
+  "Return the private directory of PROCESS, nil before its first answer."
   (plist-get (gemini-companion-process-info process) :directory))
 
 ;;;; Texts
@@ -87,38 +83,31 @@ Python can read neither properties nor bytes in place of characters."
 
 (defun gemini-companion-process--pack (process value)
   "Return VALUE in the form for PROCESS; a large text becomes a file."
-  (let ((size (if (stringp value) (string-bytes value) 0)))
-    (cond ((and (< gemini-companion-process--large-text size)
-                (gemini-companion-process--write process value)))
-          ((< gemini-companion-process--largest-message size)
-           (error "Text too large to send without a temporary file; \
-free disk space, or check TMPDIR"))
-          (t (gemini-companion-process--clean value)))))
+  (if (and (stringp value)
+           (< gemini-companion-process--large-text (string-bytes value)))
+      (list :file (gemini-companion-process--write process value))
+    (gemini-companion-process--clean value)))
 
 (defun gemini-companion-process--write (process text)
-  "Write TEXT to a new private file of PROCESS.
-Return the argument that names the file in a call, or nil on failure."
-  (when-let* ((directory (gemini-companion-process--directory process)))
-    (let ((file (expand-file-name
-                 (concat "emacs-" (gemini-companion-process--new-secret))
-                 directory)))
-      (condition-case nil
-          (progn
-            ;; A cleanup of temporary files may have deleted it.
-            (with-file-modes #o700 (make-directory directory t))
-            (with-file-modes #o600
-              (gemini-companion-text-write file text 'exclusive))
-            (list :file file))
-        (file-error nil)))))
+  "Write TEXT to a new private file of PROCESS, and return its name."
+  (let* ((directory (gemini-companion-process--directory process))
+         (file (expand-file-name
+                (concat "emacs-" (gemini-companion-process--new-secret))
+                directory)))
+    ;; A cleanup of temporary files may have deleted it.
+    (with-file-modes #o700 (make-directory directory t))
+    (with-file-modes #o600
+      (gemini-companion-text-write file text 'exclusive))
+    file))
 
 (defun gemini-companion-process--text-file (process value)
   "Return the private file of PROCESS that VALUE names, or nil."
   (pcase value
     (`(:file ,(and (pred stringp) file))
-     (when-let* ((directory (gemini-companion-process--directory process)))
-       (and (equal (file-name-directory file)
-                   (file-name-as-directory directory))
-            file)))))
+     (and (equal (file-name-directory file)
+                 (file-name-as-directory
+                  (gemini-companion-process--directory process)))
+          file))))
 
 (defun gemini-companion-process--unpack (process value)
   "Return VALUE, which PROCESS sent, as a method takes it.

@@ -31,8 +31,6 @@ class Config:
     log_file: str = ""
     log_level: str = "info"
 
-    hello_limit: float = 5
-    """Time limit for an EPC peer to authenticate."""
     review_grace: float = 30
     """Time for which the diffs of a session outlive its event stream.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sexpdata import Symbol
 
-from .exceptions import MalformedArgument
+from .exceptions import MalformedArgument, StartError
 from .processes import lives
 from .sexp import Sexp, as_plist, as_text, is_text
 from .system import is_own, write_private
@@ -38,65 +38,56 @@ class Text:
         self._directory = directory
 
     def __to_lisp_as__(self) -> Sexp:
-        if len(self._text) >= LARGE_TEXT:
-            path = self._directory.write(self._text)
-            if path is not None:
-                return [Symbol(":file"), str(path)]
-        return clean(self._text)
+        if len(self._text) < LARGE_TEXT:
+            return clean(self._text)
+        return [Symbol(":file"), str(self._directory.write(self._text))]
 
 
 class PrivateDirectory:
     """A temporary directory that only this user can read.
 
-    ``path`` is None if it cannot be created.
+    Raise StartError if it cannot be created.
     """
 
     def __init__(self) -> None:
-        self.path: Path | None = None
         try:
             self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
         except OSError as error:
-            logger.warning("Cannot create a temporary directory: %s", error)
+            raise StartError(
+                f"Cannot create a temporary directory: {error.strerror or error}; "
+                "free disk space, or check TMPDIR"
+            ) from None
         self._numbers = count(1)
 
-    def read(self, value: Sexp) -> str:
-        """Return the text ``value`` of Emacs, which may be in a file.
+    def write(self, text: str) -> Path:
+        """Write ``text`` to a new file, and return its name.
 
-        Raise MalformedArgument if it is not a text.
+        Raise OSError if that is not possible.
+        """
+        path = self.path / f"server-{next(self._numbers)}"
+        self.restore()
+        _check_owner(self.path)
+        try:
+            write_private(path, encode(text))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+        return path
+
+    def read(self, value: Sexp) -> str:
+        """Return the text ``value`` of Emacs; delete the file that it is in, if any.
+
+        Raise MalformedArgument if it is not a text in this directory.
         """
         if is_text(value):
             return clean(value)
-        return self.take(as_text(as_plist(value).get(":file"), "TEXT"))
-
-    def write(self, text: str) -> Path | None:
-        """Write ``text`` to a new file; return its name, or None on failure."""
-        if self.path is None:
-            return None
-        path = self.path / f"server-{next(self._numbers)}"
-        self.restore()
-        try:
-            if not _is_ours(self.path):
-                raise PermissionError(f"{self.path} belongs to another user")
-            write_private(path, encode(text))
-        except OSError as error:
-            logger.warning("Cannot write a large text: %s", error)
-            with suppress(OSError):
-                path.unlink()
-            return None
-        return path
-
-    def take(self, name: str) -> str:
-        """Return the text of the file ``name`` in this directory, and delete it.
-
-        Raise MalformedArgument if that is not possible.
-        """
+        name = as_text(as_plist(value).get(":file"), "TEXT")
         path = Path(os.path.realpath(name))
-        if self.path is None or path.parent != Path(os.path.realpath(self.path)):
+        if path.parent != Path(os.path.realpath(self.path)):
             raise MalformedArgument("a text file must be in the private directory")
         try:
-            # Another user may have replaced a directory that was cleaned up.
-            if not _is_ours(path.parent) or not _is_ours(path):
-                raise PermissionError("it belongs to another user")
+            _check_owner(path.parent)
+            _check_owner(path)
             content = path.read_bytes()
             path.unlink()
         except OSError as error:
@@ -107,14 +98,12 @@ class PrivateDirectory:
 
     def restore(self) -> None:
         """Create the directory again if it, or its parent, was cleaned up."""
-        if self.path is not None:
-            with suppress(OSError):
-                self.path.mkdir(mode=0o700, parents=True)
+        with suppress(OSError):
+            self.path.mkdir(mode=0o700, parents=True)
 
     def remove(self) -> None:
         """Remove the directory with its files."""
-        if self.path is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
 
 
 def sweep() -> None:
@@ -122,10 +111,15 @@ def sweep() -> None:
     with suppress(OSError):
         for path in Path(tempfile.gettempdir()).iterdir():
             name = _NAME.fullmatch(path.name)
-            if name and not lives(int(name[1])) and _is_ours(path):
+            if name and not lives(int(name[1])) and is_own(path.lstat()):
                 logger.info("Removing the directory of a dead server: %s", path.name)
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_ours(path: Path) -> bool:
-    return is_own(path.lstat())
+def _check_owner(path: Path) -> None:
+    """Raise PermissionError if ``path`` belongs to another user.
+
+    That user may have replaced a directory that was cleaned up.
+    """
+    if not is_own(path.lstat()):
+        raise PermissionError(f"{path} belongs to another user")

@@ -16,7 +16,7 @@ from sexpdata import Symbol
 
 from .config import Config
 from .directory import PrivateDirectory, Text
-from .epc_server import MAX_UNAUTHENTICATED, Handler, PeerServer, to_loop
+from .epc_server import Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
 from .sexp import (
@@ -63,24 +63,22 @@ class Emacs:
         """
         self._hello = hello
         self._methods = methods
-        server = self._server
         text = self.directory.read
-        server.funcs = {
-            "context-update": self._method("context-update", context_from),
-            "roots-update": self._method("roots-update", roots_from),
-            "tools-update": self._method("tools-update", bool),
-            "diff-accepted": self._method("diff-accepted", _id, text),
-            "diff-rejected": self._method("diff-rejected", _id),
-            "adopt-diff": self._method("adopt-diff", _id, _session, _path, text),
-            "processes": _processes,
-            "serve": self._method("serve"),
-            "quiet": self._method("quiet"),
-            "listen": self._method("listen"),
-            "hand-over": self._method("hand-over"),
-            "stop": self._method("stop"),
+        readers: dict[str, Sequence[Callable[[Sexp], object]]] = {
+            "context-update": [context_from],
+            "roots-update": [roots_from],
+            "tools-update": [bool],
+            "diff-accepted": [_id, text],
+            "diff-rejected": [_id],
+            "adopt-diff": [_id, _session, _path, text],
         }
+        server = self._server
+        server.funcs = {
+            name: _method(function, readers.get(name, ()))
+            for name, function in methods.items()
+        }
+        server.funcs["processes"] = _processes
         server.loop = asyncio.get_running_loop()
-        server.on_connect = self._connected
         server.on_disconnect = self._disconnected
         server.on_authenticate = self._authenticated
         threading.Thread(target=self._accept, daemon=True).start()
@@ -106,21 +104,11 @@ class Emacs:
         self._server.serve_forever()
         self._server.server_close()
 
-    def _connected(self, handler: Handler) -> None:
-        waiting = [one for one in self._server.clients if not one.is_authenticated]
-        for oldest in waiting[:-MAX_UNAUTHENTICATED]:
-            oldest.close()
-        self._server.loop.call_later(
-            self._config.hello_limit,
-            lambda: None if handler.is_authenticated else handler.close(),
-        )
-
     def _authenticated(self, handler: Handler, uid: int) -> None:
         logger.info("Emacs is connected")
         self._peer = handler
         self._stop_listening()
-        path = self.directory.path
-        directory = None if path is None else str(path)
+        directory = str(self.directory.path)
         handler._send("return", uid, {**self._hello(), "directory": directory})
         for call in self._queue:
             handler.call(*call)
@@ -150,23 +138,6 @@ class Emacs:
         self.give_up()
         self._peer = None
         self._is_gone = True
-
-    def _method(
-        self, name: str, *readers: Callable[[Sexp], object]
-    ) -> Callable[..., Callable[[], object]]:
-        """Return the method ``name``, whose arguments are read by ``readers``.
-
-        It runs in the thread that reads, and returns a function for the event loop,
-        whose value is the answer.
-        """
-
-        def method(*args: Sexp) -> Callable[[], object]:
-            if len(args) != len(readers):
-                raise TypeError
-            values = [read(arg) for read, arg in zip(readers, args, strict=True)]
-            return partial(self._methods[name], *values)
-
-        return method
 
     # Calls to Emacs
 
@@ -252,6 +223,25 @@ class Emacs:
 
 
 # Arguments of Emacs
+
+
+def _method(
+    function: Callable[..., object], readers: Sequence[Callable[[Sexp], object]]
+) -> Callable[..., Callable[[], object]]:
+    """Return the method that calls ``function`` with what ``readers`` return.
+
+    It runs in the thread that reads, and returns a function for the event loop,
+    whose value is the answer.
+    """
+
+    def method(*args: Sexp) -> Callable[[], object]:
+        if len(args) != len(readers):
+            raise TypeError
+        values = [read(arg) for read, arg in zip(readers, args, strict=True)]
+        return partial(function, *values)
+
+    return method
+
 
 _id = partial(as_integer, name="ID")
 _session = partial(as_text, name="SESSION-ID")

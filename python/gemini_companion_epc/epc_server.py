@@ -33,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 MAX_MESSAGE = 0xFFFFFF
 MAX_HELLO = 4096
-MAX_UNAUTHENTICATED = 32
 
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
 _CALL_HEAD = re.compile(rb"\s*\(\s*(?:call|methods)\s+(\d{1,18})\b")
@@ -262,7 +261,6 @@ class PeerServer(ThreadingMixIn, EPCServer):
 
     daemon_threads = True
     block_on_close = False
-    request_queue_size = MAX_UNAUTHENTICATED
 
     def __init__(self, secret: str) -> None:
         # The logger of epc writes to stderr, and formats the arguments of each call.
@@ -273,7 +271,6 @@ class PeerServer(ThreadingMixIn, EPCServer):
         self.secret = secret
         self.loop: asyncio.AbstractEventLoop
         self.on_authenticate: Callable[[Handler, int], None]
-        self.on_connect: Callable[[Handler], None]
         self.on_disconnect: Callable[[Handler], None]
         self._lock = threading.Lock()
         self._has_peer = False
@@ -284,9 +281,6 @@ class PeerServer(ThreadingMixIn, EPCServer):
             handler.is_authenticated = not self._has_peer
             self._has_peer = True
         return handler.is_authenticated
-
-    def handle_client_connect(self, handler: Handler) -> None:
-        handler.to_loop(self.on_connect, handler)
 
     def handle_client_disconnect(self, handler: Handler) -> None:
         handler.to_loop(self.on_disconnect, handler)

@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 
 from .clients import CLIENTS
-from .system import pid_of, wait_for_exit
+from .system import pid_of
 from .types import Process, clean
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
@@ -86,8 +86,13 @@ def on_exit(pid: int, exited: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
 
     def wait() -> None:
-        if wait_for_exit(pid):
-            with suppress(RuntimeError):  # the loop is closed; the process ends
-                loop.call_soon_threadsafe(exited)
+        try:
+            psutil.Process(pid).wait()
+        except psutil.NoSuchProcess:
+            pass
+        except (psutil.Error, OSError):
+            return
+        with suppress(RuntimeError):  # the loop is closed; the process ends
+            loop.call_soon_threadsafe(exited)
 
     threading.Thread(target=wait, daemon=True).start()

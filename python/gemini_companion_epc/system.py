@@ -9,7 +9,6 @@ only Linux has, so that tests on Linux show what happens on macOS.
 import asyncio
 import os
 import re
-import select
 import signal
 import socket
 import sys
@@ -80,6 +79,8 @@ def share_port(listener: socket.socket) -> None:
 
 _LIKELY = re.compile("node|bun|deno|gemini|qwen", re.IGNORECASE)
 _SEARCH_LIMIT = 2.0
+# RuntimeError: a table has changed while psutil read it.
+_UNKNOWN = (psutil.Error, OSError, RuntimeError)
 
 
 def pid_of(peer: tuple[str, int], server_port: int) -> int | None:
@@ -88,7 +89,7 @@ def pid_of(peer: tuple[str, int], server_port: int) -> int | None:
     The search takes milliseconds, and seconds on a slow machine.
     """
     server = "127.0.0.1", server_port
-    with suppress(psutil.Error, OSError):
+    with suppress(*_UNKNOWN):
         process = (_find_in_all if _IS_LINUX else _find_in_own)(peer, server)
         # What a process starts has its sockets, too, until it runs another program.
         while process and _is_connected(parent := process.parent(), peer, server):
@@ -131,7 +132,7 @@ def _is_connected(
     process: psutil.Process | None, peer: tuple[str, int], server: tuple[str, int]
 ) -> bool:
     """Return whether ``process`` is known to be connected so."""
-    with suppress(psutil.Error, OSError):
+    with suppress(*_UNKNOWN):
         return process is not None and any(
             (connection.laddr, connection.raddr) == (peer, server)
             for connection in process.net_connections(kind="tcp4")
@@ -143,36 +144,3 @@ def _is_own_process(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return IS_WINDOWS or bool(process.uids().effective == os.geteuid())
     return False
-
-
-# The end of a process
-
-_FIRST_WAIT = 0.5
-_LONGEST_WAIT = 8.0
-
-
-def wait_for_exit(pid: int) -> bool:
-    """Wait for process ``pid`` to exit, in a thread; return whether it has."""
-    if _IS_LINUX:
-        # AttributeError: Python was built for an older kernel.
-        with suppress(OSError, AttributeError):
-            descriptor = os.pidfd_open(pid)
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll()
-            os.close(descriptor)
-            return True
-    try:
-        process, limit = psutil.Process(pid), _FIRST_WAIT
-        # psutil waits until the parent has reaped the process.
-        while process.status() != psutil.STATUS_ZOMBIE:
-            try:
-                process.wait(limit)
-                return True
-            except psutil.TimeoutExpired:
-                limit = min(2 * limit, _LONGEST_WAIT)
-    except psutil.NoSuchProcess:
-        return True
-    except (psutil.Error, OSError):
-        return False
-    return True

@@ -6,10 +6,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from sexpdata import Symbol
 
 from gemini_companion_epc import directory
 from gemini_companion_epc.directory import PrivateDirectory
-from gemini_companion_epc.exceptions import MalformedArgument
+from gemini_companion_epc.exceptions import MalformedArgument, StartError
 
 
 def _dead_pid() -> int:
@@ -28,7 +29,6 @@ def test_a_sweep_removes_the_directories_of_dead_servers_only(
     # Another user may make such a directory.
     (tmp_path / f"gemini-companion-{10**30}-abc").mkdir()
     living = PrivateDirectory().path
-    assert living is not None
     other = tmp_path / "gemini-companion-notes"
     other.mkdir()
     directory.sweep()
@@ -40,14 +40,14 @@ def test_a_text_that_half_fits_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     private = PrivateDirectory()
-    assert private.path is not None
     real_open = os.open
 
     def full(path: Path, flags: int, mode: int) -> int:
         return real_open(path, flags & ~os.O_WRONLY, mode)
 
     monkeypatch.setattr(os, "open", full)
-    assert private.write("x") is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        private.write("x")
     assert list(private.path.iterdir()) == []
 
 
@@ -56,12 +56,10 @@ def test_a_directory_that_was_cleaned_up_is_made_again(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     private = PrivateDirectory()
-    assert private.path is not None
     private.path.rmdir()
     written = private.write("text")
-    assert written is not None
     assert private.path.stat().st_mode & 0o777 == 0o700
-    assert private.take(str(written)) == "text"
+    assert private.read([Symbol(":file"), str(written)]) == "text"
 
 
 def test_what_another_user_puts_in_place_of_the_directory_is_left_alone(
@@ -71,8 +69,16 @@ def test_what_another_user_puts_in_place_of_the_directory_is_left_alone(
     private = PrivateDirectory()
     written = private.write("text")
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    assert private.write("text") is None
+    with pytest.raises(PermissionError, match="another user"):
+        private.write("text")
     with pytest.raises(MalformedArgument, match="another user"):
-        private.take(str(written))
-    assert written is not None
+        private.read([Symbol(":file"), str(written)])
     assert written.exists()
+
+
+def test_without_a_temporary_directory_there_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null")
+    with pytest.raises(StartError, match=r"temporary directory: .*; free disk space"):
+        PrivateDirectory()

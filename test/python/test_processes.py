@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,9 +129,8 @@ def living() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-@pytest.mark.parametrize("is_reaped", [True, False])
 def test_the_exit_of_a_process_is_detected(
-    living: "subprocess.Popen[bytes]", is_reaped: bool
+    living: "subprocess.Popen[bytes]",
 ) -> None:
     async def scene() -> None:
         exited = asyncio.Event()
@@ -141,8 +138,6 @@ def test_the_exit_of_a_process_is_detected(
         await asyncio.sleep(0.05)
         assert not exited.is_set()
         living.kill()
-        if is_reaped:
-            living.wait()
         await asyncio.wait_for(exited.wait(), BOUND)
         living.wait()
         exited.clear()
@@ -150,38 +145,6 @@ def test_the_exit_of_a_process_is_detected(
         await asyncio.wait_for(exited.wait(), BOUND)
 
     asyncio.run(scene())
-
-
-NEGLIGENT_PARENT = """
-import subprocess, sys
-print(subprocess.Popen([sys.executable, "-c", "input()"]).pid, flush=True)
-sys.stdin.read()
-"""
-
-
-def test_the_exit_of_a_process_that_its_parent_neglects_is_detected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    waited: list[int] = []
-    wait = psutil.Process.wait
-
-    def kill_later(process: psutil.Process, timeout: float | None = None) -> object:
-        waited.append(process.pid)
-        if waited.count(pid) == 2:
-            os.kill(pid, signal.SIGKILL)
-        return wait(process, timeout)
-
-    monkeypatch.setattr(system, "_IS_LINUX", False)
-    command = [sys.executable, "-c", NEGLIGENT_PARENT]
-    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as parent:
-        assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        monkeypatch.setattr(psutil.Process, "wait", kill_later)
-        watch = threading.Thread(target=system.wait_for_exit, args=(pid,), daemon=True)
-        watch.start()
-        watch.join(BOUND)
-        assert not watch.is_alive()
-        assert psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 CLIENT_THAT_PROPOSES = """
@@ -218,6 +181,5 @@ def test_a_cli_that_is_killed_takes_its_reviews_along(
         assert "pid" in alone.emacs.facts
         killed = time.monotonic()
         cli.kill()
-        # Its parent has not waited for it yet.
         alone.emacs.until(lambda emacs: [why for _, why in emacs.closed] == ["exited"])
         assert time.monotonic() - killed < 2
