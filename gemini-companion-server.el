@@ -262,7 +262,7 @@ starts it")))
 (defun gemini-companion-server--ready (server process)
   "Use PROCESS of SERVER, which became ready, once the current one has ended.
 The current one serves until no CLI waits for an answer.  One may have
-connected and be busy for a minute before it sends its request."
+connected and be busy for minutes before it sends its request."
   (let ((current (gemini-companion-server--current server)))
     (cond ((eq process current)
            (gemini-companion-server--use server process 'started))

@@ -372,7 +372,7 @@
                         client file ""
                         (concat text "a" (string #x3FFFE9) "b"))))))))
 
-(ert-deftest gemini-companion-text-too-large-for-a-message-keeps-the-review ()
+(ert-deftest gemini-companion-text-that-cannot-be-written-keeps-the-review ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (let* ((gemini-companion-review-arrival 'notify)
            (inhibit-message t)
@@ -387,7 +387,7 @@
       (let ((diff (car (gemini-companion-diffs))))
         (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
           (erase-buffer)
-          (insert (make-string 17000000 ?x)))
+          (insert (make-string 300000 ?x)))
         (should-error (gemini-companion-diff-accept diff))
         (should (gemini-companion-diff-open-p diff))
         (with-current-buffer (gemini-companion-diff-proposal-buffer diff)

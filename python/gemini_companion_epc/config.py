@@ -73,8 +73,8 @@ class Config:
     """Time limit for closeDiff to wait for Emacs when the server stops."""
     flush_limit: float = 1
     """Time limit for writing the outcomes when the server stops."""
-    quiet_limit: float = 60
-    """Time for which a successor waits until no request is in progress.
+    quiet_limit: float = 240
+    """Maximum time for which a successor waits until no request is in progress.
 
     Gemini CLI may have connected and be busy, see ``headers_time``; the others are
     served meanwhile.

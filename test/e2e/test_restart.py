@@ -15,7 +15,7 @@ pytestmark = pytest.mark.once
 
 SLOW = """
 (setq gemini-companion-server-command
-      (append '("sh" "-c" "sleep 1.5; exec \\"$@\\"" "sh")
+      (append '("sh" "-c" "sleep 1; exec \\"$@\\"" "sh")
               gemini-companion-server-command))
 """
 
