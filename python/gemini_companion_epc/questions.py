@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from .config import Config
 from .exceptions import EmacsError, MalformedArgument
 from .processes import ancestors
-from .sexp import Sexp, is_integer
 from .types import Facts, clean
 
 logger = logging.getLogger(__name__)
@@ -31,12 +30,20 @@ be asked.
 LONGEST_LINE = 120
 LONGEST_TEXT = 72
 LONGEST_ANSWER = 8000
-MOST_AT_ONCE = 4
 
-_FILE = {"type": "string", "description": "File that uses the symbol"}
-_SYMBOL = {"type": "string", "description": "Its name, as it is written in the file"}
-_LINE = {"type": "integer", "description": "Line of the symbol in the file"}
-_AFTER = {"type": "integer", "description": "Number of places already shown"}
+
+def _word(description: str) -> dict[str, Any]:
+    return {"type": "string", "minLength": 1, "description": description}
+
+
+def _count(description: str) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 0, "description": description}
+
+
+_FILE = _word("File that uses the symbol")
+_SYMBOL = _word("Its name, as it is written in the file")
+_LINE = _count("Line of the symbol in the file")
+_AFTER = _count("Number of places already shown")
 
 
 def _tool(name: str, description: str, required: list[str], **properties: Any) -> Any:
@@ -83,7 +90,7 @@ TOOLS = [
         "List the errors and warnings that Emacs has for a file; without a file, count "
         "them in each file.",
         [],
-        file={"type": "string", "description": "File to list them of"},
+        file=_word("File to list them of"),
     ),
 ]
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
@@ -97,7 +104,6 @@ class Questions:
         self.roots: Sequence[str] = ()
         self._config = config
         self._ask = ask
-        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def answer(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer to ``request`` from the bridge of ``client``.
@@ -182,8 +188,7 @@ class Questions:
         return _content(text)
 
     async def _text(self, name: str, checked: Facts, directory: str) -> str:
-        async with self._slots:
-            facts = await self._ask(name, checked, ())
+        facts = await self._ask(name, checked, ())
         if "problem" in facts:
             return str(facts["problem"])
         if name == "references":
@@ -196,7 +201,7 @@ class Questions:
 # Arguments
 
 
-def _checked(name: object, arguments: object, directory: str) -> Facts:
+def _checked(name: object, arguments: Any, directory: str) -> Facts:
     """Return ``arguments`` of the tool ``name``, with the absolute name of a file.
 
     Raise MalformedArgument if they do not fit its schema.
@@ -204,34 +209,18 @@ def _checked(name: object, arguments: object, directory: str) -> Facts:
     schema = _SCHEMAS.get(name) if isinstance(name, str) else None
     if schema is None:
         raise MalformedArgument(f"Unknown tool: {name}")
-    if not isinstance(arguments, dict):
-        raise MalformedArgument("arguments must be an object")
-    properties = schema["properties"]
-    for key, value in arguments.items():
-        if key not in properties:
-            known = ", ".join(properties)
-            raise MalformedArgument(f"Unknown argument: {key}; known are {known}")
-        kind = properties[key]["type"]
-        if kind == "integer" and not _is_count(value):
-            raise MalformedArgument(f"{key} must be a number, 0 or more")
-        if kind == "string" and not _is_word(value):
-            raise MalformedArgument(f"{key} must be a text of one line")
-    for key in schema["required"]:
-        if key not in arguments:
-            raise MalformedArgument(f"{key} is missing")
+    # It takes a while to import.
+    from jsonschema import ValidationError, validate  # type: ignore[import-untyped]
+
+    try:
+        validate(arguments, schema)
+    except ValidationError as error:
+        raise MalformedArgument(f"{error.json_path}: {error.message:.200}") from None
     checked = dict(arguments)
     if "file" in checked:
         # Emacs would take (:file NAME) for the name of a text in a private file.
         checked["path"] = os.path.normpath(os.path.join(directory, checked.pop("file")))
     return checked
-
-
-def _is_count(value: Sexp) -> bool:
-    return is_integer(value) and 0 <= value < 2**31
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and value.strip() != "" and value.isprintable()
 
 
 # Texts

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The path /tools: who is let in, what is asked, and the texts for the model."""
 
-import asyncio
 import http.client
 import json
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +16,6 @@ from fake_emacs import FakeEmacs
 from gemini_companion_epc.questions import (
     LONGEST_ANSWER,
     LONGEST_LINE,
-    MOST_AT_ONCE,
     TOOLS,
 )
 from gemini_companion_epc.types import Facts
@@ -117,20 +114,20 @@ def test_the_declarations_are_short_and_read_only() -> None:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        ({"symbol": "x"}, "file is missing"),
-        ({"file": "a.py", "symbol": "x", "column": 3}, "Unknown argument: column"),
-        ({"file": "a.py", "symbol": "x", "line": "3"}, "line must be a number"),
-        ({"file": "a.py", "symbol": "x", "line": True}, "line must be a number"),
-        ({"file": "a.py", "symbol": "a\nb"}, "symbol must be a text of one line"),
-        ({"file": "a.py", "symbol": ""}, "symbol must be a text of one line"),
+        ({"symbol": "x"}, "'file' is a required property"),
+        ({"file": "a.py", "symbol": "x", "column": 3}, "'column' was unexpected"),
+        ({"file": "a.py", "symbol": "x", "line": True}, "$.line: True is not of type"),
+        ({"file": "a.py", "symbol": ""}, "$.symbol: '' "),
+        ([], "$: [] is not of type 'object'"),
     ],
     ids=str,
 )
 def test_malformed_arguments_are_named(
-    alone: Alone, tmp_path: Path, arguments: dict[str, Any], part: str
+    alone: Alone, tmp_path: Path, arguments: object, part: str
 ) -> None:
     alone.questions.is_on = True
-    result = call(alone, tmp_path, "references", **arguments)
+    body = {"directory": str(tmp_path), "method": "call", "name": "references"}
+    result = request(alone.port, alone.token, {**body, "arguments": arguments})[1]
     assert result["isError"]
     assert part in text_of(result)
     assert not alone.emacs.asked
@@ -232,42 +229,6 @@ def test_a_problem_is_text_and_silence_ends(
     edited = {"method": "edited", "event": edit("/a")}
     assert request(alone.port, alone.token, edited) == (200, {})
     assert request(alone.port, alone.token, edited) == (200, {})
-
-
-def test_four_questions_at_once_and_the_others_wait(
-    alone: Alone, tmp_path: Path
-) -> None:
-    full, go_on = threading.Event(), asyncio.Event()
-
-    async def on_question(kind: str, facts: Facts) -> Facts:
-        if len(alone.emacs.asked) == MOST_AT_ONCE:
-            full.set()
-        await go_on.wait()
-        return {"rows": []}
-
-    alone.questions.is_on = True
-    alone.emacs.on_question = on_question
-    with ThreadPoolExecutor() as pool:
-        results = [
-            pool.submit(call, alone, tmp_path, "diagnostics")
-            for _ in range(MOST_AT_ONCE + 1)
-        ]
-        assert full.wait(BOUND)
-        assert len(alone.emacs.asked) == MOST_AT_ONCE
-        alone.do(go_on.set)
-        assert all("no errors" in text_of(result.result(BOUND)) for result in results)
-
-
-def test_the_limit_of_a_question_includes_the_wait_for_others(
-    serve_alone: Callable[..., Alone], tmp_path: Path
-) -> None:
-    alone = serve_alone(question_limit=0.2)
-    answer_with(alone, lambda kind, facts: {"rows": []})
-    # As many questions as are asked at once are waiting for Emacs.
-    alone.questions._slots = asyncio.Semaphore(0)
-    text = text_of(call(alone, tmp_path, "diagnostics"))
-    assert "did not answer within 0.2 s" in text
-    assert not alone.emacs.asked
 
 
 def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> None:
