@@ -30,9 +30,9 @@ def test_optional_fields_have_defaults() -> None:
 
 
 def test_neither_secret_nor_token_is_shown() -> None:
-    shown = repr(_parse(secret="hush", token="quiet"))
+    shown = repr(_parse(secret="hush", token="whisper"))
     assert "hush" not in shown
-    assert "quiet" not in shown
+    assert "whisper" not in shown
 
 
 @pytest.mark.parametrize(
