@@ -48,6 +48,9 @@
      :link ("--consent")
      :leaves-container t
      :ignore-files (".geminiignore")
+     :titles (("\\`\u25c7" . ready)
+              ("\\`[\u2726\u23f2]" . working)
+              ("\\`\u270b" . waiting))
      :pasted "PastedText")
     ("qwen"
      :title "Qwen Code"
@@ -77,6 +80,9 @@
      ;; It writes before it fetches the text of the review.
      :discards-edits t
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
+     :titles (("\\`\u25d0" . working)
+              ("\\`\u2733" . waiting)
+              ("." . ready))
      :pasted "PastedContent"))
   "Alist of (NAME . PLIST), the CLIs that connect.
 NAME is the `:client' of a session.  Keys of PLIST:
@@ -101,6 +107,8 @@ of the container for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text of
 the CLI, without the user's edits of the proposal;
 `:ignore-files', the names of files that list what is not shared;
+`:titles', an alist of regexps for window titles and the states that
+they show, of which the first that matches counts;
 `:pasted', the placeholder for a long text in the prompt, letters only.")
 
 (defun gemini-companion-clients-get (client key)

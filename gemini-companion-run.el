@@ -24,33 +24,17 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
-(require 'gemini-companion-send)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
+(require 'gemini-companion-terminal)
 (require 'seq)
 (require 'subr-x)
 
-(declare-function eat-exec "ext:eat")
-(declare-function eat-mode "ext:eat")
 (declare-function evil-emacs-state "ext:evil-states")
 (declare-function project-root "project")
-(declare-function term-char-mode "term")
-(declare-function term-exec "term")
-(declare-function term-mode "term")
-(declare-function term-set-escape-char "term")
-(declare-function vterm-mode "ext:vterm")
-(defvar eat-kill-buffer-on-exit)
-(defvar term-escape-char)
-(defvar term-raw-map)
 (defvar vterm-kill-buffer-on-exit)
-(defvar vterm-min-window-width)
-(defvar vterm-shell)
 
 ;;;; Customization
-
-(defgroup gemini-companion-terminal nil
-  "CLIs in terminals of this Emacs."
-  :group 'gemini-companion)
 
 (defcustom gemini-companion-run-commands nil
   "Commands that start the CLIs, an alist of (CLIENT . COMMAND).
@@ -61,6 +45,7 @@ program of its name."
                 :value-type (choice (string :tag "Program")
                                     (repeat :tag "Program and arguments"
                                             string)))
+  :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-client nil
@@ -69,6 +54,7 @@ Nil means the one that is installed.  If several are, the command
 asks, and sets this option."
   :type `(choice (const :tag "The one that is installed" nil)
                  ,@(gemini-companion-clients-choices))
+  :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
 (defcustom gemini-companion-run-offer-ide t
@@ -76,29 +62,7 @@ asks, and sets this option."
 The question is asked before a CLI starts whose IDE integration is off,
 as it cannot connect.  Answering no sets this option to nil."
   :type 'boolean
-  :package-version '(gemini-companion . "0.1.0"))
-
-(defcustom gemini-companion-terminal nil
-  "Terminal in which `gemini-companion-run' starts a CLI.
-Nil means the first of vterm, eat and term that is installed.
-
-A function is called with the command, a list of strings.  The current
-buffer is empty, is displayed already, and has the directory and the
-environment to use.  The function makes that buffer a terminal that runs
-the command, or starts a terminal outside of Emacs."
-  :type '(choice (const :tag "The first that is installed" nil)
-                 (const :tag "vterm" vterm)
-                 (const :tag "eat" eat)
-                 (const :tag "term, which is part of Emacs" term)
-                 function)
-  :package-version '(gemini-companion . "0.1.0"))
-
-(defcustom gemini-companion-run-side-window nil
-  "Side of the frame where the CLI is shown, or nil for any window.
-At a side, `gemini-companion-run' hides the window if it is the
-selected one."
-  :type '(choice (const :tag "Any window" nil)
-                 (const right) (const left) (const bottom))
+  :group 'gemini-companion-terminal
   :package-version '(gemini-companion . "0.1.0"))
 
 ;;;; State
@@ -115,11 +79,7 @@ others; `:environment' and `:path' are what it is started with.")
   "Buffers in which a CLI is to start when the server is ready.")
 
 (defvar gemini-companion-run--exported nil
-  "Alist of (NAME . VALUE), the variables that are exported, or nil.
-VALUE is nil for a variable that is unset.")
-
-(defvar gemini-companion-run--inherited nil
-  "Alist of (NAME . VALUE), the values that the exported variables had.")
+  "Entries that are in each environment, a list of strings.")
 
 (defconst gemini-companion-run--connect-seconds 10
   "Seconds of idleness before a hint about a CLI that is not connected.")
@@ -138,70 +98,40 @@ VALUE is nil for a variable that is unset.")
   (or (file-exists-p "/.dockerenv")
       (file-exists-p "/run/.containerenv")))
 
-(defun gemini-companion-run--variables (port pid)
-  "Return an alist of the variables that name Emacs PID at PORT to a CLI."
+(defun gemini-companion-run--entries (port pid)
+  "Return the entries of an environment that name Emacs PID at PORT to a CLI.
+An entry without = unsets its variable."
   `(,@(seq-mapcat
        (lambda (client)
          (let ((row (cdr client)))
-           (cons (cons (plist-get row :port-variable) (number-to-string port))
+           (cons (format "%s=%d" (plist-get row :port-variable) port)
                  (when-let* ((name (plist-get row :pid-variable)))
-                   (list (cons name (number-to-string pid)))))))
+                   (list (format "%s=%d" name pid))))))
        gemini-companion-clients)
-    ,@(mapcar #'list (gemini-companion-clients-all :unset))
+    ,@(copy-sequence (gemini-companion-clients-all :unset))
     ;; In a container the client connects to the host, unless this
     ;; variable indicates that its editor is in the container.
     ,@(when (and (gemini-companion-run-container-p)
                  (not (seq-some #'getenv
                                 gemini-companion-run-container-variables)))
-        '(("REMOTE_CONTAINERS" . "1")))))
+        (list "REMOTE_CONTAINERS=1"))))
 
-(defun gemini-companion-run--with (variables environment)
-  "Return ENVIRONMENT with VARIABLES, an alist; nil unsets a variable."
-  (seq-reduce (pcase-lambda (result `(,name . ,value))
-                (setenv-internal result name value nil))
-              variables (copy-sequence environment)))
-
-(defun gemini-companion-run--change-environments (change)
-  "Set each environment to the value of CHANGE, a function, for it.
-Environments are the default one and the ones of buffers; packages such as envrc
-and mise make one for each project."
-  (setq-default process-environment
-                (funcall change (default-value 'process-environment)))
-  (dolist (buffer (buffer-list))
-    (when (local-variable-p 'process-environment buffer)
-      (with-current-buffer buffer
-        (setq process-environment (funcall change process-environment))))))
-
-(defun gemini-companion-run--led-p (environment)
-  "Return non-nil if ENVIRONMENT names the server to a CLI."
-  (pcase-let ((`(,name . ,port) (car gemini-companion-run--exported)))
-    (equal port (getenv-internal name environment))))
-
-(defun gemini-companion-run--export (port pid)
-  "Export the variables that name Emacs PID at PORT to a CLI."
-  (gemini-companion-run--restore)
-  (setq gemini-companion-run--exported
-        (gemini-companion-run--variables port pid)
-        gemini-companion-run--inherited
-        (let ((process-environment (default-value 'process-environment)))
-          (mapcar (pcase-lambda (`(,name . ,_)) (cons name (getenv name)))
-                  gemini-companion-run--exported)))
-  (gemini-companion-run--change-environments
-   (apply-partially #'gemini-companion-run--with
-                    gemini-companion-run--exported)))
-
-(defun gemini-companion-run--restore ()
-  "Restore the exported variables to their values in the default environment.
-An environment in which they have changed is not modified."
-  (when gemini-companion-run--exported
-    (gemini-companion-run--change-environments
-     (lambda (environment)
-       (if (gemini-companion-run--led-p environment)
-           (gemini-companion-run--with gemini-companion-run--inherited
-                                       environment)
-         environment))))
-  (setq gemini-companion-run--exported nil
-        gemini-companion-run--inherited nil))
+(defun gemini-companion-run--export (entries)
+  "Put ENTRIES before the environments, in place of the exported ones.
+The first entry for a variable counts.  Environments are the default one
+and the ones of buffers, which packages such as envrc and mise make."
+  (let ((change (lambda (environment)
+                  (append entries
+                          (seq-difference environment
+                                          gemini-companion-run--exported
+                                          #'eq)))))
+    (setq-default process-environment
+                  (funcall change (default-value 'process-environment)))
+    (dolist (buffer (buffer-list))
+      (when (local-variable-p 'process-environment buffer)
+        (with-current-buffer buffer
+          (setq process-environment (funcall change process-environment)))))
+    (setq gemini-companion-run--exported entries)))
 
 ;;;; Clients
 
@@ -348,7 +278,7 @@ switch to a local buffer"
 
 (defun gemini-companion-run--check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
-  (unless (gemini-companion-run--terminal)
+  (unless (gemini-companion-terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
 of its own, in %s"
                 (abbreviate-file-name (plist-get place :directory))))
@@ -371,25 +301,6 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 
 ;;;; Windows
 
-(defconst gemini-companion-run--split-columns 120
-  "Width from which the only window is split into two side by side.
-Emacs's own default, 160, would put a CLI below the file in most frames.")
-
-(defun gemini-companion-run--show (buffer)
-  "Show BUFFER and select its window."
-  (let ((split-width-threshold
-         (if (and split-width-threshold (one-window-p t))
-             (min split-width-threshold gemini-companion-run--split-columns)
-           split-width-threshold)))
-    (pop-to-buffer
-     buffer
-     (pcase gemini-companion-run-side-window
-       ('nil nil)
-       ('bottom '(display-buffer-in-side-window
-                  (side . bottom) (window-height . 0.4)))
-       (side `(display-buffer-in-side-window
-               (side . ,side) (window-width . 0.4)))))))
-
 (defun gemini-companion-run--switch (place)
   "Switch to the live CLI of PLACE; return nil if there is none.
 If it is in a selected side window, hide that."
@@ -397,7 +308,7 @@ If it is in a selected side window, hide that."
     (if (and gemini-companion-run-side-window
              (eq buffer (window-buffer)))
         (quit-window)
-      (gemini-companion-run--show buffer))
+      (gemini-companion-terminal-show buffer))
     t))
 
 ;;;; Start
@@ -419,7 +330,7 @@ If it is in a selected side window, hide that."
           (set-window-buffer window buffer)
           (set-window-dedicated-p window dedicated)
           (set-buffer buffer))
-      (gemini-companion-run--show buffer))
+      (gemini-companion-terminal-show buffer))
     (when previous
       (kill-buffer previous))
     (with-current-buffer buffer
@@ -450,16 +361,15 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
       (let* ((place gemini-companion-run--place)
              (command (gemini-companion-run-command (plist-get place :client)))
              (process-environment
-              (gemini-companion-run--with
-               ;; Of the terminal of Emacs itself, by which a CLI does not
-               ;; believe that a background is white.
-               '(("TMUX") ("TMUX_PANE") ("STY"))
-               (gemini-companion-run--with gemini-companion-run--exported
-                                           (plist-get place :environment))))
+              ;; Of the terminal of Emacs itself, by which a CLI does not
+              ;; believe that a background is white.
+              (append '("TMUX" "TMUX_PANE" "STY")
+                      gemini-companion-run--exported
+                      (plist-get place :environment)))
              (exec-path (plist-get place :path)))
-        (funcall (gemini-companion-run--terminal)
-                 (cons (or (executable-find (car command)) (car command))
-                       (cdr command))))))
+        (gemini-companion-terminal-start
+         (cons (or (executable-find (car command)) (car command))
+               (cdr command))))))
   (when-let* ((process (get-buffer-process buffer)))
     (with-current-buffer buffer
       (gemini-companion-run-mode))
@@ -478,132 +388,6 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
              (gemini-companion-run--title
               (buffer-local-value 'gemini-companion-run--place buffer))
              (buffer-name buffer))))
-
-;;;; Terminals
-
-(defconst gemini-companion-run--truecolor "COLORTERM=truecolor"
-  "Entry in the environment of a terminal that displays 24-bit colors.")
-
-(defun gemini-companion-run--terminal ()
-  "Return the function to make the current buffer a terminal.
-Return nil if there is none, as on Windows."
-  (pcase gemini-companion-terminal
-    ('vterm #'gemini-companion-run--vterm)
-    ('eat #'gemini-companion-run--eat)
-    ('term #'gemini-companion-run--term)
-    ('nil (cond ((eq system-type 'windows-nt) nil)
-                ((and (locate-library "vterm")
-                      ;; Without it, loading vterm asks whether to compile one.
-                      (locate-library "vterm-module"))
-                 #'gemini-companion-run--vterm)
-                ((locate-library "eat") #'gemini-companion-run--eat)
-                (t #'gemini-companion-run--term)))
-    (function function)))
-
-(defun gemini-companion-run--vterm (command)
-  "Run COMMAND in the current buffer with vterm."
-  (require 'vterm)
-  (let* ((columns (window-max-chars-per-line))
-         (line (mapconcat #'shell-quote-argument command " "))
-         (vterm-shell
-          (if (= columns (window-body-width))
-              line
-            ;; On a text terminal vterm takes the column for Emacs's `$' too.
-            (format "sh -c %s"
-                    (shell-quote-argument
-                     (format "stty columns %d; exec %s" columns line)))))
-         ;; In a narrower window it would draw for 80 columns.
-         (vterm-min-window-width 20)
-         (process-environment (cons gemini-companion-run--truecolor
-                                    process-environment)))
-    (vterm-mode))
-  (gemini-companion-run--answer-color-questions)
-  (setq-local vterm-min-window-width 20)
-  (gemini-companion-run--fit (get-buffer-process (current-buffer))))
-
-(defun gemini-companion-run--fit (process)
-  "Fit the terminal of PROCESS to the selected window."
-  (when-let* ((size (funcall (process-get process 'adjust-window-size-function)
-                             process (list (selected-window)))))
-    (set-process-window-size process (cdr size) (car size))))
-
-(defun gemini-companion-run--eat (command)
-  "Run COMMAND in the current buffer with eat."
-  (require 'eat)
-  (eat-mode)
-  (let ((eat-kill-buffer-on-exit nil)
-        (process-environment (cons gemini-companion-run--truecolor
-                                   process-environment)))
-    (eat-exec (current-buffer) (buffer-name) (car command) nil
-              (cdr command))))
-
-(defun gemini-companion-run--term (command)
-  "Run COMMAND in the current buffer with term.
-\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
-which are sent to the program if they are typed twice."
-  (require 'term)
-  (term-mode)
-  (let ((process-environment
-         (if (< emacs-major-version 29)
-             process-environment
-           (cons gemini-companion-run--truecolor process-environment))))
-    (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command)))
-  (setq-local term-raw-map (copy-keymap term-raw-map))
-  (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
-  (term-char-mode)
-  (let (term-escape-char)
-    (term-set-escape-char ?\C-x))
-  (gemini-companion-run--answer-color-questions))
-
-;;;; Colors
-
-(defconst gemini-companion-run--color-question
-  "\e]1\\([01]\\);\\?\\(?:\a\\|\e\\\\\\)"
-  "Regexp for the question for the foreground or background color.")
-
-(defconst gemini-companion-run--color-question-beginning
-  "\e\\(?:]\\(?:1\\(?:[01]\\(?:;\\(?:\\?\e?\\)?\\)?\\)?\\)?\\)?\\'"
-  "Regexp for an incomplete question at the end of a text.")
-
-(defun gemini-companion-run--answer-color-questions ()
-  "Answer the program in this buffer when it asks for the colors.
-Otherwise a CLI takes the background to be dark, and its text is white
-on white in a light theme.  Of the terminals, only eat answers."
-  (let ((rest nil))
-    (add-function
-     :before (process-filter (get-buffer-process (current-buffer)))
-     (lambda (process output)
-       ;; Most output is not copied: garbage would take longer than the search.
-       (let ((text (if rest (concat rest output) output))
-             (start 0))
-         (when (string-search "\e]1" text)
-           (while (string-match gemini-companion-run--color-question text start)
-             (setq start (match-end 0))
-             (gemini-companion-run--answer-color
-              process (match-string 1 text))))
-         (setq rest (and (string-match
-                          gemini-companion-run--color-question-beginning
-                          text (max start (- (length text) 7)))
-                         (match-string 0 text))))))))
-
-(defun gemini-companion-run--answer-color (process which)
-  "Report a color of the frame of PROCESS to it.
-WHICH is \"0\" for the foreground, and \"1\" for the background."
-  (let* ((window (get-buffer-window (process-buffer process) t))
-         (frame (if window (window-frame window) (selected-frame)))
-         (foreground (equal which "0"))
-         (color (if foreground
-                    (face-foreground 'default frame)
-                  (face-background 'default frame)))
-         ;; Of a text terminal, Emacs may know only whether it is dark.
-         (values (or (color-values color frame)
-                     (make-list 3 (if (eq foreground
-                                          (eq 'dark (frame-parameter
-                                                     frame 'background-mode)))
-                                      #xffff
-                                    0)))))
-    (process-send-string
-     process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
 
 ;;;; Keys
 
@@ -627,7 +411,7 @@ WHICH is \"0\" for the foreground, and \"1\" for the background."
   "Send Escape to the CLI in this terminal.
 In a text terminal, a single Escape is the beginning of a key of Emacs."
   (interactive)
-  (if (gemini-companion-send-takes-keys-p)
+  (if (gemini-companion-terminal-takes-keys-p)
       (process-send-string (get-buffer-process (current-buffer)) "\e")
     (keyboard-escape-quit)))
 
@@ -694,25 +478,14 @@ Report it once for each client."
       (unless (or (null client)
                   (member client gemini-companion-run--checked))
         (push client gemini-companion-run--checked)
-        (let ((report (apply-partially #'gemini-companion-run--report-unset
-                                       session)))
-          (if-let* ((pid (plist-get session :pid)))
-              (gemini-companion-server-ask-processes (list pid) report)
-            (funcall report nil)))))))
-
-(defun gemini-companion-run--report-unset (session processes)
-  "Report which settings SESSION, which has connected, lacks.
-PROCESSES is a list of its process, or nil if that is unknown."
-  (let ((client (plist-get session :client)))
-    (pcase-dolist (`(,_ ,_ ,problem ,command)
-                   (seq-intersection
-                    ;; Without the first one it would not connect.
-                    (cdr (gemini-companion-clients-get client :required))
-                    (gemini-companion-settings-missing
-                     client (or (plist-get session :directory) "/")
-                     (plist-get (car processes) :environment))))
-      (message "%s; type %s there (or use M-x gemini-companion-status)"
-               problem command))))
+        (pcase-dolist (`(,_ ,_ ,problem ,command)
+                       (seq-intersection
+                        ;; Without the first one it would not connect.
+                        (cdr (gemini-companion-clients-get client :required))
+                        (gemini-companion-settings-missing
+                         client (or (plist-get session :directory) "/"))))
+          (message "%s; type %s there (or use M-x gemini-companion-status)"
+                   problem command))))))
 
 ;;;; Life
 
@@ -721,7 +494,8 @@ PROCESSES is a list of its process, or nil if that is unknown."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-run--check-settings)
   (gemini-companion-run--export
-   (plist-get (gemini-companion-server-info) :port) (emacs-pid))
+   (gemini-companion-run--entries
+    (plist-get (gemini-companion-server-info) :port) (emacs-pid)))
   (gemini-companion-run--start))
 
 (defun gemini-companion-run-stop ()
@@ -729,7 +503,7 @@ PROCESSES is a list of its process, or nil if that is unknown."
   (gemini-companion-run--start "The server is not running")
   (remove-hook 'gemini-companion-session-changed-functions
                #'gemini-companion-run--check-settings)
-  (gemini-companion-run--restore)
+  (gemini-companion-run--export nil)
   (cancel-function-timers #'gemini-companion-run--hint)
   (setq gemini-companion-run--checked nil))
 

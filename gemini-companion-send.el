@@ -25,6 +25,8 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -35,8 +37,6 @@
 (declare-function flymake-diagnostics "flymake")
 (declare-function flymake-diagnostic-beg "flymake")
 (declare-function flymake-diagnostic-text "flymake")
-(defvar term-raw-map)
-(defvar vterm-copy-mode)
 
 ;;;; State
 
@@ -94,24 +94,6 @@ Lines end as terminals paste them; other control characters go."
   "Return the letters and digits of TEXT, the same on any screen."
   (replace-regexp-in-string "[^[:alnum:]]+" "" text))
 
-(defun gemini-companion-send--process (session)
-  "Return the process of the terminal buffer with SESSION in it, or nil."
-  (when-let* ((buffer (gemini-companion-session-terminal session))
-              (process (get-buffer-process buffer)))
-    (with-current-buffer buffer
-      (and (process-live-p process)
-           (gemini-companion-send-takes-keys-p)
-           process))))
-
-(defun gemini-companion-send-takes-keys-p ()
-  "Return non-nil if the current buffer is a terminal that takes keys.
-Some are suspended while the user copies text or edits a line."
-  (cond ((derived-mode-p 'vterm-mode)
-         (not (bound-and-true-p vterm-copy-mode)))
-        ((derived-mode-p 'term-mode)
-         (eq (current-local-map) (bound-and-true-p term-raw-map)))
-        ((derived-mode-p 'eat-mode) t)))
-
 (defun gemini-companion-send-type (session text &optional submit)
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
 Return non-nil if TEXT was typed, nil if SESSION runs in no
@@ -119,7 +101,7 @@ terminal of this Emacs, or in a suspended one.  Enter is
 pressed once TEXT is shown there; a message then reports that.
 Control characters other than newlines and tabs are omitted.  TEXT
 may have up to 65,536 characters."
-  (when-let* ((process (gemini-companion-send--process session)))
+  (when-let* ((process (gemini-companion-terminal-process session)))
     (when (< gemini-companion-send--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"
                   (length text)))
@@ -128,6 +110,7 @@ may have up to 65,536 characters."
        process (concat "\e[200~" (gemini-companion-send--clean text)
                        "\e[201~"))
       (when submit
+        (gemini-companion-state-submitted session text)
         (gemini-companion-send--check process text shown
                                       gemini-companion-send--most-checks))
       t)))
@@ -239,9 +222,7 @@ message."
         (terminal (gemini-companion-session-terminal session)))
     (if (gemini-companion-send-type session text)
         (progn
-          (funcall (if stay #'display-buffer #'pop-to-buffer)
-                   terminal '(nil (inhibit-same-window . t)
-                                  (reusable-frames . visible)))
+          (gemini-companion-terminal-show terminal stay)
           (format "In the prompt of %s: %s" name text))
       (kill-new text)
       (format (if terminal

@@ -262,6 +262,12 @@ it on already.")
      :lighter gemini-companion-auto-lighter)
     (gemini-companion-diff
      :lighter gemini-companion-diff-lighter)
+    (gemini-companion-state
+     :start gemini-companion-state-start
+     :stop gemini-companion-state-stop)
+    (gemini-companion-terminal
+     :ready gemini-companion-terminal-ready
+     :stop gemini-companion-terminal-stop)
     (gemini-companion-arrival
      :start gemini-companion--start-reviews
      :stop gemini-companion-arrival-stop)

@@ -1,0 +1,227 @@
+;;; gemini-companion-state.el --- What each CLI is doing  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The state of each connected CLI, and its turn: a prompt and what follows it.
+;;
+;; A CLI in a terminal of this Emacs shows its state in the window title; one that
+;; is linked reports its prompts and their end by hooks.  A CLI with an open
+;; review waits, wherever it runs.  Otherwise its state is unknown.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'gemini-companion-clients)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-session)
+(require 'seq)
+(require 'subr-x)
+
+(defvar gemini-companion-state-functions nil
+  "Functions called after the state of a CLI or its turn has changed.
+Each is called with the session and its state, as in
+`gemini-companion-session-state'.")
+
+(cl-defstruct (gemini-companion-turn
+               (:constructor gemini-companion-state--make-turn)
+               (:copier nil))
+  "A prompt of a CLI and what follows it.
+PROMPT is the first line of the prompt, or nil if that is unknown.
+BEGAN and ENDED are times in seconds; ENDED is nil until it has ended."
+  (prompt nil) (began (float-time)) (ended nil)
+  (reported nil :documentation "Non-nil if the CLI reported the prompt."))
+
+(cl-defstruct (gemini-companion-state--record
+               (:constructor gemini-companion-state--make)
+               (:conc-name gemini-companion-state--)
+               (:copier nil))
+  "What is known about SESSION, whose terminal is PROCESS, or nil.
+REPORTED is the state that its hooks have reported, or nil; SENT the
+first line of the last prompt that Emacs has submitted, until its turn
+begins."
+  session process reported sent turn
+  (state 'unknown)
+  (since (float-time)))
+
+(defvar gemini-companion-state--records nil
+  "The records of the connected CLIs.")
+
+;;;; API
+
+(defun gemini-companion-session-state (session)
+  "Return what SESSION is doing.
+That is `ready' for a prompt, `working', `waiting' for an answer of the
+user in its terminal or in a review, or `unknown'."
+  (if-let* ((record (gemini-companion-state--of session)))
+      (gemini-companion-state--state record)
+    'unknown))
+
+(defun gemini-companion-session-state-since (session)
+  "Return when the state of SESSION began, in seconds, or nil."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (gemini-companion-state--since record)))
+
+(defun gemini-companion-session-turn (session)
+  "Return the current turn of SESSION, or else its last one, or nil.
+It is a record: see the accessors `gemini-companion-turn-prompt',
+`gemini-companion-turn-began' and `gemini-companion-turn-ended'."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (gemini-companion-state--turn record)))
+
+;;;; Sources
+
+(defun gemini-companion-state--of (session)
+  "Return the record of SESSION, or nil."
+  (seq-find (lambda (record)
+              (gemini-companion-session-same-p
+               session (gemini-companion-state--session record)))
+            gemini-companion-state--records))
+
+(defun gemini-companion-state-title (process title)
+  "Record TITLE, the window title that the program of PROCESS has set."
+  (unless (equal title (process-get process 'gemini-companion-state-title))
+    (process-put process 'gemini-companion-state-title title)
+    (dolist (record gemini-companion-state--records)
+      (when (eq process (gemini-companion-state--process record))
+        (gemini-companion-state--update record)))))
+
+(defun gemini-companion-state-report (session event prompt)
+  "Record that a hook of SESSION has reported EVENT.
+EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
+`question' or `edit'."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (setf (gemini-companion-state--reported record)
+          (pcase-exhaustive event
+            ((or 'prompt 'edit) 'working)
+            ('question 'waiting)
+            ('end 'ready)))
+    (pcase event
+      ('prompt (gemini-companion-state--begin record prompt))
+      ('end (gemini-companion-state--end record)))
+    (gemini-companion-state--update record (eq event 'prompt))))
+
+(defun gemini-companion-state-submitted (session text)
+  "Record that Emacs has submitted the prompt TEXT to SESSION."
+  (when-let* ((record (gemini-companion-state--of session)))
+    (setf (gemini-companion-state--sent record)
+          (car (split-string text "[\r\n]+" t)))))
+
+(defun gemini-companion-state--sessions-changed (&rest _)
+  "Follow which CLIs are connected."
+  (let ((previous gemini-companion-state--records))
+    (setq gemini-companion-state--records
+          (mapcar
+           (lambda (session)
+             (let ((record (or (gemini-companion-state--of session)
+                               (gemini-companion-state--make)))
+                   (terminal (gemini-companion-session-terminal session)))
+               (setf (gemini-companion-state--session record) session
+                     (gemini-companion-state--process record)
+                     (and terminal (get-buffer-process terminal)))
+               record))
+           (gemini-companion-sessions)))
+    (dolist (record (seq-difference previous gemini-companion-state--records
+                                    #'eq))
+      (gemini-companion-state--end record)
+      (run-hook-with-args 'gemini-companion-state-functions
+                          (gemini-companion-state--session record) 'unknown))
+    (gemini-companion-state--update-all)))
+
+(defun gemini-companion-state--diff-changed (_diff event)
+  "Update the states of all CLIs if EVENT opened or settled a diff."
+  (when (memq event '(opened settled))
+    (gemini-companion-state--update-all)))
+
+;;;; State
+
+(defun gemini-companion-state--update-all ()
+  "Update the states of all CLIs."
+  (mapc #'gemini-companion-state--update gemini-companion-state--records))
+
+(defun gemini-companion-state--update (record &optional changed)
+  "Update the state of RECORD; run the hook if it differs, or CHANGED."
+  (let ((state (gemini-companion-state--current record))
+        (previous (gemini-companion-state--state record)))
+    (unless (eq state previous)
+      (setf (gemini-companion-state--state record) state
+            (gemini-companion-state--since record) (float-time))
+      (pcase state
+        ('working (unless (eq previous 'waiting)
+                    (gemini-companion-state--begin record nil)))
+        ('ready (gemini-companion-state--end record))))
+    (when (or changed (not (eq state previous)))
+      (run-hook-with-args 'gemini-companion-state-functions
+                          (gemini-companion-state--session record) state))))
+
+(defun gemini-companion-state--current (record)
+  "Return the state that the sources of RECORD have now."
+  (let ((session (gemini-companion-state--session record))
+        (process (gemini-companion-state--process record)))
+    (cond ((seq-some (lambda (diff)
+                       (gemini-companion-session-same-p
+                        session (gemini-companion-diff-session diff)))
+                     (gemini-companion-diffs))
+           'waiting)
+          ((and process
+                (gemini-companion-state--of-title
+                 (plist-get session :client)
+                 (process-get process 'gemini-companion-state-title))))
+          ((gemini-companion-state--reported record))
+          (t 'unknown))))
+
+(defun gemini-companion-state--of-title (client title)
+  "Return the state that TITLE, a string or nil, is for CLIENT, or nil."
+  (and title
+       (cdr (seq-find (pcase-lambda (`(,regexp . ,_))
+                        (string-match-p regexp title))
+                      (gemini-companion-clients-get client :titles)))))
+
+;;;; Turns
+
+(defun gemini-companion-state--begin (record prompt)
+  "Begin a turn of RECORD; PROMPT is the prompt that a hook reported, or nil.
+A turn is seen in the title and reported by a hook, in either order."
+  (let ((turn (gemini-companion-state--turn record)))
+    (cond ((or (null turn)
+               (gemini-companion-turn-ended turn)
+               (and prompt (gemini-companion-turn-reported turn)))
+           (gemini-companion-state--end record)
+           (setf (gemini-companion-state--turn record)
+                 (gemini-companion-state--make-turn
+                  :prompt (or prompt (gemini-companion-state--sent record))
+                  :reported (and prompt t))
+                 (gemini-companion-state--sent record) nil))
+          (prompt
+           (setf (gemini-companion-turn-prompt turn) prompt
+                 (gemini-companion-turn-reported turn) t)))))
+
+(defun gemini-companion-state--end (record)
+  "End the turn of RECORD, if any."
+  (when-let* ((turn (gemini-companion-state--turn record)))
+    (unless (gemini-companion-turn-ended turn)
+      (setf (gemini-companion-turn-ended turn) (float-time)))))
+
+;;;; Life
+
+(defun gemini-companion-state-start ()
+  "Start following what the CLIs do."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-state--sessions-changed)
+  (add-hook 'gemini-companion-diff-functions
+            #'gemini-companion-state--diff-changed))
+
+(defun gemini-companion-state-stop ()
+  "Stop following what the CLIs do."
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-state--sessions-changed)
+  (remove-hook 'gemini-companion-diff-functions
+               #'gemini-companion-state--diff-changed)
+  (setq gemini-companion-state--records nil))
+
+(provide 'gemini-companion-state)
+;;; gemini-companion-state.el ends here

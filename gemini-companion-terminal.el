@@ -1,0 +1,299 @@
+;;; gemini-companion-terminal.el --- Terminals of this Emacs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Terminals of this Emacs in which CLIs run: start a program in one, show it,
+;; find out whether it takes keys, and watch its output for the few sequences that
+;; the terminals of Emacs do not handle.
+;;
+;; The output is searched for operating system commands (OSC) before the terminal
+;; gets it: questions for the colors, the window title, which has the state of the
+;; CLI, and text that the CLI copies.
+
+;;; Code:
+
+(require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function eat-exec "ext:eat")
+(declare-function eat-mode "ext:eat")
+(declare-function term-char-mode "term")
+(declare-function term-exec "term")
+(declare-function term-mode "term")
+(declare-function term-set-escape-char "term")
+(declare-function vterm-mode "ext:vterm")
+(defvar eat-kill-buffer-on-exit)
+(defvar term-escape-char)
+(defvar term-raw-map)
+(defvar vterm-copy-mode)
+(defvar vterm-min-window-width)
+(defvar vterm-shell)
+
+;;;; Customization
+
+(defgroup gemini-companion-terminal nil
+  "CLIs in terminals of this Emacs."
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-terminal nil
+  "Terminal in which `gemini-companion-run' starts a CLI.
+Nil means the first of vterm, eat and term that is installed.
+
+A function is called with the command, a list of strings.  The current
+buffer is empty, is displayed already, and has the directory and the
+environment to use.  The function makes that buffer a terminal that runs
+the command, or starts a terminal outside of Emacs."
+  :type '(choice (const :tag "The first that is installed" nil)
+                 (const :tag "vterm" vterm)
+                 (const :tag "eat" eat)
+                 (const :tag "term, which is part of Emacs" term)
+                 function)
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-run-side-window nil
+  "Side of the frame where the CLI is shown, or nil for any window.
+At a side, `gemini-companion-run' hides the window if it is the
+selected one."
+  :type '(choice (const :tag "Any window" nil)
+                 (const right) (const left) (const bottom))
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; Start
+
+(defconst gemini-companion-terminal--truecolor "COLORTERM=truecolor"
+  "Entry in the environment of a terminal that displays 24-bit colors.")
+
+(defun gemini-companion-terminal-function ()
+  "Return the function to make the current buffer a terminal.
+Return nil if there is none, as on Windows."
+  (pcase gemini-companion-terminal
+    ('vterm #'gemini-companion-terminal--vterm)
+    ('eat #'gemini-companion-terminal--eat)
+    ('term #'gemini-companion-terminal--term)
+    ('nil (cond ((eq system-type 'windows-nt) nil)
+                ((and (locate-library "vterm")
+                      ;; Without it, loading vterm asks whether to compile one.
+                      (locate-library "vterm-module"))
+                 #'gemini-companion-terminal--vterm)
+                ((locate-library "eat") #'gemini-companion-terminal--eat)
+                (t #'gemini-companion-terminal--term)))
+    (function function)))
+
+(defun gemini-companion-terminal-start (command)
+  "Run COMMAND in the current buffer, in a terminal with the selected window."
+  (funcall (gemini-companion-terminal-function) command)
+  (when-let* ((process (get-buffer-process (current-buffer))))
+    (gemini-companion-terminal--watch process)))
+
+(defun gemini-companion-terminal--vterm (command)
+  "Run COMMAND in the current buffer with vterm."
+  (require 'vterm)
+  (let* ((columns (window-max-chars-per-line))
+         (line (mapconcat #'shell-quote-argument command " "))
+         (vterm-shell
+          (if (= columns (window-body-width))
+              line
+            ;; On a text terminal vterm takes the column for Emacs's `$' too.
+            (format "sh -c %s"
+                    (shell-quote-argument
+                     (format "stty columns %d; exec %s" columns line)))))
+         ;; In a narrower window it would draw for 80 columns.
+         (vterm-min-window-width 20)
+         (process-environment (cons gemini-companion-terminal--truecolor
+                                    process-environment)))
+    (vterm-mode))
+  (setq-local vterm-min-window-width 20)
+  (let ((process (get-buffer-process (current-buffer))))
+    (when-let* ((size (funcall
+                       (process-get process 'adjust-window-size-function)
+                       process (list (selected-window)))))
+      (set-process-window-size process (cdr size) (car size)))))
+
+(defun gemini-companion-terminal--eat (command)
+  "Run COMMAND in the current buffer with eat."
+  (require 'eat)
+  (eat-mode)
+  (let ((eat-kill-buffer-on-exit nil)
+        (process-environment (cons gemini-companion-terminal--truecolor
+                                   process-environment)))
+    (eat-exec (current-buffer) (buffer-name) (car command) nil
+              (cdr command))))
+
+(defun gemini-companion-terminal--term (command)
+  "Run COMMAND in the current buffer with term.
+\\`M-x' is for Emacs, as in vterm and eat; so are \\`C-x' and \\`C-c',
+which are sent to the program if they are typed twice."
+  (require 'term)
+  (term-mode)
+  (let ((process-environment
+         (if (< emacs-major-version 29)
+             process-environment
+           (cons gemini-companion-terminal--truecolor process-environment))))
+    (term-exec (current-buffer) (buffer-name) (car command) nil (cdr command)))
+  (setq-local term-raw-map (copy-keymap term-raw-map))
+  (define-key term-raw-map (kbd "M-x") #'execute-extended-command)
+  (term-char-mode)
+  (let (term-escape-char)
+    (term-set-escape-char ?\C-x)))
+
+;;;; Use
+
+(defconst gemini-companion-terminal--split-columns 120
+  "Width from which the only window is split into two side by side.
+Emacs's own default, 160, would put a CLI below the file in most frames.")
+
+(defun gemini-companion-terminal-show (buffer &optional stay)
+  "Display BUFFER, the terminal of a CLI; select it unless STAY is non-nil."
+  (let ((split-width-threshold
+         (if (and split-width-threshold (one-window-p t))
+             (min split-width-threshold
+                  gemini-companion-terminal--split-columns)
+           split-width-threshold)))
+    (funcall (if stay #'display-buffer #'pop-to-buffer)
+             buffer
+             (pcase gemini-companion-run-side-window
+               ('nil `(nil (reusable-frames . visible)
+                           (inhibit-same-window . ,(and stay t))))
+               ('bottom '(display-buffer-in-side-window
+                          (side . bottom) (window-height . 0.4)))
+               (side `(display-buffer-in-side-window
+                       (side . ,side) (window-width . 0.4)))))))
+
+(defun gemini-companion-terminal-takes-keys-p ()
+  "Return non-nil if the current buffer is a terminal that takes keys.
+Some are suspended while the user copies text or edits a line."
+  (cond ((derived-mode-p 'vterm-mode)
+         (not (bound-and-true-p vterm-copy-mode)))
+        ((derived-mode-p 'term-mode)
+         (eq (current-local-map) (bound-and-true-p term-raw-map)))
+        ((derived-mode-p 'eat-mode) t)))
+
+(defun gemini-companion-terminal-process (session)
+  "Return the process of the terminal of SESSION if that takes keys, or nil."
+  (when-let* ((buffer (gemini-companion-session-terminal session))
+              (process (get-buffer-process buffer)))
+    (with-current-buffer buffer
+      (and (process-live-p process)
+           (gemini-companion-terminal-takes-keys-p)
+           process))))
+
+;;;; Output
+
+(defconst gemini-companion-terminal--longest 200000
+  "Length above which an incomplete sequence is ignored.")
+
+(defun gemini-companion-terminal--watch (process)
+  "Watch the output of PROCESS, the program in a terminal."
+  (add-function :before (process-filter process)
+                #'gemini-companion-terminal--filter))
+
+(defun gemini-companion-terminal-watch-sessions (&rest _)
+  "Watch the terminals of the CLIs that are connected."
+  (dolist (session (gemini-companion-sessions))
+    (when-let* ((buffer (gemini-companion-session-terminal session))
+                (process (get-buffer-process buffer)))
+      (gemini-companion-terminal--watch process))))
+
+(defun gemini-companion-terminal-stop ()
+  "Stop watching terminals."
+  (remove-hook 'gemini-companion-session-changed-functions
+               #'gemini-companion-terminal-watch-sessions)
+  (dolist (process (process-list))
+    (when (advice-function-member-p #'gemini-companion-terminal--filter
+                                    (process-filter process))
+      (remove-function (process-filter process)
+                       #'gemini-companion-terminal--filter))))
+
+(defun gemini-companion-terminal-ready (_how)
+  "Start watching terminals."
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-terminal-watch-sessions))
+
+(defun gemini-companion-terminal--filter (process output)
+  "Handle the sequences in OUTPUT of PROCESS; keep an incomplete one."
+  (let ((rest (process-get process 'gemini-companion-terminal-rest)))
+    ;; Most output has none, and is not copied.
+    (when (or rest
+              (string-search "\e]" output)
+              (string-suffix-p "\e" output))
+      (setq rest (gemini-companion-terminal--sequences
+                  (concat rest output)
+                  (lambda (content)
+                    (when (buffer-live-p (process-buffer process))
+                      (gemini-companion-terminal--handle process content)))))
+      (process-put process 'gemini-companion-terminal-rest
+                   (and (length< rest gemini-companion-terminal--longest)
+                        rest)))))
+
+(defun gemini-companion-terminal--sequences (text function)
+  "Call FUNCTION with the content of each OSC sequence in TEXT.
+Return an incomplete one at its end, or nil."
+  (let ((start 0)
+        beginning)
+    (while (and (setq beginning (string-search "\e]" text start))
+                (string-match "\a\\|\e\\(?:\\\\\\|\\([^\\]\\)\\)" text
+                              (+ 2 beginning)))
+      (setq start (if (match-beginning 1) (match-beginning 0) (match-end 0)))
+      ;; Another sequence ends it, too, but then it is none.
+      (unless (match-beginning 1)
+        (save-match-data
+          (funcall function (substring text (+ 2 beginning)
+                                       (match-beginning 0))))))
+    (cond (beginning (substring text beginning))
+          ((string-suffix-p "\e" text) "\e"))))
+
+(defun gemini-companion-terminal--handle (process content)
+  "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
+  (with-current-buffer (process-buffer process)
+    (cond
+     ((string-match "\\`[02];" content)
+      (gemini-companion-state-title
+       process (gemini-companion-terminal--decode (substring content 2))))
+     ;; It does the rest itself.
+     ((derived-mode-p 'eat-mode))
+     ((string-match "\\`1\\([01]\\);\\?\\'" content)
+      (gemini-companion-terminal--answer-color
+       process (match-string 1 content)))
+     ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
+      (gemini-companion-terminal--copy (match-string 1 content))))))
+
+(defun gemini-companion-terminal--decode (text)
+  "Return TEXT of the output of a terminal, decoded unless it is already."
+  (decode-coding-string (encode-coding-string text 'utf-8-emacs) 'utf-8))
+
+(defun gemini-companion-terminal--copy (encoded)
+  "Add the text that is ENCODED in base64 to the kill ring."
+  (when-let* ((bytes (ignore-errors (base64-decode-string encoded))))
+    (kill-new (decode-coding-string bytes 'utf-8))
+    (message "Copied from %s to the kill ring" (buffer-name))))
+
+(defun gemini-companion-terminal--answer-color (process which)
+  "Report a color of the frame of PROCESS to it.
+WHICH is \"0\" for the foreground, and \"1\" for the background.
+Otherwise a CLI takes the background to be dark, and its text is white
+on white in a light theme."
+  (let* ((window (get-buffer-window (process-buffer process) t))
+         (frame (if window (window-frame window) (selected-frame)))
+         (foreground (equal which "0"))
+         (color (if foreground
+                    (face-foreground 'default frame)
+                  (face-background 'default frame)))
+         ;; Of a text terminal, Emacs may know only whether it is dark.
+         (values (or (color-values color frame)
+                     (make-list 3 (if (eq foreground
+                                          (eq 'dark (frame-parameter
+                                                     frame 'background-mode)))
+                                      #xffff
+                                    0)))))
+    (process-send-string
+     process (apply #'format "\e]1%s;rgb:%04x/%04x/%04x\e\\" which values))))
+
+(provide 'gemini-companion-terminal)
+;;; gemini-companion-terminal.el ends here

@@ -1,0 +1,142 @@
+;;; gemini-companion-state-test.el --- Tests of what CLIs do  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The state and the turn of a CLI from window titles, hooks and reviews.  The
+;; titles and hooks of the real CLIs are in test/e2e.
+
+;;; Code:
+
+(require 'gemini-companion-diff)
+(require 'gemini-companion-state)
+(require 'gemini-companion-terminal)
+(require 'gemini-companion-test-helper)
+(require 'term)
+
+(defmacro gemini-companion-state-test-with (client &rest body)
+  "Run BODY with `session' of CLIENT, in a terminal with `process'.
+Without CLIENT, it is a Gemini CLI elsewhere.  `states' has the
+reported states, the last first."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory '(("a" "old\n"))
+     (with-temp-buffer
+       (let* ((gemini-companion-terminal 'term)
+              (kill-buffer-query-functions nil)
+              (inhibit-message t)
+              (client ,client)
+              (process (progn (gemini-companion-terminal-start '("cat"))
+                              (get-buffer-process (current-buffer))))
+              (session `(:id "1" :client ,(or client "gemini")
+                             ,@(and client
+                                    (list :pid (process-id process)))))
+              (states nil)
+              (gemini-companion-state-functions
+               (list (lambda (_session state) (push state states)))))
+         (ignore states)
+         (gemini-companion-state-start)
+         (unwind-protect
+             (progn
+               (gemini-companion-session-update (list session))
+               ,@body)
+           (gemini-companion-diff-stop 'dismissed)
+           (gemini-companion-state-stop)
+           (gemini-companion-session-forget))))))
+
+(defun gemini-companion-state-test-open (session)
+  "Propose an edit by SESSION; return its diff."
+  (gemini-companion-diff-start #'ignore)
+  (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+  (car (gemini-companion-diffs)))
+
+(ert-deftest gemini-companion-state-is-shown-by-window-titles ()
+  (pcase-dolist
+      (`(,client . ,rows)
+       '(("gemini" ("Gemini CLI  (p)" . unknown) ("◇  Ready (p)   " . ready)
+          ("✦  Working… (p)" . working) ("✦  Reading the file (p)" . working)
+          ("⏲  Working… (p)" . working) ("✋  Action Required (p)" . waiting)
+          ("vim" . unknown))
+         ("qwen" ("" . unknown) ("Qwen - p   " . ready) ("◐︎ Qwen - p" . working)
+          ("✳︎ Qwen - p" . waiting) ("Name of session" . ready))))
+    (gemini-companion-state-test-with client
+      (should (eq 'unknown (gemini-companion-session-state session)))
+      (pcase-dolist (`(,title . ,state) rows)
+        (ert-info (title)
+          (let ((output (encode-coding-string (format "\e]0;%s\a" title)
+                                              'utf-8)))
+            ;; Parts of a character, too.
+            (dolist (part (list (substring output 0 5) (substring output 5)))
+              (funcall (process-filter process) process part)))
+          (should (eq state (gemini-companion-session-state session)))
+          (should (<= (- (float-time) 60)
+                      (gemini-companion-session-state-since session)
+                      (float-time)))))
+      (should (equal (if (equal client "gemini")
+                         '(ready working waiting unknown)
+                       '(ready working waiting ready))
+                     (reverse states))))))
+
+(ert-deftest gemini-companion-state-elsewhere-is-known-from-reviews-and-hooks ()
+  (gemini-companion-state-test-with nil
+    (should (eq 'unknown (gemini-companion-session-state session)))
+    (let ((diff (gemini-companion-state-test-open session)))
+      (should (eq 'waiting (gemini-companion-session-state session)))
+      (gemini-companion-diff-reject diff)
+      (should (eq 'unknown (gemini-companion-session-state session))))
+    (pcase-dolist (`(,event . ,state)
+                   '((prompt . working) (question . waiting) (edit . working)
+                     (end . ready)))
+      (gemini-companion-state-report session event "Do it")
+      (should (eq state (gemini-companion-session-state session))))
+    (should (equal '(waiting unknown working waiting working ready)
+                   (reverse states)))
+    (gemini-companion-session-update nil)
+    (should (eq 'unknown (car states)))
+    (should (eq 'unknown (gemini-companion-session-state session)))
+    (should-not (gemini-companion-session-state-since session))))
+
+(ert-deftest gemini-companion-state-turn-begins-with-its-prompt ()
+  (gemini-companion-state-test-with "gemini"
+    (let* ((title (lambda (text) (gemini-companion-state-title process text)))
+           (turn (lambda () (gemini-companion-session-turn session)))
+           (seen (lambda ()
+                   (list (gemini-companion-turn-prompt (funcall turn))
+                         (and (gemini-companion-turn-ended (funcall turn))
+                              'ended)))))
+      (funcall title "◇  Ready")
+      (should-not (funcall turn))
+      ;; Typed in its terminal.
+      (funcall title "✦  Working…")
+      (should (equal '(nil nil) (funcall seen)))
+      (funcall title "✋  Action Required")
+      (funcall title "✦  Working…")
+      (let ((first (funcall turn)))
+        (funcall title "◇  Ready")
+        (should (eq first (funcall turn)))
+        (should (<= (gemini-companion-turn-began first)
+                    (gemini-companion-turn-ended first)))
+        ;; By Emacs.
+        (gemini-companion-state-submitted session "\nSay it\nagain")
+        (funcall title "✦  Working…")
+        (should-not (eq first (funcall turn)))
+        (should (equal '("Say it" nil) (funcall seen)))
+        (funcall title "◇  Ready"))
+      ;; Of a linked CLI, reported before or after the title.
+      (gemini-companion-state-report session 'prompt "One")
+      (funcall title "✦  Working…")
+      (should (equal '("One" nil) (funcall seen)))
+      (gemini-companion-state-report session 'end nil)
+      (funcall title "◇  Ready")
+      (should (equal '("One" ended) (funcall seen)))
+      (funcall title "✦  Working…")
+      (gemini-companion-state-report session 'prompt "Two")
+      (should (equal '("Two" nil) (funcall seen)))
+      ;; A queued prompt.
+      (gemini-companion-state-report session 'prompt "Three")
+      (should (equal '("Three" nil) (funcall seen)))
+      (let ((last (funcall turn)))
+        (gemini-companion-session-update nil)
+        (should (gemini-companion-turn-ended last))))))
+
+;;; gemini-companion-state-test.el ends here
