@@ -8,7 +8,8 @@
 ;;; Commentary:
 
 ;; A CLI that is linked to this Emacs reports each edit after it was written, and
-;; gets the new errors; its model may ask about the code.  This file dispatches
+;; gets the new errors; it reports its prompts and when it is done; its model may
+;; ask about the code.  This file dispatches
 ;; the calls of the server, and has the command that links the CLIs.  It does
 ;; nothing until the user runs that command.
 ;;
@@ -28,6 +29,7 @@
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-share)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-edits)
 (require 'json)
@@ -88,22 +90,28 @@ M-x gemini-companion-install-server installs what is needed")))))
               ;; Otherwise Qwen Code hides the tools behind its tool_search.
               (alwaysLoadTools . t))))))))
 
-(defun gemini-companion-extension--hooks (client event matcher)
-  "Return the hook of CLIENT after EVENT of a tool that MATCHER matches."
-  `((,event
-     . [((matcher . ,matcher)
-         (hooks
-          . [((type . "command")
-              (name . ,gemini-companion-extension--server)
-              ;; A CLI takes the status 2, with which Python ends after the
-              ;; extension was deleted, for the failure of the edit.
-              (command . ,(concat
-                           (mapconcat #'shell-quote-argument
-                                      (gemini-companion-extension--command
-                                       client "--hook")
-                                      " ")
-                           " || echo {}"))
-              (timeout . ,gemini-companion-extension--hook-milliseconds))]))])))
+(defun gemini-companion-extension--hooks (client events)
+  "Return the hooks of CLIENT for EVENTS, an alist of (EVENT . MATCHER).
+MATCHER is a regexp for the names of tools, or nil."
+  (let ((command (concat
+                  (mapconcat #'shell-quote-argument
+                             (gemini-companion-extension--command
+                              client "--hook")
+                             " ")
+                  ;; A CLI takes the status 2, with which Python ends after the
+                  ;; extension was deleted, for the failure of the edit.
+                  " || echo {}")))
+    (mapcar
+     (pcase-lambda (`(,event . ,matcher))
+       `(,event
+         . [(,@(and matcher `((matcher . ,matcher)))
+             (hooks
+              . [((type . "command")
+                  (name . ,gemini-companion-extension--server)
+                  (command . ,command)
+                  (timeout
+                   . ,gemini-companion-extension--hook-milliseconds))]))]))
+     events)))
 
 (defun gemini-companion-extension--files ()
   "Return an alist of the names and texts of the files of the extension."
@@ -113,12 +121,16 @@ M-x gemini-companion-install-server installs what is needed")))))
    (cons "hooks/hooks.json"
          (json-encode
           `((hooks . ,(gemini-companion-extension--hooks
-                       "gemini" "AfterTool" "write_file|replace")))))
+                       "gemini" '((AfterTool . "write_file|replace")
+                                  (BeforeAgent) (AfterAgent)
+                                  (Notification)))))))
    (cons "qwen-extension.json"
          (json-encode
           (append (gemini-companion-extension--manifest "qwen")
                   `((hooks . ,(gemini-companion-extension--hooks
-                               "qwen" "PostToolUse" "write_file|edit"))))))
+                               "qwen" '((PostToolUse . "write_file|edit")
+                                        (UserPromptSubmit) (Stop)
+                                        (Notification))))))))
    ;; Python caches only modules that are imported; a hook runs after each edit.
    (cons "__main__.py" "import bridge\n\nbridge.main()\n")
    (cons "bridge.py"
@@ -303,8 +315,9 @@ For ARGS see `gemini-companion-extension-answer'."
   "Call ANSWER, later, with the answer to a question of KIND.
 It is about FACTS, a plist, and TEXTS."
   (let ((texts (mapcar #'gemini-companion-extension--text texts)))
-    (cl-incf (nth (if (eq kind 'edited) 1 0)
-                  gemini-companion-extension--counts))
+    (unless (eq kind 'turn)
+      (cl-incf (nth (if (eq kind 'edited) 1 0)
+                    gemini-companion-extension--counts)))
     (condition-case problem
         (save-match-data
           (gemini-companion-extension--dispatch kind facts texts answer))
@@ -328,6 +341,10 @@ It is about FACTS, a plist, and TEXTS."
     (cond
      ((eq kind 'edited)
       (apply #'gemini-companion-extension--edited facts answer texts))
+     ((eq kind 'turn)
+      (gemini-companion-extension--report facts
+                                          (intern (plist-get facts :event)))
+      (funcall answer nil))
      (gemini-companion-paused
       (funcall answer '(:problem "Sharing is paused in Emacs")))
      (t
@@ -347,15 +364,21 @@ It is about FACTS, a plist, and TEXTS."
         ('diagnostics
          (gemini-companion-diagnostics-answer file answer)))))))
 
+(defun gemini-companion-extension--report (facts event)
+  "Report EVENT of the CLI that FACTS name; return its session, or nil."
+  (when-let* ((session (seq-find (lambda (session)
+                                   (memql (plist-get session :pid)
+                                          (plist-get facts :pids)))
+                                 (gemini-companion-sessions))))
+    (gemini-companion-state-report session event (plist-get facts :prompt))
+    session))
+
 (defun gemini-companion-extension--edited (facts answer before after)
   "Follow an edit that a CLI has written; call ANSWER with the new errors.
 FACTS names the file and the CLI; BEFORE, nil for a new file, and
 AFTER are its texts."
   (let ((file (plist-get facts :path))
-        (session (seq-find (lambda (session)
-                             (memql (plist-get session :pid)
-                                    (plist-get facts :pids)))
-                           (gemini-companion-sessions))))
+        (session (gemini-companion-extension--report facts 'edit)))
     (gemini-companion-revert file)
     (gemini-companion-edits-written session (plist-get facts :client)
                                    file before after)

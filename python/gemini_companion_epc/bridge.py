@@ -158,7 +158,7 @@ def post(port: int, token: str, body: bytes, limit: float) -> bytes:
 
 def run_hook(client: str) -> None:
     """Print the answer to the event of a hook on stdin, ``{}`` if there is none."""
-    body = b'{"method": "edited", "pid": %d, "event": %s}' % (
+    body = b'{"method": "event", "pid": %d, "event": %s}' % (
         os.getppid(),
         sys.stdin.buffer.read(),
     )

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from .config import Config
@@ -93,6 +94,15 @@ TOOLS = [
         file=_word("File to list them of"),
     ),
 ]
+_TURN_EVENTS = {
+    "BeforeAgent": "prompt",
+    "UserPromptSubmit": "prompt",
+    "AfterAgent": "end",
+    "Stop": "end",
+    "Notification": "question",
+}
+"""The events of the hooks of Gemini CLI and Qwen Code that are not edits."""
+
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
@@ -112,8 +122,8 @@ class Questions:
         workspace roots.
         """
         method = request.get("method")
-        if method == "edited":
-            return await self._edited(client, request)
+        if method == "event":
+            return await self._event(client, request)
         directory = self._directory(request.get("directory"))
         if method == "list":
             return {"tools": TOOLS}
@@ -121,7 +131,29 @@ class Questions:
             return await self._call(request, directory)
         raise MalformedArgument("method is unknown")
 
-    # Edits
+    # Events
+
+    async def _event(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of the hook to the event in ``request``."""
+        event = request.get("event")
+        name = event.get("hook_event_name") if isinstance(event, dict) else None
+        kind = _TURN_EVENTS.get(name) if isinstance(name, str) else None
+        if kind is None:
+            return await self._edited(client, request)
+        assert isinstance(event, dict)
+        self._directory(event.get("cwd"))
+        prompt = str(event.get("prompt", "")).strip()
+        facts: Facts = {
+            "event": kind,
+            "client": client,
+            "pids": await asyncio.to_thread(ancestors, request.get("pid")),
+            "prompt": clean(prompt.partition("\n")[0][:LONGEST_LINE]),
+        }
+        with suppress(EmacsError, asyncio.TimeoutError):
+            await asyncio.wait_for(
+                self._ask("turn", facts, ()), self._config.edit_limit
+            )
+        return {}
 
     async def _edited(self, client: str, request: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of the hook to the event in ``request``."""

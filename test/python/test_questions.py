@@ -88,10 +88,10 @@ def test_tools_are_refused_while_off_and_to_strangers(alone: Alone) -> None:
         {},
         {"directory": "relative", "method": "list"},
         {"directory": "/", "method": "other"},
-        {"method": "edited"},
-        {"method": "edited", "event": edit("/a", newContent=1)},
-        {"method": "edited", "event": edit("/a", originalContent=1)},
-        {"method": "edited", "event": {**edit("/a"), "cwd": "relative"}},
+        {"method": "event"},
+        {"method": "event", "event": edit("/a", newContent=1)},
+        {"method": "event", "event": edit("/a", originalContent=1)},
+        {"method": "event", "event": {**edit("/a"), "cwd": "relative"}},
     ],
     ids=str,
 )
@@ -226,7 +226,7 @@ def test_a_problem_is_text_and_silence_ends(
     assert text_of(result) == "Emacs did not answer within 0.2 s; use grep_search"
     result = call(alone, tmp_path, "diagnostics")
     assert text_of(result) == "Emacs did not answer within 0.2 s"
-    edited = {"method": "edited", "event": edit("/a")}
+    edited = {"method": "event", "event": edit("/a")}
     assert request(alone.port, alone.token, edited) == (200, {})
     assert request(alone.port, alone.token, edited) == (200, {})
 
@@ -234,7 +234,7 @@ def test_a_problem_is_text_and_silence_ends(
 def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> None:
     answer_with(alone, lambda kind, facts: {"text": "1 new error"})
     event = edit("/p/a.py", isNewFile=True)
-    edited = {"method": "edited", "event": event, "pid": os.getpid()}
+    edited = {"method": "event", "event": event, "pid": os.getpid()}
     added = {"hookEventName": "AfterTool", "additionalContext": "1 new error"}
     answer = request(alone.port, alone.token, edited)
     assert answer == (200, {"hookSpecificOutput": added})
@@ -243,6 +243,26 @@ def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> N
     assert facts["pids"][0] == os.getpid()
     assert os.getppid() in facts["pids"]
     assert list(texts) == [None, "new"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("BeforeAgent", "prompt"),
+        ("UserPromptSubmit", "prompt"),
+        ("AfterAgent", "end"),
+        ("Stop", "end"),
+        ("Notification", "question"),
+    ],
+)
+def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) -> None:
+    answer_with(alone, lambda kind, facts: {})
+    event = {"hook_event_name": name, "cwd": "/p", "prompt": " Fix it\nplease"}
+    body = {"method": "event", "event": event, "pid": os.getpid()}
+    assert request(alone.port, alone.token, body) == (200, {})
+    ((asked, facts, _),) = alone.emacs.asked
+    assert (asked, facts["event"], facts["prompt"]) == ("turn", kind, "Fix it")
+    assert facts["pids"][0] == os.getpid()
 
 
 def test_a_question_goes_to_emacs_by_epc_and_back(
@@ -254,7 +274,7 @@ def test_a_question_goes_to_emacs_by_epc_and_back(
     emacs.epc.answers["ask"] = lambda *_: []
     body = {"directory": str(tmp_path), "method": "call", "name": "diagnostics"}
     long = "x" * 1_000_000
-    edited = {"method": "edited", "event": edit("/a", newContent=long)}
+    edited = {"method": "event", "event": edit("/a", newContent=long)}
     with ThreadPoolExecutor() as pool:
         result = pool.submit(
             request, emacs.port, emacs.token, {**body, "arguments": {}}
