@@ -137,15 +137,7 @@ def errors(world: World, picture: Path) -> None:
     os.utime(file, (1e9, 1e9))
     colors(world)
     emacs = world.emacs(file, size=size, extra=CHECKED)
-    emacs.eval(
-        f"""(progn (require 'gemini-companion-extension)
-                  (setq gemini-companion-run-commands
-                        '(("gemini" . {lisp(world.tools.gemini)})))
-                  (gemini-companion-extension-write)
-                  (gemini-companion-extension-run "link" '("gemini") #'ignore)
-                  (gemini-companion-extension-ready 'started))"""
-    )
-    emacs.holds('(gemini-companion-extension-linked-p "gemini")')
+    link(world, emacs)
     reviews, cli = Reviews(emacs), world.gemini()
     edit = write_file(file, NEW.replace("{name}", "{nmae}"))
     reviews.proposed(cli, file, edit, say("done"))
@@ -164,12 +156,146 @@ def errors(world: World, picture: Path) -> None:
         take_terminal(world, emacs, size, display, picture)
 
 
+def link(world: World, emacs: Emacs) -> None:
+    """Link the CLI to ``emacs``."""
+    emacs.eval(
+        f"""(progn (require 'gemini-companion-extension)
+                  (setq gemini-companion-run-commands
+                        '(("gemini" . {lisp(world.tools.gemini)})))
+                  (gemini-companion-extension-write)
+                  (gemini-companion-extension-run "link" '("gemini") #'ignore)
+                  (gemini-companion-extension-ready 'started))"""
+    )
+    emacs.holds('(gemini-companion-extension-linked-p "gemini")')
+
+
 def propose(cli: Gemini, reviews: Reviews, file: Path) -> None:
     """Propose an edit of ``file`` by ``cli``, and wait for its review."""
     text = file.read_text(encoding="utf-8")
     old = OLD if OLD in text else text.splitlines()[0]
     test = write_file(file.with_name("test_hello.py"), TEST)
     reviews.proposed(cli, file, replace(file, old, NEW), test, say("done"))
+
+
+#### The animated picture
+
+PRICE = """\"\"\"Prices of a shop.\"\"\"
+
+RATE = 19
+
+
+def gross(net: float) -> float:
+    \"\"\"Return the price with the tax.\"\"\"
+    return net + net * RATE / 100
+
+
+def label(net: float) -> str:
+    \"\"\"Return the text on the label.\"\"\"
+    return "%.2f EUR" % gross(net)
+"""
+NEW_PRICE = (
+    PRICE.replace("RATE = 19\n", "RATE = 20  # since January\n")
+    .replace("gross(net: float)", "gross(net: float, discount: float = 0)")
+    .replace("    return net + net * RATE / 100", "    net -= net * discont / 100\n"
+             "    return net + net * RATE / 100")
+)  # fmt: skip
+PRICE_TEST = """from price import gross
+
+
+def test_discount() -> None:
+    assert gross(100, discount=10) == 107.1
+"""
+PRICE_README = "# Shop\n\n`gross(net, discount)` is the price with the tax.\n"
+PROMPT = ("Let gross take ", "a discount, with ", "a test and a line ", "in README.md")
+DEMO_SIZE = (100, 40)
+
+
+class Film:
+    """Frames of an animated picture, with what happens below each."""
+
+    def __init__(self, emacs: Emacs, display: str, window: str, directory: Path):
+        self._emacs = emacs
+        self._display = display
+        self._window = window
+        self._directory = directory
+        self._frames: list[str] = []
+
+    def take(self, seconds: float, caption: str) -> None:
+        """Add a frame of ``seconds`` with ``caption``."""
+        settle(self._emacs)
+        file = self._directory / f"{len(self._frames) // 4:02}.png"
+        take(self._display, self._window, file)
+        bar = ["-gravity", "south", "-background", "#303030", "-splice", "0x30"]
+        text = ["-fill", "white", "-pointsize", "17", "-annotate", "+0+6", caption]
+        font = ["-font", "DejaVu-Sans"]
+        subprocess.run(["convert", file, *bar, *font, *text, file], check=True)
+        hundredths = str(round(100 * seconds))
+        self._frames += ["-delay", hundredths, str(file), "+repage"]
+
+    def write(self, picture: Path) -> None:
+        """Write ``picture``, which is shown again and again."""
+        end = ["+dither", "-colors", "64", "-layers", "optimize", "-loop", "0"]
+        subprocess.run(["convert", *self._frames, *end, str(picture)], check=True)
+
+
+def demo(world: World, picture: Path) -> None:
+    """Write ``picture``, an animated one of a turn with an error."""
+    file = world.scratch.file("price.py", PRICE)
+    os.utime(file, (1e9, 1e9))
+    colors(world)
+    extra = (
+        f"{SETTINGS} {CHECKED} (add-to-list 'load-path {lisp(VTERM)})"
+        " (setq gemini-companion-terminal 'vterm split-width-threshold nil)"
+    )
+    emacs = world.emacs(file, size=DEMO_SIZE, extra=extra)
+    link(world, emacs)
+    cli = start_inside(world, emacs)
+    emacs.eval('(progn (select-window (get-buffer-window "price.py")) nil)')
+    with (
+        screen() as display,
+        attached(world, emacs, DEMO_SIZE, display, font_size=10) as window,
+    ):
+        film = Film(emacs, display, window, world.scratch.root)
+        play(film, emacs, cli, file)
+        film.write(picture)
+
+
+def play(film: Film, emacs: Emacs, cli: Gemini, file: Path) -> None:
+    """Go through a turn of three files, with an error and its correction."""
+    reviews = Reviews(emacs)
+    test, readme = file.with_name("test_price.py"), file.with_name("README.md")
+    cli.model.script(
+        write_file(file, NEW_PRICE),
+        replace(file, "net * discont", "net * discount"),
+        write_file(test, PRICE_TEST),
+        write_file(readme, PRICE_README),
+        say("gross takes a discount, tested and described."),
+    )
+    film.take(1.5, "A file in Emacs, and Gemini CLI in a terminal below it")
+    for words in PROMPT:
+        cli.terminal.text(words)
+        film.take(0.4, "A prompt")
+    cli.type("".join(PROMPT), lambda: bool(cli.model.requests))
+    reviews.shown(file.name)
+    film.take(2.5, "Its first edit is displayed when you pause")
+    press(emacs, "C-c g r x")
+    film.take(3, "C-c g r selects the review, x excludes a hunk: the rate stays")
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    press(emacs, "a")
+    cli.wait_for("Edit")
+    film.take(3, "a accepts it. Emacs sees a new error, and reports it to the model")
+    emacs.eval("(setq gemini-companion-review-arrival 'when-idle)")
+    press(emacs, "C-c g r")
+    film.take(2.5, "The model corrects the error: C-c g r, then a")
+    press(emacs, "a")
+    for written in (test, readme):
+        reviews.shown(written.name)
+        press(emacs, "C-c g r")
+        film.take(1.5, "The next file: C-c g r, then a")
+        press(emacs, "a")
+    cli.wait_for("tested and described")
+    cli.terminal.wait_until_gone("Executing Hook")
+    film.take(3, "Done: three files, and the error was corrected before you saw it")
 
 
 #### Pictures of a whole turn
@@ -448,22 +574,23 @@ def screen() -> Iterator[str]:
         xvfb.wait()
 
 
-def take_terminal(
+@contextmanager
+def attached(
     world: World,
     emacs: Emacs,
     size: tuple[int, int],
     display: str,
-    picture: Path,
     terminal_colors: tuple[str, str] = ("white", "black"),
-) -> None:
-    """Write ``picture`` of the terminal of ``emacs``, of ``size``."""
+    font_size: int = 11,
+) -> Iterator[str]:
+    """Show the terminal of ``emacs``, of ``size``, and yield its window."""
     window = world.scratch.root / "window"
     window.unlink(missing_ok=True)
     attach = f"echo $WINDOWID > {window}; exec tmux -u -S {world.scratch.run}/tmux"
     terminal = subprocess.Popen(
         [
             *("xterm", "-display", display, "-tn", "xterm-256color"),
-            *("-fa", "DejaVu Sans Mono", "-fs", "11", "-b", "0", "+sb"),
+            *("-fa", "DejaVu Sans Mono", "-fs", str(font_size), "-b", "0", "+sb"),
             # Most terminals do not draw bold text in another color.
             *("-xrm", "XTerm*boldColors: false"),
             *("-bg", terminal_colors[0], "-fg", terminal_colors[1]),
@@ -477,11 +604,24 @@ def take_terminal(
             lambda: window.exists() and world.tmux.call("list-clients"),
             "the terminal",
         )
-        settle(emacs)
-        take(display, window.read_text(encoding="utf-8").strip(), picture)
+        yield window.read_text(encoding="utf-8").strip()
     finally:
         terminal.terminate()
         terminal.wait()
+
+
+def take_terminal(
+    world: World,
+    emacs: Emacs,
+    size: tuple[int, int],
+    display: str,
+    picture: Path,
+    terminal_colors: tuple[str, str] = ("white", "black"),
+) -> None:
+    """Write ``picture`` of the terminal of ``emacs``, of ``size``."""
+    with attached(world, emacs, size, display, terminal_colors) as window:
+        settle(emacs)
+        take(display, window, picture)
 
 
 def take(display: str, window: str, picture: Path) -> None:
@@ -508,9 +648,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--all"]:
         take_all(Path(sys.argv[2]), sys.argv[3:])
         return
-    pictures = {"review": review, "status": status, "errors": errors}
+    pictures = {"demo": demo, "review": review, "status": status, "errors": errors}
     for name in sys.argv[1:] or [*pictures, *SCENES]:
-        picture = ROOT / "doc" / f"{name}.png"
+        picture = ROOT / "doc" / f"{name}.{'gif' if name == 'demo' else 'png'}"
         print(picture, flush=True)
         world = World(Tools.find())
         try:
