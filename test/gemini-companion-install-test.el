@@ -132,20 +132,6 @@ The answer to each question is `answer'; `asked' has the questions,
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
     (should (equal 1 (length asked)))))
 
-(ert-deftest gemini-companion-install-comes-before-a-restart-after-an-update ()
-  (gemini-companion-install-test-with
-      `(("python3" ,gemini-companion-install-test-good))
-    (gemini-companion-mode 1)
-    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((pid (plist-get (gemini-companion-server-info) :pid)))
-      (gemini-companion-install-test-update)
-      (gemini-companion-restart)
-      (should (gemini-companion-install-running-p))
-      (gemini-companion-test-eventually
-        (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
-      (should (equal 1 (length asked)))
-      (should-not warnings))))
-
 (ert-deftest gemini-companion-install-asks-nothing-where-a-command-is-set ()
   (gemini-companion-install-test-with '()
     (let ((gemini-companion-server-command
@@ -156,7 +142,7 @@ The answer to each question is `answer'; `asked' has the questions,
       (should-error (gemini-companion-install-server) :type 'user-error)
       (should-not (gemini-companion-install-test-environments)))))
 
-(ert-deftest gemini-companion-install-answer-no-turns-the-mode-off ()
+(ert-deftest gemini-companion-install-without-a-yes-turns-the-mode-off ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (setq answer nil)
@@ -164,22 +150,16 @@ The answer to each question is `answer'; `asked' has the questions,
       (gemini-companion-mode 1)
       (should-not gemini-companion-mode))
     (should (equal 2 (length asked)))
+    (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (signal 'quit nil))))
+      (gemini-companion-mode 1)
+      (should-not gemini-companion-mode))
+    (let ((noninteractive t))
+      (gemini-companion-mode 1)
+      (should-not gemini-companion-mode))
+    (should (equal 2 (length asked)))
+    (should (string-match-p "M-x gemini-companion-install-server" (car warnings)))
     (should-not (gemini-companion-install-test-processes))
     (should-not (gemini-companion-install-test-environments))))
-
-(ert-deftest gemini-companion-install-quit-at-the-question-means-no ()
-  (gemini-companion-install-test-with '()
-    (cl-letf (((symbol-function 'y-or-n-p) (lambda (_) (signal 'quit nil))))
-      (gemini-companion-mode 1))
-    (should-not gemini-companion-mode)))
-
-(ert-deftest gemini-companion-install-without-a-frame-names-the-command ()
-  (gemini-companion-install-test-with '()
-    (let ((noninteractive t))
-      (gemini-companion-mode 1))
-    (should-not asked)
-    (should-not gemini-companion-mode)
-    (should (string-match-p "M-x gemini-companion-install-server" (car warnings)))))
 
 (ert-deftest gemini-companion-install-asks-when-emacs-has-started ()
   (gemini-companion-install-test-with '()
@@ -375,17 +355,33 @@ The answer to each question is `answer'; `asked' has the questions,
                                 (gemini-companion-install-test-environments)))))
           (delete-process process))))))
 
-(ert-deftest gemini-companion-install-by-hand-gives-the-server-new-packages ()
+(ert-deftest gemini-companion-install-replaces-what-the-server-uses ()
   (gemini-companion-install-test-with
       `(("python3" ,gemini-companion-install-test-good))
     (gemini-companion-mode 1)
     (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((pid (plist-get (gemini-companion-server-info) :pid)))
+    (dolist (install (list #'gemini-companion-install-server
+                           (lambda ()
+                             (gemini-companion-install-test-update)
+                             (gemini-companion-restart))))
+      (let ((pid (plist-get (gemini-companion-server-info) :pid)))
+        (funcall install)
+        (should (gemini-companion-install-running-p))
+        (gemini-companion-test-eventually
+          (not (memq (plist-get (gemini-companion-server-info) :pid)
+                     (list nil pid))))
+        (should (equal (car (gemini-companion-install-command))
+                       (car (plist-get (gemini-companion-server-info)
+                                       :command))))))
+    (should (equal 1 (length asked)))
+    (should-not warnings)
+    ;; One that fails changes nothing.
+    (let ((python (car (gemini-companion-install-command))))
+      (gemini-companion-install-test-program "python3" "exit 1")
       (gemini-companion-install-server)
-      (gemini-companion-test-eventually
-        (not (equal pid (plist-get (gemini-companion-server-info) :pid))))
-      (should (equal (car (gemini-companion-install-command))
-                     (car (plist-get (gemini-companion-server-info) :command)))))))
+      (gemini-companion-test-eventually warnings)
+      (should (gemini-companion-server-ready-p))
+      (should (equal python (car (gemini-companion-install-command)))))))
 
 (ert-deftest gemini-companion-install-by-hand-may-come-before-the-mode ()
   (gemini-companion-install-test-with
@@ -398,19 +394,6 @@ The answer to each question is `answer'; `asked' has the questions,
       (should-not gemini-companion-last-problem)
       (should (equal default-directory gemini-companion-share-directory))
       (gemini-companion-test-eventually (gemini-companion-server-ready-p)))))
-
-(ert-deftest gemini-companion-install-by-hand-that-fails-changes-nothing ()
-  (gemini-companion-install-test-with
-      `(("python3" ,gemini-companion-install-test-good))
-    (gemini-companion-mode 1)
-    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((python (car (gemini-companion-install-command))))
-      (gemini-companion-install-test-program "python3" "exit 1")
-      (gemini-companion-install-server)
-      (gemini-companion-test-eventually warnings)
-      (should gemini-companion-mode)
-      (should (gemini-companion-server-ready-p))
-      (should (equal python (car (gemini-companion-install-command)))))))
 
 (ert-deftest gemini-companion-install-passes-the-settings-of-pip ()
   (gemini-companion-install-test-with
