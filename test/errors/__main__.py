@@ -7,7 +7,8 @@ An Emacs in a terminal makes edits that break real code and edits that fix it
 again, in files that it visits and files that it does not.  What is reported is
 compared with what the checkers themselves say of the texts.  GC_ERRORS_EDITS
 sets how many pairs of edits, GC_ERRORS_SEED repeats a run, GC_ERRORS_PAUSE is
-the time between two edits in seconds.  Where the checkers find nothing new, the
+the time between two edits in seconds, and GC_ERRORS_SECONDS the time for each,
+if the machine is too busy to do it in 2.7.  Where the checkers find nothing new, the
 edit is not counted as broken; nothing may be reported of it.  What the judge needs
 is installed once, into .deps/errors; gopls and Go only with apt.
 """
@@ -87,7 +88,8 @@ class Server:
     files: dict[str, str]
     line: str = ""
     """Regexp for a line of what the checker prints of a file, if it is one for all."""
-    is_flymake: bool = False
+    checker: str = ""
+    """`flymake` or `flycheck` for a program, which is no language server."""
 
 
 def python_files() -> dict[str, str]:
@@ -170,15 +172,16 @@ def servers() -> dict[str, Server]:
             c_files(),
             r"^E\[.*\] \[\w+\] Line (\d+): ",
         ),
-        "flymake": Server(
+    }
+    for checker in ("flymake", "flycheck"):
+        found[checker] = Server(
             [str(binaries / "pyflakes")],
             [str(binaries / "python"), "-m", "pyflakes"],
             python,
             # As python.el tells errors from warnings.
             r":(\d+):\d+:? (?!redefined|.*unused|.*used$)",
-            is_flymake=True,
-        ),
-    }
+            checker,
+        )
     if (gopls := DEPS / "root/usr/bin/gopls").exists():
         found["gopls"] = Server(
             [str(gopls)], [str(gopls), "check"], go_files(), r":(\d+):\d+(?:-[\d:]+)?: "
@@ -317,12 +320,13 @@ def judge(
             {
                 "project": str(project),
                 "command": server.command,
-                "flymake": server.is_flymake,
+                "checker": server.checker,
                 "visited": is_visited,
                 "home": str(home),
                 "warm": 8,
                 "settle": 6,
                 "pause": float(os.environ.get("GC_ERRORS_PAUSE", "0")),
+                "seconds": float(os.environ.get("GC_ERRORS_SECONDS", "2.7")),
                 "edits": edits,
             },
         )  # fmt: skip
@@ -363,8 +367,9 @@ def compare(
                     f"silent {number} {edit['how']} {result['time']:.2f} s"
                     f" {sorted(expected)[:3]}"
                 )
-        if result["same"] is not True or result["answers"] != 1:
+        if result["changed"] or result["answers"] != 1:
             score.visible += 1
+            print(f"visible {number} {result['answers']} {result['changed']}")
         score.times.append(float(str(result["time"])))
     return score
 
@@ -384,6 +389,7 @@ def in_emacs(
         "JUDGE_ROOT": str(ROOT),
         "JUDGE_PLAN": str(scratch / "plan"),
         "JUDGE_RESULT": str(scratch / "result"),
+        "JUDGE_FLYCHECK": str(min(ROOT.glob(".eask/*/elpa/flycheck-*"), default="")),
         **({"JUDGE_EGLOT": eglot} if eglot else {}),
     }
     child, terminal = pty.fork()
@@ -444,7 +450,7 @@ def main() -> int:
     for name in sys.argv[1:] or list(servers()):
         for version, emacs, eglot in emacsen():
             for is_visited in (False, True):
-                if servers()[name].is_flymake and not is_visited:
+                if servers()[name].checker and not is_visited:
                     continue
                 score = judge(name, emacs, eglot, is_visited, count, seed)
                 times = sorted(score.times)

@@ -19,6 +19,8 @@
 (defvar eglot-server-programs)
 (defvar eglot-sync-connect)
 (defvar python-flymake-command)
+(defvar flycheck-checkers)
+(declare-function flycheck-mode "ext:flycheck")
 (declare-function flymake-mode "flymake")
 (declare-function eglot-ensure "eglot")
 (declare-function eglot-managed-p "eglot")
@@ -95,22 +97,45 @@ By itself Emacs would ask whether to, if it visits FILE."
      file before after
      (lambda (text)
        (push (list :text text :time (- (float-time) began)) answers)))
-    (judge-until 10 (lambda () answers))
-    (append (list :same (if (equal visible (judge-visible)) t :json-false)
+    (judge-until 60 (lambda () answers))
+    (append (list :changed (seq-find #'identity
+                                     (seq-mapn (lambda (a b)
+                                                 (unless (equal a b)
+                                                   (format "%S\n%S" a b)))
+                                               visible (judge-visible)))
                   :answers (length answers))
             (car answers))))
 
-(defvar judge-flymake nil
-  "Non-nil if Flymake checks without a language server.")
+(defun judge-flycheck (command)
+  "Make COMMAND, which is Pyflakes, the checker of Flycheck."
+  (push (getenv "JUDGE_FLYCHECK") load-path)
+  (require 'flycheck)
+  (eval `(flycheck-define-checker judge-pyflakes
+           "Pyflakes; errors and warnings as in python.el."
+           :command (,@command)
+           :standard-input t
+           :error-patterns
+           ((warning line-start "<stdin>:" line ":" column (? ":") " "
+                     (message (or (seq "redefined" (* nonl))
+                                  (seq (* nonl) "unused" (* nonl))
+                                  (seq (* nonl) "used")))
+                     line-end)
+            (error line-start "<stdin>:" line ":" column (? ":") " "
+                   (message) line-end))
+           :modes python-mode)
+        t)
+  (setq flycheck-checkers '(judge-pyflakes)))
 
-(defun judge-visit (file)
-  "Visit FILE, and wait until its language server has it."
+(defun judge-visit (file checker)
+  "Visit FILE, and wait until its language server has it.
+Without one, CHECKER is \"flymake\" or \"flycheck\"."
   (find-file file)
-  (if judge-flymake
-      (flymake-mode)
-    (eglot-ensure)
-    (run-hooks 'post-command-hook)
-    (judge-until 60 #'eglot-managed-p)))
+  (pcase checker
+    ("flymake" (flymake-mode))
+    ("flycheck" (flycheck-mode))
+    (_ (eglot-ensure)
+       (run-hooks 'post-command-hook)
+       (judge-until 60 #'eglot-managed-p))))
 
 (defun judge ()
   "Make all edits of the plan."
@@ -118,22 +143,25 @@ By itself Emacs would ask whether to, if it visits FILE."
          (json-array-type 'list)
          (plan (json-read-file (getenv "JUDGE_PLAN")))
          (visited (eq t (plist-get plan :visited)))
+         (checker (plist-get plan :checker))
          (files nil)
          (results nil))
     (setq eglot-server-programs
           (list (cons '(python-mode typescript-mode go-mode c-mode)
                       (plist-get plan :command)))
-          judge-flymake (eq t (plist-get plan :flymake))
-          python-flymake-command (plist-get plan :command))
+          python-flymake-command (plist-get plan :command)
+          gemini-companion-diagnostics-timeout (plist-get plan :seconds))
     (gemini-companion-roots (plist-get plan :project))
     (gemini-companion-diagnostics-start)
-    (judge-visit (plist-get plan :home))
+    (when (equal checker "flycheck")
+      (judge-flycheck (plist-get plan :command)))
+    (judge-visit (plist-get plan :home) checker)
     (judge-until (plist-get plan :warm) #'ignore)
     (dolist (edit (plist-get plan :edits))
       (let ((file (plist-get edit :file)))
         (judge-write file (plist-get edit :before))
         (when (and visited (not (member file files)))
-          (judge-visit file)
+          (judge-visit file checker)
           (judge-until (plist-get plan :settle) #'ignore)
           (push file files)))
       (push (judge-edit edit) results)
