@@ -193,36 +193,21 @@ buffer of messages has the whole text."
   "Return a text that announces DIFF in one line of less than WIDTH columns.
 DOES is the verb for the command that shows or selects DIFF.  That
 command is never omitted."
-  (let* ((session (gemini-companion-diff-session diff))
-         (note (gemini-companion-diff-objection diff))
-         (plain (gemini-companion-diff-name diff 'plain))
-         (names (list (gemini-companion-diff-name diff)
-                      plain
-                      (file-name-nondirectory plain)))
-         (noted (and note
-                     (mapcar (lambda (name) (format "%s (%s)" name note))
-                             names)))
-         (long (format "%s proposes an edit of "
-                       (upcase-initials
-                        (gemini-companion-session-title session))))
-         (short "Edit of ")
-         (command (concat (substitute-command-keys
-                           "\\[gemini-companion-review] ")
-                          does " it"))
-         (key (concat "; " command))
-         (room (- width 1 (string-width short) (string-width key))))
-    ;; The more important a part, the later it is omitted.
-    (catch 'fits
-      (dolist (names (list noted names))
-        (dolist (before (list long short))
-          (dolist (name names)
-            (let ((text (concat before name key)))
-              (when (< (string-width text) width)
-                (throw 'fits text))))))
-      (if (< 10 room)
-          (concat short (gemini-companion-name-shown (car (last names)) room)
-                  key)
-        command))))
+  (let ((command (format "%s %s it"
+                         (substitute-command-keys
+                          "\\[gemini-companion-review]")
+                         does))
+        (objection (gemini-companion-diff-objection diff)))
+    (if (< width (+ 20 (string-width command)))
+        command
+      (gemini-companion-name-fit
+       `((1 "Edit of ")
+         (nil ,(gemini-companion-diff-name diff))
+         (3 ,(if objection (format " (%s)" objection) ""))
+         (4 ,(concat " by " (gemini-companion-session-title
+                             (gemini-companion-diff-session diff))))
+         (0 ,(concat "; " command)))
+       (1- width)))))
 
 (defun gemini-companion-arrival--unannounce ()
   "Clear the echo area if a diff is still announced, but leave a report."

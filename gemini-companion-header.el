@@ -13,7 +13,6 @@
 
 ;;; Code:
 
-(require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
@@ -39,7 +38,7 @@ width of the window."
   (let ((diff gemini-companion-diff-here))
     (replace-regexp-in-string
      "%" "%%"
-     (concat " " (gemini-companion-header--fitting
+     (concat " " (gemini-companion-name-fit
                   (append (gemini-companion-header--subject diff)
                           (gemini-companion-header--amount diff)
                           (if (gemini-companion-header--selected-p diff)
@@ -50,30 +49,9 @@ to answer")))))
                   (1- (or width (window-width)))))
      t t)))
 
-(defconst gemini-companion-header--least-name 20
-  "Columns of a name in a header line that are more important than keys.")
-
-;; The ranks: 0 is the name or a remark that guards text of the user, 1 the
-;; rest of such a remark, 2 a key that answers; all others are omitted before
-;; the name is shortened.
-(defun gemini-companion-header--fitting (parts width)
-  "Return as many of PARTS as fit into WIDTH, in their order.
-PARTS are lists of a rank and a text; the lowest rank is the most
-important.  The first part is shortened only if all others that remain
-have rank 2 or less."
-  (pcase-let* ((`((,_ ,name) . ,others) parts)
-               (columns (string-width name))
-               (room (lambda ()
-                       (- width (string-width (mapconcat #'cadr others "")))))
-               (least (lambda ()
-                        (if (seq-every-p (lambda (part) (<= (car part) 2)) others)
-                            (min columns gemini-companion-header--least-name)
-                          columns))))
-    (while (and others (< (funcall room) (funcall least)))
-      (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
-    (concat (gemini-companion-name-shown name (max 4 (funcall room)))
-            (mapconcat #'cadr others ""))))
-
+;; The ranks: 0 is a remark that guards text of the user, 1 the rest of such a
+;; remark, 2 a key that answers; all others are omitted before the name is
+;; shortened.
 (defun gemini-companion-header--subject (diff)
   "Return the file of DIFF and remarks on it, parts of a header line."
   (let ((name (copy-sequence (gemini-companion-header--name diff)))
@@ -81,7 +59,7 @@ have rank 2 or less."
         (session (gemini-companion-diff-session diff)))
     (add-face-text-property 0 (length name) 'bold 'append name)
     (cons
-     (list 0 name)
+     (list nil name)
      (mapcar
       (pcase-lambda (`(,rank ,remark))
         (list rank (propertize remark 'face 'bold)))
@@ -205,8 +183,8 @@ While a header line is computed, its own window is selected."
 (defun gemini-companion-header-panel (number count excluded width)
   "Return the line of a control panel: hunk NUMBER of COUNT, and its keys.
 EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
-  (gemini-companion-header--fitting
-   (cons (list 0 (concat (format " Hunk %d of %d" number count)
+  (gemini-companion-name-fit
+   (cons (list nil (concat (format " Hunk %d of %d" number count)
                          (and excluded
                               (concat ", " (propertize "excluded"
                                                        'face 'bold)))))

@@ -127,5 +127,33 @@ wider than COLUMNS, by default 60, is shortened in its middle."
               (truncate-string-to-width name width
                                         (- width (- most head 3)))))))
 
+;;;; Lines
+
+(defconst gemini-companion-name--least 20
+  "Columns of a name that are more important than keys.")
+
+(defun gemini-companion-name-fit (parts width)
+  "Return as many of PARTS as fit into WIDTH columns, in their order.
+PARTS are lists of a rank and a text; those of the highest rank are
+omitted first.  One of them is a name: its rank is nil, and it is
+shortened only if all others that remain have rank 2 or less."
+  (let* ((name (assq nil parts))
+         (others (remq name parts))
+         (columns (string-width (cadr name)))
+         (room (lambda ()
+                 (- width (string-width (mapconcat #'cadr others "")))))
+         (least (lambda ()
+                  (if (seq-every-p (lambda (part) (<= (car part) 2)) others)
+                      (min columns gemini-companion-name--least)
+                    columns))))
+    (while (and others (< (funcall room) (funcall least)))
+      (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
+    (mapconcat (lambda (part)
+                 (cond ((eq part name)
+                        (gemini-companion-name-shown (cadr name)
+                                                     (max 4 (funcall room))))
+                       ((memq part others) (cadr part))))
+               parts "")))
+
 (provide 'gemini-companion-name)
 ;;; gemini-companion-name.el ends here

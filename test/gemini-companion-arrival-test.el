@@ -21,35 +21,30 @@
    (append '(:client "gemini") (gemini-companion-test-session "one"))))
 
 (ert-deftest gemini-companion-arrival-announces-in-one-line ()
-  (let ((key "M-x gemini-companion-review selects it")
-        (gemini "Gemini CLI proposes an edit of "))
+  (let ((key "; M-x gemini-companion-review selects it"))
     (gemini-companion-test-with-reviews nil
       (pcase-dolist
           (`(,file ,objection ,width ,expected)
-           `(("src/app/hello.py" nil 89
-              ,(concat gemini "src/app/hello.py; " key))
-             ("src/app/hello.py" nil 80 ,(concat gemini "hello.py; " key))
-             ("src/app/hello.py" nil 79
-              ,(concat "Edit of src/app/hello.py; " key))
-             ("src/app/hello.py" nil 64 ,(concat "Edit of hello.py; " key))
-             (,(concat "src/" (make-string 20 ?a) (make-string 20 ?b)) nil 80
-              ,(concat "Edit of " (make-string 10 ?a) "..."
-                       (make-string 18 ?b) "; " key))
-             ("a" nil 40 ,key)
+           `(("src/hello.py" nil 80 "Edit of src/hello.py by Gemini CLI")
+             ("src/hello.py" nil 74 "Edit of src/hello.py")
+             ("source/application/hello.py" nil 69 "Edit of source...on/hello.py")
+             ("a" nil 50 nil)
              ("/etc/new" nil 180
-              ,(concat gemini "a file outside your projects: /etc/new; " key))
-             ("/etc/new" nil 80 ,(concat gemini "/etc/new; " key))
-             ("/etc/new" "why" 110 ,(concat gemini "/etc/new (why); " key))
-             ("/etc/new" "why" 80 ,(concat "Edit of /etc/new (why); " key))))
+              "Edit of a file outside your projects: /etc/new by Gemini CLI")
+             ("/etc/new" "why" 100
+              "Edit of a file outside your projects: /etc/new (why)")))
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
-                 (lines (gemini-companion-test-messages
-                          (setf (gemini-companion-diff-auto diff) objection)
-                          (cl-letf (((symbol-function 'frame-width)
-                                     (lambda (&rest _) width)))
-                            (gemini-companion-test-wait
-                             (lambda () (member expected messages)))))))
-            (should (member expected lines))
+                 (expected (if expected
+                               (concat expected key)
+                             (substring key 2))))
+            (setf (gemini-companion-diff-auto diff) objection)
+            (should (member expected
+                            (gemini-companion-test-messages
+                              (cl-letf (((symbol-function 'frame-width)
+                                         (lambda (&rest _) width)))
+                                (gemini-companion-test-wait
+                                 (lambda () (member expected messages)))))))
             (should (< (string-width expected) width))
             (gemini-companion-diff-reject diff)))))))
 

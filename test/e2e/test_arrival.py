@@ -376,7 +376,7 @@ def test_announcement_ends_when_the_review_appears(
 
     emacs.says("shows it")
     emacs.wait_until_gone("shows it")
-    emacs.wait_for("edit of a.txt; M-x gemini-companion-review selects it")
+    emacs.wait_for("Edit of a.txt by the CLI; M-x")
     Reviews(emacs).reject()
     emacs.wait_until_gone("selects it")
 
@@ -396,7 +396,7 @@ def test_announcement_leaves_the_report_of_a_cli_that_has_exited(
 
     emacs.act("(gemini-companion-diff-close (1- e2e-id) 'exited)")
     reviews.shown("b.txt")
-    screen = emacs.wait_for("edit of b.txt; M-x gemini-companion-review selects it")
+    screen = emacs.wait_for("Edit of b.txt by the CLI; M-x")
     assert "exited; review closed, a.txt not written" in screen
 
 
@@ -451,8 +451,8 @@ def test_announcement_takes_one_line_of_a_small_frame(
     Reviews(emacs).shown("hello.py")
     key = "M-x gemini-companion-review selects it"
     screen = emacs.wait_for(key).splitlines()
-    assert screen[23] == f"Gemini CLI proposes an edit of hello.py; {key}"
-    emacs.says(f"Gemini CLI proposes an edit of application/hello.py; {key}")
+    assert screen[23] == f"Edit of application/hello.py; {key}"
+    emacs.says(f"Edit of application/hello.py by Gemini CLI; {key}")
 
 
 def test_review_on_request_only(world: World, scratch: Scratch) -> None:
