@@ -441,9 +441,14 @@ The control panel is current."
   (ediff-update-diffs)
   (gemini-companion-ediff--compared (current-buffer)))
 
+(defvar-local gemini-companion-ediff--tick nil
+  "Tick of the proposal when this control panel last compared it.")
+
 (defun gemini-companion-ediff--compared (panel)
   "Record which hunks the session of PANEL has."
   (with-current-buffer panel
+    (setq gemini-companion-ediff--tick
+          (buffer-chars-modified-tick ediff-buffer-B))
     (gemini-companion-review-set-hunks
      gemini-companion-diff-here
      (with-current-buffer ediff-diff-buffer
@@ -466,11 +471,18 @@ The control panel is current."
 
 (defun gemini-companion-ediff--at-point (panel)
   "Return the current hunk, or nil.
-In PANEL it is the current one of Ediff, else the one at point."
-  (when-let* ((n (gemini-companion-ediff--number panel)))
-    (with-current-buffer panel
-      (append (gemini-companion-ediff--hunk-lines n 'A)
-              (gemini-companion-ediff--hunk-lines n 'B)))))
+In PANEL it is the current one of Ediff, else the one at point.  If the
+proposal has changed, compare again: what is typed beside a hunk, also
+as a part of another line, becomes a part of it in Ediff."
+  (let ((diff gemini-companion-diff-here))
+    (unless (eql (buffer-local-value 'gemini-companion-ediff--tick panel)
+                 (buffer-chars-modified-tick
+                  (gemini-companion-diff-proposal-buffer diff)))
+      (gemini-companion-ediff--compare
+       panel (gemini-companion-diff-view-frame
+              (gemini-companion-diff-view diff))))
+    (when-let* ((n (gemini-companion-ediff--number panel)))
+      (nth n (gemini-companion-diff-hunks diff)))))
 
 (defun gemini-companion-ediff--number (panel)
   "Return the number of the current hunk, or nil.
@@ -486,16 +498,6 @@ The numbers of the session of PANEL begin with 0."
                           position
                           (ediff-get-diff-posn side 'end n)))
                     (number-sequence 0 (1- ediff-number-of-differences))))))))
-
-(defun gemini-companion-ediff--hunk-lines (n side)
-  "Return the first line and the number of lines of hunk N on SIDE.
-SIDE is `A' or `B'.  The control panel is current."
-  (let ((beg (ediff-get-diff-posn side 'beg n))
-        (end (ediff-get-diff-posn side 'end n)))
-    (with-current-buffer (ediff-get-buffer side)
-      (save-restriction
-        (widen)
-        (list (line-number-at-pos beg) (count-lines beg end))))))
 
 (defun gemini-companion-ediff--move (panel count)
   "Go COUNT hunks on in the session of PANEL, with point of this buffer."

@@ -135,10 +135,6 @@ of the file or the proposal, whichever is larger.")
   "Non-nil if the last review appeared by itself.
 For several reviews in a row, it refers to the first.")
 
-(defvar-local gemini-companion-review--tick nil
-  "Tick of this buffer, a proposal, when it was last compared, or nil.")
-(put 'gemini-companion-review--tick 'permanent-local t)
-
 (defun gemini-companion-review--unless-new (command)
   "Return COMMAND, or in a new review a command to ignore the key."
   (if (< (float-time) gemini-companion-review-new-until)
@@ -165,7 +161,7 @@ If it signals an error, that is shown.  It returns a plist of
 `:main', the buffer to go to;
 `:frame', the frame of the view;
 and these functions:
-`:hunk' returns the hunk at point, or nil;
+`:hunk' returns the hunk at point, or nil, if need be of a new comparison;
 `:line' returns the line of the proposal at point, or nil;
 `:toggled' displays that its argument, a hunk, was excluded or restored,
 or that others were restored if it is nil;
@@ -230,8 +226,6 @@ ARGS are its arguments."
 ORIGINAL is a buffer; the proposal must not have changed since they were
 compared.  Excluded hunks that are not among them are restored."
   (setf (gemini-companion-diff-hunks diff) hunks)
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-    (setq gemini-companion-review--tick (buffer-chars-modified-tick)))
   (gemini-companion-review--prune diff hunks original))
 
 (defun gemini-companion-review--prune (diff &optional hunks original)
@@ -679,28 +673,11 @@ Accepting sends the rest."
                     "No hunk here; %s goes to the next one"
                     (gemini-companion-review--shortest-key
                      'gemini-companion-review-next-hunk)))))
-    (gemini-companion-review--check-hunk view hunk)
     (if (gemini-companion-review-toggle diff hunk)
         (message "Hunk excluded; %s restores it"
                  (gemini-companion-review--shortest-key
                   'gemini-companion-review-toggle-hunk))
       (message "Hunk restored"))))
-
-(defun gemini-companion-review--check-hunk (view hunk)
-  "Compare again in VIEW if HUNK is none of its hunks, or the proposal changed.
-Signal an error if HUNK is none of its hunks then: what is typed beside a
-hunk becomes a part of it in Ediff, also as a part of another line."
-  (let* ((diff (gemini-companion-review--view-diff view))
-         (proposal (gemini-companion-diff-proposal-buffer diff))
-         (known-p (lambda ()
-                    (and (eql (buffer-chars-modified-tick proposal)
-                              (buffer-local-value
-                               'gemini-companion-review--tick proposal))
-                         (member hunk (gemini-companion-diff-hunks diff))))))
-    (unless (funcall known-p)
-      (gemini-companion-review--call view :compare)
-      (unless (funcall known-p)
-        (user-error "The proposal has changed and was compared again")))))
 
 (defun gemini-companion-review--shortest-key (command)
   "Return the letter for COMMAND if it is a key here, else its other key."

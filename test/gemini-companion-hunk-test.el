@@ -114,12 +114,15 @@ Drop those that do not consist of whole lines as before."
     (nreverse lines)))
 
 (defun gemini-companion-hunk-test-compare (diff)
-  "Compare DIFF again in the view of the selected window."
+  "Compare DIFF again in its view, and in the model."
   (with-current-buffer (gemini-companion-review-main diff)
     (if (gemini-companion-review-unified-p)
         (gemini-companion-unified-refresh)
       (with-current-buffer (car ediff-this-buffer-ediff-sessions)
-        (call-interactively (key-binding "g"))))))
+        (call-interactively (key-binding "g")))))
+  (gemini-companion-hunk-test-compared
+   (gemini-companion-diff-hunks diff)
+   (gemini-companion-test-file-text (gemini-companion-diff-file-path diff))))
 
 (defun gemini-companion-hunk-test-check (diff)
   "Assert that what is shown and sent of DIFF equals the model.
@@ -198,6 +201,67 @@ The hunks were just compared."
 (defvar gemini-companion-hunk-test-time 0
   "Time of the file, so that each change of it is noticed.")
 
+(defun gemini-companion-hunk-test-hunks (diff)
+  "Return the hunks of DIFF as another comparison finds them."
+  (let (found)
+    (with-temp-buffer
+      (insert-file-contents (gemini-companion-diff-file-path diff))
+      (gemini-companion-hunk-wait
+       (gemini-companion-hunk-compare
+        (current-buffer) (gemini-companion-diff-proposal-buffer diff)
+        (lambda (hunks) (setq found hunks)))
+       60))
+    found))
+
+(defun gemini-companion-hunk-test-go (diff)
+  "Go somewhere in the view of DIFF; call the result to get the hunk there.
+Its argument is a list of all hunks."
+  (let ((n (random 6))
+        (proposal (gemini-companion-diff-proposal-buffer diff)))
+    (set-buffer (gemini-companion-review-main diff))
+    (cond ((gemini-companion-review-unified-p)
+           (goto-char (point-min))
+           (dotimes (_ n)
+             (ignore-error user-error (gemini-companion-review-next-hunk)))
+           (lambda (hunks)
+             (seq-find (lambda (hunk)
+                         (equal (nth 2 hunk)
+                                (nth 2 (get-text-property
+                                        (point) 'gemini-companion-hunk))))
+                       hunks)))
+          ((zerop n)
+           (goto-char (1+ (random (1+ (buffer-size proposal)))))
+           (lambda (hunks)
+             (let ((line (line-number-at-pos)))
+               (seq-find (pcase-lambda (`(,_ ,_ ,new ,count))
+                           (<= new line (+ new count)))
+                         hunks))))
+          (t
+           (set-buffer (car ediff-this-buffer-ediff-sessions))
+           (ignore-errors (ediff-jump-to-difference n))
+           (lambda (hunks) (nth ediff-current-difference hunks))))))
+
+(defun gemini-companion-hunk-test-toggle (diff)
+  "Toggle a hunk of DIFF by its key, and return it."
+  (save-current-buffer
+    (let* ((where (gemini-companion-hunk-test-go diff))
+           (done (condition-case nil
+                     (progn (gemini-companion-review-toggle-hunk) t)
+                   (user-error nil)))
+           (hunks (gemini-companion-hunk-test-hunks diff))
+           (file (gemini-companion-test-file-text
+                  (gemini-companion-diff-file-path diff)))
+           (hunk (and done (funcall where hunks))))
+      (should (equal hunks (gemini-companion-diff-hunks diff)))
+      (gemini-companion-hunk-test-compared hunks file)
+      (when done
+        (let ((mark (gemini-companion-hunk-test-mark hunk file)))
+          (setq gemini-companion-hunk-test-marks
+                (if (member mark gemini-companion-hunk-test-marks)
+                    (delete mark gemini-companion-hunk-test-marks)
+                  (cons mark gemini-companion-hunk-test-marks)))))
+      hunk)))
+
 (defun gemini-companion-hunk-test-step (diff file)
   "Do something at random in the review of DIFF, an edit of FILE.
 Return what was done."
@@ -205,44 +269,31 @@ Return what was done."
          (step (seq-random-elt '(toggle toggle toggle edit edit undo switch
                                         compare file))))
     (pcase step
+      ('toggle (list step (gemini-companion-hunk-test-toggle diff)))
       ('edit
        (let* ((beg (random (1+ length)))
               (edit (list beg (random (min 8 (1+ (- length beg))))
                           (gemini-companion-hunk-test-random 2))))
-         (setq step (cons step edit))
-         (apply #'gemini-companion-hunk-test-edit diff edit)))
-      ('undo (gemini-companion-hunk-test-undo diff))
-      ('switch
-       (with-current-buffer (gemini-companion-review-main diff)
-         (gemini-companion-review-switch-view)))
+         (apply #'gemini-companion-hunk-test-edit diff edit)
+         (cons step edit)))
+      ('undo (gemini-companion-hunk-test-undo diff) step)
       ('file
        (let ((text (gemini-companion-hunk-test-mutate
                     (gemini-companion-test-file-text file))))
          (unless (string= text (gemini-companion-diff-proposed-text diff))
-           (setq step (list step text))
            (write-region text nil file nil 'silent)
            (set-file-times file (cl-incf gemini-companion-hunk-test-time))
-           (gemini-companion-test-run-timers)))))
-    ;; The others compare already.
-    (when (memq (or (car-safe step) step) '(edit undo))
-      (ert-info ((format "%S, not compared yet" step))
-        (should (equal (gemini-companion-hunk-test-expected)
-                       (gemini-companion-diff-text diff)))))
-    (gemini-companion-hunk-test-compare diff)
-    (gemini-companion-hunk-test-compared (gemini-companion-diff-hunks diff)
-                                         (gemini-companion-test-file-text file))
-    (when-let* (((eq step 'toggle))
-                (hunks (gemini-companion-diff-hunks diff))
-                (hunk (seq-random-elt hunks))
-                (mark (gemini-companion-hunk-test-mark
-                       hunk (gemini-companion-test-file-text file))))
-      (setq step (cons step hunk)
-            gemini-companion-hunk-test-marks
-            (if (member mark gemini-companion-hunk-test-marks)
-                (delete mark gemini-companion-hunk-test-marks)
-              (cons mark gemini-companion-hunk-test-marks)))
-      (gemini-companion-review-toggle diff hunk))
-    step))
+           (gemini-companion-test-eventually
+             (gemini-companion-test-run-timers)
+             (equal text (gemini-companion-test-text "*gemini original: a*")))
+           (gemini-companion-hunk-test-compare diff)
+           (list step text))))
+      (_
+       (when (eq step 'switch)
+         (with-current-buffer (gemini-companion-review-main diff)
+           (gemini-companion-review-switch-view)))
+       (gemini-companion-hunk-test-compare diff)
+       step))))
 
 (defun gemini-companion-hunk-test-walk (old new)
   "Go at random through a review of an edit from OLD to NEW."
@@ -261,7 +312,12 @@ Return what was done."
                            (with-current-buffer
                                (gemini-companion-diff-proposal-buffer diff)
                              (buffer-string))))
-            (gemini-companion-hunk-test-check diff)))))))
+            (should (equal (gemini-companion-hunk-test-expected)
+                           (gemini-companion-diff-text diff)))
+            ;; An edit need not be followed by a comparison.
+            (when (memq (or (car-safe (car steps)) (car steps))
+                        '(compare switch file))
+              (gemini-companion-hunk-test-check diff))))))))
 
 (ert-deftest gemini-companion-hunk-what-is-shown-is-what-is-sent ()
   (dotimes (seed 60)
