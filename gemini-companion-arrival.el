@@ -202,7 +202,7 @@ command is never omitted."
         command
       (gemini-companion-name-fit
        `((1 "Edit of ")
-         (nil ,(gemini-companion-diff-name diff))
+         (nil ,(gemini-companion-diff-name diff (and objection 'plain)))
          (3 ,(if objection (format " (%s)" objection) ""))
          (4 ,(concat " by " (gemini-companion-session-title
                              (gemini-companion-diff-session diff))))

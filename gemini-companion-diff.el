@@ -349,6 +349,8 @@ replaced; its edited text is kept."
 (defun gemini-companion-diff-notify (diff event)
   "Call `gemini-companion-diff-functions' with DIFF and EVENT.
 Call also the functions that the user has for it."
+  (when (gemini-companion-diff-open-p diff)
+    (gemini-companion-diff--check-buffer diff))
   (force-mode-line-update t)
   (run-hook-wrapped 'gemini-companion-diff-functions
                     (lambda (function)

@@ -438,6 +438,11 @@ The control panel is current."
   (interactive)
   (unless (derived-mode-p 'ediff-mode)
     (user-error "No Ediff session in this buffer"))
+  (let ((bounds (car ediff-wide-bounds)))
+    ;; Ediff narrows to them, and a new first line of the file is before them.
+    (with-current-buffer ediff-buffer-A
+      (widen)
+      (move-overlay bounds (point-min) (point-max))))
   (ediff-update-diffs)
   (gemini-companion-ediff--compared (current-buffer)))
 

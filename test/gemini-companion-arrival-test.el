@@ -31,8 +31,7 @@
              ("a" nil 50 nil)
              ("/etc/new" nil 180
               "Edit of a file outside your projects: /etc/new by Gemini CLI")
-             ("/etc/new" "why" 100
-              "Edit of a file outside your projects: /etc/new (why)")))
+             ("/etc/new" "why" 70 "Edit of /etc/new (why)")))
         (ert-info ((format "%s in %d" file width))
           (let* ((diff (gemini-companion-arrival-test-propose file))
                  (expected (if expected
