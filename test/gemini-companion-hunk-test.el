@@ -202,7 +202,7 @@ The hunks were just compared."
   "Time of the file, so that each change of it is noticed.")
 
 (defun gemini-companion-hunk-test-hunks (diff)
-  "Return the hunks of DIFF as another comparison finds them."
+  "Return the hunks of DIFF from another comparison."
   (let (found)
     (with-temp-buffer
       (insert-file-contents (gemini-companion-diff-file-path diff))
