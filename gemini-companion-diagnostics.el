@@ -565,6 +565,8 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                             (gemini-companion-lookup-buffer file)))
                (place (or buffer (gemini-companion-lookup-neighbor file))))
     (if (not (and place
+                  (or (gemini-companion-lookup-server place)
+                      (gemini-companion-diagnostics-checker place))
                   (file-exists-p file)
                   (<= (max (string-bytes (or before "")) (string-bytes after))
                       (if buffer

@@ -370,6 +370,14 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 		   (expand-file-name file) "" "error x")))
     (should (gemini-companion-diagnostics-test-edit "a.txt" "" "error x"))))
 
+(ert-deftest gemini-companion-diagnostics-waits-for-nothing-that-no-checker-checks ()
+  (gemini-companion-diagnostics-test-with '("versions") nil
+    (let ((gemini-companion-diagnostics-timeout 3600))
+      (gemini-companion-diagnostics-test-write "a.unknown" "new\n")
+      (find-file-noselect "a.unknown")
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "a.unknown" "old\n" "new\n")))))
+
 (ert-deftest gemini-companion-diagnostics-reports-the-later-of-two-edits ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((first (gemini-companion-diagnostics-test-begin "a.txt" "" "error x"))
