@@ -13,7 +13,7 @@
 ;;
 ;; The output is searched for operating system commands (OSC) before the terminal
 ;; gets it: questions for the colors, the window title, which has the state of the
-;; CLI, and text that the CLI copies.
+;; CLI, and text that the CLI copies.  From term they are removed.
 
 ;;; Code:
 
@@ -191,7 +191,7 @@ Some are suspended while the user copies text or edits a line."
 
 (defun gemini-companion-terminal--watch (process)
   "Watch the output of PROCESS, the program in a terminal."
-  (add-function :before (process-filter process)
+  (add-function :filter-args (process-filter process)
                 #'gemini-companion-terminal--filter))
 
 (defun gemini-companion-terminal-watch-sessions (&rest _)
@@ -216,53 +216,69 @@ Some are suspended while the user copies text or edits a line."
   (add-hook 'gemini-companion-session-changed-functions
             #'gemini-companion-terminal-watch-sessions))
 
-(defun gemini-companion-terminal--filter (process output)
-  "Handle the sequences in OUTPUT of PROCESS; keep an incomplete one."
-  (let ((rest (process-get process 'gemini-companion-terminal-rest)))
+(defun gemini-companion-terminal--filter (arguments)
+  "Handle the sequences in the output of a program; keep an incomplete one.
+ARGUMENTS are the process and the output.  Return what the terminal is
+to get: term would display these sequences."
+  (pcase-let* ((`(,process ,output) arguments)
+               (rest (process-get process 'gemini-companion-terminal-rest)))
     ;; Most output has none, and is not copied.
-    (when (or rest
-              (string-search "\e]" output)
-              (string-suffix-p "\e" output))
-      (setq rest (gemini-companion-terminal--sequences
-                  (concat rest output)
-                  (lambda (content)
-                    (when (buffer-live-p (process-buffer process))
+    (if (not (or rest
+                 (string-search "\e]" output)
+                 (string-suffix-p "\e" output)))
+        arguments
+      (pcase-let ((`(,plain . ,rest)
+                   (gemini-companion-terminal--split
+                    (concat rest output)
+                    (lambda (content)
                       (gemini-companion-terminal--handle process content)))))
-      (process-put process 'gemini-companion-terminal-rest
-                   (and (length< rest gemini-companion-terminal--longest)
-                        rest)))))
+        (process-put process 'gemini-companion-terminal-rest
+                     (and (length< rest gemini-companion-terminal--longest)
+                          rest))
+        (list process (if (gemini-companion-terminal--mode-p process 'term-mode)
+                          plain
+                        output))))))
 
-(defun gemini-companion-terminal--sequences (text function)
+(defun gemini-companion-terminal--mode-p (process mode)
+  "Return non-nil if the buffer of PROCESS is in MODE."
+  (and (buffer-live-p (process-buffer process))
+       (with-current-buffer (process-buffer process)
+         (derived-mode-p mode))))
+
+(defun gemini-companion-terminal--split (text function)
   "Call FUNCTION with the content of each OSC sequence in TEXT.
-Return an incomplete one at its end, or nil."
+Return a cons of TEXT without them, and an incomplete one at its end, or
+nil."
   (let ((start 0)
+        (plain nil)
         beginning)
     (while (and (setq beginning (string-search "\e]" text start))
                 (string-match "\a\\|\e\\(?:\\\\\\|\\([^\\]\\)\\)" text
                               (+ 2 beginning)))
+      (push (substring text start beginning) plain)
       (setq start (if (match-beginning 1) (match-beginning 0) (match-end 0)))
       ;; Another sequence ends it, too, but then it is none.
       (unless (match-beginning 1)
         (save-match-data
           (funcall function (substring text (+ 2 beginning)
                                        (match-beginning 0))))))
-    (cond (beginning (substring text beginning))
-          ((string-suffix-p "\e" text) "\e"))))
+    (unless (or beginning (not (string-suffix-p "\e" text)))
+      (setq beginning (1- (length text))))
+    (cons (string-join (nreverse (cons (substring text start beginning) plain)))
+          (and beginning (substring text beginning)))))
 
 (defun gemini-companion-terminal--handle (process content)
   "Do what the OSC sequence with CONTENT in the output of PROCESS is for."
-  (with-current-buffer (process-buffer process)
-    (cond
-     ((string-match "\\`[02];" content)
-      (gemini-companion-state-title
-       process (gemini-companion-terminal--decode (substring content 2))))
-     ;; It does the rest itself.
-     ((derived-mode-p 'eat-mode))
-     ((string-match "\\`1\\([01]\\);\\?\\'" content)
-      (gemini-companion-terminal--answer-color
-       process (match-string 1 content)))
-     ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
-      (gemini-companion-terminal--copy (match-string 1 content))))))
+  (cond
+   ((string-match "\\`[02];" content)
+    (gemini-companion-state-title
+     process (gemini-companion-terminal--decode (substring content 2))))
+   ;; It does the rest itself.
+   ((gemini-companion-terminal--mode-p process 'eat-mode))
+   ((string-match "\\`1\\([01]\\);\\?\\'" content)
+    (gemini-companion-terminal--answer-color process (match-string 1 content)))
+   ((string-match "\\`52;[^;]*;\\([A-Za-z0-9+/=]+\\)\\'" content)
+    (gemini-companion-terminal--copy (match-string 1 content)))))
 
 (defun gemini-companion-terminal--decode (text)
   "Return TEXT of the output of a terminal, decoded unless it is already."
@@ -272,7 +288,7 @@ Return an incomplete one at its end, or nil."
   "Add the text that is ENCODED in base64 to the kill ring."
   (when-let* ((bytes (ignore-errors (base64-decode-string encoded))))
     (kill-new (decode-coding-string bytes 'utf-8))
-    (message "Copied from %s to the kill ring" (buffer-name))))
+    (message "Text that the CLI copied is in the kill ring")))
 
 (defun gemini-companion-terminal--answer-color (process which)
   "Report a color of the frame of PROCESS to it.

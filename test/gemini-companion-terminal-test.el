@@ -123,6 +123,13 @@
       (should (equal 3 (length kill-ring)))
       (should (equal "" (funcall answers))))))
 
+(ert-deftest gemini-companion-terminal-term-displays-no-sequences ()
+  (gemini-companion-terminal-test-with
+    (dolist (part '("one\e]0;title\atwo" "\e]8;;http://a\e\\link\e]8;;\e"
+                    "\\three" "\e" "]2;title\afour\e" "[1mfive\e[0m"))
+      (funcall (process-filter process) process part))
+    (should (string-search "onetwolinkthreefourfive" (buffer-string)))))
+
 (ert-deftest gemini-companion-terminal-is-watched-while-the-mode-is-on ()
   (gemini-companion-terminal-test-with
     (let ((session (list :id "1" :pid (process-id process)))

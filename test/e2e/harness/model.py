@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from .wait import BOUND
+
 Part = dict[str, Any]
 Context = dict[str, Any]
 
@@ -98,6 +100,9 @@ class Model:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.answers = threading.Event()
+        """Cleared while requests are to wait."""
+        self.answers.set()
         self._turns: deque[Part] = deque()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -118,6 +123,7 @@ class Model:
 
     def close(self) -> None:
         """Stop listening."""
+        self.answers.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -139,6 +145,7 @@ class Model:
 
     def _next(self, request: dict[str, Any]) -> Part:
         self.requests.append(request)
+        self.answers.wait(BOUND)
         return self._turns.popleft() if self._turns else say("no turn left")
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Emacs knows what each CLI is doing, from its window title and its hooks."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import pytest
+from harness import gemini, qwen
+from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
+from harness.gemini import Gemini
+from harness.model import call, say, write_file
+from harness.needs import VTERM, needs_vterm
+from harness.qwen import Qwen
+from harness.scratch import Scratch
+from harness.world import World
+
+STATES = """
+(defvar e2e-states nil)
+(add-hook 'gemini-companion-state-functions
+          (lambda (_session state) (push state e2e-states)))
+"""
+SESSION = "(car (gemini-companion-sessions))"
+STATE = f"(gemini-companion-session-state {SESSION})"
+TURN = f"(gemini-companion-session-turn {SESSION})"
+
+
+def is_(emacs: Emacs, state: str) -> None:
+    """Wait until the CLI is in ``state``."""
+    emacs.holds(f"(eq '{state} {STATE})", state)
+
+
+def start(
+    world: World, emacs: Emacs, kind: type[Gemini], name: str, terminal: str
+) -> Gemini:
+    """Start the CLI ``name`` in a terminal of Emacs."""
+    model = world.model()
+    script = qwen.script if kind is Qwen else gemini.script
+    program = script(world.tools, world.scratch, model, f"{name}-inside")
+    emacs.eval(
+        f"""(progn (setq gemini-companion-terminal '{terminal}
+                         gemini-companion-run-client {lisp(name)}
+                         gemini-companion-run-commands
+                         '(({lisp(name)} . {lisp(program)})))
+                   (gemini-companion-run)
+                   (delete-other-windows))"""
+    )
+    cli = kind(TerminalBuffer(emacs, f"*{name}: project*"), model)
+    emacs.holds(SESSION, "connected")
+    cli.terminal.wait_for("Type your message")
+    return cli
+
+
+def configure(world: World) -> None:
+    """Configure both CLIs to show their state in the window title, as by default."""
+    home = world.scratch.home
+    titled = {**gemini.SETTINGS, "ui": {"hideTips": True}}
+    home.joinpath(".gemini", "settings.json").write_text(
+        json.dumps(titled), encoding="utf-8"
+    )
+    qwen.configure(world.scratch)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "terminal"),
+    [
+        pytest.param(Gemini, "gemini", "term", id="gemini-term"),
+        pytest.param(Gemini, "gemini", "vterm", marks=needs_vterm, id="gemini-vterm"),
+        pytest.param(Qwen, "qwen", "term", marks=pytest.mark.once, id="qwen-term"),
+    ],
+)
+def test_states_of_a_turn_are_known_from_the_window_title(
+    world: World, scratch: Scratch, kind: type[Gemini], name: str, terminal: str
+) -> None:
+    configure(world)
+    file = scratch.file("a.txt", "one\n")
+    emacs = world.emacs(file, extra=f"(add-to-list 'load-path {lisp(VTERM)}) {STATES}")
+    reviews = Reviews(emacs)
+    cli = start(world, emacs, kind, name, terminal)
+    is_(emacs, "ready")
+    assert emacs.eval(TURN) == "nil"
+
+    cli.model.script(
+        write_file(scratch.project / "b.txt", "two\n"),
+        call(
+            "run_shell_command",
+            command="touch c.txt",
+            description="x",
+            is_background=False,
+        ),
+        say("all done"),
+    )
+    cli.model.answers.clear()
+    cli.prompt()
+    is_(emacs, "working")
+    cli.model.answers.set()
+    reviews.shown("b.txt")
+    is_(emacs, "waiting")
+    reviews.accept()
+    cli.terminal.wait_for("Allow execution")
+    is_(emacs, "waiting")
+    assert emacs.value("e2e-states")[-1:] == ["ready"]
+    cli.answer("llow once")
+    cli.wait_for("all done")
+    is_(emacs, "ready")
+    order = emacs.value("(reverse e2e-states)")
+    assert order[:3] == ["ready", "working", "waiting"]
+    assert "unknown" not in order
+    assert emacs.eval(f"(gemini-companion-turn-ended {TURN})") != "nil"
+
+    interrupted(emacs, cli)
+    cli.model.answers.clear()
+    cli.prompt()
+    is_(emacs, "working")
+    emacs.eval(f"(setq e2e-session {SESSION})")
+    os.kill(int(emacs.eval(f"(plist-get {SESSION} :pid)")), signal.SIGKILL)
+    emacs.holds("(null (gemini-companion-sessions))")
+    assert emacs.eval("(car e2e-states)") == "unknown"
+    cli.model.answers.set()
+
+
+def interrupted(emacs: Emacs, cli: Gemini) -> None:
+    """Interrupt the CLI while it works; it is ready again."""
+    cli.model.answers.clear()
+    cli.prompt()
+    is_(emacs, "working")
+    buffer = lisp(cli.terminal.name)
+    emacs.eval(f"(process-send-string (get-buffer-process {buffer}) (string 27))")
+    is_(emacs, "ready")
+    cli.model.answers.set()
