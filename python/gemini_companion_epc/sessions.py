@@ -16,7 +16,7 @@ from .clients import Client
 from .config import Config
 from .processes import on_exit
 from .session import Session, Stream, encode_event
-from .types import CloseReason, Facts, IdeContext, Process
+from .types import CloseReason, Facts, Process, context_update
 
 logger = logging.getLogger(__name__)
 
@@ -226,15 +226,15 @@ class Sessions:
                 session.context = None
         self._report_to_emacs([session.facts for session in connected])
 
-    def broadcast(self, context: IdeContext) -> None:
-        """Send ``context`` to every client, and to those that connect later.
+    def broadcast(self, files: Sequence[Facts]) -> None:
+        """Send ``files`` to every client, and to those that connect later.
 
-        Drop it if the last report to Emacs had no sessions: it answers an earlier
+        Drop them if the last report to Emacs had no sessions: they answer an earlier
         report, and would be outdated when a client connects.
         """
         if not self._wants_context:
             return
-        self._context = encode_event(context.notification(self._config.is_trusted))
+        self._context = encode_event(context_update(files, self._config.is_trusted))
         for session in self._sessions.values():
             session.update_context(self._context)
 

@@ -4,7 +4,6 @@
 The parser of sexpdata is used, with its errors corrected.
 """
 
-import logging
 import re
 from typing import Any, TypeAlias
 
@@ -12,9 +11,7 @@ import sexpdata
 from sexpdata import Symbol
 
 from .exceptions import MalformedArgument
-from .types import Cursor, File, IdeContext, clean
-
-logger = logging.getLogger(__name__)
+from .types import Facts, clean
 
 Sexp: TypeAlias = Any
 
@@ -112,42 +109,36 @@ def as_plist(value: Sexp) -> dict[str, Sexp]:
     return {key.value(): item for key, item in zip(keys, value[1::2], strict=True)}
 
 
-def file_from(value: Sexp) -> File:
+def file_from(value: Sexp) -> Facts:
     """Return the file that the property list ``value`` describes.
+
+    It is spelled as in the protocol.  Raise MalformedArgument if it is malformed.
+    """
+    plist = as_plist(value)
+    file: Facts = {
+        "path": as_text(plist.get(":path"), ":path"),
+        "timestamp": as_integer(plist.get(":timestamp"), ":timestamp"),
+    }
+    if plist.get(":active"):
+        file["isActive"] = True
+    if plist.get(":line"):
+        file["cursor"] = {
+            "line": as_integer(plist[":line"], ":line"),
+            "character": as_integer(plist.get(":character"), ":character"),
+        }
+    if plist.get(":selected-text"):
+        file["selectedText"] = as_text(plist[":selected-text"], ":selected-text")
+    return file
+
+
+def context_from(value: Sexp) -> list[Facts]:
+    """Return the files that the list ``value`` describes.
 
     Raise MalformedArgument if it is malformed.
     """
-    plist = as_plist(value)
-    selected = plist.get(":selected-text")
-    cursor = None
-    if plist.get(":line"):
-        cursor = Cursor(
-            as_integer(plist[":line"], ":line"),
-            as_integer(plist.get(":character", 1), ":character"),
-        )
-    return File(
-        path=as_text(plist.get(":path"), ":path"),
-        timestamp=as_integer(plist.get(":timestamp"), ":timestamp"),
-        is_active=bool(plist.get(":active")),
-        cursor=cursor,
-        selected_text=as_text(selected, ":selected-text") if selected else None,
-    )
-
-
-def context_from(value: Sexp) -> IdeContext:
-    """Return the context that the list ``value`` describes.
-
-    Ignore malformed files in it.  Raise MalformedArgument if it is not a list.
-    """
     if not isinstance(value, list):
         raise MalformedArgument("FILES must be a list")
-    files = []
-    for item in value:
-        try:
-            files.append(file_from(item))
-        except MalformedArgument as error:
-            logger.warning("Ignoring a malformed file in the context: %s", error)
-    return IdeContext.of(files)
+    return [file_from(item) for item in value]
 
 
 def roots_from(value: Sexp) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ absent keys are omitted, never null, and texts hold no lone surrogates.
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 Notification: TypeAlias = dict[str, object]
@@ -16,9 +16,6 @@ Facts: TypeAlias = dict[str, Any]
 CloseReason: TypeAlias = Literal[
     "closed", "lost", "interrupted", "disconnected", "exited"
 ]
-
-MAX_FILES = 10
-MAX_SELECTED_UNITS = 16384
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -41,82 +38,16 @@ def encode(text: str) -> bytes:
         return clean(text).encode()
 
 
-def cut_utf16(text: str, units: int) -> str:
-    """Return at most ``units`` UTF-16 code units of ``text``, splitting no pair."""
-    if 2 * len(text) <= units:
-        return text
-    encoded = text.encode("utf-16-le")
-    if len(encoded) <= 2 * units:
-        return text
-    return encoded[: 2 * units].decode("utf-16-le", errors="ignore")
+def context_update(files: Sequence[Facts], is_trusted: bool | None) -> Notification:
+    """Return the ide/contextUpdate with ``files``, as the protocol spells them.
 
-
-@dataclass(frozen=True)
-class Cursor:
-    """A position in a file: 1-based, ``character`` in UTF-16 code units."""
-
-    line: int
-    character: int
-
-
-@dataclass(frozen=True)
-class File:
-    """A file that is open in Emacs; ``timestamp`` is in milliseconds."""
-
-    path: str
-    timestamp: int
-    is_active: bool = False
-    cursor: Cursor | None = None
-    selected_text: str | None = None
-
-    def payload(self) -> dict[str, object]:
-        """Return the file as the protocol spells it, without absent keys."""
-        payload: dict[str, object] = {"path": self.path, "timestamp": self.timestamp}
-        if self.is_active:
-            payload["isActive"] = True
-            if self.cursor is not None:
-                payload["cursor"] = asdict(self.cursor)
-            if self.selected_text is not None:
-                payload["selectedText"] = self.selected_text
-        return payload
-
-
-@dataclass(frozen=True)
-class IdeContext:
-    """The files that are open in Emacs, newest first, at most one active."""
-
-    files: tuple[File, ...] = ()
-
-    @classmethod
-    def of(cls, files: Iterable[File]) -> "IdeContext":
-        """Return the context of ``files``, within the limits of the client."""
-        kept: list[File] = []
-        has_active = False
-        for file in list(files)[:MAX_FILES]:
-            is_active = file.is_active and not has_active
-            has_active = has_active or is_active
-            kept.append(_fitted(file, is_active))
-        return cls(tuple(kept))
-
-    def notification(self, is_trusted: bool | None = None) -> Notification:
-        """Return the ide/contextUpdate for this context.
-
-        ``is_trusted`` overrides the trust of the client in its directory, unless
-        it is None.
-        """
-        state: dict[str, object] = {
-            "openFiles": [file.payload() for file in self.files]
-        }
-        if is_trusted is not None:
-            state["isTrusted"] = is_trusted
-        return _notification("ide/contextUpdate", {"workspaceState": state})
-
-
-def _fitted(file: File, is_active: bool) -> File:
-    text = file.selected_text
-    if text is not None:
-        text = cut_utf16(clean(text), MAX_SELECTED_UNITS)
-    return replace(file, path=clean(file.path), is_active=is_active, selected_text=text)
+    ``is_trusted`` overrides the trust of the client in its directory, unless it is
+    None.
+    """
+    state: Facts = {"openFiles": files}
+    if is_trusted is not None:
+        state["isTrusted"] = is_trusted
+    return _notification("ide/contextUpdate", {"workspaceState": state})
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ from conftest import BOUND, Alone, until
 from fake_cli import VERSION, FakeCli
 from gemini_companion_epc.asgi import without_lone_surrogates
 from gemini_companion_epc.connections import MAX_WAITING
-from gemini_companion_epc.types import File, IdeContext, clean
+from gemini_companion_epc.types import clean
 
 CliOf = Callable[[Any], FakeCli]
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
-def _context(path: str) -> IdeContext:
-    return IdeContext.of([File(path, 1)])
+def _context(path: str) -> list[dict[str, Any]]:
+    return [{"path": path, "timestamp": 1}]
 
 
 def _paths(event: dict[str, Any]) -> list[str]:

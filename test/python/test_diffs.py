@@ -13,7 +13,7 @@ from gemini_companion_epc.diffs import LARGEST_PROPOSAL, Diffs
 from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.session import COMMENT, Session, Stream
 from gemini_companion_epc.sessions import Sessions
-from gemini_companion_epc.types import CloseReason, Diff, File, IdeContext
+from gemini_companion_epc.types import CloseReason, Diff
 
 BOUND = 120.0
 
@@ -48,8 +48,8 @@ def _run(scene: Callable[[Rig], Awaitable[None]], **fields: Any) -> None:
     asyncio.run(run())
 
 
-def _context(path: str) -> IdeContext:
-    return IdeContext.of([File(path, 1)])
+def _context(path: str) -> list[dict[str, Any]]:
+    return [{"path": path, "timestamp": 1}]
 
 
 async def _take(stream: Stream) -> Any:

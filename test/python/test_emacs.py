@@ -31,10 +31,7 @@ from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone, MalformedArgument
 from gemini_companion_epc.sexp import context_from, parse
 from gemini_companion_epc.types import (
-    Cursor,
     Diff,
-    File,
-    IdeContext,
 )
 
 Result = TypeVar("Result")
@@ -52,7 +49,7 @@ class Owner:
     def hello(self) -> dict[str, object]:
         return {"version": __version__, "port": 1, "token": "t", "discovery": None}
 
-    def context_update(self, context: IdeContext) -> None:
+    def context_update(self, context: list[Any]) -> None:
         self.taken.put(("context", context))
 
     def roots_update(self, roots: Sequence[str]) -> None:
@@ -215,10 +212,12 @@ def test_a_context_is_read_from_property_lists() -> None:
         rb"""((:path "/a" :timestamp 5 :active t :line 11 :character 21
                :selected-text "x") (:path "/b" :timestamp 4 :active nil))"""
     )
-    assert context_from(form) == IdeContext(
-        (File("/a", 5, True, Cursor(11, 21), "x"), File("/b", 4))
-    )
-    assert context_from([]) == IdeContext()
+    active = {"isActive": True, "cursor": {"line": 11, "character": 21}}
+    assert context_from(form) == [
+        {"path": "/a", "timestamp": 5, **active, "selectedText": "x"},
+        {"path": "/b", "timestamp": 4},
+    ]
+    assert context_from([]) == []
 
 
 @pytest.mark.parametrize(
@@ -235,9 +234,9 @@ def test_a_context_is_read_from_property_lists() -> None:
         '("path" "/b")',
     ],
 )
-def test_a_bad_entry_is_left_out_of_the_context(entry: str) -> None:
-    form = parse(f'({entry} (:path "/a" :timestamp 1))'.encode())
-    assert [file.path for file in context_from(form).files] == ["/a"]
+def test_a_malformed_file_is_refused(entry: str) -> None:
+    with pytest.raises(MalformedArgument):
+        context_from(parse(f"({entry})".encode()))
 
 
 # Authentication (defect 7)
