@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import settings
 
+from endpoint import Endpoint
 from fake_cli import FakeCli
 from fake_emacs import FakeEmacs
 from gemini_companion_epc.config import Config
@@ -81,6 +82,14 @@ def cli_of() -> Iterator[Callable[..., FakeCli]]:
     yield cli_of
     for cli in made:
         cli.close()
+
+
+@pytest.fixture
+def rig() -> Iterator[Endpoint]:
+    """The EPC endpoint alone."""
+    rig = Endpoint()
+    yield rig
+    rig.close()
 
 
 def until(condition: Callable[[], object]) -> None:

@@ -15,6 +15,7 @@ from client_schema import refusal
 
 BOUND = 120.0
 VERSION = "2025-06-18"
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 class Events:

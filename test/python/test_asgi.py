@@ -1,36 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-import http.client
 import json
 import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import BOUND, Alone, until
-from fake_cli import VERSION, FakeCli
+from conftest import BOUND, Alone
+from fake_cli import PING, VERSION, FakeCli
 from gemini_companion_epc.asgi import without_lone_surrogates
-from gemini_companion_epc.connections import MAX_WAITING
 from gemini_companion_epc.types import clean
+from scene import context_of, paths_of
 
 CliOf = Callable[[Any], FakeCli]
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-
-
-def _context(path: str) -> list[dict[str, Any]]:
-    return [{"path": path, "timestamp": 1}]
-
-
-def _paths(event: dict[str, Any]) -> list[str]:
-    assert event["method"] == "ide/contextUpdate"
-    files = event["params"]["workspaceState"]["openFiles"]
-    return [file["path"] for file in files]
 
 
 # Authentication
@@ -88,102 +74,6 @@ def test_the_hosts_that_the_client_dials_are_let_in(
     assert cli.request("POST", json.dumps(PING), headers)[0] == 200
 
 
-@pytest.mark.parametrize("version", ["13", "12"])
-def test_a_websocket_is_refused(alone: Alone, version: str) -> None:
-    request = (
-        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
-        f"Connection: Upgrade\r\nSec-WebSocket-Version: {version}\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", alone.port), BOUND) as peer:
-        peer.sendall(request.encode())
-        assert b" 403 " in b"".join(iter(lambda: peer.recv(100), b""))
-
-
-def _connect(server: Alone) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", server.port), BOUND)
-
-
-def _is_open(peer: socket.socket) -> bool:
-    peer.settimeout(0.05)
-    try:
-        return peer.recv(1) != b""
-    except TimeoutError:
-        return True
-
-
-def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
-    events = cli.connect()
-    with ExitStack() as strangers:
-        for number in range(MAX_WAITING + 50):
-            newest = strangers.enter_context(_connect(alone))
-            newest.sendall(b"POST /mcp HTTP/1.1\r\n" if number % 2 else b"")
-        assert cli.ask("ping", {})["result"] == {}
-        assert _is_open(newest)
-    alone.do(alone.sessions.broadcast, _context("/a"))
-    assert _paths(events.next()) == ["/a"]
-
-
-def test_the_oldest_of_too_many_connections_is_closed(alone: Alone) -> None:
-    with _connect(alone) as oldest, ExitStack() as strangers:
-        for _ in range(MAX_WAITING):
-            newest = strangers.enter_context(_connect(alone))
-        until(lambda: not _is_open(oldest))
-        assert _is_open(newest)
-
-
-def test_a_connection_without_a_request_is_closed_in_time(
-    serve_alone: Callable[..., Alone],
-) -> None:
-    alone = serve_alone(headers_time=0.05)
-    with socket.create_connection(("127.0.0.1", alone.port), BOUND) as peer:
-        peer.sendall(b"POST /mcp HTTP/1.1\r\n")
-        assert peer.recv(1) == b""
-
-
-def test_a_connection_that_the_client_has_closed_goes_at_once(
-    serve_alone: Callable[..., Alone], cli_of: CliOf
-) -> None:
-    alone = serve_alone(headers_time=1000)
-    cli = cli_of(alone)
-    cli.initialize()
-    process = psutil.Process()
-    until(lambda: not _accepted(process, alone.port))
-    for _ in range(20):
-        assert cli.ask("ping", {})["result"] == {}
-    until(lambda: not _accepted(process, alone.port))
-
-
-def _accepted(process: psutil.Process, port: int) -> list[Any]:
-    return [
-        one
-        for one in process.net_connections(kind="tcp4")
-        if one.laddr.port == port and one.raddr
-    ]
-
-
-def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
-    with _connect(alone) as waiting:
-        for _ in range(MAX_WAITING + 50):
-            assert cli.request("GET", headers={})[0] == 401
-        assert _is_open(waiting)
-
-
-@pytest.mark.parametrize(
-    "request_head",
-    [
-        "GET /mcp HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n",
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n",
-    ],
-)
-def test_no_client_is_upgraded_to_http_2(alone: Alone, request_head: str) -> None:
-    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
-        peer.sendall(request_head.encode() + b"Host: 127.0.0.1\r\n\r\n")
-        assert peer.recv(12) in (b"HTTP/1.1 403", b"HTTP/1.1 400")
-
-
 # Requests
 
 
@@ -215,44 +105,6 @@ def test_a_body_that_is_no_request_is_bad(
     cli = cli_of(alone)
     headers = cli.headers(session_id)
     assert cli.request("POST", body.encode("latin-1"), headers)[0] == 400
-
-
-@pytest.mark.parametrize(
-    ("method", "message", "headers", "status"),
-    [
-        ("POST", PING, {}, 200),
-        ("POST", {"jsonrpc": "2.0", "method": "notifications/initialized"}, {}, 202),
-        ("POST", [], {}, 400),
-        ("POST", PING, {"Authorization": "Bearer wrong"}, 401),
-        ("DELETE", PING, {}, 404),
-    ],
-)
-def test_every_answer_closes_its_connection(
-    alone: Alone,
-    cli_of: CliOf,
-    method: str,
-    message: Any,
-    headers: dict[str, str],
-    status: int,
-) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", alone.port, timeout=BOUND)
-    headers = {**cli_of(alone).headers("some"), **headers}
-    connection.request(method, "/mcp", json.dumps(message), headers)
-    peer = connection.sock
-    assert peer is not None
-    with peer, peer.makefile("rb") as raw:
-        # The stream ends although the client does not close its side.
-        head, _, _ = raw.read().partition(b"\r\n\r\n")
-    assert f" {status} ".encode() in head
-    assert b"connection: close" in head.lower().split(b"\r\n")
-
-
-def test_the_connection_of_an_event_stream_is_not_kept(
-    alone: Alone, cli_of: CliOf
-) -> None:
-    events = cli_of(alone).connect()
-    assert events.response.status == 200
-    assert events.response.getheader("Connection") == "close"
 
 
 def test_deep_nesting_is_bad(alone: Alone, cli_of: CliOf) -> None:
@@ -395,15 +247,15 @@ def test_version_and_begin_of_a_session_are_reported_to_emacs(
 
 
 def test_a_connection_goes_as_the_client_does_it(alone: Alone, cli_of: CliOf) -> None:
-    alone.do(alone.sessions.broadcast, _context("/a"))
+    alone.do(alone.sessions.broadcast, context_of("/a"))
     cli = cli_of(alone)
     events = cli.connect()
     assert events.response.status == 200
     assert events.response.getheader("content-type") == "text/event-stream"
     assert events.response.getheader("mcp-session-id") == cli.session_id
-    assert _paths(events.next()) == ["/a"]
-    alone.do(alone.sessions.broadcast, _context("/b"))
-    assert _paths(events.next()) == ["/b"]
+    assert paths_of(events.next()) == ["/a"]
+    alone.do(alone.sessions.broadcast, context_of("/b"))
+    assert paths_of(events.next()) == ["/b"]
     alone.emacs.until(lambda emacs: emacs.sessions == [[cli.session_id]])
 
 
@@ -425,8 +277,8 @@ def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
     cli = cli_of(alone)
     cli.session_id = "from-before-a-restart"
     assert cli.ask("ping", {})["result"] == {}
-    alone.do(alone.sessions.broadcast, _context("/a"))
-    assert _paths(cli.listen().next()) == ["/a"]
+    alone.do(alone.sessions.broadcast, context_of("/a"))
+    assert paths_of(cli.listen().next()) == ["/a"]
     cli.open_diff("/a", "x")
     assert alone.emacs.opened[0].session_id == "from-before-a-restart"
 
@@ -456,13 +308,13 @@ def test_delete_ends_the_session(alone: Alone, cli_of: CliOf) -> None:
 def test_a_second_stream_takes_the_place_of_the_first(
     alone: Alone, cli_of: CliOf
 ) -> None:
-    alone.do(alone.sessions.broadcast, _context("/a"))
+    alone.do(alone.sessions.broadcast, context_of("/a"))
     cli = cli_of(alone)
     first = cli.connect()
     second = cli.listen()
     assert second.response.status == 200
     assert first.end()
-    assert _paths(second.next()) == ["/a"]
+    assert paths_of(second.next()) == ["/a"]
     cli.open_diff("/a", "x")
     alone.do(alone.diffs.reject, 1)
     assert second.next()["method"] == "ide/diffRejected"
@@ -522,8 +374,8 @@ def test_a_stalled_client_delays_no_other(alone: Alone, cli_of: CliOf) -> None:
         alone.do(alone.diffs.accept, 1, "x" * 20_000_000)
         events = awake.connect()
         for number in range(50):
-            alone.do(alone.sessions.broadcast, _context(f"/{number}"))
-            assert _paths(events.next()) == [f"/{number}"]
+            alone.do(alone.sessions.broadcast, context_of(f"/{number}"))
+            assert paths_of(events.next()) == [f"/{number}"]
         peer.shutdown(socket.SHUT_RDWR)
     alone.emacs.until(lambda emacs: emacs.sessions[-1] == [awake.session_id])
 

@@ -40,21 +40,6 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({}, "/tmp"),
-        ({"TMPDIR": "/a/", "TMP": "/b", "TEMP": "/c"}, "/a"),
-        ({"TMPDIR": "", "TMP": "/b", "TEMP": "/c"}, "/b"),
-        ({"TEMP": "/c"}, "/c"),
-    ],
-)
-def test_the_temporary_directory_is_the_one_of_node(
-    environ: dict[str, str], expected: str
-) -> None:
-    assert CLIENTS[0].directory(environ) == Path(expected, "gemini", "ide")
-
-
 def test_name_and_payload_are_what_the_client_reads(tmp_path: Path) -> None:
     found = _discovery("/a", "/b", pid=12)
     path = found.path(_environ(tmp_path))
@@ -225,22 +210,6 @@ def test_qwen_reads_a_lock_named_for_the_port(tmp_path: Path) -> None:
     }
 
 
-def test_the_home_of_qwen_is_the_one_that_it_reads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("HOME", "/home/me")
-    assert QWEN.directory({}) == Path("/home/me/.qwen/ide")
-    assert QWEN.directory({"QWEN_HOME": "~/q"}) == Path("/home/me/q/ide")
-    assert QWEN.directory({"HOME": "/other"}) == Path("/other/.qwen/ide")
-    assert QWEN.directory({"QWEN_HOME": ""}) == Path("/home/me/.qwen/ide")
-
-
-def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None:
-    odd = f"/a{os.pathsep}b"
-    assert GEMINI.workspace_path([odd, "/c"]) == "/c"
-    assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
-
-
 class _Third(Client):
     def directory(self, environ: Mapping[str, str]) -> Path:
         return Path(environ["THIRD_HOME"]) / "editors"
@@ -349,8 +318,3 @@ def test_a_root_that_a_client_cannot_read_is_a_sentence(tmp_path: Path) -> None:
     files = DiscoveryFiles(os.getpid(), 4711, "token", _homes(tmp_path, "qwen"))
     (problem,) = files.update((str(odd),))
     assert problem.startswith(f"Gemini CLI cannot connect from {odd}")
-
-
-def test_bearers_of_clients_differ() -> None:
-    bearers = {client.bearer("token") for client in CLIENTS}
-    assert len(bearers) == len(CLIENTS)

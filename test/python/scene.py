@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The diffs and the sessions with the stub of an Emacs, in an event loop."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from conftest import StubEmacs
+from gemini_companion_epc.clients import CLIENTS
+from gemini_companion_epc.config import Config
+from gemini_companion_epc.diffs import Diffs
+from gemini_companion_epc.session import Session, Stream
+from gemini_companion_epc.sessions import Sessions
+
+BOUND = 120.0
+
+
+class Rig:
+    """The diffs, their sessions and the stub of an Emacs."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.emacs = StubEmacs()
+        config = Config(secret="s", emacs_pid=1, **fields)
+        self.sessions = Sessions(
+            config,
+            lambda peer: None,
+            self.emacs.sessions_update,
+            self.emacs.outcome_written,
+        )
+        self.diffs = Diffs(config, self.sessions, self.emacs)
+
+    def stop(self) -> None:
+        self.sessions.is_stopping = True
+        self.diffs.reject_all()
+
+    def session(self) -> tuple[Session, Stream]:
+        session = self.sessions.new(CLIENTS[0])
+        return session, self.sessions.open_stream(session)
+
+
+def run_scene(scene: Callable[[Rig], Awaitable[None]], **fields: Any) -> None:
+    """Run ``scene`` with the parts, whose configuration has ``fields``."""
+
+    async def run() -> None:
+        await asyncio.wait_for(scene(Rig(**fields)), BOUND)
+
+    asyncio.run(run())
+
+
+def context_of(path: str) -> list[dict[str, Any]]:
+    """Return a context with the file ``path``."""
+    return [{"path": path, "timestamp": 1}]
+
+
+def paths_of(event: dict[str, Any]) -> list[str]:
+    """Return the files in the contextUpdate ``event``."""
+    assert event["method"] == "ide/contextUpdate"
+    files = event["params"]["workspaceState"]["openFiles"]
+    return [file["path"] for file in files]
+
+
+async def take(stream: Stream) -> Any:
+    """Return the next notification as (method, params), written at once."""
+    event = await stream.next(BOUND)
+    assert event is not None
+    stream.written(event)
+    message = json.loads(event.split(b"data: ")[1])
+    return message["method"], message["params"]
+
+
+def accepted(path: str, content: str) -> Any:
+    """Return what `take` returns for an accepted diff."""
+    return "ide/diffAccepted", {"filePath": path, "content": content}
+
+
+def rejected(path: str) -> Any:
+    """Return what `take` returns for a rejected diff."""
+    return "ide/diffRejected", {"filePath": path}
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until ``condition`` holds."""
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.001)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+import asyncio
+import os
+import resource
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from conftest import BOUND, Alone, until
+from fake_cli import FakeCli
+from gemini_companion_epc.connections import MAX_WAITING, Connections
+from gemini_companion_epc.exceptions import StartError
+from scene import context_of, paths_of
+
+CliOf = Callable[[Any], FakeCli]
+
+
+def _connect(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), BOUND)
+
+
+def _is_open(peer: socket.socket) -> bool:
+    peer.settimeout(0.05)
+    try:
+        return peer.recv(1) != b""
+    except TimeoutError:
+        return True
+
+
+def test_a_flood_of_connections_excludes_no_client(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    events = cli.connect()
+    with ExitStack() as strangers:
+        for number in range(MAX_WAITING + 50):
+            newest = strangers.enter_context(_connect(alone.port))
+            newest.sendall(b"POST /mcp HTTP/1.1\r\n" if number % 2 else b"")
+        assert cli.ask("ping", {})["result"] == {}
+        assert _is_open(newest)
+    alone.do(alone.sessions.broadcast, context_of("/a"))
+    assert paths_of(events.next()) == ["/a"]
+
+
+def test_the_oldest_of_too_many_connections_is_closed(alone: Alone) -> None:
+    with _connect(alone.port) as oldest, ExitStack() as strangers:
+        for _ in range(MAX_WAITING):
+            newest = strangers.enter_context(_connect(alone.port))
+        until(lambda: not _is_open(oldest))
+        assert _is_open(newest)
+
+
+def test_connections_that_have_ended_do_not_count(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    with _connect(alone.port) as waiting:
+        for _ in range(MAX_WAITING + 50):
+            assert cli.request("GET", headers={})[0] == 401
+        assert _is_open(waiting)
+
+
+@pytest.mark.system
+def test_two_processes_listen_at_a_port_and_lose_no_client() -> None:
+    async def scene() -> None:
+        connections = Connections(0)
+        connections.listen()
+        first = connections.listener
+        first.setblocking(False)
+        successor = Connections(connections.port)
+        assert successor.port == connections.port
+        successor.listen()
+        second = successor.listener
+        second.settimeout(BOUND)
+        loop = asyncio.get_running_loop()
+        accepted: list[socket.socket] = []
+
+        def accept() -> None:
+            accepted.append(first.accept()[0])
+
+        with ExitStack() as clients:
+            for _ in range(50):
+                clients.enter_context(_connect(connections.port))
+            loop.add_reader(first, accept)
+            await connections.stop_listening()
+            for _ in range(50 - len(accepted)):
+                clients.enter_context(second.accept()[0])
+            clients.enter_context(_connect(connections.port))
+            clients.enter_context(second.accept()[0])
+            for one in accepted:
+                one.close()
+        second.close()
+
+    asyncio.run(scene())
+
+
+@contextmanager
+def _no_descriptor_free() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in held:
+            os.close(descriptor)
+
+
+@pytest.mark.system
+def test_a_port_that_cannot_be_bound_is_a_sentence_with_the_reason() -> None:
+    with (
+        _no_descriptor_free(),
+        pytest.raises(StartError, match=r"Cannot bind a port .*: Too many open files"),
+    ):
+        Connections(0)

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The corrected defects of `epc`, over real sockets."""
+
+import contextlib
+import gc
+import logging
+import socket
+import stat
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sexpdata
+from sexpdata import Symbol
+
+from endpoint import SECRET, Endpoint, diff_of
+from fake_emacs import BOUND, ReturnedError, plist
+from gemini_companion_epc import __version__
+from gemini_companion_epc.directory import LARGE_TEXT
+
+
+def test_the_right_hello_is_answered_with_what_emacs_needs(rig: Endpoint) -> None:
+    answer = plist(rig.epc().call("hello", SECRET, __version__))
+    assert answer["version"] == __version__
+    assert (answer["port"], answer["token"], answer["discovery"]) == (1, "t", [])
+    assert stat.S_IMODE(Path(answer["directory"]).stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [
+        ("hello", ["wrong", __version__]),
+        ("hello", ["wrong", "9"]),
+        ("hello", []),
+        ("hello", [SECRET]),
+        ("hello", [Symbol("secret"), __version__]),
+        ("hello", [[], []]),
+        ("stop", []),
+        ("diff-accepted", [1, "x"]),
+    ],
+)
+def test_any_other_first_call_is_refused(
+    rig: Endpoint, method: str, args: list[Any]
+) -> None:
+    stranger = rig.epc()
+    with pytest.raises(ConnectionError):
+        stranger.call(method, *args)
+    assert stranger.closed.wait(BOUND)
+    assert rig.peer().call("diff-rejected", 1) is True
+    assert rig.owner.next() == ("rejected", 1)
+    assert rig.owner.taken.empty()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\x00" * 6,
+        b"-00001x",
+        b"ffffff",
+        b"001001",
+        b"000005hello",
+        b"00000e(return 1 nil)"[:20],
+        b"00000a(methods 1)"[:16],
+    ],
+)
+def test_garbage_is_refused(rig: Endpoint, data: bytes) -> None:
+    stranger = rig.epc()
+    stranger.send_bytes(data)
+    with contextlib.suppress(OSError):  # it may have been closed by now
+        stranger.socket.shutdown(socket.SHUT_WR)
+    assert stranger.closed.wait(BOUND)
+    rig.peer()
+
+
+def test_silent_connections_are_closed_and_exclude_no_one(
+    rig: Endpoint,
+) -> None:
+    strangers = [rig.epc() for _ in range(50)]
+    strangers[0].send_bytes(b"0000")
+    peer = rig.peer()
+    assert all(stranger.closed.wait(BOUND) for stranger in strangers)
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_of_two_hellos_at_once_one_is_let_in(rig: Endpoint) -> None:
+    clients = [rig.epc(), rig.epc()]
+    for epc in clients:
+        epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+    kinds = [epc.reply_to(1).get(timeout=BOUND)[0] for epc in clients]
+    assert sorted(kinds) == ["closed", "return"]
+
+
+def test_connections_during_the_hello_are_closed() -> None:
+    for _ in range(20):
+        rig = Endpoint()
+        peer = rig.epc()
+        peer.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+        late = [socket.socket() for _ in range(3)]
+        for stranger in late:
+            stranger.connect_ex(("127.0.0.1", rig.port))
+            stranger.close()
+        assert peer.reply_to(1).get(timeout=BOUND)[0] == "return"
+        # An unclosed socket is a warning when its object is deleted.
+        rig.close()
+        gc.collect()
+
+
+def test_another_version_gets_the_remedy_and_may_retry(rig: Endpoint) -> None:
+    epc = rig.epc()
+    with pytest.raises(
+        ReturnedError, match=r"9\.9\.9.*install the same version"
+    ) as error:
+        epc.call("hello", SECRET, "9.9.9")
+    assert __version__ in str(error.value)
+    rig.peer()
+
+
+def test_calls_arrive_in_the_order_of_their_sending(rig: Endpoint) -> None:
+    """Defect 2: a thread for each message lets them overtake each other."""
+    peer = rig.peer()
+    for number in range(300):
+        text = "x" * (50_000 if number % 50 == 0 else 1)
+        peer.send(
+            [Symbol("call"), 1000 + number, Symbol("diff-accepted"), [number, text]]
+        )
+    assert [rig.owner.next()[1] for _ in range(300)] == list(range(300))
+
+
+def test_a_call_behind_the_hello_is_not_lost(rig: Endpoint) -> None:
+    epc = rig.epc()
+    epc.send([Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]])
+    epc.send([Symbol("call"), 2, Symbol("roots-update"), [["/a"]]])
+    assert rig.owner.next() == ("roots", ("/a",))
+    assert epc.reply_to(1).get(timeout=BOUND)[0] == "return"
+    assert epc.reply_to(2).get(timeout=BOUND) == ("return", True)
+
+
+@pytest.mark.parametrize(
+    ("method", "args"),
+    [
+        ("diff-rejected", ["1"]),
+        ("diff-rejected", []),
+        ("diff-rejected", [1, 2]),
+        ("diff-accepted", [1, Symbol("x")]),
+        ("diff-accepted", [1, [Symbol(":file"), "/etc/hosts"]]),
+        ("diff-accepted", [404, "x"]),
+        ("diff-rejected", [500]),
+        ("adopt-diff", [1, "session", "/a"]),
+        ("adopt-diff", ["1", "session", "/a", "x"]),
+        ("adopt-diff", [1, [], "/a", "x"]),
+        ("adopt-diff", [1, "session", "/a", []]),
+        ("context-update", ["x"]),
+        ("roots-update", [[1]]),
+        ("no-such-method", []),
+    ],
+)
+def test_a_wrong_call_is_answered_with_an_error(
+    rig: Endpoint, method: str, args: list[Any]
+) -> None:
+    peer = rig.peer()
+    with pytest.raises(ReturnedError):
+        peer.call(method, *args)
+    assert peer.call("diff-rejected", 1) is True
+
+
+@pytest.mark.parametrize(
+    "text", ['(call 77 stop ("', "(call 77 stop", "(call 77 stop ())) x", "(call 77)"]
+)
+def test_what_cannot_be_decoded_is_answered(rig: Endpoint, text: str) -> None:
+    """Defect 3: without its id the caller waits for ever."""
+    peer = rig.peer()
+    peer.send_text(text)
+    assert peer.reply_to(77).get(timeout=BOUND)[0] == "epc-error"
+    assert peer.call("diff-rejected", 1) is True
+
+
+@pytest.mark.parametrize("text", ["()", "(x)", "(call)", "(1 2)", "(other 1)", "x"])
+def test_what_has_no_id_is_passed_over(rig: Endpoint, text: str) -> None:
+    peer = rig.peer()
+    peer.send_text(text)
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_an_unexpected_answer_is_ignored(rig: Endpoint) -> None:
+    peer = rig.peer()
+    for text in ("(return 99 nil)", "(return 98)", "(epc-error 97 nil)"):
+        peer.send_text(text)
+    assert peer.call("diff-rejected", 1) is True
+
+
+def test_large_messages_do_not_mix(rig: Endpoint) -> None:
+    """Defect 1: concurrent sends interleave."""
+    peer = rig.peer()
+    texts = [chr(ord("a") + n) * (LARGE_TEXT - 1) for n in range(8)]
+    for text in texts:
+        rig.open(diff_of(text))
+    threads = [
+        threading.Thread(target=peer.call, args=("diff-rejected", n)) for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    assert [peer.expect("open-diff")[3] for _ in texts] == texts
+    for thread in threads:
+        thread.join(BOUND)
+        assert not thread.is_alive()
+
+
+def test_a_stopped_emacs_does_not_block_the_event_loop(rig: Endpoint) -> None:
+    with socket.create_connection(("127.0.0.1", rig.port), BOUND) as peer:
+        hello = sexpdata.dumps(
+            [Symbol("call"), 1, Symbol("hello"), [SECRET, __version__]]
+        )
+        peer.sendall(b"%06x" % len(hello) + hello.encode())
+        assert peer.recv(6)
+        for _ in range(60):
+            rig.open(diff_of("x" * (LARGE_TEXT - 1)))
+        assert rig.do(lambda: True)
+
+
+def test_small_messages_do_not_wait_for_an_acknowledgement(rig: Endpoint) -> None:
+    """With Nagle on, two calls in a row take 40 ms."""
+    rig.peer()
+    peer = rig.emacs._peer
+    assert peer is not None
+    assert peer.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_message_that_is_too_long_fails_alone(rig: Endpoint) -> None:
+    """Defect 4: its length overflows and the stream is lost."""
+    peer = rig.peer()
+    rig.do(rig.emacs.warn, "x" * 0x1000000)
+    rig.do(rig.emacs.warn, "short")
+    assert peer.expect("warn") == ["short"]
+
+
+def test_epc_neither_writes_to_stderr_nor_describes_its_calls(
+    rig: Endpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = rig.peer()
+    assert logging.getLogger("epc").handlers == []
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("epc").setLevel(logging.ERROR)
+        peer.call("diff-accepted", 1, "a text that is not logged")
+    assert "a text that is not logged" not in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_a_large_call_costs_no_description(
+    rig: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[object] = []
+    monkeypatch.setattr(
+        "epc.utils.func_call_as_str", lambda *a, **k: described.append(a)
+    )
+    peer = rig.peer()
+    described.clear()
+    peer.call("diff-rejected", 1)
+    rig.open(diff_of("x"))
+    peer.expect("open-diff")
+    assert described == []
