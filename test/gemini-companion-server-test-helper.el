@@ -58,6 +58,22 @@ Temporary files are in a directory of their own, `temporary'."
   (let ((help (plist-get (cddr (gemini-companion-lighter)) 'help-echo)))
     (if (functionp help) (funcall help) help)))
 
+(defun gemini-companion-test-failure (&rest command)
+  "Return the warning when COMMAND is to run the server."
+  (let ((gemini-companion-server-command command)
+        warning)
+    (cl-letf (((symbol-function 'display-warning)
+               (lambda (_type message &rest _) (setq warning message))))
+      (gemini-companion-mode 1)
+      (gemini-companion-test-eventually warning))
+    (should-not gemini-companion-mode)
+    (should-not (gemini-companion-test-processes))
+    warning))
+
+(defun gemini-companion-test-discovery-file ()
+  "Return the name of the discovery file for Gemini CLI."
+  (cadr (assoc "gemini" (plist-get (gemini-companion-server-info) :discovery))))
+
 ;;;; Client
 
 (defconst gemini-companion-test-cli-program "

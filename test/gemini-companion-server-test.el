@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; The server is replaced, on request and after a crash, under the requests of
-;; clients.  What else belongs to the server is in gemini-companion-test.el.
+;; The server is replaced, on request and after a crash, also under the requests of
+;; clients.
 
 ;;; Code:
 
@@ -100,5 +100,110 @@
                                (buffer-string))))
       (delete-process client)
       (kill-buffer (process-buffer client)))))
+
+(ert-deftest gemini-companion-server-that-was-killed-starts-again ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((info (gemini-companion-server-info)))
+      (gemini-companion-test-kill-server)
+      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+      (dolist (key '(:port :token :discovery))
+        (should (equal (plist-get info key)
+                       (plist-get (gemini-companion-server-info) key))))
+      (should (file-exists-p (gemini-companion-test-discovery-file))))))
+
+(ert-deftest gemini-companion-server-that-stays-dead-ends-the-mode ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((discovery (gemini-companion-test-discovery-file))
+          warning)
+      (setq gemini-companion-server-command
+            '("sh" "-c" "echo gone for good >&2"))
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type message &rest _) (setq warning message))))
+        (gemini-companion-test-kill-server)
+        (gemini-companion-test-eventually
+          (gemini-companion-test-run-timers)
+          warning))
+      (should (string-match-p "gone for good" warning))
+      (should-not gemini-companion-mode)
+      (should-not (file-exists-p discovery)))))
+
+(ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((info (gemini-companion-server-info))
+          (pid (plist-get (gemini-companion-server-info) :pid))
+          (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
+      ;; Printing the state of a server keeps Emacs busy for half a minute.
+      (should-not (gemini-companion-restart))
+      (should (gemini-companion-server-ready-p))
+      (gemini-companion-test-eventually
+        (not (memql (plist-get (gemini-companion-server-info) :pid)
+                    (list nil pid))))
+      (should-not (process-attributes pid))
+      (dolist (key '(:port :token :discovery))
+        (should (equal (plist-get info key)
+                       (plist-get (gemini-companion-server-info) key))))
+      (should (file-exists-p (gemini-companion-test-discovery-file)))
+      (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
+
+(ert-deftest gemini-companion-restart-without-a-server-shows-what-to-do ()
+  (let ((report (lambda ()
+                  (cadr (should-error (gemini-companion-restart)
+                                      :type 'user-error)))))
+    (should (string-search "M-x gemini-companion-mode" (funcall report)))
+    (gemini-companion-test-with-mode '(("a" "text"))
+      (gemini-companion-test-kill-server)
+      (should (string-search "starting" (funcall report))))))
+
+(ert-deftest gemini-companion-server-log-has-events-but-no-token ()
+  (gemini-companion-test-with-directory '()
+    (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
+          (gemini-companion-log-level 'debug)
+          token)
+      (gemini-companion-test-with-mode '(("a" "text"))
+        (setq token (plist-get (gemini-companion-server-info) :token))
+        (gemini-companion-test-eventually
+          (string-match-p "roots-update"
+                          (gemini-companion-test-file-text
+                           gemini-companion-log-file))))
+      (should (equal "-rw-------" (file-attribute-modes
+                                   (file-attributes
+                                    gemini-companion-log-file))))
+      (should-not (string-match-p (regexp-quote token)
+                                  (gemini-companion-test-file-text
+                                   gemini-companion-log-file))))))
+
+(ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
+    (gemini-companion-restart)
+    (gemini-companion-test-kill-server)
+    (should-not (gemini-companion-server-ready-p))
+    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+    (let ((events (gemini-companion-test-events)))
+      (should (string-search " -> adopt-diff 1\n  1\n  \"one\"\n" events))
+      (should (string-search " -> diff-accepted 1\n  1\n  \"new\"\n" events)))))
+
+(ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let ((pid (plist-get (gemini-companion-server-info) :pid))
+          (gemini-companion-server-command '("sh" "-c" "exit 1"))
+          warning)
+      (cl-letf (((symbol-function 'display-warning)
+                 (lambda (_type message &rest _) (setq warning message))))
+        (gemini-companion-restart)
+        (gemini-companion-test-eventually warning))
+      (should (equal pid (plist-get (gemini-companion-server-info) :pid))))))
+
+(ert-deftest gemini-companion-restart-that-fails-after-a-crash-is-repeated ()
+  "The previous server is not running any more."
+  (gemini-companion-test-with-mode '(("wait" ""))
+    (let ((gemini-companion-server-command
+           (list "sh" "-c" (format "while test -e %swait; do sleep 0.1; done"
+                                   directory))))
+      (gemini-companion-restart)
+      (gemini-companion-test-kill-server))
+    (delete-file "wait")
+    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
 
 ;;; gemini-companion-server-test.el ends here

@@ -16,10 +16,6 @@
 
 (defvar epc:live-connections)
 
-(defun gemini-companion-test-discovery-file ()
-  "Return the name of the discovery file for Gemini CLI."
-  (cadr (assoc "gemini" (plist-get (gemini-companion-server-info) :discovery))))
-
 (defun gemini-companion-test-discovery ()
   "Return the content of the discovery file for Gemini CLI, an alist."
   (json-read-file (gemini-companion-test-discovery-file)))
@@ -39,18 +35,6 @@
         (gemini-companion-test-timer-count)
         (length timer-idle-list)
         epc:live-connections))
-
-(defun gemini-companion-test-failure (&rest command)
-  "Return the warning when COMMAND is to run the server."
-  (let ((gemini-companion-server-command command)
-        warning)
-    (cl-letf (((symbol-function 'display-warning)
-               (lambda (_type message &rest _) (setq warning message))))
-      (gemini-companion-mode 1)
-      (gemini-companion-test-eventually warning))
-    (should-not gemini-companion-mode)
-    (should-not (gemini-companion-test-processes))
-    warning))
 
 (ert-deftest gemini-companion-mode-writes-the-discovery-file ()
   (gemini-companion-test-with-mode '(("a" "text"))
@@ -120,19 +104,6 @@
                  (format "gemini/ide/*-server-%d-*" (emacs-pid))
                  temporary-file-directory)))))))
 
-(ert-deftest gemini-companion-mode-off-ends-a-server-that-is-suspended ()
-  (gemini-companion-test-with-mode '()
-    (signal-process (plist-get (gemini-companion-server-info) :pid) 'SIGSTOP)
-    (gemini-companion-test-eventually
-      (memq 'stop (mapcar #'process-status (gemini-companion-test-processes))))
-    (let ((directory (plist-get (gemini-companion-server-info) :directory)))
-      (should (file-directory-p directory))
-      (gemini-companion-mode -1)
-      (should-not gemini-companion-mode)
-      (gemini-companion-test-in-the-end
-        (not (gemini-companion-test-processes)))
-      (should-not (file-directory-p directory)))))
-
 (ert-deftest gemini-companion-mode-without-a-program-is-off ()
   (let ((gemini-companion-server-command '("/no/such/python"))
         (before (gemini-companion-test-trace)))
@@ -141,74 +112,6 @@
     (should-not (gemini-companion-test-processes))
     (should-not gemini-companion-share-directory)
     (should (equal before (gemini-companion-test-trace)))))
-
-(ert-deftest gemini-companion-mode-reports-why-the-server-did-not-start ()
-  (let ((warning (gemini-companion-test-failure
-               "sh" "-c" "echo 'no module named mcp' >&2; exit 3")))
-    (should (string-match-p "exited with status 3" warning))
-    (should (string-match-p "no module named mcp" warning))
-    (should (string-match-p "sh -c" warning))
-    (should (string-match-p "gemini-companion-server-command" warning))))
-
-(ert-deftest gemini-companion-mode-reports-a-failed-start-in-the-init-file ()
-  (let ((after-init-time nil)
-        (gemini-companion-log-file 'not-a-name))
-    (should (string-match-p "stringp, not-a-name"
-                            (gemini-companion-test-failure
-                             (gemini-companion-test-python)
-                             "-m" "gemini_companion_epc")))))
-
-(ert-deftest gemini-companion-mode-reports-a-program-that-is-not-a-server ()
-  (should (string-match-p "Expected a port number, got: hello"
-                          (gemini-companion-test-failure
-                           "sh" "-c" "echo hello; exec sleep 60"))))
-
-(ert-deftest gemini-companion-mode-reports-a-port-that-refuses ()
-  (let ((buffers (buffer-list)))
-    (should (string-match-p "Cannot connect to port 1"
-                            (gemini-companion-test-failure
-                             "sh" "-c" "echo 1; exec sleep 60")))
-    (should-not (seq-find (lambda (buffer)
-                            (string-match-p "epc con" (buffer-name buffer)))
-                          (seq-difference (buffer-list) buffers)))))
-
-(ert-deftest gemini-companion-mode-ends-a-program-that-never-stops-writing ()
-  (should (string-match-p "Expected a port number, got: garbage"
-                          (gemini-companion-test-failure
-                           "sh" "-c" "yes oops >&2 & echo garbage; wait"))))
-
-(ert-deftest gemini-companion-mode-reports-that-versions-differ ()
-  (let ((gemini-companion-server-version "0.0.0"))
-    (should (string-match-p
-             "0\\.0\\.0"
-             (gemini-companion-test-failure (gemini-companion-test-python)
-                                            "-m" "gemini_companion_epc")))))
-
-(ert-deftest gemini-companion-mode-starts-a-killed-server-again ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((info (gemini-companion-server-info)))
-      (gemini-companion-test-kill-server)
-      (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-      (dolist (key '(:port :token :discovery))
-        (should (equal (plist-get info key)
-                       (plist-get (gemini-companion-server-info) key))))
-      (should (file-exists-p (gemini-companion-test-discovery-file))))))
-
-(ert-deftest gemini-companion-mode-is-off-after-a-server-that-stays-dead ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((discovery (gemini-companion-test-discovery-file))
-          warning)
-      (setq gemini-companion-server-command
-            '("sh" "-c" "echo gone for good >&2"))
-      (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq warning message))))
-        (gemini-companion-test-kill-server)
-        (gemini-companion-test-eventually
-          (gemini-companion-test-run-timers)
-          warning))
-      (should (string-match-p "gone for good" warning))
-      (should-not gemini-companion-mode)
-      (should-not (file-exists-p discovery)))))
 
 (ert-deftest gemini-companion-lighter-makes-its-tooltip-on-demand ()
   (gemini-companion-test-with-mode '()
@@ -264,159 +167,6 @@
                          (list nil pid)))))))
       (gemini-companion-test-eventually
         (string-search "-> roots-update" (gemini-companion-test-events))))))
-
-(ert-deftest gemini-companion-restart-keeps-the-place-of-the-server ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((info (gemini-companion-server-info))
-          (pid (plist-get (gemini-companion-server-info) :pid))
-          (port (getenv "GEMINI_CLI_IDE_SERVER_PORT")))
-      (gemini-companion-restart)
-      (should (gemini-companion-server-ready-p))
-      (gemini-companion-test-eventually
-        (not (memql (plist-get (gemini-companion-server-info) :pid)
-                    (list nil pid))))
-      (should-not (process-attributes pid))
-      (dolist (key '(:port :token :discovery))
-        (should (equal (plist-get info key)
-                       (plist-get (gemini-companion-server-info) key))))
-      (should (file-exists-p (gemini-companion-test-discovery-file)))
-      (should (equal port (getenv "GEMINI_CLI_IDE_SERVER_PORT"))))))
-
-(ert-deftest gemini-companion-restart-without-a-server-shows-what-to-do ()
-  (let ((report (lambda ()
-                  (cadr (should-error (gemini-companion-restart)
-                                      :type 'user-error)))))
-    (should (string-search "M-x gemini-companion-mode" (funcall report)))
-    (gemini-companion-test-with-mode '(("a" "text"))
-      (gemini-companion-test-kill-server)
-      (should (string-search "starting" (funcall report))))))
-
-(ert-deftest gemini-companion-restart-returns-nothing-to-print ()
-  "Printing a server's state keeps Emacs busy for half a minute."
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (should-not (gemini-companion-restart))))
-
-(ert-deftest gemini-companion-log-file-has-events-but-no-token ()
-  (gemini-companion-test-with-directory '()
-    (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
-          (gemini-companion-log-level 'debug)
-          token)
-      (gemini-companion-test-with-mode '(("a" "text"))
-        (setq token (plist-get (gemini-companion-server-info) :token))
-        (gemini-companion-test-eventually
-          (string-match-p "roots-update"
-                          (gemini-companion-test-file-text
-                           gemini-companion-log-file))))
-      (should (equal "-rw-------" (file-attribute-modes
-                                   (file-attributes
-                                    gemini-companion-log-file))))
-      (should-not (string-match-p (regexp-quote token)
-                                  (gemini-companion-test-file-text
-                                   gemini-companion-log-file))))))
-
-(ert-deftest gemini-companion-restart-sends-outcomes-that-a-crash-interrupted ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new")
-    (gemini-companion-restart)
-    (gemini-companion-test-kill-server)
-    (should-not (gemini-companion-server-ready-p))
-    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
-    (gemini-companion-test-eventually (gemini-companion-server-ready-p))
-    (let ((events (gemini-companion-test-events)))
-      (should (string-search " -> adopt-diff 1\n  1\n  \"one\"\n" events))
-      (should (string-search " -> diff-accepted 1\n  1\n  \"new\"\n" events)))))
-
-(ert-deftest gemini-companion-restart-that-fails-changes-nothing ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let ((pid (plist-get (gemini-companion-server-info) :pid))
-          (gemini-companion-server-command '("sh" "-c" "exit 1"))
-          warning)
-      (cl-letf (((symbol-function 'display-warning)
-                 (lambda (_type message &rest _) (setq warning message))))
-        (gemini-companion-restart)
-        (gemini-companion-test-eventually warning))
-      (should (equal pid (plist-get (gemini-companion-server-info) :pid))))))
-
-(ert-deftest gemini-companion-restart-that-fails-after-a-crash-is-repeated ()
-  "The previous server is not running any more."
-  (gemini-companion-test-with-mode '(("wait" ""))
-    (let ((gemini-companion-server-command
-           (list "sh" "-c" (format "while test -e %swait; do sleep 0.1; done"
-                                   directory))))
-      (gemini-companion-restart)
-      (gemini-companion-test-kill-server))
-    (delete-file "wait")
-    (gemini-companion-test-eventually (gemini-companion-server-ready-p))))
-
-(ert-deftest gemini-companion-texts-of-any-size-and-kind-come-back ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let* ((gemini-companion-review-arrival 'notify)
-           (inhibit-message t)
-           (client (gemini-companion-test-connect))
-           (private (plist-get (gemini-companion-server-info) :directory))
-           (large (make-string 300000 ?x))
-           (file (expand-file-name "a")))
-      (dolist (text (list "" "\0\"\\\n\r\t" "\U0001F600\u2028\uFEFF"
-                          (make-string 300000 ?é)
-                          (concat "\uFEFFa\r\nb\r" large)
-                          (concat "Content-Type: text/enriched\n\n<bold>b</bold>"
-                                  large)))
-        (should (equal text (gemini-companion-test-through client file text)))
-        (should (equal text (gemini-companion-test-through client file "" text))))
-      (should-not (directory-files private nil "emacs-\\|python-"))
-      (delete-directory private t)
-      (should (equal large (gemini-companion-test-through client file "" large)))
-      (dolist (text (list "" large))
-        (should (equal (concat text "a\uFFFDb")
-                       (gemini-companion-test-through
-                        client file ""
-                        (concat text "a" (string #x3FFFE9) "b"))))))))
-
-(ert-deftest gemini-companion-text-that-cannot-be-written-keeps-the-review ()
-  (gemini-companion-test-with-mode '(("a" "text"))
-    (let* ((gemini-companion-review-arrival 'notify)
-           (inhibit-message t)
-           (client (gemini-companion-test-connect))
-           (info (gemini-companion-server-info))
-           (private (plist-get info :directory)))
-      (gemini-companion-test-ask client "openDiff"
-                                 :filePath (expand-file-name "a")
-                                 :newContent "new")
-      (delete-directory private t)
-      (write-region "" nil private)
-      (let ((diff (car (gemini-companion-diffs))))
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          (erase-buffer)
-          (insert (make-string 300000 ?x)))
-        (should-error (gemini-companion-diff-accept diff))
-        (should (gemini-companion-diff-open-p diff))
-        (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-          (erase-buffer)
-          (insert "less"))
-        (gemini-companion-diff-accept diff)
-        (let ((event nil))
-          (gemini-companion-test-eventually
-            (setq event (gemini-companion-test-ask client "next"))
-            (equal "ide/diffAccepted" (alist-get 'method event)))
-          (should (equal "less" (alist-get 'content
-                                           (alist-get 'params event)))))
-        (should (equal info (gemini-companion-server-info)))))))
-
-(defun gemini-companion-test-through (client file text &optional edited)
-  "Have CLIENT propose TEXT for FILE, and return the proposal it gets back.
-Before that make EDITED, if non-nil, the text of the proposal."
-  (gemini-companion-test-ask client "openDiff" :filePath file :newContent text)
-  (gemini-companion-test-eventually (gemini-companion-diffs))
-  (with-current-buffer (gemini-companion-diff-proposal-buffer
-                        (car (gemini-companion-diffs)))
-    (should (equal text (buffer-string)))
-    (when edited
-      (erase-buffer)
-      (insert edited)))
-  (let* ((answer (gemini-companion-test-ask client "closeDiff" :filePath file))
-         (content (alist-get 'content (alist-get 'result answer))))
-    (alist-get 'content (json-read-from-string
-                         (alist-get 'text (aref content 0))))))
 
 (ert-deftest gemini-companion-mode-is-restored-by-a-desktop-once ()
   (should
