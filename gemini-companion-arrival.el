@@ -21,6 +21,7 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'seq)
@@ -55,6 +56,10 @@ The first one that returns non-nil has settled the diff.")
 (defvar gemini-companion-arrival--timer nil
   "Timer of `gemini-companion-arrival--tick', or nil.")
 
+(defvar gemini-companion-arrival--answered nil
+  "What was true when the user last answered a review from inside it.
+A list of the CLI, its turn, and the number of events until then.")
+
 (defvar gemini-companion-arrival--announced nil
   "The last announcement, a cons of its diff and its text, or nil.")
 
@@ -81,7 +86,12 @@ SHOW is called with a diff, and how it is to be selected, as by
 (defun gemini-companion-arrival--follow (diff event)
   "Do what EVENT of DIFF requires, most of it soon."
   (pcase event
-    ('answered (gemini-companion-arrival--show-next))
+    ('answered
+     (let ((session (gemini-companion-diff-session diff)))
+       (setq gemini-companion-arrival--answered
+             (list session (gemini-companion-session-turn session)
+                   num-nonmacro-input-events)))
+     (gemini-companion-arrival--show-next))
     ('settled (when (eq diff (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
   (when (memq event '(opened shown hidden settled))
@@ -138,17 +148,29 @@ keys would go to another buffer."
 (defun gemini-companion-arrival--arrive ()
   "Show the next diff if none is shown and the user is idle.
 Otherwise announce it; return non-nil if it waits for the user."
-  (when-let* ((diff (gemini-companion-arrival--waiting))
+  (when-let* ((diff (gemini-companion-arrival-waiting))
               ;; The header line of one that is shown counts them.
               ((not (gemini-companion-diff-shown))))
     (let ((room (gemini-companion-arrival--room-p)))
       (if (and room (or (eq gemini-companion-review-arrival 'now)
                         (gemini-companion-idle-user-p)))
-          (ignore (gemini-companion-arrival--show diff))
+          (ignore (gemini-companion-arrival--show
+                   diff (gemini-companion-arrival--goes-on-p diff)))
         (gemini-companion-arrival--announce diff "shows")
         room))))
 
-(defun gemini-companion-arrival--waiting ()
+(defun gemini-companion-arrival--goes-on-p (diff)
+  "Return `next' if DIFF takes the place of the review answered last.
+It is of the same CLI and turn, and the user has pressed no key since."
+  (pcase gemini-companion-arrival--answered
+    (`(,session ,turn ,events)
+     (and (eql events num-nonmacro-input-events)
+          (gemini-companion-session-same-p
+           session (gemini-companion-diff-session diff))
+          (eq turn (gemini-companion-session-turn session))
+          'next))))
+
+(defun gemini-companion-arrival-waiting ()
   "Return the oldest diff that waits to be shown, or nil."
   (seq-find (lambda (diff)
               (and (eq (gemini-companion-diff-state diff) 'pending)
@@ -280,7 +302,7 @@ edits of its proposal."
 (defun gemini-companion-arrival--show-next ()
   "Show and select the next diff, unless reviews are shown only on request."
   (gemini-companion-arrival-offer)
-  (when-let* ((diff (gemini-companion-arrival--waiting)))
+  (when-let* ((diff (gemini-companion-arrival-waiting)))
     (when (and (gemini-companion-arrival--room-p)
                (not (active-minibuffer-window)))
       (gemini-companion-arrival--show diff 'next))))

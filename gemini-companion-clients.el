@@ -47,6 +47,7 @@
      :trust "/permissions trust"
      :link ("--consent")
      :leaves-container t
+     :drops-edits t
      :ignore-files (".geminiignore")
      :titles (("\\`\u25c7" . ready)
               ("\\`[\u2726\u23f2]" . working)
@@ -106,6 +107,8 @@ typed in the CLI to set it;
 of the container for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text of
 the CLI, without the user's edits of the proposal;
+`:drops-edits', non-nil if rejecting an edit cancels the other edits of
+the same answer;
 `:ignore-files', the names of files that list what is not shared;
 `:titles', an alist of regexps for window titles and the states that
 they show, of which the first that matches counts;

@@ -19,6 +19,7 @@
 ;;; Code:
 
 (require 'cl-lib)
+(require 'gemini-companion-clients)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-name)
@@ -691,7 +692,15 @@ that is shown."
   (let ((diff (gemini-companion-diff-unsettled diff)))
     (gemini-companion-diff--settle diff 'rejected 'later)
     (gemini-companion-diff--answered
-     diff (concat "Rejected " (gemini-companion-diff-name diff 'plain)))))
+     diff (gemini-companion-diff--rejected-report diff))))
+
+(defun gemini-companion-diff--rejected-report (diff)
+  "Return what to report when DIFF was rejected."
+  (let ((client (plist-get (gemini-companion-diff-session diff) :client)))
+    (concat "Rejected " (gemini-companion-diff-name diff 'plain)
+            (and (gemini-companion-clients-get client :drops-edits)
+                 (format "; %s drops its other edits of this answer"
+                         (gemini-companion-clients-title client))))))
 
 (defun gemini-companion-diff-unsettled (diff)
   "Return DIFF, or the current one if it is nil, if it awaits an answer."

@@ -17,6 +17,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-session)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
@@ -585,19 +586,43 @@ If the user has moved to another tab of its frame, the windows stay."
 (autoload 'gemini-companion-list "gemini-companion-list"
   "Show the edits of each CLI." t)
 
+(autoload 'gemini-companion-terminal-show "gemini-companion-terminal")
+
 (defun gemini-companion-review (&optional list)
-  "Show the next proposal that waits, or select the one that is shown.
-If one of its windows was deleted, or the terminal beside it, lay out
-the windows again.  With prefix argument LIST, or if several proposals
-wait and none is shown, list them."
+  "Go to what waits for you.
+That is the review that is shown, laid out again if one of its windows
+was deleted, or the terminal beside it; else the next proposal; else
+the terminal that has waited longest for an answer.  If nothing waits,
+show what each CLI is doing.  With prefix argument LIST, list the edits."
   (interactive "P")
-  (let ((diffs (gemini-companion-diffs))
-        (shown (gemini-companion-diff-shown)))
+  (let ((diff (or (gemini-companion-diff-shown)
+                  (gemini-companion-arrival-waiting)
+                  (car (gemini-companion-diffs))))
+        (terminal (gemini-companion-review--waiting-terminal)))
     (cond (list (gemini-companion-list))
-          (shown (gemini-companion-arrival-view shown))
-          ((cdr diffs) (gemini-companion-list))
-          (diffs (gemini-companion-arrival-view (car diffs)))
-          (t (user-error "No proposal waits for an answer")))))
+          (diff (gemini-companion-arrival-view diff))
+          (terminal (gemini-companion-terminal-show terminal))
+          (t (user-error "No proposal waits for an answer%s"
+                         (gemini-companion-review--states))))))
+
+(defun gemini-companion-review--waiting-terminal ()
+  "Return the terminal of the CLI that has waited longest, or nil."
+  (gemini-companion-session-terminal
+   (car (seq-sort-by
+         #'gemini-companion-session-state-since #'<
+         (seq-filter (lambda (session)
+                       (and (eq 'waiting (gemini-companion-session-state session))
+                            (gemini-companion-session-terminal session)))
+                     (gemini-companion-sessions))))))
+
+(defun gemini-companion-review--states ()
+  "Return what each CLI is doing, as far as that is known, or an empty string."
+  (mapconcat (lambda (session)
+               (pcase (gemini-companion-session-state session)
+                 ('unknown "")
+                 (state (format "; %s is %s"
+                                (gemini-companion-session-name session) state))))
+             (gemini-companion-sessions) ""))
 
 (defun gemini-companion-review-quit ()
   "Ask whether to accept, reject or keep reviewing the current diff."

@@ -164,6 +164,21 @@
         (gemini-companion-review-switch-view))
       (should (equal 4 (funcall here))))))
 
+(ert-deftest gemini-companion-review-goes-to-what-waits ()
+  (gemini-companion-test-with-reviews '(("a" "one\n") ("b" "two\n"))
+    (should-error (gemini-companion-review) :type 'user-error)
+    (let* ((gemini-companion-review-arrival 'notify)
+           (first (gemini-companion-test-open "a" "x\n"))
+           (second (gemini-companion-test-open "b" "y\n" 2)))
+      (dolist (diff (list first second))
+        (gemini-companion-review)
+        (should (eq diff (gemini-companion-diff-shown)))
+        (should (eq diff (buffer-local-value 'gemini-companion-diff-here
+                                             (window-buffer))))
+        (gemini-companion-diff-reject diff)))
+    (gemini-companion-review 'list)
+    (should (eq major-mode 'gemini-companion-list-mode))))
+
 (ert-deftest gemini-companion-review-keys-for-hunks-repeat ()
   (dolist (key '("C-c C-n" "C-c C-p" "C-c C-x"))
     (let ((command (lookup-key gemini-companion-review-mode-map (kbd key))))

@@ -5,7 +5,7 @@ import json
 
 import pytest
 from harness.emacs import Reviews
-from harness.model import replace, say, write_file
+from harness.model import replace, say, together, write_file
 from harness.proposals import PROPOSE, propose
 from harness.scratch import Scratch
 from harness.wait import wait_until_saved
@@ -155,6 +155,63 @@ def test_files_of_a_turn_are_answered_in_the_list(
     emacs.wait_for("Reverted a.txt")
     emacs.keys("C-x", "s", "y")
     wait_until_saved(first, text)
+
+
+ACCEPTS = """(with-current-buffer (window-buffer)
+  (eq 'gemini-companion-diff-accept (key-binding (kbd "C-c C-c"))))"""
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_one_key_answers_each_file_of_a_turn(
+    world: World, scratch: Scratch, view: str
+) -> None:
+    files = [scratch.file(f"{name}.txt", "old\n") for name in "abc"]
+    emacs, reviews, cli = world.pair(
+        scratch.file("mine.txt", "mine\n"),
+        extra=f"(setq gemini-companion-review-view '{view})",
+    )
+    before = emacs.value("(e2e-layout)")
+    turns = [write_file(file, "new\n") for file in files]
+    reviews.proposed(cli, files[0], *turns, say("all done"))
+    emacs.command("gemini-companion-review")
+    for file in files:
+        reviews.shown(file.name)
+        emacs.holds(ACCEPTS, f"the review of {file.name} is selected")
+        emacs.keys("C-c", "C-c")
+        wait_until_saved(file, "new\n")
+
+    cli.wait_for("all done")
+    emacs.becomes("(e2e-layout)", before)
+
+
+def test_key_after_an_answer_leaves_the_next_review_unselected(
+    world: World, scratch: Scratch
+) -> None:
+    first, second = scratch.file("a.txt", "old\n"), scratch.file("b.txt", "old\n")
+    emacs, reviews, cli = world.pair(scratch.file("mine.txt", "mine\n"))
+    turns = write_file(first, "new\n"), write_file(second, "new\n")
+    reviews.proposed(cli, first, *turns, say("all done"))
+    emacs.command("gemini-companion-review")
+    emacs.holds(ACCEPTS)
+    emacs.keys("C-c", "C-c", "C-e")
+    reviews.shown("b.txt")
+    emacs.holds('(equal "mine.txt" (buffer-name (window-buffer)))')
+    reviews.accept()
+    cli.wait_for("all done")
+
+
+def test_reject_says_that_other_edits_of_the_answer_are_dropped(
+    world: World, scratch: Scratch
+) -> None:
+    first, second = scratch.file("a.txt", "old\n"), scratch.file("b.txt", "old\n")
+    emacs, reviews, cli = world.pair(first)
+    both = together(write_file(first, "new\n"), write_file(second, "new\n"))
+    reviews.proposed(cli, first, both, say("all done"))
+    emacs.command("gemini-companion-review")
+    emacs.keys("C-c", "C-k")
+    emacs.says("Rejected a.txt; Gemini CLI drops its other edits of this answer")
+    cli.is_free()
+    assert (reviews.paths(), second.read_text()) == ([], "old\n")
 
 
 @pytest.mark.fresh

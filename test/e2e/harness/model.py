@@ -53,13 +53,18 @@ def call(name: str, **arguments: Any) -> Part:
     return _call(name, **arguments)
 
 
+def together(*parts: Part) -> Part:
+    """Return one turn in which the model makes the calls of all ``parts``."""
+    return {"parts": list(parts)}
+
+
 def _call(name: str, **arguments: Any) -> Part:
     return {"functionCall": {"name": name, "args": arguments}}
 
 
 def _answer(part: Part) -> bytes:
     candidate = {
-        "content": {"parts": [part], "role": "model"},
+        "content": {"parts": part.get("parts", [part]), "role": "model"},
         "finishReason": "STOP",
         "index": 0,
     }
