@@ -119,7 +119,7 @@ If there are CLIs in several directories, it includes the project."
        (`(,hunks ,excluded ,added ,removed)
         (list
          (list 5 (concat "  " (gemini-companion-hunk-lines added removed)))
-         (list 7 (format (ngettext ", %d hunk" ", %d hunks" hunks) hunks))
+         (list 7 (gemini-companion-header--hunks diff hunks))
          (list 4 (if (zerop excluded)
                      ""
                    (concat ", " (propertize (format "%d excluded" excluded)
@@ -132,6 +132,13 @@ If there are CLIs in several directories, it includes the project."
                              (length diffs)))))
      (list (list 10 (concat ", " (gemini-companion-session-name
                                 (gemini-companion-diff-session diff))))))))
+
+(defun gemini-companion-header--hunks (diff count)
+  "Return the number of the hunk at point in DIFF, or else COUNT, as a text."
+  (if-let* ((hunk (get-text-property (point) 'gemini-companion-hunk))
+            (index (seq-position (gemini-companion-diff-hunks diff) hunk)))
+      (format ", hunk %d of %d" (1+ index) count)
+    (format (ngettext ", %d hunk" ", %d hunks" count) count)))
 
 (defun gemini-companion-header--keys ()
   "Return the keys in the current buffer, parts of a header line."

@@ -479,7 +479,7 @@ That is LAST if it is up to date, or if SHOWN is nil."
              (and diff
                   (gemini-companion-diff-edited-p diff)
                   (gemini-companion-diff-proposed-text diff))
-             (lambda (fold) (member fold folds)))
+             folds)
             (when diff
               (gemini-companion-list--insert-comments
                (gemini-companion-diff-comments diff)))

@@ -166,7 +166,8 @@ and these functions:
 `:line' returns the line of the proposal at point, or nil;
 `:toggled' displays that its argument, a hunk, was excluded or restored,
 or that others were restored if it is nil;
-`:move' goes forward by its argument, a number of hunks;
+`:move' goes forward by its argument, a number of hunks, or of further
+changes in a long line;
 `:edit' goes to the proposal, or back;
 `:select' selects the view and returns non-nil, but only if all of it
 is on the selected frame;
@@ -288,20 +289,23 @@ LINE is counted in the proposal."
 (defun gemini-companion-review--go-to (view line)
   "Go to the hunk with LINE in VIEW, which is selected.
 See `gemini-companion-review-go-to'."
-  (let ((call (apply-partially #'gemini-companion-review--call view))
-        (number (lambda (line)
-                  (max 1 (seq-count (lambda (hunk) (<= (nth 2 hunk) line))
-                                    (gemini-companion-diff-hunks
-                                     (gemini-companion-review--view-diff
-                                      view)))))))
+  (let* ((call (apply-partially #'gemini-companion-review--call view))
+         (number (lambda (line)
+                   (max 1 (seq-count (lambda (hunk) (<= (nth 2 hunk) line))
+                                     (gemini-companion-diff-hunks
+                                      (gemini-companion-review--view-diff
+                                       view))))))
+         (away (lambda ()
+                 (- (funcall number line)
+                    (funcall number (nth 2 (funcall call :hunk)))))))
     ;; In the proposal, the unified view signals an error, and point stays.
     (with-current-buffer (window-buffer)
       (ignore-error user-error
         (unless (funcall call :hunk)
           (funcall call :move 1))
-        (funcall call :move (- (funcall number line)
-                               (funcall number
-                                        (nth 2 (funcall call :hunk)))))))))
+        ;; There may be places between hunks.
+        (while (/= 0 (funcall away))
+          (funcall call :move (funcall away)))))))
 
 (defun gemini-companion-review--line (view)
   "Return the line of the proposal at point in VIEW, or nil."

@@ -97,6 +97,14 @@ Return (STATUS . OUTPUT), or nil if there is no such program."
            (cons status (buffer-string)))
          texts "diff3" options))
 
+(defun gemini-companion-text-diff (texts)
+  "Return the hunks in which the two TEXTS differ, a list.
+Return nil if there is no such program, or the disk is full."
+  (ignore-error file-error
+    (gemini-companion-text--run (lambda (_status)
+                                  (gemini-companion-text-hunks))
+                                texts diff-command)))
+
 (defun gemini-companion-text-units (text)
   "Return the number of UTF-16 units of TEXT."
   (if (= (length text) (string-bytes text))
@@ -178,13 +186,8 @@ Where both have lines, as many in each, a hunk is one of them."
                               (list (+ old line) 1 (+ new line) 1))
                             (number-sequence 0 (1- count)))
                   (list hunk)))
-              (or (ignore-error file-error
-                    (gemini-companion-text--run
-                     (lambda (_status)
-                       (gemini-companion-text-hunks))
-                     (mapcar #'gemini-companion-text-of-buffer (list nil other))
-                     diff-command))
-                  ;; The program is missing, or the disk is full.
+              (or (gemini-companion-text-diff
+                   (mapcar #'gemini-companion-text-of-buffer (list nil other)))
                   (list (list 1 (count-lines (point-min) (point-max))
                               1 (with-current-buffer other
                                   (count-lines (point-min) (point-max))))))))))
@@ -249,9 +252,9 @@ Markers at the beginning of that line stay there."
   (let* ((beg (point))
          (old (progn (forward-line count)
                      (buffer-substring-no-properties beg (point))))
-         (head (gemini-companion-text--alike old new))
+         (head (gemini-companion-text-alike old new))
          (tail (min (- (min (length old) (length new)) head)
-                    (gemini-companion-text--alike (reverse old)
+                    (gemini-companion-text-alike (reverse old)
                                                   (reverse new)))))
     (goto-char (+ beg head))
     ;; A marker at the beginning of the tail stays there.
@@ -259,7 +262,7 @@ Markers at the beginning of that line stay there."
     (delete-char (- (length old) head tail))
     (forward-char tail)))
 
-(defun gemini-companion-text--alike (a b)
+(defun gemini-companion-text-alike (a b)
   "Return the number of characters by which A and B begin alike."
   (let ((result (compare-strings a nil nil b nil nil)))
     (if (eq t result)

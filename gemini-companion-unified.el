@@ -57,6 +57,15 @@ If they take longer, they appear later.")
 (defconst gemini-companion-unified--colored (* 1024 1024)
   "Size of a text above which it is displayed without colors.")
 
+(defconst gemini-companion-unified--long-line 400
+  "Length of a line above which only a part of it is displayed.")
+
+(defconst gemini-companion-unified--longest-line 10000
+  "Maximum number of characters to display of a line that is new.")
+
+(defconst gemini-companion-unified--near 60
+  "Number of characters to display on each side of a change in a long line.")
+
 (defconst gemini-companion-unified--seconds 0.5
   "Maximum processor seconds to spend on the colors of a diff.")
 
@@ -78,50 +87,50 @@ The value is the timer that updates it, or t.")
 
 ;;;; Lines
 
-(cl-defstruct (gemini-companion-unified--side
-               (:constructor gemini-companion-unified--side-make)
+(cl-defstruct (gemini-companion-unified--view
+               (:constructor gemini-companion-unified--view-make)
                (:copier nil))
-  "One side of a diff, read line by line from BUFFER.
-The reader is at LINE, which begins at POSITION.  LAST is the number of
-the last line.  Colors are used, and words marked, until Emacs has used
-UNTIL seconds of processor time."
-  buffer (line 1) (position 1) last until)
+  "Data for the lines of a diff between the buffers OLD and NEW.
+OLD-LAST and NEW-LAST are the numbers of their last lines, WIDTH is the
+width of a line number, and EXCLUDED has the excluded hunks.  USER-LINES
+is a table of the lines that the user has changed, or nil; see
+`gemini-companion-unified--user-lines'.  UNFOLDED has the folds whose
+lines are shown.  Colors are used, and words marked, until Emacs has
+used UNTIL seconds of processor time."
+  old new old-last new-last width excluded user-lines unfolded
+  ;; Some modes need a tenth of a second for each hunk, whatever the size.
+  (until (+ (float-time (get-internal-run-time))
+            gemini-companion-unified--seconds)))
 
-(defun gemini-companion-unified--read-side (buffer until)
-  "Return the side of a diff whose text is in BUFFER, with UNTIL."
-  (with-current-buffer buffer
-    (gemini-companion-unified--side-make
-     :buffer buffer :until until
-     :last (save-restriction
-             (widen)
-             (let ((cache-long-scans nil))
-               (count-lines (point-min) (point-max)))))))
-
-(defun gemini-companion-unified--early-p (side)
-  "Return non-nil if there is time left for the colors of SIDE."
+(defun gemini-companion-unified--early-p (view)
+  "Return non-nil if there is time left for the colors of VIEW."
   (< (float-time (get-internal-run-time))
-     (gemini-companion-unified--side-until side)))
+     (gemini-companion-unified--view-until view)))
 
-(defun gemini-companion-unified--texts (side line count &optional plain)
-  "Return COUNT lines of SIDE from LINE on, strings with colors.
-If PLAIN is non-nil, they are without colors."
+(defun gemini-companion-unified--last (buffer)
+  "Return the number of the last line of BUFFER."
+  (with-current-buffer buffer
+    (save-restriction
+      (widen)
+      (let ((cache-long-scans nil))
+        (count-lines (point-min) (point-max))))))
+
+(defun gemini-companion-unified--texts (buffer line count &optional view)
+  "Return COUNT lines of BUFFER from LINE on, a list of strings.
+If VIEW is non-nil, they have colors, as far as there is time."
   (when (< 0 count)
-    (with-current-buffer (gemini-companion-unified--side-buffer side)
+    (with-current-buffer buffer
       (save-excursion
         (save-restriction
           (widen)
-          (goto-char (gemini-companion-unified--side-position side))
           ;; Filling the cache for a large text would take twenty times as long.
-          (let ((cache-long-scans nil))
-            (forward-line (- line (gemini-companion-unified--side-line side))))
-          (let ((beg (point)))
-            (setf (gemini-companion-unified--side-line side) line
-                  (gemini-companion-unified--side-position side) beg)
+          (let* ((cache-long-scans nil)
+                 (beg (goto-char (gemini-companion-hunk-line line))))
             (forward-line count)
             (gemini-companion-text-lines
-             (if (and (not plain)
+             (if (and view
                       (< (buffer-size) gemini-companion-unified--colored)
-                      (gemini-companion-unified--early-p side))
+                      (gemini-companion-unified--early-p view))
                  (gemini-companion-unified--colored beg (point))
                (buffer-substring-no-properties beg (point))))))))))
 
@@ -139,36 +148,26 @@ If PLAIN is non-nil, they are without colors."
 
 ;;;; Inserting
 
-(cl-defstruct (gemini-companion-unified--view
-               (:constructor gemini-companion-unified--view-make)
-               (:copier nil))
-  "Data for the lines of a diff.
-OLD and NEW are its sides, WIDTH is the width of a line number, and
-EXCLUDED has the excluded hunks.  USER-LINES is a table of the lines that
-the user has changed, or nil; see `gemini-companion-unified--user-lines'.
-UNFOLDED-P is called with each fold; if it returns non-nil, the lines of
-that fold are shown."
-  old new width excluded user-lines (unfolded-p #'ignore))
-
 (defun gemini-companion-unified-insert
-    (file original proposal hunks excluded model unfolded-p)
+    (file original proposal hunks excluded model unfolded)
   "Insert before point the lines of HUNKS of FILE.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL,
 EXCLUDED those to show as excluded.  MODEL is the text that the CLI
-proposed, or nil if the user has not edited it.  UNFOLDED-P is called
-with each fold; if it returns non-nil, show the lines of that fold.  If
-this takes long, the remaining lines have no colors.
+proposed, or nil if the user has not edited it.  UNFOLDED are folds
+whose lines are shown.  If this takes long, the remaining lines have no
+colors.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
 `gemini-companion-line' is the number of the line in the proposal, and
 `gemini-companion-old' the number in the original, except on folds;
+`gemini-companion-change' is non-nil at a further change in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, are for `gemini-companion-unified--open-fold'."
-  (let ((view (gemini-companion-unified--view file original proposal
-                                              excluded model)))
-    (setf (gemini-companion-unified--view-unfolded-p view) unfolded-p)
-    (gemini-companion-unified--insert-hunks view hunks)))
+  (gemini-companion-unified--insert-hunks
+   (gemini-companion-unified--view file original proposal excluded model
+                                   unfolded)
+   hunks))
 
 (defun gemini-companion-unified--here ()
   "Return the view of the diff in this buffer."
@@ -181,23 +180,19 @@ the lines that were in one, are for `gemini-companion-unified--open-fold'."
      (and (gemini-companion-diff-edited-p diff)
           (gemini-companion-diff-proposed-text diff)))))
 
-(defun gemini-companion-unified--view (file original proposal excluded model)
+(defun gemini-companion-unified--view
+    (file original proposal excluded model &optional unfolded)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
-EXCLUDED are the excluded hunks, MODEL is the text that the
-CLI proposed, or nil if the user has not edited it."
+For EXCLUDED, MODEL and UNFOLDED, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
     (with-current-buffer text
       (gemini-companion-highlight file)))
-  (let* ((until (+ (float-time (get-internal-run-time))
-                   gemini-companion-unified--seconds))
-         (old (gemini-companion-unified--read-side original until))
-         (new (gemini-companion-unified--read-side proposal until)))
+  (let ((last (gemini-companion-unified--last original))
+        (new-last (gemini-companion-unified--last proposal)))
     (gemini-companion-unified--view-make
-     :old old :new new :excluded excluded
-     :width (length (number-to-string
-                     (max 10
-                          (gemini-companion-unified--side-last old)
-                          (gemini-companion-unified--side-last new))))
+     :old original :new proposal :old-last last :new-last new-last
+     :excluded excluded :unfolded unfolded
+     :width (length (number-to-string (max 10 last new-last)))
      :user-lines
      (and model
           (< (buffer-size proposal) gemini-companion-unified--colored)
@@ -233,8 +228,7 @@ TEXT, or `both'."
                (new (+ new new-count))
                (count (- (if next
                              (car next)
-                           (1+ (gemini-companion-unified--side-last
-                                (gemini-companion-unified--view-old view))))
+                           (1+ (gemini-companion-unified--view-old-last view)))
                          old))
                (context gemini-companion-unified--context)
                (before (if last context 0))
@@ -251,9 +245,10 @@ TEXT, or `both'."
 (defun gemini-companion-unified--insert-same (view old new count)
   "Insert COUNT unchanged lines of VIEW, from the lines OLD and NEW on."
   (dolist (text (gemini-companion-unified--texts
-                 (gemini-companion-unified--view-new view) new count))
+                 (gemini-companion-unified--view-new view) new count view))
     (gemini-companion-unified--insert-line
-     view text old new " " nil (list 'gemini-companion-line new))
+     view (gemini-companion-unified--abridged text '((0 . 0)))
+     old new " " nil (list 'gemini-companion-line new))
     (setq old (1+ old)
           new (1+ new))))
 
@@ -277,7 +272,7 @@ lines.  Fold lines beyond `gemini-companion-unified--most-lines'."
   "Insert a line of VIEW in place of FOLD, or its lines if they are shown.
 FOLD is a list of `hunks', the hunk before them and these hunks, or the
 arguments of `gemini-companion-unified--insert-run' after VIEW."
-  (if (funcall (gemini-companion-unified--view-unfolded-p view) fold)
+  (if (member fold (gemini-companion-unified--view-unfolded view))
       (gemini-companion-unified--unfold view fold)
     (let ((text (pcase-exhaustive fold
                   (`(hunks ,_ ,hunks)
@@ -311,27 +306,25 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
 (defun gemini-companion-unified--insert-changed (view kind old new count hunk)
   "Insert COUNT changed lines of KIND of VIEW, in HUNK, from OLD or NEW on."
   (pcase-let* ((removed (eq kind 'removed))
-               (side (if removed
-                         (gemini-companion-unified--view-old view)
-                       (gemini-companion-unified--view-new view)))
-               (line (if removed old new))
-               (texts (gemini-companion-unified--texts side line count))
+               (`(,buffer ,line ,last)
+                (if removed
+                    (list (gemini-companion-unified--view-old view) old
+                          (gemini-companion-unified--view-old-last view))
+                  (list (gemini-companion-unified--view-new view) new
+                        (gemini-companion-unified--view-new-last view))))
                (words (gemini-companion-unified--words view hunk))
                (excluded (member hunk
                                  (gemini-companion-unified--view-excluded view)))
                (plain (gemini-companion-unified--new-file-p view)))
-    (dolist (text texts)
-      (pcase (and (not excluded) (assoc-default (cons kind line) words))
-        (`(,beg . ,end)
-         ;; Bold: red words on a red line are all but invisible to some users.
-         ;; Colors of the mode are hard to read on green in a dark theme.
-         (put-text-property beg end 'face (list (if removed
-                                                    'diff-refine-removed
-                                                  'diff-refine-added)
-                                                'bold)
-                            text)))
+    (dolist (text (gemini-companion-unified--texts buffer line count view))
       (gemini-companion-unified--insert-line
-       view text (and removed line) (and (not removed) line)
+       view
+       (gemini-companion-unified--marked
+        text (alist-get (cons kind line) words nil nil #'equal)
+        (cond (excluded nil)
+              (removed 'diff-refine-removed)
+              (t 'diff-refine-added)))
+       (and removed line) (and (not removed) line)
        (cond ((and plain (not excluded)) " ") (removed "-") (t "+"))
        (cond (excluded 'shadow)
              (plain nil)
@@ -340,20 +333,59 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
        (list 'gemini-companion-line (if removed new line))
        excluded)
       (setq line (1+ line)))
-    (gemini-companion-unified--insert-end view side line)))
+    (when (< last line)
+      (gemini-companion-unified--insert-end view buffer))))
+
+(defun gemini-companion-unified--marked (text ranges face)
+  "Return TEXT, a line, with FACE, if non-nil, on RANGES.
+If the line is long, return only what is near them; in an added line,
+all but the first one are places to go to."
+  (when face
+    (pcase-dolist (`(,beg . ,end) ranges)
+      ;; Bold: red words on a red line are all but invisible to some users.
+      ;; Colors of the mode are hard to read on green in a dark theme.
+      (put-text-property beg end 'face (list face 'bold) text))
+    (when (eq face 'diff-refine-added)
+      (pcase-dolist (`(,beg . ,_) (cdr ranges))
+        (put-text-property beg (min (length text) (1+ beg))
+                           'gemini-companion-change t text))))
+  (let ((ranges (or ranges
+                    (list (cons 0 gemini-companion-unified--longest-line)))))
+    (gemini-companion-unified--abridged text ranges)))
+
+(defun gemini-companion-unified--abridged (text ranges)
+  "Return TEXT, a line, without what is far from RANGES if it is long.
+RANGES are a list of (BEG . END), in order."
+  (let ((length (length text))
+        (position 0)
+        (pieces nil))
+    (if (<= length gemini-companion-unified--long-line)
+        text
+      (cl-flet ((omit (end)
+                  (when (< position end)
+                    (push (propertize "..." 'face 'gemini-companion-fold
+                                      'help-echo (format "%d more characters"
+                                                         (- end position)))
+                          pieces)
+                    (setq position end))))
+        (pcase-dolist (`(,beg . ,end) ranges)
+          (omit (- beg gemini-companion-unified--near))
+          (let ((end (min length (+ end gemini-companion-unified--near))))
+            (push (substring text position (max position end)) pieces)
+            (setq position (max position end))))
+        (omit length)
+        (apply #'concat (nreverse pieces))))))
 
 (defun gemini-companion-unified--new-file-p (view)
   "Return non-nil if the file of VIEW is new or empty."
-  (zerop (gemini-companion-unified--side-last
-          (gemini-companion-unified--view-old view))))
+  (zerop (gemini-companion-unified--view-old-last view)))
 
-(defun gemini-companion-unified--insert-end (view side line)
-  "Insert a remark in VIEW if SIDE ends before LINE without a newline."
-  (when (and (< (gemini-companion-unified--side-last side) line)
-             (with-current-buffer (gemini-companion-unified--side-buffer side)
-               (save-restriction
-                 (widen)
-                 (not (memq (char-before (point-max)) '(?\n nil))))))
+(defun gemini-companion-unified--insert-end (view buffer)
+  "Insert a remark in VIEW if the text of BUFFER ends without a newline."
+  (unless (with-current-buffer buffer
+            (save-restriction
+              (widen)
+              (memq (char-before (point-max)) '(?\n nil))))
     (gemini-companion-unified--insert-line
      view "No newline at end of file" nil nil "\\" 'gemini-companion-fold nil)))
 
@@ -407,20 +439,18 @@ It consists of the numbers OLD and NEW, MARK and SIGN, with FACE."
 
 (defun gemini-companion-unified--words (view hunk)
   "Return which words differ between the removed and added lines of HUNK.
-The value is an alist of (KIND . LINE) and (BEG . END).  Only similar
-lines of VIEW are compared."
+The value is an alist of (KIND . LINE) and lists of (BEG . END).  Only
+similar lines of VIEW are compared."
   (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
               (words nil))
     (when (and (< 0 old-count 40)
                (< 0 new-count 40)
-               (gemini-companion-unified--early-p
-                (gemini-companion-unified--view-new view)))
+               (gemini-companion-unified--early-p view))
       (let ((added (gemini-companion-unified--texts
-                    (gemini-companion-unified--view-new view) new new-count
-                    'plain)))
+                    (gemini-companion-unified--view-new view) new new-count)))
         (dolist (removed (gemini-companion-unified--texts
                           (gemini-companion-unified--view-old view)
-                          old old-count 'plain))
+                          old old-count))
           (when-let* ((index
                        (seq-position added removed
                                      #'gemini-companion-unified--differing))
@@ -435,22 +465,66 @@ lines of VIEW are compared."
 
 (defun gemini-companion-unified--differing (one other)
   "Return where the words of ONE and OTHER differ, if most are the same.
-The value is a cons of two ranges (BEG . END), or nil."
-  (let* ((common (lambda (one other)
-                   (replace-regexp-in-string
-                    "[[:alnum:]_]+\\'" ""
-                    (or (fill-common-string-prefix one other) ""))))
-         (start (funcall common one other))
-         (beg (length start))
-         (end (length (funcall common
-                               (reverse (substring one beg))
-                               (reverse (substring other beg))))))
+The value is a cons of two lists of ranges (BEG . END), or nil.  In
+lines that are not long, it is one range, from the first word to the
+last one that differ."
+  (let* ((beg (gemini-companion-unified--alike one other))
+         (end (gemini-companion-unified--alike (reverse (substring one beg))
+                                               (reverse (substring other beg))))
+         (one-end (- (length one) end))
+         (other-end (- (length other) end))
+         (ranges
+          (if (< (min (length one) (length other))
+                 gemini-companion-unified--long-line)
+              (cons (list (cons beg one-end)) (list (cons beg other-end)))
+            (gemini-companion-unified--refined
+             (substring one beg one-end) (substring other beg other-end) beg)))
+         (amount (lambda (ranges)
+                   (apply #'+ (mapcar (pcase-lambda (`(,beg . ,end))
+                                        (- end beg))
+                                      ranges)))))
     ;; Indentation does not count.
-    (when (< (+ (length (string-trim-left one))
-                (length (string-trim-left other)))
-             (* 4 (+ (length (string-trim-left start)) end)))
-      (cons (cons beg (- (length one) end))
-            (cons beg (- (length other) end))))))
+    (when (< (* 2 (+ (funcall amount (car ranges))
+                     (funcall amount (cdr ranges))))
+             (+ (length (string-trim-left one))
+                (length (string-trim-left other))))
+      ranges)))
+
+(defun gemini-companion-unified--alike (one other)
+  "Return the number of characters in the words with which ONE and OTHER begin.
+It counts only the words that are the same in both."
+  (let ((count (gemini-companion-text-alike one other)))
+    (while (and (< 0 count)
+                (string-match-p "[[:alnum:]_]"
+                                (substring one (1- count) count)))
+      (setq count (1- count)))
+    count))
+
+(defun gemini-companion-unified--refined (one other offset)
+  "Return where the words of ONE and OTHER differ, each plus OFFSET.
+The value is a cons of two lists of ranges (BEG . END)."
+  (let* ((words (mapcar (lambda (text)
+                          (replace-regexp-in-string
+                           "[[:alnum:]_]+\\|[^[:alnum:]_]" "\\&\n" text t))
+                        (list one other)))
+         (places (lambda (text)
+                   (let ((place offset))
+                     (vconcat (list offset)
+                              (mapcar (lambda (word)
+                                        (setq place (+ place (length word))))
+                                      (gemini-companion-text-lines text))))))
+         (one-places (funcall places (car words)))
+         (other-places (funcall places (cadr words)))
+         (range (lambda (places line count)
+                  (cons (aref places (1- line))
+                        (aref places (+ line count -1)))))
+         (hunks (gemini-companion-text-diff words)))
+    (cons (mapcar (pcase-lambda (`(,line ,count . ,_))
+                    (funcall range one-places line count))
+                  hunks)
+          (mapcar (pcase-lambda (`(,_ ,_ ,line ,count))
+                    (funcall range other-places line count))
+                  hunks))))
 
 ;;;; Folds
 
@@ -828,15 +902,20 @@ Elsewhere go to the next fold."
     (gemini-companion-unified--reveal)))
 
 (defun gemini-companion-unified--starts ()
-  "Return where the hunks in this buffer begin, in order."
+  "Return the beginnings of hunks and of the places in them, in order."
+  (sort (mapcan #'gemini-companion-unified--beginnings
+                (list 'gemini-companion-hunk 'gemini-companion-change))
+        #'<))
+
+(defun gemini-companion-unified--beginnings (property)
+  "Return where the ranges in this buffer begin that have PROPERTY."
   (let ((position (point-min))
         starts)
     (while position
-      (when (get-text-property position 'gemini-companion-hunk)
+      (when (get-text-property position property)
         (push position starts))
-      (setq position (next-single-property-change position
-                                                  'gemini-companion-hunk)))
-    (nreverse starts)))
+      (setq position (next-single-property-change position property)))
+    starts))
 
 (defun gemini-companion-unified--next ()
   "Return where the next hunk begins, or nil.
@@ -852,8 +931,11 @@ If it is folded, show it."
            (gemini-companion-unified--next))))
 
 (defun gemini-companion-unified--previous ()
-  "Return where the hunk before the one at point begins, or nil."
-  (let ((here (if (get-text-property (point) 'gemini-companion-hunk)
+  "Return where the hunk before the one at point begins, or nil.
+At a further change in a long line, return where the one before begins."
+  (let ((here (if (and (get-text-property (point) 'gemini-companion-hunk)
+                       (not (get-text-property (point)
+                                               'gemini-companion-change)))
                   (car (gemini-companion-unified--around
                         (point) 'gemini-companion-hunk))
                 (point))))

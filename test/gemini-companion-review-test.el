@@ -63,8 +63,10 @@
   "Return the count of excluded hunks in the current header line."
   (let ((text (gemini-companion-test-header
                (gemini-companion-review-main (car (gemini-companion-diffs))))))
-    (and (string-match "[0-9]+ hunks?, [0-9]+ excluded" text)
-         (match-string 0 text))))
+    (and (string-match
+          "\\(?:hunk [0-9]+ of \\)?\\([0-9]+\\)\\(?: hunks?\\)?\\(, [0-9]+ excluded\\)"
+          text)
+         (concat (match-string 1 text) " hunks" (match-string 2 text)))))
 
 (ert-deftest gemini-companion-review-excludes-and-restores-exactly ()
   (dolist (view '(ediff diff))

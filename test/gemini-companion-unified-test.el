@@ -126,6 +126,37 @@
             (goto-char end)))
         (should (equal '("title" "name") words))))))
 
+(ert-deftest gemini-companion-unified-shows-the-changes-in-a-long-line ()
+  (let* ((json (lambda (one two)
+                 (concat (make-string 2000 ?a) " " one " " (make-string 9000 ?b)
+                         " " two " " (make-string 2000 ?c))))
+         (near (lambda (one two)
+                 (concat "..." (make-string 59 ?a) " " one " "
+                         (make-string 59 ?b) "..." (make-string 59 ?b) " "
+                         two " " (make-string 59 ?c) "...")))
+         (long (concat (make-string 20000 ?x) "\n"))
+         (tail (concat "same\n1\n2\n3\n4\n5\n6\n" long)))
+    (gemini-companion-unified-test-with
+        `(("a" ,(concat (funcall json "1" "two") "\n" tail)))
+      (gemini-companion-test-show
+       "a" (concat (funcall json "10" "2") "\n" tail (string-replace "x" "y" long)))
+      (with-current-buffer (window-buffer)
+        (should (equal (list (concat "-" (funcall near "1" "two"))
+                             (concat "+" (funcall near "10" "2"))
+                             " same" " 1" " 2" " ... 2 unchanged lines" " 5"
+                             " 6" (concat " " (make-string 60 ?x) "...")
+                             (concat "+" (make-string 10060 ?y) "..."))
+                       (gemini-companion-test-diff)))
+        (should (string-search "hunk 1 of 2" (gemini-companion-test-header
+                                              (current-buffer))))
+        ;; To the second change, to the second hunk, and back.
+        (dolist (place '(("n" . "2") ("n" . "yyy") ("p" . "2") ("p" . "...aa")))
+          (call-interactively (key-binding (car place)))
+          (should (looking-at-p (regexp-quote (cdr place)))))
+        (gemini-companion-review-next-hunk 2)
+        (should (string-search "hunk 2 of 2" (gemini-companion-test-header
+                                              (current-buffer))))))))
+
 (ert-deftest gemini-companion-unified-shows-only-line-numbers-of-the-file ()
   (global-display-line-numbers-mode 1)
   (unwind-protect
