@@ -355,9 +355,11 @@ the file has changed since."
       (user-error "%s was replaced by a symbolic link; revert the edit by hand"
                   name))
     (unless (gemini-companion-edits--as-written-p edit)
-      (user-error (if (gemini-companion-edits--later-p edit)
-                      "%s was edited again; revert the later edit first"
-                    "%s has changed since; revert the edit by hand")
+      (user-error (cond ((gemini-companion-edits--as-before-p edit)
+                         "%s has its previous text already")
+                        ((gemini-companion-edits--later-p edit)
+                         "%s was edited again; revert the later edit first")
+                        (t "%s has changed since; revert the edit by hand"))
                   name))
     (when (gemini-companion-revert-unsaved-p file)
       (user-error "%s has unsaved changes; save or undo them first" name))))
@@ -369,6 +371,10 @@ the file has changed since."
     ('rejected "was not written; its proposal was rejected")
     ('unwritten (unless (gemini-companion-edits--as-written-p edit)
                   "was not written"))
+    ('reverted (unless (and (gemini-companion-edits--as-written-p edit)
+                            (not (gemini-companion-revert-unsaved-p
+                                  (gemini-companion-edit-file edit))))
+                 "was reverted already"))
     ('deleted "was deleted already")))
 
 (defun gemini-companion-edits--as-written-p (edit &optional text)
@@ -382,6 +388,13 @@ the file has changed since."
          (gemini-companion-text-same-written-p
           (or text (gemini-companion-edit-after edit))
           (gemini-companion-text-read file)))))
+
+(defun gemini-companion-edits--as-before-p (edit)
+  "Return non-nil if the file of EDIT has the text before EDIT."
+  (let ((before (gemini-companion-edit-before edit)))
+    (and (stringp before)
+         (gemini-companion-edits--as-written-p
+          edit (decode-coding-string before 'utf-8)))))
 
 (defun gemini-companion-edits--later-p (edit)
   "Return non-nil if the file of EDIT was written again by a CLI."
@@ -425,7 +438,8 @@ Saving the buffer writes exactly BYTES."
 (defun gemini-companion-edits--coding (bytes file)
   "Return the coding system for BYTES, a text of FILE.
 It is the one by which Emacs visits FILE, unless decoding and encoding
-would change BYTES, for example line ends that differ."
+would change BYTES, for example line ends that differ, or Emacs would
+ask for another one when the buffer is saved."
   (let* ((found (detect-coding-string bytes t))
          (coding (with-temp-buffer
                    (set-buffer-multibyte nil)
@@ -433,8 +447,13 @@ would change BYTES, for example line ends that differ."
                    (or (set-auto-coding file (buffer-size)) found)))
          (ends (coding-system-eol-type found)))
     (seq-find (lambda (coding)
-                (equal bytes (encode-coding-string
-                              (decode-coding-string bytes coding) coding)))
+                (let ((text (decode-coding-string bytes coding)))
+                  (and (equal bytes (encode-coding-string text coding))
+                       ;; An empty buffer is written without a mark.
+                       (or (string-empty-p bytes)
+                           (not (string-empty-p text)))
+                       (or (eq 'raw-text (coding-system-type coding))
+                           (not (string-match-p "[\x3fff80-\x3fffff]" text))))))
               (mapcar (apply-partially #'coding-system-change-eol-conversion
                                        coding)
                       (list (if (integerp ends) ends 'unix) 'unix))

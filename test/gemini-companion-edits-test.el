@@ -235,6 +235,11 @@ What is accepted is written at once.  `session' is that of a CLI."
     (save-buffer)
     (gemini-companion-edits-test-bytes file)))
 
+(defun gemini-companion-edits-test-refusal (edit)
+  "Return why EDIT is not reverted."
+  (cadr (should-error (gemini-companion-edits-revert edit)
+                      :type 'user-error)))
+
 (ert-deftest gemini-companion-edits-reverts-to-the-same-bytes ()
   (dolist (before '("one\ntwo\n" "one\r\ntwo\r\n" "one\rtwo\r"
                     "one\r\ntwo\nthree\r\n" "one\ntwo\r\n" "one\r\r\n" "\r"
@@ -242,7 +247,7 @@ What is accepted is written at once.  `session' is that of a CLI."
                     "\357\273\277mark\r\n" "\357\273\277mark\n\r\nno end"
                     "caf\351\r\n" "caf\351\n\r\n" "\303\251\351\n"
                     "-*- coding: latin-1 -*-\r\ncaf\351\n"
-                    "\377\376o\0\n\0"))
+                    "\377\376o\0\n\0" "\377\376" "\357\273\277caf\351\n"))
     (ert-info ((format "%S" before))
       (gemini-companion-edits-test-with '(("a.txt" ""))
         (let ((file (expand-file-name "a.txt"))
@@ -259,6 +264,9 @@ What is accepted is written at once.  `session' is that of a CLI."
                                              (gemini-companion-edits))))
           (should (equal "new\ncaf\303\251\n"
                          (gemini-companion-edits-test-bytes file)))
+          (should (string-search "was reverted already"
+                                 (gemini-companion-edits-test-refusal
+                                  (car (gemini-companion-edits)))))
           (should (equal before (gemini-companion-edits-test-save file)))
           (should (= #o750 (file-modes file))))))))
 
@@ -278,11 +286,6 @@ What is accepted is written at once.  `session' is that of a CLI."
           (gemini-companion-edits-revert (car (gemini-companion-edits)))
           (should (equal expected (gemini-companion-edits-test-save file))))))))
 
-(defun gemini-companion-edits-test-refusal (edit)
-  "Return why EDIT is not reverted."
-  (cadr (should-error (gemini-companion-edits-revert edit)
-                      :type 'user-error)))
-
 (ert-deftest gemini-companion-edits-refuses-to-revert-what-would-lose-text ()
   (gemini-companion-edits-test-with '(("a" "old\n") ("b" "old\n") ("c" "old\n"))
     (gemini-companion-test-open "a" "new\n" 1 session)
@@ -301,6 +304,9 @@ What is accepted is written at once.  `session' is that of a CLI."
                              (gemini-companion-edits-test-refusal b)))
       (should (string-search "awaits an answer"
                              (gemini-companion-edits-test-refusal c)))
+      (gemini-companion-edits-test-write "a" "old\n")
+      (should (string-search "has its previous text already"
+                             (gemini-companion-edits-test-refusal a)))
       (gemini-companion-edits-test-write "a" "newer\n")
       (should (string-search "changed since"
                              (gemini-companion-edits-test-refusal a)))
