@@ -135,6 +135,10 @@ Return nil if there is no such program, or the disk is full."
 
 ;;;; Replacing
 
+(defconst gemini-companion-text--many 100
+  "Number of changes from which change hooks run once for all of them.
+CC Mode needs milliseconds for each call.")
+
 (defconst gemini-companion-text--hunk
   (concat "^\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?\\([acd]\\)"
           "\\([0-9]+\\)\\(?:,\\([0-9]+\\)\\)?$")
@@ -226,6 +230,17 @@ original, and of the same in the new text."
 (defun gemini-companion-text--replace (hunks source places)
   "Replace the old lines of HUNKS in the current buffer by the new ones.
 These are at PLACES in the buffer SOURCE."
+  (if (length< hunks gemini-companion-text--many)
+      (gemini-companion-text--replace-each hunks source places)
+    ;; Otherwise Emacs reports that an empty undo list is broken.
+    (unless buffer-undo-list
+      (setq buffer-undo-list (list nil)))
+    (combine-change-calls (point-min) (point-max)
+      (gemini-companion-text--replace-each hunks source places))))
+
+(defun gemini-companion-text--replace-each (hunks source places)
+  "Replace the lines of each of HUNKS; see `gemini-companion-text--replace'.
+SOURCE and PLACES are as there."
   (goto-char (point-min))
   (let ((next 1))
     (pcase-dolist (`(,line ,count . ,_) hunks)
