@@ -763,6 +763,9 @@ Quitting it restores the height."
 In a diff, show the lines that are folded at point, or fold unchanged
 lines again."
   (interactive nil gemini-companion-list-mode)
+  (unless (derived-mode-p 'gemini-companion-list-mode)
+    (user-error "Not in the list; %s shows it"
+                (substitute-command-keys "\\[gemini-companion-list]")))
   (let* ((get (lambda (property)
                 (get-text-property (line-beginning-position) property)))
          (fold (funcall get 'gemini-companion-fold))
