@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 
 # How many rows each group has.
 GROUPS = {
-    "commands": 8,
+    "commands": 5,
     "latency": 2,
     "review": 11,
     "cli": 3,

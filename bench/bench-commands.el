@@ -13,7 +13,13 @@
 (require 'bench)
 (require 'cl-lib)
 (require 'gemini-companion)
+(require 'gemini-companion-terminal)
 (require 'seq)
+
+(declare-function term-char-mode "term")
+(declare-function term-emulate-terminal "term")
+(declare-function term-exec "term")
+(declare-function term-mode "term")
 
 (defconst bench-commands--hooks
   '(pre-command-hook post-command-hook pre-redisplay-functions)
@@ -150,6 +156,36 @@ BEFORE is `timer-list' as it was before a command."
 (defun bench-commands-place ()
   "Return line and character of point, as they are shared."
   (list (line-number-at-pos) (1+ (- (point) (line-beginning-position)))))
+
+;;;; Output of a CLI
+
+(defun bench-commands-output (side)
+  "Return the ms that SIDE takes for 100 KB of output in a terminal.
+SIDE is `ours', what watches the output, or `comparator', `term'."
+  (let* ((process (bench-commands--terminal))
+         (line "\e[38;2;66;133;244m12\e[39m + \e[1mreturn\e[22m f(x)  # \u2713\r\n")
+         (chunk (encode-coding-string (apply #'concat (make-list 80 line)) 'utf-8))
+         (title "\e]0;\u2726  Working\u2026 (project)\a")
+         (outputs (list chunk (concat (encode-coding-string title 'utf-8) chunk)))
+         (began (float-time)))
+    (dotimes (number (/ 100000 (length chunk)))
+      (let ((arguments (list process (if (zerop (% number 10))
+                                         (nth 1 outputs)
+                                       (car outputs)))))
+        (if (eq side 'ours)
+            (gemini-companion-terminal--filter arguments)
+          (apply #'term-emulate-terminal arguments))))
+    (* 1000 (- (float-time) began))))
+
+(defun bench-commands--terminal ()
+  "Return the process of a terminal."
+  (with-current-buffer (get-buffer-create "*output*")
+    (unless (get-buffer-process (current-buffer))
+      (require 'term)
+      (term-mode)
+      (term-exec (current-buffer) "output" "cat" nil nil)
+      (term-char-mode))
+    (get-buffer-process (current-buffer))))
 
 (provide 'bench-commands)
 ;;; bench-commands.el ends here

@@ -43,17 +43,16 @@ def measure(directory: Path) -> Iterator[Row]:
         finally:
             cli.model.close()
     shown, alone, written, current = (list(each) for each in zip(*edits, strict=True))
-    # 300 ms are hardly noticed.
     yield row(
         "Gemini CLI: openDiff sent → review shown, ms",
         {"ours": shown, "comparator": alone},
-        Goal(more=50),
+        Goal(more=25),
         part=0.25,
     )
     yield row(
         "Gemini CLI: accepted → file written, ms",
         {"ours": written},
-        Goal(most=300),
+        Goal(most=120),
         part=0.25,
     )
     yield row(

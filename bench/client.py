@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 VERSION = "2025-06-18"
-BOUND = 30.0
+BOUND = 120.0
 PIECE = 1 << 20
 
 
