@@ -39,13 +39,25 @@ class Rig:
         return session, self.sessions.open_stream(session)
 
 
-def run_scene(scene: Callable[[Rig], Awaitable[None]], **fields: Any) -> None:
+Scene = Callable[[Rig], Awaitable[None]]
+
+
+def run_scene(scene: Scene, **fields: Any) -> None:
     """Run ``scene`` with the parts, whose configuration has ``fields``."""
 
     async def run() -> None:
         await asyncio.wait_for(scene(Rig(**fields)), BOUND)
 
     asyncio.run(run())
+
+
+def in_loop(**fields: Any) -> Callable[[Scene], Callable[[], None]]:
+    """Return a decorator that makes a scene a test, see `run_scene`."""
+
+    def decorate(scene: Scene) -> Callable[[], None]:
+        return lambda: run_scene(scene, **fields)
+
+    return decorate
 
 
 def context_of(path: str) -> list[dict[str, Any]]:

@@ -9,111 +9,106 @@ from gemini_companion_epc.diffs import LARGEST_PROPOSAL, Diffs
 from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.session import COMMENT
 from gemini_companion_epc.types import CloseReason, Diff
-from scene import BOUND, Rig, accepted, rejected, run_scene, take, until
+from scene import (
+    BOUND,
+    Rig,
+    accepted,
+    in_loop,
+    rejected,
+    run_scene,
+    take,
+    until,
+)
 
 
-def test_an_outcome_goes_to_the_session_that_asked_only() -> None:
-    async def scene(rig: Rig) -> None:
-        (one, one_stream), (two, two_stream) = rig.session(), rig.session()
-        await rig.diffs.open(one, "/same", "1")
-        await rig.diffs.open(two, "/same", "2")
-        rig.diffs.accept(2, "second")
-        rig.diffs.accept(1, "first")
-        assert await take(one_stream) == accepted("/same", "first")
-        assert await take(two_stream) == accepted("/same", "second")
-        assert await one_stream.next(0.01) == COMMENT
-
-    run_scene(scene)
+@in_loop()
+async def test_an_outcome_goes_to_the_session_that_asked_only(rig: Rig) -> None:
+    (one, one_stream), (two, two_stream) = rig.session(), rig.session()
+    await rig.diffs.open(one, "/same", "1")
+    await rig.diffs.open(two, "/same", "2")
+    rig.diffs.accept(2, "second")
+    rig.diffs.accept(1, "first")
+    assert await take(one_stream) == accepted("/same", "first")
+    assert await take(two_stream) == accepted("/same", "second")
+    assert await one_stream.next(0.01) == COMMENT
 
 
-def test_a_diff_has_one_outcome() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.diffs.reject(1)
-        rig.diffs.accept(1, "late")
-        rig.diffs.reject(99)
-        assert await take(stream) == rejected("/a")
-        assert await stream.next(0.01) == COMMENT
-
-    run_scene(scene)
+@in_loop()
+async def test_a_diff_has_one_outcome(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.diffs.reject(1)
+    rig.diffs.accept(1, "late")
+    rig.diffs.reject(99)
+    assert await take(stream) == rejected("/a")
+    assert await stream.next(0.01) == COMMENT
 
 
-def test_a_newer_proposal_takes_the_place_of_the_older() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "old")
-        await rig.diffs.open(session, "/a", "new")
-        await until(lambda: rig.emacs.closed)
-        assert rig.emacs.closed == [(1, "closed")]
-        rig.diffs.accept(1, "old text")
-        rig.diffs.accept(2, "new text")
-        assert await take(stream) == accepted("/a", "new text")
-
-    run_scene(scene)
+@in_loop()
+async def test_a_newer_proposal_takes_the_place_of_the_older(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "old")
+    await rig.diffs.open(session, "/a", "new")
+    await until(lambda: rig.emacs.closed)
+    assert rig.emacs.closed == [(1, "closed")]
+    rig.diffs.accept(1, "old text")
+    rig.diffs.accept(2, "new text")
+    assert await take(stream) == accepted("/a", "new text")
 
 
-def test_an_emptied_proposal_is_not_accepted_and_stays_open() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        await rig.diffs.open(session, "/b", "")
-        with pytest.raises(MalformedArgument, match="cannot be accepted"):
-            rig.diffs.accept(1, "")
-        rig.diffs.accept(2, "")
-        rig.diffs.reject(1)
-        assert await take(stream) == accepted("/b", "")
-        assert await take(stream) == rejected("/a")
-
-    run_scene(scene)
+@in_loop()
+async def test_an_emptied_proposal_is_not_accepted_and_stays_open(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    await rig.diffs.open(session, "/b", "")
+    with pytest.raises(MalformedArgument, match="cannot be accepted"):
+        rig.diffs.accept(1, "")
+    rig.diffs.accept(2, "")
+    rig.diffs.reject(1)
+    assert await take(stream) == accepted("/b", "")
+    assert await take(stream) == rejected("/a")
 
 
-def test_closing_returns_the_text_of_emacs_and_notifies_no_client() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.emacs.texts[1] = "edited\ud800"
-        assert await rig.diffs.close(session, "/a") == "edited\ufffd"
-        rig.diffs.accept(1, "late")
-        assert await rig.diffs.close(session, "/a") is None
-        assert await stream.next(0.01) == COMMENT
-        assert rig.emacs.closed == [(1, "closed")]
-
-    run_scene(scene)
-
-
-def test_closing_takes_the_text_of_an_accept_that_crossed_it() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.emacs.before_answer = lambda diff_id: rig.diffs.accept(diff_id, "mine")
-        assert await rig.diffs.close(session, "/a") == "mine"
-        assert await stream.next(0.01) == COMMENT
-
-    run_scene(scene)
+@in_loop()
+async def test_closing_returns_the_text_of_emacs_and_notifies_no_client(
+    rig: Rig,
+) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.emacs.texts[1] = "edited\ud800"
+    assert await rig.diffs.close(session, "/a") == "edited\ufffd"
+    rig.diffs.accept(1, "late")
+    assert await rig.diffs.close(session, "/a") is None
+    assert await stream.next(0.01) == COMMENT
+    assert rig.emacs.closed == [(1, "closed")]
 
 
-def test_closing_without_emacs_returns_the_proposal() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
-        await rig.diffs.open(session, "/a", "proposal")
-        rig.emacs.is_gone = True
-        assert await rig.diffs.close(session, "/a") == "proposal"
+@in_loop()
+async def test_closing_takes_the_text_of_an_accept_that_crossed_it(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.emacs.before_answer = lambda diff_id: rig.diffs.accept(diff_id, "mine")
+    assert await rig.diffs.close(session, "/a") == "mine"
+    assert await stream.next(0.01) == COMMENT
 
-    run_scene(scene)
+
+@in_loop()
+async def test_closing_without_emacs_returns_the_proposal(rig: Rig) -> None:
+    session, _ = rig.session()
+    await rig.diffs.open(session, "/a", "proposal")
+    rig.emacs.is_gone = True
+    assert await rig.diffs.close(session, "/a") == "proposal"
 
 
-def test_closing_reaches_emacs_although_the_client_has_gone() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
-        await rig.diffs.open(session, "/a", "proposal")
-        closing = asyncio.create_task(rig.diffs.close(session, "/a"))
-        await asyncio.sleep(0)
-        closing.cancel()
-        await rig.diffs.finish_closing(BOUND)
-        assert rig.emacs.closed == [(1, "closed")]
-
-    run_scene(scene)
+@in_loop()
+async def test_closing_reaches_emacs_although_the_client_has_gone(rig: Rig) -> None:
+    session, _ = rig.session()
+    await rig.diffs.open(session, "/a", "proposal")
+    closing = asyncio.create_task(rig.diffs.close(session, "/a"))
+    await asyncio.sleep(0)
+    closing.cancel()
+    await rig.diffs.finish_closing(BOUND)
+    assert rig.emacs.closed == [(1, "closed")]
 
 
 def test_closing_does_not_wait_for_ever_for_emacs(
@@ -132,200 +127,180 @@ def test_closing_does_not_wait_for_ever_for_emacs(
     run_scene(scene, diff_limit=0.01)
 
 
-def test_a_client_that_ctrl_c_left_waiting_is_freed() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/interrupted", "x")
-        assert await rig.diffs.close(session, "/next") is None
-        await rig.diffs.open(session, "/next", "y")
-        assert await take(stream) == rejected("/interrupted")
-        assert await take(stream) == rejected("/next")
-        await until(lambda: rig.emacs.closed)
-        assert rig.emacs.closed == [(1, "interrupted")]
-        await rig.diffs.open(session, "/next", "y")
-        assert [diff.path for diff in rig.emacs.opened] == ["/interrupted", "/next"]
-
-    run_scene(scene)
+@in_loop()
+async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/interrupted", "x")
+    assert await rig.diffs.close(session, "/next") is None
+    await rig.diffs.open(session, "/next", "y")
+    assert await take(stream) == rejected("/interrupted")
+    assert await take(stream) == rejected("/next")
+    await until(lambda: rig.emacs.closed)
+    assert rig.emacs.closed == [(1, "interrupted")]
+    await rig.diffs.open(session, "/next", "y")
+    assert [diff.path for diff in rig.emacs.opened] == ["/interrupted", "/next"]
 
 
-def test_a_close_that_crosses_its_outcome_ends_no_other_diff() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        await rig.diffs.open(session, "/b", "y")
-        rig.diffs.reject(rig.emacs.opened[0].id)
-        assert await rig.diffs.close(session, "/a") is None
-        assert list(session.diffs) == ["/b"]
-        assert await rig.diffs.close(session, "/c") is None
-        assert list(session.diffs) == []
-
-    run_scene(scene)
+@in_loop()
+async def test_a_close_that_crosses_its_outcome_ends_no_other_diff(rig: Rig) -> None:
+    session, _ = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    await rig.diffs.open(session, "/b", "y")
+    rig.diffs.reject(rig.emacs.opened[0].id)
+    assert await rig.diffs.close(session, "/a") is None
+    assert list(session.diffs) == ["/b"]
+    assert await rig.diffs.close(session, "/c") is None
+    assert list(session.diffs) == []
 
 
-def test_a_later_proposal_is_not_part_of_an_interrupted_one() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
-        await rig.diffs.open(session, "/interrupted", "x")
-        await rig.diffs.close(session, "/next")
-        await asyncio.sleep(0.02)
-        await rig.diffs.open(session, "/next", "y")
-        assert rig.emacs.opened[-1].path == "/next"
-
-    run_scene(scene, cancel_window=0.01)
+@in_loop(cancel_window=0.01)
+async def test_a_later_proposal_is_not_part_of_an_interrupted_one(rig: Rig) -> None:
+    session, _ = rig.session()
+    await rig.diffs.open(session, "/interrupted", "x")
+    await rig.diffs.close(session, "/next")
+    await asyncio.sleep(0.02)
+    await rig.diffs.open(session, "/next", "y")
+    assert rig.emacs.opened[-1].path == "/next"
 
 
-def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.sessions.close_stream(session, stream)
-        again = rig.sessions.open_stream(session)
-        await asyncio.sleep(0.1)
-        assert not rig.emacs.closed
-        rig.sessions.close_stream(session, again)
-        await until(lambda: rig.emacs.closed)
-        assert rig.emacs.closed == [(1, "disconnected")]
-        rig.diffs.accept(1, "late")
-        last = rig.sessions.open_stream(session)
-        assert await last.next(0.01) == COMMENT
-
-    run_scene(scene, review_grace=0.05)
-
-
-def test_what_is_accepted_after_the_grace_time_is_not_written_later() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        for path in ("/a", "/b"):
-            await rig.diffs.open(session, path, "x")
-        rig.sessions.close_stream(session, stream)
-        rig.diffs.accept(1, "edited")
-        rig.diffs.reject(2)
-        await until(lambda: rig.emacs.undelivered)
-        assert rig.emacs.undelivered == [1]
-        again = rig.sessions.open_stream(session)
-        assert await take(again) == rejected("/b")
-        assert await again.next(0.01) == COMMENT
-        assert rig.emacs.written == [2]
-
-    run_scene(scene, review_grace=0.05)
+@in_loop(review_grace=0.05)
+async def test_the_diffs_of_a_session_outlive_its_stream_by_the_grace_time(
+    rig: Rig,
+) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.sessions.close_stream(session, stream)
+    again = rig.sessions.open_stream(session)
+    await asyncio.sleep(0.1)
+    assert not rig.emacs.closed
+    rig.sessions.close_stream(session, again)
+    await until(lambda: rig.emacs.closed)
+    assert rig.emacs.closed == [(1, "disconnected")]
+    rig.diffs.accept(1, "late")
+    last = rig.sessions.open_stream(session)
+    assert await last.next(0.01) == COMMENT
 
 
-def test_emacs_may_drop_the_rejections_of_a_session_that_ends() -> None:
-    async def scene(rig: Rig) -> None:
-        session = rig.sessions.new(CLIENTS[0])
-        for path in ("/a", "/b", "/c"):
-            await rig.diffs.open(session, path, "x")
-        rig.diffs.reject(1)
-        rig.diffs.accept(2, "edited")
-        await rig.diffs.close(session, "/d")
-        rig.sessions.end(session.id)
-        assert rig.emacs.written == [1]
-        assert rig.emacs.undelivered == [2]
+@in_loop(review_grace=0.05)
+async def test_what_is_accepted_after_the_grace_time_is_not_written_later(
+    rig: Rig,
+) -> None:
+    session, stream = rig.session()
+    for path in ("/a", "/b"):
+        await rig.diffs.open(session, path, "x")
+    rig.sessions.close_stream(session, stream)
+    rig.diffs.accept(1, "edited")
+    rig.diffs.reject(2)
+    await until(lambda: rig.emacs.undelivered)
+    assert rig.emacs.undelivered == [1]
+    again = rig.sessions.open_stream(session)
+    assert await take(again) == rejected("/b")
+    assert await again.next(0.01) == COMMENT
+    assert rig.emacs.written == [2]
 
-    run_scene(scene)
+
+@in_loop()
+async def test_emacs_may_drop_the_rejections_of_a_session_that_ends(rig: Rig) -> None:
+    session = rig.sessions.new(CLIENTS[0])
+    for path in ("/a", "/b", "/c"):
+        await rig.diffs.open(session, path, "x")
+    rig.diffs.reject(1)
+    rig.diffs.accept(2, "edited")
+    await rig.diffs.close(session, "/d")
+    rig.sessions.end(session.id)
+    assert rig.emacs.written == [1]
+    assert rig.emacs.undelivered == [2]
 
 
-def test_what_is_accepted_in_the_grace_time_is_delivered() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.sessions.close_stream(session, stream)
-        rig.diffs.accept(1, "edited")
-        again = rig.sessions.open_stream(session)
-        assert await take(again) == accepted("/a", "edited")
-        await asyncio.sleep(0.1)
-        assert rig.emacs.undelivered == []
-
-    run_scene(scene, review_grace=0.05)
+@in_loop(review_grace=0.05)
+async def test_what_is_accepted_in_the_grace_time_is_delivered(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.sessions.close_stream(session, stream)
+    rig.diffs.accept(1, "edited")
+    again = rig.sessions.open_stream(session)
+    assert await take(again) == accepted("/a", "edited")
+    await asyncio.sleep(0.1)
+    assert rig.emacs.undelivered == []
 
 
 def _adopted(number: int, path: str = "/a") -> Diff:
     return Diff(number, "previous", path, "proposal")
 
 
-def test_an_adopted_diff_is_settled_when_its_session_reconnects() -> None:
-    async def scene(rig: Rig) -> None:
-        rig.diffs.adopt(_adopted(7))
-        rig.diffs.adopt(_adopted(5, "/b"))
-        rig.diffs.accept(7, "edited")
-        session = rig.sessions.get("previous")
-        stream = rig.sessions.open_stream(session)
-        assert rig.emacs.written == []
-        assert await take(stream) == accepted("/a", "edited")
-        assert rig.emacs.written == [7]
-        assert await rig.diffs.close(session, "/b") == "proposal"
-        await rig.diffs.open(session, "/c", "x")
-        assert [diff.path for diff in rig.emacs.opened] == ["/c"]
-
-    run_scene(scene)
+@in_loop()
+async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) -> None:
+    rig.diffs.adopt(_adopted(7))
+    rig.diffs.adopt(_adopted(5, "/b"))
+    rig.diffs.accept(7, "edited")
+    session = rig.sessions.get("previous")
+    stream = rig.sessions.open_stream(session)
+    assert rig.emacs.written == []
+    assert await take(stream) == accepted("/a", "edited")
+    assert rig.emacs.written == [7]
+    assert await rig.diffs.close(session, "/b") == "proposal"
+    await rig.diffs.open(session, "/c", "x")
+    assert [diff.path for diff in rig.emacs.opened] == ["/c"]
 
 
-def test_a_diff_is_adopted_once_and_its_id_is_not_used_again() -> None:
-    async def scene(rig: Rig) -> None:
-        rig.diffs.adopt(_adopted(1))
-        for again in (_adopted(1, "/b"), _adopted(2)):
-            with pytest.raises(MalformedArgument, match="open already"):
-                rig.diffs.adopt(again)
-        later = Diffs(Config("s", 1, port=1), rig.sessions, rig.emacs)
-        await later.open(rig.sessions.get("previous"), "/c", "x")
-        assert rig.emacs.opened[0].id > 1_000_000
-
-    run_scene(scene)
+@in_loop()
+async def test_a_diff_is_adopted_once_and_its_id_is_not_used_again(rig: Rig) -> None:
+    rig.diffs.adopt(_adopted(1))
+    for again in (_adopted(1, "/b"), _adopted(2)):
+        with pytest.raises(MalformedArgument, match="open already"):
+            rig.diffs.adopt(again)
+    later = Diffs(Config("s", 1, port=1), rig.sessions, rig.emacs)
+    await later.open(rig.sessions.get("previous"), "/c", "x")
+    assert rig.emacs.opened[0].id > 1_000_000
 
 
-def test_a_large_proposal_is_left_to_the_terminal() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
-        await rig.diffs.open(session, "/small", "x" * LARGEST_PROPOSAL)
-        await rig.diffs.open(session, "/large", "x" * (LARGEST_PROPOSAL + 1))
-        assert [diff.path for diff in rig.emacs.opened] == ["/small"]
-        (message,) = rig.emacs.warnings
-        assert "/large has more than 8 MB" in message
-        assert "answer in the terminal" in message
-        await rig.diffs.close(session, "/small")
-        assert await rig.diffs.close(session, "/large") is None
-
-    run_scene(scene)
+@in_loop()
+async def test_a_large_proposal_is_left_to_the_terminal(rig: Rig) -> None:
+    session, _ = rig.session()
+    await rig.diffs.open(session, "/small", "x" * LARGEST_PROPOSAL)
+    await rig.diffs.open(session, "/large", "x" * (LARGEST_PROPOSAL + 1))
+    assert [diff.path for diff in rig.emacs.opened] == ["/small"]
+    (message,) = rig.emacs.warnings
+    assert "/large has more than 8 MB" in message
+    assert "answer in the terminal" in message
+    await rig.diffs.close(session, "/small")
+    assert await rig.diffs.close(session, "/large") is None
 
 
-def test_a_diff_is_acknowledged_when_emacs_has_it() -> None:
-    async def scene(rig: Rig) -> None:
-        is_free = asyncio.Event()
-        rig.emacs.before_opening = is_free.wait
-        session, _ = rig.session()
-        opening = asyncio.ensure_future(rig.diffs.open(session, "/a", "x"))
-        await asyncio.sleep(0.1)
-        assert not opening.done()
-        is_free.set()
-        await opening
-
-    run_scene(scene)
+@in_loop()
+async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
+    is_free = asyncio.Event()
+    rig.emacs.before_opening = is_free.wait
+    session, _ = rig.session()
+    opening = asyncio.ensure_future(rig.diffs.open(session, "/a", "x"))
+    await asyncio.sleep(0.1)
+    assert not opening.done()
+    is_free.set()
+    await opening
 
 
-def test_an_adopted_diff_whose_session_does_not_reconnect_is_dismissed() -> None:
-    async def scene(rig: Rig) -> None:
-        rig.diffs.adopt(_adopted(7))
-        await until(lambda: rig.emacs.closed)
-        assert rig.emacs.closed == [(7, "disconnected")]
+@in_loop(review_grace=0.01)
+async def test_an_adopted_diff_whose_session_does_not_reconnect_is_dismissed(
+    rig: Rig,
+) -> None:
+    rig.diffs.adopt(_adopted(7))
+    await until(lambda: rig.emacs.closed)
+    assert rig.emacs.closed == [(7, "disconnected")]
 
-    run_scene(scene, review_grace=0.01)
 
-
-def test_a_stop_rejects_everything_and_waits_until_it_has_left() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stream = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.stop()
-        await rig.diffs.open(session, "/b", "y")
-        flushed = asyncio.ensure_future(rig.sessions.flush(BOUND))
-        assert await take(stream) == rejected("/a")
-        await asyncio.sleep(0)
-        assert not flushed.done()
-        assert await take(stream) == rejected("/b")
-        await flushed
-        ended = asyncio.ensure_future(rig.sessions.end_streams())
-        assert await stream.next(BOUND) is None
-        rig.sessions.close_stream(session, stream)
-        await ended
-
-    run_scene(scene)
+@in_loop()
+async def test_a_stop_rejects_everything_and_waits_until_it_has_left(rig: Rig) -> None:
+    session, stream = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.stop()
+    await rig.diffs.open(session, "/b", "y")
+    flushed = asyncio.ensure_future(rig.sessions.flush(BOUND))
+    assert await take(stream) == rejected("/a")
+    await asyncio.sleep(0)
+    assert not flushed.done()
+    assert await take(stream) == rejected("/b")
+    await flushed
+    ended = asyncio.ensure_future(rig.sessions.end_streams())
+    assert await stream.next(BOUND) is None
+    rig.sessions.close_stream(session, stream)
+    await ended

@@ -3,69 +3,69 @@ import asyncio
 
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.session import COMMENT
-from scene import BOUND, Rig, accepted, context_of, rejected, run_scene, take
+from scene import (
+    BOUND,
+    Rig,
+    accepted,
+    context_of,
+    in_loop,
+    rejected,
+    take,
+)
 
 
-def test_outcomes_wait_for_a_stream_and_leave_in_order_once() -> None:
-    async def scene(rig: Rig) -> None:
-        session = rig.sessions.new(CLIENTS[0])
-        for path in ("/a", "/b", "/c"):
-            await rig.diffs.open(session, path, "x")
-        rig.diffs.accept(2, "two")
-        rig.diffs.reject(1)
-        stream = rig.sessions.open_stream(session)
-        assert await take(stream) == accepted("/b", "two")
-        rig.sessions.close_stream(session, stream)
-        rig.diffs.accept(3, "three")
-        stream = rig.sessions.open_stream(session)
-        assert await take(stream) == rejected("/a")
-        assert await take(stream) == accepted("/c", "three")
-        assert await stream.next(0.01) == COMMENT
-
-    run_scene(scene)
+@in_loop()
+async def test_outcomes_wait_for_a_stream_and_leave_in_order_once(rig: Rig) -> None:
+    session = rig.sessions.new(CLIENTS[0])
+    for path in ("/a", "/b", "/c"):
+        await rig.diffs.open(session, path, "x")
+    rig.diffs.accept(2, "two")
+    rig.diffs.reject(1)
+    stream = rig.sessions.open_stream(session)
+    assert await take(stream) == accepted("/b", "two")
+    rig.sessions.close_stream(session, stream)
+    rig.diffs.accept(3, "three")
+    stream = rig.sessions.open_stream(session)
+    assert await take(stream) == rejected("/a")
+    assert await take(stream) == accepted("/c", "three")
+    assert await stream.next(0.01) == COMMENT
 
 
-def test_an_outcome_that_was_not_written_is_kept() -> None:
-    async def scene(rig: Rig) -> None:
-        session, stalled = rig.session()
-        await rig.diffs.open(session, "/a", "x")
-        rig.diffs.reject(1)
-        event = await stalled.next(BOUND)
-        assert event is not None
-        newer = rig.sessions.open_stream(session)
-        stalled.written(event)
-        assert await stalled.next(BOUND) is None
-        assert await take(newer) == rejected("/a")
-
-    run_scene(scene)
+@in_loop()
+async def test_an_outcome_that_was_not_written_is_kept(rig: Rig) -> None:
+    session, stalled = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.diffs.reject(1)
+    event = await stalled.next(BOUND)
+    assert event is not None
+    newer = rig.sessions.open_stream(session)
+    stalled.written(event)
+    assert await stalled.next(BOUND) is None
+    assert await take(newer) == rejected("/a")
 
 
-def test_the_latest_context_comes_first_and_is_not_repeated() -> None:
-    async def scene(rig: Rig) -> None:
-        session = rig.sessions.new(CLIENTS[0])
-        await rig.diffs.open(session, "/a", "x")
-        rig.diffs.reject(1)
-        rig.sessions.broadcast(context_of("/old"))
-        rig.sessions.broadcast(context_of("/new"))
-        stream = rig.sessions.open_stream(session)
-        method, params = await take(stream)
-        assert method == "ide/contextUpdate"
-        assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
-        assert await take(stream) == rejected("/a")
-        rig.sessions.broadcast(context_of("/new"))
-        assert await stream.next(0.01) == COMMENT
-        again = rig.sessions.open_stream(session)
-        assert (await take(again))[0] == "ide/contextUpdate"
-
-    run_scene(scene)
+@in_loop()
+async def test_the_latest_context_comes_first_and_is_not_repeated(rig: Rig) -> None:
+    session = rig.sessions.new(CLIENTS[0])
+    await rig.diffs.open(session, "/a", "x")
+    rig.diffs.reject(1)
+    rig.sessions.broadcast(context_of("/old"))
+    rig.sessions.broadcast(context_of("/new"))
+    stream = rig.sessions.open_stream(session)
+    method, params = await take(stream)
+    assert method == "ide/contextUpdate"
+    assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
+    assert await take(stream) == rejected("/a")
+    rig.sessions.broadcast(context_of("/new"))
+    assert await stream.next(0.01) == COMMENT
+    again = rig.sessions.open_stream(session)
+    assert (await take(again))[0] == "ide/contextUpdate"
 
 
-def test_an_open_stream_receives_a_change() -> None:
-    async def scene(rig: Rig) -> None:
-        _, stream = rig.session()
-        waiting = asyncio.ensure_future(take(stream))
-        await asyncio.sleep(0)
-        rig.sessions.broadcast(context_of("/a"))
-        assert (await waiting)[0] == "ide/contextUpdate"
-
-    run_scene(scene)
+@in_loop()
+async def test_an_open_stream_receives_a_change(rig: Rig) -> None:
+    _, stream = rig.session()
+    waiting = asyncio.ensure_future(take(stream))
+    await asyncio.sleep(0)
+    rig.sessions.broadcast(context_of("/a"))
+    assert (await waiting)[0] == "ide/contextUpdate"

@@ -3,96 +3,90 @@ import asyncio
 
 from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.session import COMMENT, Session
-from scene import Rig, context_of, run_scene, take, until
+from scene import (
+    Rig,
+    context_of,
+    in_loop,
+    take,
+    until,
+)
 
 
-def test_no_context_is_sent_before_emacs_has_sent_one() -> None:
-    async def scene(rig: Rig) -> None:
-        _, stream = rig.session()
-        assert await stream.next(0.01) == COMMENT
-
-    run_scene(scene)
+@in_loop()
+async def test_no_context_is_sent_before_emacs_has_sent_one(rig: Rig) -> None:
+    _, stream = rig.session()
+    assert await stream.next(0.01) == COMMENT
 
 
-def test_a_context_that_crosses_the_end_of_the_last_session_is_dropped() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
-        await until(lambda: rig.emacs.sessions == [[session.id]])
-        rig.sessions.end(session.id)
-        await until(lambda: rig.emacs.sessions[-1] == [])
-        rig.sessions.broadcast(context_of("/old"))
-        session, stream = rig.session()
-        await until(lambda: rig.emacs.sessions[-1] == [session.id])
-        assert await stream.next(0.01) == COMMENT
-        rig.sessions.broadcast(context_of("/new"))
-        _, params = await take(stream)
-        assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
-
-    run_scene(scene)
-
-
-def test_an_idle_session_is_forgotten_with_its_diffs() -> None:
-    async def scene(rig: Rig) -> None:
-        session = rig.sessions.new(CLIENTS[0])
-        with rig.sessions.request(session):
-            await rig.diffs.open(session, "/a", "x")
-            await asyncio.sleep(0.05)
-            assert rig.sessions.get(session.id) is session
-        await until(lambda: rig.emacs.closed)
-        assert rig.sessions.get(session.id) is not session
-
-    run_scene(scene, session_grace=0.01)
+@in_loop()
+async def test_a_context_that_crosses_the_end_of_the_last_session_is_dropped(
+    rig: Rig,
+) -> None:
+    session, _ = rig.session()
+    await until(lambda: rig.emacs.sessions == [[session.id]])
+    rig.sessions.end(session.id)
+    await until(lambda: rig.emacs.sessions[-1] == [])
+    rig.sessions.broadcast(context_of("/old"))
+    session, stream = rig.session()
+    await until(lambda: rig.emacs.sessions[-1] == [session.id])
+    assert await stream.next(0.01) == COMMENT
+    rig.sessions.broadcast(context_of("/new"))
+    _, params = await take(stream)
+    assert params["workspaceState"]["openFiles"][0]["path"] == "/new"
 
 
-def test_connected_sessions_are_reported_to_emacs() -> None:
-    async def scene(rig: Rig) -> None:
-        async def reported(*sessions: Session) -> None:
-            expected = [one.id for one in sessions]
-            await until(lambda: rig.emacs.sessions[-1:] == [expected])
-
-        session, stream = rig.session()
-        await reported(session)
-        other, _ = rig.session()
-        await reported(session, other)
-        rig.sessions.close_stream(session, stream)
-        await reported(other)
-        assert rig.sessions.end(other.id)
-        assert not rig.sessions.end(other.id)
-        await reported()
-
-    run_scene(scene)
-
-
-def test_many_sessions_are_reported_together() -> None:
-    async def scene(rig: Rig) -> None:
-        for _ in range(100):
-            rig.session()
-            await asyncio.sleep(0)
-        await until(lambda: len(rig.emacs.sessions[-1]) == 100)
-        assert len(rig.emacs.sessions) < 10
-
-    run_scene(scene)
-
-
-def test_a_stalled_client_delays_a_stop_by_the_limits_only() -> None:
-    async def scene(rig: Rig) -> None:
-        session, _ = rig.session()
+@in_loop(session_grace=0.01)
+async def test_an_idle_session_is_forgotten_with_its_diffs(rig: Rig) -> None:
+    session = rig.sessions.new(CLIENTS[0])
+    with rig.sessions.request(session):
         await rig.diffs.open(session, "/a", "x")
-        rig.stop()
-        await rig.sessions.flush(0.01)
-        await rig.sessions.end_streams()
+        await asyncio.sleep(0.05)
+        assert rig.sessions.get(session.id) is session
+    await until(lambda: rig.emacs.closed)
+    assert rig.sessions.get(session.id) is not session
 
-    run_scene(scene, end_limit=0.01)
+
+@in_loop()
+async def test_connected_sessions_are_reported_to_emacs(rig: Rig) -> None:
+    async def reported(*sessions: Session) -> None:
+        expected = [one.id for one in sessions]
+        await until(lambda: rig.emacs.sessions[-1:] == [expected])
+
+    session, stream = rig.session()
+    await reported(session)
+    other, _ = rig.session()
+    await reported(session, other)
+    rig.sessions.close_stream(session, stream)
+    await reported(other)
+    assert rig.sessions.end(other.id)
+    assert not rig.sessions.end(other.id)
+    await reported()
 
 
-def test_streams_that_end_with_the_server_are_not_reported() -> None:
-    async def scene(rig: Rig) -> None:
-        session = rig.sessions.get("one")
-        stream = rig.sessions.open_stream(session)
-        await until(lambda: rig.emacs.sessions)
-        await rig.sessions.end_streams()
-        rig.sessions.close_stream(session, stream)
-        await asyncio.sleep(0.02)
-        assert len(rig.emacs.sessions) == 1
+@in_loop()
+async def test_many_sessions_are_reported_together(rig: Rig) -> None:
+    for _ in range(100):
+        rig.session()
+        await asyncio.sleep(0)
+    await until(lambda: len(rig.emacs.sessions[-1]) == 100)
+    assert len(rig.emacs.sessions) < 10
 
-    run_scene(scene, end_limit=0.01, report_interval=0)
+
+@in_loop(end_limit=0.01)
+async def test_a_stalled_client_delays_a_stop_by_the_limits_only(rig: Rig) -> None:
+    session, _ = rig.session()
+    await rig.diffs.open(session, "/a", "x")
+    rig.stop()
+    await rig.sessions.flush(0.01)
+    await rig.sessions.end_streams()
+
+
+@in_loop(end_limit=0.01, report_interval=0)
+async def test_streams_that_end_with_the_server_are_not_reported(rig: Rig) -> None:
+    session = rig.sessions.get("one")
+    stream = rig.sessions.open_stream(session)
+    await until(lambda: rig.emacs.sessions)
+    await rig.sessions.end_streams()
+    rig.sessions.close_stream(session, stream)
+    await asyncio.sleep(0.02)
+    assert len(rig.emacs.sessions) == 1
