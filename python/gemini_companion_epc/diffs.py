@@ -24,25 +24,13 @@ LARGEST_PROPOSAL = 8_000_000
 
 
 class Reviewer(Protocol):
-    """The Emacs in which diffs are reviewed."""
+    """The Emacs in which diffs are reviewed, see `Emacs`."""
 
-    async def open_diff(self, diff: Diff, session: Facts) -> None:
-        """Open a review of ``diff``, from ``session``."""
-
-    async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
-        """Close the review of ``diff_id`` and return the text of its proposal.
-
-        Return None if Emacs has none.
-        """
-
-    def outcome_written(self, diff_id: int) -> None:
-        """Report that the outcome of ``diff_id`` was written to its client."""
-
-    def outcome_undelivered(self, diff_id: int) -> None:
-        """Report that the accepted text of ``diff_id`` cannot be delivered."""
-
-    def warn(self, message: str) -> None:
-        """Show ``message`` to the user."""
+    async def open_diff(self, diff: Diff, session: Facts) -> None: ...
+    async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None: ...
+    def outcome_written(self, diff_id: int) -> None: ...
+    def outcome_undelivered(self, diff_id: int) -> None: ...
+    def warn(self, message: str) -> None: ...
 
 
 class Diffs:

@@ -19,21 +19,12 @@ from .directory import PrivateDirectory, Text
 from .epc_server import Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
-from .sexp import (
-    Sexp,
-    as_integer,
-    as_plist,
-    as_text,
-    context_from,
-    roots_from,
-)
+from .sexp import Sexp, as_integer, as_plist, as_text, context_from, roots_from
 from .types import CloseReason, Diff, Facts, clean
 
 logger = logging.getLogger(__name__)
 
 Reply: TypeAlias = Callable[[Sexp], None]
-Hello: TypeAlias = Callable[[], dict[str, object]]
-Methods: TypeAlias = Mapping[str, Callable[..., object]]
 
 
 class Emacs:
@@ -42,8 +33,8 @@ class Emacs:
     def __init__(self, config: Config) -> None:
         self.directory = PrivateDirectory()
         self._config = config
-        self._hello: Hello = dict
-        self._methods: Methods = {}
+        self._hello: Callable[[], Facts] = dict
+        self._stop: Callable[[], object] = lambda: None
         self._peer: Handler | None = None
         self._is_gone = False
         self._queue: list[tuple[str, list[Sexp], Reply, Reply]] = []
@@ -55,14 +46,16 @@ class Emacs:
         port: int = self._server.server_address[1]
         return port
 
-    def listen(self, hello: Hello, methods: Methods) -> None:
+    def listen(
+        self, hello: Callable[[], Facts], methods: Mapping[str, Callable[..., object]]
+    ) -> None:
         """Accept connections; the event loop must be running.
 
         ``hello`` returns the description of the server.  Emacs may call ``methods``,
         which run in the event loop; ``stop`` is also called when it disconnects.
         """
         self._hello = hello
-        self._methods = methods
+        self._stop = methods["stop"]
         text = self.directory.read
         readers: dict[str, Sequence[Callable[[Sexp], object]]] = {
             "context-update": [context_from],
@@ -125,7 +118,7 @@ class Emacs:
         if handler is self._peer:
             logger.info("Emacs has disconnected")
             self._forget_peer()
-            self._methods["stop"]()
+            self._stop()
 
     def give_up(self) -> None:
         """Fail the calls that Emacs has not answered."""
@@ -163,9 +156,7 @@ class Emacs:
         except MalformedArgument as error:
             raise EmacsError(str(error)) from None
 
-    async def ask(
-        self, kind: str, facts: dict[str, Sexp], texts: Sequence[str | None]
-    ) -> dict[str, Sexp]:
+    async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
         """Return what Emacs answers to the question ``kind`` with ``facts``.
 
         ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
@@ -248,7 +239,7 @@ _session = partial(as_text, name="SESSION-ID")
 _path = partial(as_text, name="FILE-PATH")
 
 
-def _facts(value: Sexp) -> dict[str, Sexp]:
+def _facts(value: Sexp) -> Facts:
     try:
         return {key[1:]: item for key, item in as_plist(value).items()}
     except MalformedArgument as error:

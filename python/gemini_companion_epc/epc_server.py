@@ -35,7 +35,7 @@ MAX_MESSAGE = 0xFFFFFF
 MAX_HELLO = 4096
 
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
-_CALL_HEAD = re.compile(rb"\s*\(\s*(?:call|methods)\s+(\d{1,18})\b")
+_CALL_HEAD = re.compile(rb"\s*\(\s*call\s+(\d{1,18})\b")
 
 
 class Handler(EPCHandler):
@@ -153,8 +153,6 @@ class Handler(EPCHandler):
     def _receive(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         if kind == "call":
             self._receive_call(uid, rest)
-        elif kind == "methods":
-            self._send(*self._handle_methods(uid))
         elif kind in ("return", "return-error", "epc-error"):
             self._receive_answer(kind, uid, rest)
         else:

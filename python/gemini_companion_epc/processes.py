@@ -10,7 +10,7 @@ import psutil
 
 from .clients import CLIENTS
 from .system import pid_of
-from .types import Process, clean
+from .types import Facts, Process, clean
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
 
@@ -38,13 +38,13 @@ def _process(pid: int) -> Process:
     return Process(pid, directory or None, is_acp(command))
 
 
-def describe(pid: int) -> dict[str, object]:
+def describe(pid: int) -> Facts:
     """Return the working directory and the environment of process ``pid``.
 
     With them is where each client would search discovery files in that environment.
     The dictionary lacks what is unknown, as it is for processes of other users.
     """
-    plist: dict[str, object] = {"pid": pid}
+    plist: Facts = {"pid": pid}
     with suppress(psutil.Error, OSError, ValueError):
         process = psutil.Process(pid)
         plist["directory"] = clean(process.cwd())

@@ -23,7 +23,7 @@ from .processes import lives, on_exit, process_of
 from .questions import Questions
 from .sessions import Sessions
 from .system import on_signals
-from .types import Diff
+from .types import Diff, Facts
 
 logger = logging.getLogger(__name__)
 
@@ -188,9 +188,8 @@ class Server:
 
     def stop(self) -> None:
         """Begin to stop."""
-        if self._has_successor:
-            # Emacs stops the successor, too, which has not taken over the diffs.
-            self._has_successor = False
+        # Emacs stops the successor, too, which has not taken over the diffs.
+        self._has_successor = False
         if not self._stop.is_set():
             logger.info("Stopping")
             self._stop.set()
@@ -230,7 +229,7 @@ class Server:
 
     # Methods that Emacs calls
 
-    def hello(self) -> dict[str, object]:
+    def hello(self) -> Facts:
         """Return the description of the server for Emacs."""
         return {
             "version": __version__,

@@ -188,7 +188,7 @@ def test_a_successor_keeps_the_port_when_temporary_files_are_deleted(
 def test_what_a_cleaner_of_temporary_files_took_comes_back(tmp_path: Path) -> None:
     async def scene() -> None:
         server = Server(Config(secret="s", emacs_pid=os.getpid(), file_check=0.01))
-        server._emacs.listen(server.hello, {})
+        server._emacs.listen(server.hello, {"stop": server.stop})
         keeping = asyncio.create_task(server._keep_files())
         files, directory = tmp_path / "gemini/ide", server._emacs.directory.path
         for _ in range(2):
