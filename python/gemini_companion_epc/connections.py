@@ -9,12 +9,14 @@ from select import select
 from typing import TypeAlias
 
 from .exceptions import StartError
-from .system import share_port
+from .system import leave_port, share_port
 
 Address: TypeAlias = tuple[str, int]
 
 MAX_WAITING = 100
 _BACKLOG = 128
+# Seconds from the first part of a connection to the last.
+_ARRIVAL = 0.01
 # Turns of the event loop from accepting a connection to `Connections.opened`.
 _TURNS = 10
 
@@ -69,11 +71,12 @@ class Connections:
     async def stop_listening(self) -> None:
         """Leave further connections to the other process that listens, if any."""
         descriptor = self.listener.fileno()
-        # Nothing signals that the kernel's queue of connections is empty.
+        # Closing the socket resets connections that were not accepted: those of
+        # which a part has arrived, and those in the kernel's queue.
+        leave_port(self.listener)
+        await asyncio.sleep(_ARRIVAL)
         while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        # Closing the socket resets connections that were not accepted, so nothing
-        # may come between.
         self.listener.close()
         asyncio.get_running_loop().remove_reader(descriptor)
         for _ in range(_TURNS):
