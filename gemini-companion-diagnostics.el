@@ -126,9 +126,8 @@ By itself it may do so only when the buffer is displayed."
 They are lists of LINE, SEVERITY and TEXT."
   (with-current-buffer buffer
     (if (eq 'flycheck-mode (gemini-companion-diagnostics-checker buffer))
-        (mapcar #'gemini-companion-diagnostics--of-flycheck
-                (seq-filter #'gemini-companion-diagnostics--own-p
-                            flycheck-current-errors))
+        (delq nil (mapcar #'gemini-companion-diagnostics--of-flycheck
+                          flycheck-current-errors))
       (save-restriction
         (widen)
         (mapcar (lambda (diagnostic)
@@ -137,24 +136,21 @@ They are lists of LINE, SEVERITY and TEXT."
                    (line-number-at-pos (flymake-diagnostic-beg diagnostic))))
                 (flymake-diagnostics))))))
 
-(defun gemini-companion-diagnostics--own-p (error)
-  "Return non-nil if ERROR, of Flycheck, is in the file of this buffer.
-Flycheck has errors of other files, too, which may not be shared."
-  (let ((file (flycheck-error-filename error)))
-    (or (null file)
-        (equal file buffer-file-name)
-        (file-equal-p file buffer-file-name))))
-
 (defun gemini-companion-diagnostics--of-flycheck (error)
-  "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT."
-  (list (flycheck-error-line error)
-        ;; Other packages define levels.
-        (pcase (flycheck-error-level-compilation-level
-                (flycheck-error-level error))
-          (2 "error")
-          (1 "warning")
-          (_ "note"))
-        (string-replace "\n" " " (or (flycheck-error-message error) ""))))
+  "Return ERROR, of Flycheck, as LINE, SEVERITY and TEXT.
+Return nil if it is in another file, which may not be shared."
+  (let ((file (flycheck-error-filename error)))
+    (when (or (null file)
+              (equal file buffer-file-name)
+              (file-equal-p file buffer-file-name))
+      (list (flycheck-error-line error)
+            ;; Other packages define levels.
+            (pcase (flycheck-error-level-compilation-level
+                    (flycheck-error-level error))
+              (2 "error")
+              (1 "warning")
+              (_ "note"))
+            (string-replace "\n" " " (or (flycheck-error-message error) ""))))))
 
 (defun gemini-companion-diagnostics--of-flymake (diagnostic line)
   "Return DIAGNOSTIC of Flymake, on LINE, as LINE, SEVERITY and TEXT."
@@ -278,25 +274,20 @@ not known either."
                (seq-sort-by (lambda (one) (or (car one) 0)) #'< diagnostics)))
 
 (defun gemini-companion-diagnostics--counts (names)
-  "Return the numbers of the diagnostics of NAMES, a hash table.
+  "Return the numbers of the diagnostics of the files in NAMES, a hash table.
 The value has a list of FILE and TEXT for each file with diagnostics;
 files with errors come first."
   (let (rows)
-    (maphash
-     (lambda (_ name)
-       (let* ((severities (mapcar #'cadr
-                                  (ignore-errors
-                                    (gemini-companion-diagnostics--of-file name))))
-              (errors (cl-count "error" severities :test #'equal))
-              (warnings (cl-count "warning" severities :test #'equal)))
-         (when (< 0 (+ errors warnings))
-           (push (list errors warnings name) rows))))
-     names)
-    (mapcar (pcase-lambda (`(,errors ,warnings ,name))
-              (list name (format "%d errors, %d warnings" errors warnings)))
-            (seq-sort-by #'car #'>
-                         (seq-sort-by (lambda (row) (nth 2 row))
-                                      #'string< rows)))))
+    (dolist (name (sort (hash-table-values names) #'string<))
+      (let* ((found (ignore-errors (gemini-companion-diagnostics--of-file name)))
+             (severities (mapcar #'cadr found))
+             (errors (cl-count "error" severities :test #'equal))
+             (warnings (cl-count "warning" severities :test #'equal)))
+        (unless (= 0 errors warnings)
+          (push (list errors name
+                      (format "%d errors, %d warnings" errors warnings))
+                rows))))
+    (mapcar #'cdr (seq-sort-by #'car #'> (nreverse rows)))))
 
 ;;;; Errors that are new
 
@@ -842,18 +833,13 @@ Return nil if the server of this buffer does not support any."
 (defun gemini-companion-diagnostics--request (server requests done)
   "Send SERVER the REQUESTS for errors, and call DONE with all of them.
 SERVER has the text that they are about."
-  (let ((left (length requests))
-        (errors nil))
-    (pcase-dolist (`(,method . ,params) requests)
-      (jsonrpc-async-request
-       server method params
-       :success-fn
-       (lambda (result)
-         (setq errors (append (gemini-companion-diagnostics--answered result)
-                              errors))
-         (when (zerop (cl-decf left))
-           (funcall done errors)))
-       :error-fn #'ignore :timeout-fn #'ignore))))
+  (when requests
+    (gemini-companion-lookup-request
+     server requests
+     (lambda (results)
+       (unless (assq 'error results)
+         (funcall done
+                  (mapcan #'gemini-companion-diagnostics--answered results)))))))
 
 (defun gemini-companion-diagnostics--query (requests done)
   "Send the server of this buffer its text, then REQUESTS.
@@ -866,14 +852,15 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
 
 (defun gemini-companion-diagnostics--answered (result)
   "Return the errors in RESULT, the answer to a request for them."
-  (or (gemini-companion-diagnostics--errors (plist-get result :items))
-      (mapcar (lambda (found)
-                (list (plist-get (plist-get found :start) :line)
-                      (plist-get found :text)
-                      "typescript"))
-              (seq-filter (lambda (found)
-                            (equal "error" (plist-get found :category)))
-                          (plist-get result :body)))))
+  (append
+   (gemini-companion-diagnostics--errors (plist-get result :items))
+   (mapcar (lambda (found)
+             (list (plist-get (plist-get found :start) :line)
+                   (plist-get found :text)
+                   "typescript"))
+           (seq-filter (lambda (found)
+                         (equal "error" (plist-get found :category)))
+                       (plist-get result :body)))))
 
 (defun gemini-companion-diagnostics--errors (diagnostics)
   "Return the errors among the DIAGNOSTICS of a language server."

@@ -307,12 +307,20 @@ signals an error, ANSWER is called with a plist that has it as
                (`(,at ,column ,remark)
                 (gemini-companion-lookup--find file symbol line))
                (server (gemini-companion-lookup-server buffer))
+               (place (list :textDocument
+                            (list :uri (gemini-companion-lookup-uri file))
+                            :position (list :line (1- at) :character column)))
                (ask (lambda (then)
-                      (gemini-companion-lookup--requests
-                       buffer server file at column requests
-                       (lambda (results)
-                         (gemini-companion-lookup-guarded answer
-                           (funcall then results))))))
+                      (with-current-buffer buffer
+                        (gemini-companion-lookup-request
+                         server
+                         (mapcar (pcase-lambda (`(,method . ,params))
+                                   `(,method ,@place ,@params))
+                                 requests)
+                         (lambda (results)
+                           (gemini-companion-lookup-guarded answer
+                             (funcall then results)))
+                         'deferred))))
                (finish (apply-partially then remark)))
     (funcall
      ask
@@ -330,34 +338,30 @@ signals an error, ANSWER is called with a plist that has it as
                               (gemini-companion-lookup-close file server))
                             (funcall finish results))))))))))
 
-(defun gemini-companion-lookup--requests
-    (buffer server file line column requests then)
-  "Send the SERVER of BUFFER REQUESTS about LINE and COLUMN of FILE.
-First send the changes in BUFFER that SERVER does not have yet.  Call
-THEN with a list of the results."
-  (let ((place (list :textDocument (list :uri (gemini-companion-lookup-uri file))
-                     :position (list :line (1- line) :character column)))
-        (results (make-vector (length requests) nil))
-        (left (length requests)))
-    (with-current-buffer buffer
-      (seq-do-indexed
-       (pcase-lambda (`(,method . ,params) index)
-         (let ((done (lambda (result)
-                       (aset results index result)
-                       (when (zerop (cl-decf left))
-                         (funcall then (append results nil))))))
-           (jsonrpc-async-request
-            server method (append place params)
-            :success-fn done
-            :error-fn (lambda (problem)
-                        (funcall done
-                                 (list 'error (plist-get problem :message))))
-            :timeout-fn (lambda ()
-                          (funcall done (list 'error "no answer in time")))
-            :timeout gemini-companion-lookup--seconds
-            ;; Another request with the same key would take its place.
-            :deferred (make-symbol "question"))))
-       requests))))
+(defun gemini-companion-lookup-request (server requests then &optional deferred)
+  "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
+Call THEN with a list of the results in their order, with (error MESSAGE)
+for one that failed.  If DEFERRED is non-nil, Eglot first sends changes in
+this buffer that SERVER does not have yet."
+  (let* ((left (length requests))
+         (results (make-list left nil)))
+    (seq-do-indexed
+     (pcase-lambda (`(,method . ,params) index)
+       (let ((done (lambda (result)
+                     (setf (nth index results) result)
+                     (when (zerop (cl-decf left))
+                       (funcall then results)))))
+         (jsonrpc-async-request
+          server method params
+          :success-fn done
+          :error-fn (lambda (problem)
+                      (funcall done (list 'error (plist-get problem :message))))
+          :timeout-fn (lambda ()
+                        (funcall done (list 'error "no answer in time")))
+          :timeout gemini-companion-lookup--seconds
+          ;; Another request with the same key would take its place.
+          :deferred (and deferred (make-symbol "question")))))
+     requests)))
 
 (defun gemini-companion-lookup--includes-p (result file symbol line column)
   "Return non-nil if RESULT includes SYMBOL on LINE of FILE, at COLUMN.
