@@ -470,23 +470,31 @@ A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
 The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-diagnostics--known nil
-  "Alist of (FILE . ((TEXT . ERRORS)...)), the errors of the last texts of files.")
+  "Alist of (FILE . ((TEXT ERRORS REPORTS)...)), the last texts of files.
+For ERRORS and REPORTS, see `gemini-companion-diagnostics--remember'.")
 
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
   "Tokens of the work in progress of each language server.")
 
-(defun gemini-companion-diagnostics--remember (file text errors)
-  "Remember the ERRORS of TEXT of FILE, a true name."
+(defun gemini-companion-diagnostics--remember (file text reports errors)
+  "Remember the ERRORS of TEXT of FILE, a true name.
+REPORTS are the last reports about other buffers while FILE had TEXT, an
+alist, or nil."
   (let ((known (alist-get file gemini-companion-diagnostics--known
                           nil nil #'equal)))
     (setf (alist-get file gemini-companion-diagnostics--known nil nil #'equal)
-          (seq-take (cons (cons text errors) (assoc-delete-all text known))
+          (seq-take (cons (list text errors reports)
+                          (assoc-delete-all text known))
                     4))))
 
+
+
 (defun gemini-companion-diagnostics--recall (file text)
-  "Return (TEXT . ERRORS) of TEXT of FILE, or nil if they are not known."
+  "Return (TEXT ERRORS REPORTS) of TEXT of FILE, or nil if they are not known."
   (assoc text (cdr (assoc file gemini-companion-diagnostics--known))))
+
+
 
 (defun gemini-companion-diagnostics-after-edit (file before after callback)
   "Call CALLBACK with a text about the errors that an edit of FILE made.
@@ -575,13 +583,13 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
           (unless (gemini-companion-diagnostics--single-p)
             (gemini-companion-diagnostics--find-others check))))
       (setf (gemini-companion-diagnostics--check-texts check)
-            (cond ((or buffer
-                       (null before)
-                       (gemini-companion-diagnostics--recall file before))
+            (cond ((or buffer (null before))
                    (list after))
-                  ;; Their reports are about the text that is sent last.
+                  ;; The server may know the text after the edit from the file.
                   ((gemini-companion-diagnostics--check-others check)
                    (list before after))
+                  ((gemini-companion-diagnostics--recall file before)
+                   (list after))
                   (t (list after before))))
       (gemini-companion-diagnostics--learn check))))
 
@@ -595,7 +603,7 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file server (texts `(,text . ,rest)) asked others)
+                          file after server (texts `(,text . ,rest)) asked others)
                check))
     (cond
      ((null text)
@@ -609,16 +617,18 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
      (t
       (pcase (gemini-companion-diagnostics--answer check)
         (`(,errors)
-         (gemini-companion-diagnostics--remember file text errors)
+         (gemini-companion-diagnostics--remember file text nil errors)
          ;; Without errors after the edit, those before it do not matter.
          (setf (gemini-companion-diagnostics--check-texts check)
                (and (or errors others) rest))
+         (when (eq text after)
+           (gemini-companion-diagnostics--ask-others check))
          (gemini-companion-diagnostics--learn check)))))))
 
 (defun gemini-companion-diagnostics--ask (check text)
   "Ask for the errors of TEXT of CHECK."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after server requests others)
+                          file after server requests)
                check)
               (answer (lambda (errors)
                         (when (eq text (gemini-companion-diagnostics--check-asked
@@ -628,9 +638,7 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
     (setf (gemini-companion-diagnostics--check-asked check) text
           (gemini-companion-diagnostics--check-answer check) nil)
     (when (eq text after)
-      (dolist (other others)
-        (setcdr other (buffer-local-value 'gemini-companion-diagnostics--report
-                                          (car other)))))
+      (gemini-companion-diagnostics--note-others check))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
         (with-current-buffer buffer
           (unless (string= text (gemini-companion-text-of-buffer))
@@ -690,14 +698,14 @@ does not read would block Emacs."
   "End CHECK with its result, if its text is still in the file."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
                 check)
-               (errors (cdr (gemini-companion-diagnostics--recall file after)))
+               (errors (nth 1 (gemini-companion-diagnostics--recall file after)))
                (old (if before
                         (gemini-companion-diagnostics--recall file before)
                       '("")))
                (text (and old
                           (gemini-companion-diagnostics--text
                            (gemini-companion-diagnostics--new
-                            errors after (cdr old) (car old))
+                            errors after (nth 1 old) (car old))
                            (gemini-companion-diagnostics--name file)
                            (gemini-companion-diagnostics--new-in-others check)))))
     (gemini-companion-diagnostics--end
@@ -938,6 +946,46 @@ They have the name of a definition that the edit has changed."
                                          (gemini-companion-text-of-buffer)))))
                 (buffer-list))))))))
 
+(defun gemini-companion-diagnostics--reports ()
+  "Return an alist of the buffers and what was reported last about them."
+  (delq nil
+        (mapcar (lambda (buffer)
+                  (when-let* ((report (buffer-local-value
+                                       'gemini-companion-diagnostics--report
+                                       buffer)))
+                    (cons buffer report)))
+                (buffer-list))))
+
+(defun gemini-companion-diagnostics--note-others (check)
+  "Record in CHECK what was reported about other buffers before the edit.
+The server may have reported about them again since its file was reverted."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before others)
+                check)
+               (reports (or (nth 2 (gemini-companion-diagnostics--recall
+                                    file before))
+                            (gemini-companion-diagnostics--reports))))
+    (dolist (other others)
+      (setcdr other (alist-get (car other) reports)))))
+
+(defun gemini-companion-diagnostics--ask-others (check)
+  "Request the errors of the other buffers of CHECK, if its server can do that."
+  (pcase-dolist (`(,buffer . ,report)
+                 (and (gemini-companion-diagnostics--check-requests check)
+                      (gemini-companion-diagnostics--check-others check)))
+    (with-current-buffer buffer
+      (let ((tick (buffer-chars-modified-tick)))
+        ;; The server may have published a part of them.
+        (setq gemini-companion-diagnostics--report report)
+        (gemini-companion-diagnostics--request
+         (gemini-companion-diagnostics--check-server check)
+         (gemini-companion-diagnostics--requests
+          (expand-file-name buffer-file-truename))
+         (lambda (errors)
+           (when (buffer-live-p buffer)
+             (with-current-buffer buffer
+               (setq gemini-companion-diagnostics--report
+                     (list tick errors))))))))))
+
 (defun gemini-companion-diagnostics--awaited-other-p (other)
   "Return non-nil if no report followed OTHER, a buffer and its last report."
   (and (buffer-live-p (car other))
@@ -983,7 +1031,8 @@ They have the name of a definition that the edit has changed."
     (when (and buffer-file-truename (not (buffer-modified-p)))
       (let* ((file (expand-file-name buffer-file-truename))
              (remember (apply-partially #'gemini-companion-diagnostics--remember
-                                        file (gemini-companion-text-of-buffer)))
+                                        file (gemini-companion-text-of-buffer)
+                                        (gemini-companion-diagnostics--reports)))
              (errors (gemini-companion-diagnostics--current))
              (requests (and (gemini-companion-lookup-server (current-buffer))
                             (gemini-companion-diagnostics--requests file))))

@@ -103,43 +103,43 @@ REPORT is called with an error then."
       '(("a.txt" "one\ntwo\n") ("b.txt" "one\n"))
     (with-current-buffer (find-file-noselect "a.txt")
       (let ((unchecked (lambda (answer)
-			 (string-search "does not check"
-					(plist-get answer :problem)))))
-	(should (funcall unchecked (gemini-companion-diagnostics-test-ask "a.txt")))
-	(let ((flymake-list-only-diagnostics nil))
-	  (should (string-search
-		   "checks no file"
-		   (plist-get (gemini-companion-diagnostics-test-ask) :problem))))
-	(setq-local flymake-diagnostic-functions
-		    '(gemini-companion-diagnostics-test-fixed))
-	(flymake-mode)
-	(flymake-start)
-	(should (equal '(:rows ((2 "error: bad") (1 "warning: odd")))
-		       (gemini-companion-diagnostics-test-ask "a.txt")))
-	(should (equal `(:rows ((,buffer-file-name "1 errors, 1 warnings")))
-		       (gemini-companion-diagnostics-test-ask)))
-	;; As that of Eglot, when its language server ends.
-	(setq-local flymake-diagnostic-functions nil)
-	(flymake-start)
-	(should (funcall unchecked
-			 (gemini-companion-diagnostics-test-ask "a.txt")))))
+                         (string-search "does not check"
+                                        (plist-get answer :problem)))))
+        (should (funcall unchecked (gemini-companion-diagnostics-test-ask "a.txt")))
+        (let ((flymake-list-only-diagnostics nil))
+          (should (string-search
+                   "checks no file"
+                   (plist-get (gemini-companion-diagnostics-test-ask) :problem))))
+        (setq-local flymake-diagnostic-functions
+                    '(gemini-companion-diagnostics-test-fixed))
+        (flymake-mode)
+        (flymake-start)
+        (should (equal '(:rows ((2 "error: bad") (1 "warning: odd")))
+                       (gemini-companion-diagnostics-test-ask "a.txt")))
+        (should (equal `(:rows ((,buffer-file-name "1 errors, 1 warnings")))
+                       (gemini-companion-diagnostics-test-ask)))
+        ;; As that of Eglot, when its language server ends.
+        (setq-local flymake-diagnostic-functions nil)
+        (flymake-start)
+        (should (funcall unchecked
+                         (gemini-companion-diagnostics-test-ask "a.txt")))))
     (with-current-buffer (find-file-noselect "b.txt")
       (setq-local flymake-diagnostic-functions
-		  '(gemini-companion-diagnostics-test-slow))
+                  '(gemini-companion-diagnostics-test-slow))
       (flymake-mode)
       (flymake-start)
       (let (answer)
-	(gemini-companion-diagnostics-answer
-	 buffer-file-name (lambda (value) (setq answer value)))
-	(should-not answer)
-	(funcall gemini-companion-diagnostics-test-report)
-	(gemini-companion-test-eventually answer)
-	(should (equal '(:rows ((1 "error: bad"))) answer)))
+        (gemini-companion-diagnostics-answer
+         buffer-file-name (lambda (value) (setq answer value)))
+        (should-not answer)
+        (funcall gemini-companion-diagnostics-test-report)
+        (gemini-companion-test-eventually answer)
+        (should (equal '(:rows ((1 "error: bad"))) answer)))
       (flymake-start)
       (should (string-search
-	       "ask again"
-	       (plist-get (gemini-companion-diagnostics-test-ask "b.txt")
-			  :problem))))))
+               "ask again"
+               (plist-get (gemini-companion-diagnostics-test-ask "b.txt")
+                          :problem))))))
 
 (defun gemini-companion-diagnostics-test-flycheck (checker callback)
   "Call CALLBACK with errors of CHECKER, some in this buffer.
@@ -163,47 +163,47 @@ The text of the first one is the first line."
 (ert-deftest gemini-companion-diagnostics-of-flycheck-are-of-the-present-text ()
   (skip-unless (require 'flycheck nil t))
   (flycheck-define-error-level 'gemini-companion-diagnostics-test-level
-			       :severity 200 :compilation-level 2)
+                               :severity 200 :compilation-level 2)
   (flycheck-define-generic-checker 'gemini-companion-diagnostics-test "A checker."
-				   :start #'gemini-companion-diagnostics-test-flycheck
-				   :modes '(text-mode))
+                                   :start #'gemini-companion-diagnostics-test-flycheck
+                                   :modes '(text-mode))
   (gemini-companion-test-in-project nil '(("a.txt" "one\ntwo\nthree\n"))
     (with-current-buffer (find-file-noselect "a.txt")
       (let ((flycheck-checkers '(gemini-companion-diagnostics-test))
-	    (rows (lambda (text)
-		    `(:rows ((1 ,(concat "error: " text)) (3 "error: bad")
-			     (2 "warning: odd thing"))))))
-	(flycheck-mode)
-	(should (equal (funcall rows "one")
-		       (gemini-companion-diagnostics-test-ask "a.txt")))
-	;; Flycheck does not check it by itself, as it is in no window.
-	(insert "now ")
-	(should (equal (funcall rows "now one")
-		       (gemini-companion-diagnostics-test-ask "a.txt")))
-	(setq flycheck-checkers nil)
-	(insert "then ")
-	(should (string-search
-		 "does not check"
-		 (plist-get (gemini-companion-diagnostics-test-ask "a.txt")
-			    :problem)))))))
+            (rows (lambda (text)
+                    `(:rows ((1 ,(concat "error: " text)) (3 "error: bad")
+                             (2 "warning: odd thing"))))))
+        (flycheck-mode)
+        (should (equal (funcall rows "one")
+                       (gemini-companion-diagnostics-test-ask "a.txt")))
+        ;; Flycheck does not check it by itself, as it is in no window.
+        (insert "now ")
+        (should (equal (funcall rows "now one")
+                       (gemini-companion-diagnostics-test-ask "a.txt")))
+        (setq flycheck-checkers nil)
+        (insert "then ")
+        (should (string-search
+                 "does not check"
+                 (plist-get (gemini-companion-diagnostics-test-ask "a.txt")
+                            :problem)))))))
 
 (ert-deftest gemini-companion-diagnostics-of-eglot-are-of-the-present-text ()
   (gemini-companion-test-in-project (gemini-companion-test-server "versions")
       '(("a.py" "error x\n"))
     (let ((ask (lambda ()
-		 ;; Eglot then reports the errors that it knows.
-		 (flymake-start)
-		 (plist-get (gemini-companion-diagnostics-test-ask "a.py") :rows)))
-	  (rows (lambda (word)
-		  (list (list 1 (format "error: test: %s is wrong" word))))))
+                 ;; Eglot then reports the errors that it knows.
+                 (flymake-start)
+                 (plist-get (gemini-companion-diagnostics-test-ask "a.py") :rows)))
+          (rows (lambda (word)
+                  (list (list 1 (format "error: test: %s is wrong" word))))))
       ;; The first report names no version, so the next one is not awaited.
       (gemini-companion-test-eventually (equal (funcall rows "x") (funcall ask)))
       (dolist (word '("y" "z"))
-	(delete-region (point-min) (point-max))
-	(insert "error " word "\n")
-	(eglot--signal-textDocument/didChange)
-	(gemini-companion-test-eventually
-	  (equal (funcall rows word) (funcall ask))))
+        (delete-region (point-min) (point-max))
+        (insert "error " word "\n")
+        (eglot--signal-textDocument/didChange)
+        (gemini-companion-test-eventually
+          (equal (funcall rows word) (funcall ask))))
       (delete-region (point-min) (point-max))
       (insert "error v\n")
       (eglot--signal-textDocument/didChange)
@@ -213,16 +213,16 @@ The text of the first one is the first line."
   (gemini-companion-test-in-project (gemini-companion-test-server "open")
       '(("a.py" "") ("b.py" "error x\n"))
     (let* ((file (expand-file-name "b.py"))
-	   (known (lambda () (assoc file flymake-list-only-diagnostics))))
+           (known (lambda () (assoc file flymake-list-only-diagnostics))))
       ;; The server then reports that there are none, as it was closed.
       (gemini-companion-test-answer-of #'gemini-companion-lookup-references
-				       file "x" nil nil)
+                                       file "x" nil nil)
       (gemini-companion-test-eventually (funcall known))
       (gemini-companion-test-eventually (null (cdr (funcall known))))
       (should (string-search
-	       "does not check"
-	       (plist-get (gemini-companion-diagnostics-test-ask file)
-			  :problem))))))
+               "does not check"
+               (plist-get (gemini-companion-diagnostics-test-ask file)
+                          :problem))))))
 
 ;;;; What is new
 
@@ -259,36 +259,36 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (let ((text "1\n2\nerror old\nerror b"))
       (gemini-companion-diagnostics-test-write "a.txt" text)
       (should (equal (gemini-companion-test-answer-of
-		      #'gemini-companion-diagnostics-after-edit
-		      (expand-file-name "a.txt") "error old" text)
-		     "Emacs sees 1 new error in a.txt \
+                      #'gemini-companion-diagnostics-after-edit
+                      (expand-file-name "a.txt") "error old" text)
+                     "Emacs sees 1 new error in a.txt \
 (a later edit may already fix it):\n4: error: b is wrong [test]")))
     (pcase-dolist
-	(`(,before ,after . ,expected)
-	 '(("error old" "error old\nwarning b")
-	   ("error old" "1\n2\n3\n  error old")
-	   ("a\nerror old" "a\n")
-	   ("x\r\ny\r\n" "\U0001D11E\r\nerror c\r\n" "2: error: c is wrong [test]")
-	   (nil "error d" "1: error: d is wrong [test]")
-	   ;; The same error in an edited line.
-	   ("error x\n" "edited error x\n")
-	   ;; Its number is that of a line.
-	   ("error from-7\n" "\nerror from-8\n")
-	   ;; The first one has hidden it.
-	   ("error syntax\nerror y\n" "fine\nerror y\n")
-	   ("error syntax\nerror y\n" "error z\nerror y\n"
-	    "1: error: z is wrong [test]")
-	   ("error x\n" "fine\nerror z\n" "2: error: z is wrong [test]")
-	   ;; One without a severity.
-	   ("" "uses x" "1: error: x is unknown [test]")))
+        (`(,before ,after . ,expected)
+         '(("error old" "error old\nwarning b")
+           ("error old" "1\n2\n3\n  error old")
+           ("a\nerror old" "a\n")
+           ("x\r\ny\r\n" "\U0001D11E\r\nerror c\r\n" "2: error: c is wrong [test]")
+           (nil "error d" "1: error: d is wrong [test]")
+           ;; The same error in an edited line.
+           ("error x\n" "edited error x\n")
+           ;; Its number is that of a line.
+           ("error from-7\n" "\nerror from-8\n")
+           ;; The first one has hidden it.
+           ("error syntax\nerror y\n" "fine\nerror y\n")
+           ("error syntax\nerror y\n" "error z\nerror y\n"
+            "1: error: z is wrong [test]")
+           ("error x\n" "fine\nerror z\n" "2: error: z is wrong [test]")
+           ;; One without a severity.
+           ("" "uses x" "1: error: x is unknown [test]")))
       (ert-info ((format "%S" after))
-	(should (equal expected (gemini-companion-diagnostics-test-edit
-				 "b.txt" before after)))))
+        (should (equal expected (gemini-companion-diagnostics-test-edit
+                                 "b.txt" before after)))))
     (let ((lines (gemini-companion-diagnostics-test-edit
-		  "a.txt" ""
-		  (mapconcat (lambda (number)
-			       (format "error %s%d" (make-string 300 ?x) number))
-			     (number-sequence 1 13) "\n"))))
+                  "a.txt" ""
+                  (mapconcat (lambda (number)
+                               (format "error %s%d" (make-string 300 ?x) number))
+                             (number-sequence 1 13) "\n"))))
       (should (= 11 (length lines)))
       (should (seq-every-p (lambda (line) (<= (length line) 200)) lines))
       (should (equal "... 3 more" (car (last lines)))))
@@ -300,26 +300,26 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (make-symbolic-link "real" "link")
     (dolist (file '("link/ä %b/a.txt" "real/ä %b/a.txt"))
       (should (equal '("1: error: x is wrong [test]")
-		     (gemini-companion-diagnostics-test-edit
-		      file "" "error x"))))))
+                     (gemini-companion-diagnostics-test-edit
+                      file "" "error x"))))))
 
 (ert-deftest gemini-companion-diagnostics-asks-a-server-that-can-be-asked ()
   (gemini-companion-diagnostics-test-with '("pull") nil
     (pcase-dolist (`(,before ,after . ,expected)
-		   '(("error old" "error old\nerror x" "2: error: x is wrong [test]")
-		     ("error old\nerror x" "\nerror old")
-		     ("" "uses x" "1: error: x is unknown [test]")))
+                   '(("error old" "error old\nerror x" "2: error: x is wrong [test]")
+                     ("error old\nerror x" "\nerror old")
+                     ("" "uses x" "1: error: x is unknown [test]")))
       (should (equal expected (gemini-companion-diagnostics-test-edit
-			       "a.txt" before after))))))
+                               "a.txt" before after))))))
 
 (ert-deftest gemini-companion-diagnostics-in-doubt-reports-nothing ()
   ;; It is busy, reports nothing, or does not name the version of a text.
   (dolist (flags '(("versions" "busy") ("versions" "mute") nil))
     (gemini-companion-diagnostics-test-with flags nil
       (let ((gemini-companion-diagnostics-timeout 1))
-	(dolist (file '("a.txt" "home.txt"))
-	  (should-not (gemini-companion-diagnostics-test-edit
-		       file "fine" "error x")))))))
+        (dolist (file '("a.txt" "home.txt"))
+          (should-not (gemini-companion-diagnostics-test-edit
+                       file "fine" "error x")))))))
 
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-a-dead-server ()
   (gemini-companion-diagnostics-test-with '("versions") nil
@@ -332,26 +332,26 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 (ert-deftest gemini-companion-diagnostics-sends-no-text-that-is-not-read ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((text (concat (make-string 100000 ?\n) "error x"))
-	  (gemini-companion-diagnostics-timeout 2))
+          (gemini-companion-diagnostics-timeout 2))
       (jsonrpc-notify (eglot-current-server) :test/sleep '(:seconds 5))
       (let ((longest 0)
-	    (answers (gemini-companion-diagnostics-test-begin "a.txt" "" text)))
-	(while (not (funcall answers))
-	  (let ((began (float-time)))
-	    (accept-process-output nil 0.01)
-	    (setq longest (max longest (- (float-time) began)))))
-	(should (equal '(nil) (funcall answers)))
-	(should (< longest 3)))
+            (answers (gemini-companion-diagnostics-test-begin "a.txt" "" text)))
+        (while (not (funcall answers))
+          (let ((began (float-time)))
+            (accept-process-output nil 0.01)
+            (setq longest (max longest (- (float-time) began)))))
+        (should (equal '(nil) (funcall answers)))
+        (should (< longest 3)))
       (gemini-companion-test-eventually
-	(gemini-companion-diagnostics-test-edit "a.txt" "" text)))
+        (gemini-companion-diagnostics-test-edit "a.txt" "" text)))
     (should-not (gemini-companion-diagnostics-test-edit
-		 "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
+                 "a.txt" "" (concat (make-string 1000000 ?\n) "error x")))))
 
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-files-not-shared ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((gemini-companion-excluded '("/secret\\.txt\\'")))
       (should-not (gemini-companion-diagnostics-test-edit
-		   "secret.txt" "" "error x")))
+                   "secret.txt" "" "error x")))
     (let ((gemini-companion-paused t))
       (should-not (gemini-companion-diagnostics-test-edit "a.txt" "" "error x")))
     (let ((gemini-companion-excluded (list #'always)))
@@ -361,13 +361,13 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (let ((text "-*- gemini-companion-share: nil -*-\n"))
       (gemini-companion-diagnostics-test-write "own.txt" text)
       (save-current-buffer
-	(gemini-companion-test-visit "own.txt"))
+        (gemini-companion-test-visit "own.txt"))
       (should-not (gemini-companion-diagnostics-test-edit
-		   "own.txt" text (concat text "error x"))))
+                   "own.txt" text (concat text "error x"))))
     (dolist (file '("gone.txt" "/ssh:nowhere:/a.txt" "a.unknown"))
       (should-not (gemini-companion-test-answer-of
-		   #'gemini-companion-diagnostics-after-edit
-		   (expand-file-name file) "" "error x")))
+                   #'gemini-companion-diagnostics-after-edit
+                   (expand-file-name file) "" "error x")))
     (should (gemini-companion-diagnostics-test-edit "a.txt" "" "error x"))))
 
 (ert-deftest gemini-companion-diagnostics-waits-for-nothing-that-no-checker-checks ()
@@ -381,10 +381,10 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 (ert-deftest gemini-companion-diagnostics-reports-the-later-of-two-edits ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((first (gemini-companion-diagnostics-test-begin "a.txt" "" "error x"))
-	  (other (gemini-companion-diagnostics-test-begin "b.txt" "" "error z")))
+          (other (gemini-companion-diagnostics-test-begin "b.txt" "" "error z")))
       (should (equal '("2: error: y is wrong [test]")
-		     (gemini-companion-diagnostics-test-edit
-		      "a.txt" "error x" "error x\nerror y")))
+                     (gemini-companion-diagnostics-test-edit
+                      "a.txt" "error x" "error x\nerror y")))
       (should (equal '(nil) (funcall first)))
       (gemini-companion-test-eventually (funcall other))
       (should (string-search "1: error: z" (car (funcall other)))))))
@@ -402,26 +402,26 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
   (gemini-companion-diagnostics-test-with '("versions" "once")
       '(("a.txt" "error old"))
     (let ((diff (gemini-companion-diff--make
-		 :file-path (expand-file-name "a.txt"))))
+                 :file-path (expand-file-name "a.txt"))))
       (should-not (run-hook-with-args-until-success
-		   'gemini-companion-arrival-functions diff))
+                   'gemini-companion-arrival-functions diff))
       (gemini-companion-test-eventually
-	(null gemini-companion-diagnostics--checks))
+        (null gemini-companion-diagnostics--checks))
       ;; The server reports nothing of the text before any more.
       (let ((gemini-companion-diagnostics-timeout 1))
-	(should (equal '("2: error: x is wrong [test]")
-		       (gemini-companion-diagnostics-test-edit
-			"a.txt" "error old" "error old\nerror x")))
-	;; Nor of the text after that edit, which is known.
-	(should (equal '("1: error: y is wrong [test]")
-		       (gemini-companion-diagnostics-test-edit
-			"a.txt" "error old\nerror x"
-			"error y\nerror old\nerror x")))
-	;; After an edit of another file it may have other errors.
-	(gemini-companion-diagnostics-test-edit "b.txt" "" "fine")
-	(should-not (gemini-companion-diagnostics-test-edit
-		     "a.txt" "error y\nerror old\nerror x"
-		     "error z\nerror y\nerror old\nerror x"))))))
+        (should (equal '("2: error: x is wrong [test]")
+                       (gemini-companion-diagnostics-test-edit
+                        "a.txt" "error old" "error old\nerror x")))
+        ;; Nor of the text after that edit, which is known.
+        (should (equal '("1: error: y is wrong [test]")
+                       (gemini-companion-diagnostics-test-edit
+                        "a.txt" "error old\nerror x"
+                        "error y\nerror old\nerror x")))
+        ;; After an edit of another file it may have other errors.
+        (gemini-companion-diagnostics-test-edit "b.txt" "" "fine")
+        (should-not (gemini-companion-diagnostics-test-edit
+                     "a.txt" "error y\nerror old\nerror x"
+                     "error z\nerror y\nerror old\nerror x"))))))
 
 (ert-deftest gemini-companion-diagnostics-says-nothing-of-a-text-that-is-gone ()
   (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
@@ -429,29 +429,29 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (gemini-companion-diagnostics-test-known "b.txt")
     (dolist (file '("a.txt" "b.txt"))
       (let ((answers (gemini-companion-diagnostics-test-begin file "" "error x")))
-	;; As a formatter does.
-	(gemini-companion-diagnostics-test-write file "fine")
-	(gemini-companion-test-eventually (funcall answers))
-	(should (equal '(nil) (funcall answers)))))))
+        ;; As a formatter does.
+        (gemini-companion-diagnostics-test-write file "fine")
+        (gemini-companion-test-eventually (funcall answers))
+        (should (equal '(nil) (funcall answers)))))))
 
 (ert-deftest gemini-companion-diagnostics-changes-nothing-that-is-seen ()
   (gemini-companion-diagnostics-test-with '("versions") nil
     (let ((state (lambda ()
-		   (list (buffer-list) (current-buffer) (point) (mark t)
-			 (mapcar (lambda (window)
-				   (list window (window-buffer window)
-					 (window-start window)
-					 (window-point window)))
-				 (window-list))
-			 (with-current-buffer (messages-buffer)
-			   (buffer-string)))))
-	  answer before)
+                   (list (buffer-list) (current-buffer) (point) (mark t)
+                         (mapcar (lambda (window)
+                                   (list window (window-buffer window)
+                                         (window-start window)
+                                         (window-point window)))
+                                 (window-list))
+                         (with-current-buffer (messages-buffer)
+                           (buffer-string)))))
+          answer before)
       (gemini-companion-diagnostics-test-write "a.txt" "error x")
       (setq before (funcall state))
       (gemini-companion-diagnostics-after-edit
        (expand-file-name "a.txt") "" "error x" (lambda (text) (setq answer text)))
       (while (not answer)
-	(accept-process-output nil 0.01))
+        (accept-process-output nil 0.01))
       (should (equal before (funcall state))))))
 
 ;;;; Other files
@@ -459,24 +459,44 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 (ert-deftest gemini-companion-diagnostics-names-the-callers-that-break ()
   (gemini-companion-diagnostics-test-with '("versions")
       '(("one.txt" "def one\n") ("a.txt" "uses other\nuses one\nuses one\n")
-	("b.txt" "def two\n") ("secret.txt" "uses one\n"))
+        ("b.txt" "def two\n") ("secret.txt" "uses one\n"))
     (let* ((gemini-companion-excluded '("/secret\\.txt\\'"))
-	   (files '("one.txt" "a.txt" "b.txt" "secret.txt"))
-	   (edit (lambda (&rest args)
-		   (apply #'gemini-companion-diagnostics-test-known files)
-		   (apply #'gemini-companion-diagnostics-test-edit args))))
+           (files '("one.txt" "a.txt" "b.txt" "secret.txt"))
+           (edit (lambda (&rest args)
+                   (apply #'gemini-companion-diagnostics-test-known files)
+                   (apply #'gemini-companion-diagnostics-test-edit args))))
       (mapc #'gemini-companion-test-visit files)
       ;; It is open, and names the definition.
       (should (equal '("a.txt:2: error: one is unknown [test] (and 1 more there)")
-		     (funcall edit "one.txt" "def one\n" "def three\n")))
+                     (funcall edit "one.txt" "def one\n" "def three\n")))
       (funcall edit "b.txt" "def two\n" "uses three\n")
       (should (equal '("2: error: x is wrong [test]"
-		       "b.txt:1: error: three is unknown [test]")
-		     (funcall edit "one.txt" "def three\n"
-			      "def four\nerror x\n")))
+                       "b.txt:1: error: three is unknown [test]")
+                     (funcall edit "one.txt" "def three\n"
+                              "def four\nerror x\n")))
+      ;; The server reports before the hook of the CLI does.
+      (let ((report (lambda ()
+                      (with-current-buffer "a.txt"
+                        gemini-companion-diagnostics--report)))
+            before)
+        (gemini-companion-diagnostics-test-edit
+         "one.txt" "def four\nerror x\n" "def one\n")
+        (apply #'gemini-companion-diagnostics-test-known files)
+        (setq before (funcall report))
+        (gemini-companion-diagnostics-test-write "one.txt" "def five\n")
+        (gemini-companion-revert "one.txt")
+        (with-current-buffer "one.txt"
+          (eglot--signal-textDocument/didChange))
+        (gemini-companion-test-eventually
+          (not (eq before (funcall report))))
+        (should (string-search
+                 "a.txt:2: error: one is unknown"
+                 (gemini-companion-test-answer-of
+                  #'gemini-companion-diagnostics-after-edit
+                  (expand-file-name "one.txt") "def one\n" "def five\n"))))
       ;; No news of the file itself, after a harmless edit.
       (should-not (funcall edit "a.txt" "uses other\nuses one\nuses one\n"
-			   "\nuses other\nuses one\nuses one\n")))))
+                           "\nuses other\nuses one\nuses one\n")))))
 
 ;;;; Files that are visited
 
@@ -485,32 +505,32 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (gemini-companion-test-visit "a.txt")
     (gemini-companion-test-eventually (flymake-diagnostics))
     (should (equal '("3: error: x is wrong [test]")
-		   (gemini-companion-diagnostics-test-edit
-		    "a.txt" "error old\n" "\nerror old\nerror x\n")))
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "error old\n" "\nerror old\nerror x\n")))
     (should-not (gemini-companion-diagnostics-test-edit
-		 "a.txt" "\nerror old\nerror x\n" "error old\n"))
+                 "a.txt" "\nerror old\nerror x\n" "error old\n"))
     (should (equal '("2: error: y is wrong [test]")
-		   (gemini-companion-diagnostics-test-edit
-		    "a.txt" "error old\r\n" "error old\r\nerror y\r\n")))
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "error old\r\n" "error old\r\nerror y\r\n")))
     ;; Nothing is known of this text.
     (should-not (gemini-companion-diagnostics-test-edit
-		 "a.txt" "other\n" "error z\n"))
+                 "a.txt" "other\n" "error z\n"))
     ;; The user types.
     (let ((answers (gemini-companion-diagnostics-test-begin
-		    "a.txt" "error z\n" "error z\nerror 9\n")))
+                    "a.txt" "error z\n" "error z\nerror 9\n")))
       (insert "typed")
       (gemini-companion-test-eventually (funcall answers))
       (should (equal '(nil) (funcall answers))))
     (should-not (gemini-companion-diagnostics-test-edit
-		 "a.txt" "error z\nerror 9\n" "error z\nerror 9\nerror 10\n"))))
+                 "a.txt" "error z\nerror 9\n" "error z\nerror 9\nerror 10\n"))))
 
 (ert-deftest gemini-companion-diagnostics-keeps-a-document-open-in-a-revert ()
   (gemini-companion-test-in-project (gemini-companion-test-server "versions")
       '(("home.txt" "error old\n"))
     (gemini-companion-diagnostics-test-known "home.txt")
     (should (equal '("2: error: x is wrong [test]")
-		   (gemini-companion-diagnostics-test-edit
-		    "home.txt" "error old\n" "error old\nerror x\n")))
+                   (gemini-companion-diagnostics-test-edit
+                    "home.txt" "error old\n" "error old\nerror x\n")))
     (should (< 0 (gemini-companion-diagnostics--version)))
     ;; A revert by the user closes it; then there is no version.
     (let ((inhibit-message t))
@@ -518,9 +538,9 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
     (should (eql 0 (gemini-companion-diagnostics--version)))
     (gemini-companion-diagnostics-test-known "home.txt")
     (should (equal '("1: error: y is wrong [test]")
-		   (gemini-companion-diagnostics-test-edit
-		    "home.txt" "error old\nerror x\n"
-		    "error y\nerror old\nerror x\n")))))
+                   (gemini-companion-diagnostics-test-edit
+                    "home.txt" "error old\nerror x\n"
+                    "error y\nerror old\nerror x\n")))))
 
 (defun gemini-companion-diagnostics-test-flymake (report &rest _)
   "Call REPORT with the errors of this buffer, later."
@@ -548,7 +568,7 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
   `(gemini-companion-test-in-project nil (list (list "a.txt" ,text))
      (set-buffer (find-file-noselect "a.txt"))
      (add-hook 'flymake-diagnostic-functions
-	       #'gemini-companion-diagnostics-test-flymake nil t)
+               #'gemini-companion-diagnostics-test-flymake nil t)
      (flymake-mode)
      (flymake-start)
      (gemini-companion-diagnostics-test-known "a.txt")
@@ -557,15 +577,15 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 (ert-deftest gemini-companion-diagnostics-asks-other-backends-of-flymake ()
   (gemini-companion-diagnostics-test-with-flymake "error old\n"
     (should (equal '("3: error: x")
-		   (gemini-companion-diagnostics-test-edit
-		    "a.txt" "error old\n" "\nerror old\nerror x\n")))
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "error old\n" "\nerror old\nerror x\n")))
     (should-not (gemini-companion-diagnostics-test-edit
-		 "a.txt" "\nerror old\nerror x\n" "error old\nwarning y\n"))
+                 "a.txt" "\nerror old\nerror x\n" "error old\nwarning y\n"))
     ;; One that does not report.
     (add-hook 'flymake-diagnostic-functions #'ignore nil t)
     (let ((gemini-companion-diagnostics-timeout 1))
       (should-not (gemini-companion-diagnostics-test-edit
-		   "a.txt" "error old\nwarning y\n" "error z\n")))))
+                   "a.txt" "error old\nwarning y\n" "error z\n")))))
 
 (ert-deftest gemini-companion-diagnostics-of-a-large-text-block-no-key ()
   (let* ((line "    some_name = another_name(argument)\n")
@@ -586,17 +606,17 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                       gemini-companion-diagnostics-after-edit)))
     (gemini-companion-diagnostics-test-with-flymake old
       (dolist (function functions)
-	(advice-add function :around measure))
+        (advice-add function :around measure))
       (unwind-protect
-	  (dotimes (_ 3)
-	    (garbage-collect)
-	    (let ((gc-cons-threshold most-positive-fixnum))
-	      (setq longest 0)
-	      (should (gemini-companion-diagnostics-test-edit "a.txt" old new))
-	      (push longest times)
-	      (gemini-companion-diagnostics-test-edit "a.txt" new old)))
-	(dolist (function functions)
-	  (advice-remove function measure))))
+          (dotimes (_ 3)
+            (garbage-collect)
+            (let ((gc-cons-threshold most-positive-fixnum))
+              (setq longest 0)
+              (should (gemini-companion-diagnostics-test-edit "a.txt" old new))
+              (push longest times)
+              (gemini-companion-diagnostics-test-edit "a.txt" new old)))
+        (dolist (function functions)
+          (advice-remove function measure))))
     ;; A limit for a busy machine; compiled, the longest piece takes 8 ms.
     (ert-info ((format "%S" times))
       (should (< (apply #'min times) 0.1)))))
@@ -609,21 +629,21 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
   (gemini-companion-test-in-project nil '(("a.sh" "#!/bin/bash\necho\n"))
     (set-buffer (find-file-noselect "a.sh"))
     (let ((flycheck-checkers '(sh-bash))
-	  (flycheck-check-syntax-automatically nil))
+          (flycheck-check-syntax-automatically nil))
       (flycheck-mode)
       (flycheck-buffer)
       (gemini-companion-test-eventually
-	(eq 'finished flycheck-last-status-change))
+        (eq 'finished flycheck-last-status-change))
       (let ((broken "#!/bin/bash\necho\nif then\n")
-	    (fine "#!/bin/bash\necho\n"))
-	(should (string-match-p
-		 "\\`3: error: syntax error"
-		 (car (gemini-companion-diagnostics-test-edit "a.sh" fine broken))))
-	(should-not (gemini-companion-diagnostics-test-edit
-		     "a.sh" broken
-		     (string-replace "echo" "\necho" broken)))
-	(should-not (gemini-companion-diagnostics-test-edit
-		     "a.sh" (string-replace "echo" "\necho" broken) fine))))))
+            (fine "#!/bin/bash\necho\n"))
+        (should (string-match-p
+                 "\\`3: error: syntax error"
+                 (car (gemini-companion-diagnostics-test-edit "a.sh" fine broken))))
+        (should-not (gemini-companion-diagnostics-test-edit
+                     "a.sh" broken
+                     (string-replace "echo" "\necho" broken)))
+        (should-not (gemini-companion-diagnostics-test-edit
+                     "a.sh" (string-replace "echo" "\necho" broken) fine))))))
 
 ;;;; Real servers
 
@@ -636,31 +656,31 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                  #'format "import os\n\nold\n\n\ndef %s():\n    return os.name
 \n\nprint(%s())\n")))
       (gemini-companion-test-in-project (cons program (cdr command))
-	  `(("home.py" "x = 1\n") ("a.py" ,(funcall fine "a" "a"))
-	    ("b.py" ,(funcall fine "b" "b")))
-	(gemini-companion-test-visit "b.py")
-	(gemini-companion-test-eventually
-	  (gemini-companion-diagnostics--current))
-	(dolist (name '("a" "b"))
-	  (pcase-dolist
-	      (`(,old ,new ,expected)
-	       '(("import os\n" "" "6: error: .*ndefined name .os.")
-		 ("def " "def renamed_" "10: error: .*ndefined name .[ab].")
-		 ("())" "()" "1[01]: error: ")
-		 ("    return" "return" "7: error: ")
-		 ("old\n" "old + missing\n" "3: error: .*ndefined name .missing.")
-		 ("old\n" "import sys\n\nold\n" nil)))
-	    (ert-info ((format "%s %s: %S" command name new))
-	      (let* ((file (concat name ".py"))
-		     (fine (funcall fine name name))
-		     (broken (string-replace old new fine))
-		     (lines (gemini-companion-diagnostics-test-edit
-			     file fine broken)))
-		(if expected
-		    (should (string-match-p (concat "\\`" expected) (car lines)))
-		  (should-not lines))
-		(should-not (gemini-companion-diagnostics-test-edit
-			     file broken fine))))))))))
+          `(("home.py" "x = 1\n") ("a.py" ,(funcall fine "a" "a"))
+            ("b.py" ,(funcall fine "b" "b")))
+        (gemini-companion-test-visit "b.py")
+        (gemini-companion-test-eventually
+          (gemini-companion-diagnostics--current))
+        (dolist (name '("a" "b"))
+          (pcase-dolist
+              (`(,old ,new ,expected)
+               '(("import os\n" "" "6: error: .*ndefined name .os.")
+                 ("def " "def renamed_" "10: error: .*ndefined name .[ab].")
+                 ("())" "()" "1[01]: error: ")
+                 ("    return" "return" "7: error: ")
+                 ("old\n" "old + missing\n" "3: error: .*ndefined name .missing.")
+                 ("old\n" "import sys\n\nold\n" nil)))
+            (ert-info ((format "%s %s: %S" command name new))
+              (let* ((file (concat name ".py"))
+                     (fine (funcall fine name name))
+                     (broken (string-replace old new fine))
+                     (lines (gemini-companion-diagnostics-test-edit
+                             file fine broken)))
+                (if expected
+                    (should (string-match-p (concat "\\`" expected) (car lines)))
+                  (should-not lines))
+                (should-not (gemini-companion-diagnostics-test-edit
+                             file broken fine))))))))))
 
 (provide 'gemini-companion-diagnostics-test)
 ;;; gemini-companion-diagnostics-test.el ends here
