@@ -46,6 +46,7 @@
 (declare-function flymake-running-backends "flymake")
 (declare-function flymake-start "flymake")
 (declare-function jsonrpc-async-request "jsonrpc")
+(declare-function jsonrpc-notify "jsonrpc")
 (declare-function jsonrpc-running-p "jsonrpc")
 (defvar flycheck-current-errors)
 (defvar flycheck-last-status-change)
@@ -905,8 +906,10 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
           "interface\\|trait\\|module\\|const\\|let\\|var\\|val\\|#define\\)[ \t]+"
           ;; The receiver of a method in Go.
           "\\(?:([^)\n]*)[ \t]*\\)?\\([[:alpha:]_][[:alnum:]_]*\\).*$"
-          "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$")
-  "Regexp for a line that defines a name, which is its group 1 or 2.")
+          "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$"
+          ;; C.
+          "\\|^[[:alpha:]_][[:alnum:]_ \t*]*[ \t*]\\([[:alpha:]_][[:alnum:]_]*\\)(.*$")
+  "Regexp for a line that defines a name, which is its group 1, 2 or 3.")
 
 (defun gemini-companion-diagnostics--definitions (text)
   "Return a hash table of the definitions in TEXT and the names they define."
@@ -917,7 +920,9 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
                                      gemini-companion-diagnostics--sendable)))
       (goto-char (point-min))
       (while (re-search-forward gemini-companion-diagnostics--definition nil t)
-        (puthash (match-string 0) (or (match-string 1) (match-string 2)) found)))
+        (puthash (match-string 0) (or (match-string 1) (match-string 2)
+                                       (match-string 3))
+                 found)))
     found))
 
 (defun gemini-companion-diagnostics--find-others (check)
@@ -968,23 +973,29 @@ The server may have reported about them again since its file was reverted."
       (setcdr other (alist-get (car other) reports)))))
 
 (defun gemini-companion-diagnostics--ask-others (check)
-  "Request the errors of the other buffers of CHECK, if its server can do that."
-  (pcase-dolist (`(,buffer . ,report)
-                 (and (gemini-companion-diagnostics--check-requests check)
-                      (gemini-companion-diagnostics--check-others check)))
-    (with-current-buffer buffer
-      (let ((tick (buffer-chars-modified-tick)))
-        ;; The server may have published a part of them.
-        (setq gemini-companion-diagnostics--report report)
-        (gemini-companion-diagnostics--request
-         (gemini-companion-diagnostics--check-server check)
-         (gemini-companion-diagnostics--requests
-          (expand-file-name buffer-file-truename))
-         (lambda (errors)
-           (when (buffer-live-p buffer)
-             (with-current-buffer buffer
-               (setq gemini-companion-diagnostics--report
-                     (list tick errors))))))))))
+  "Have the server of CHECK report about the other buffers.
+Request the errors if it supports that."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          file server requests others)
+               check))
+    (when others
+      ;; Some servers check other files when a file is saved.
+      (jsonrpc-notify server :textDocument/didSave
+                      `(:textDocument (:uri ,(gemini-companion-lookup-uri file)))))
+    (pcase-dolist (`(,buffer . ,report) (and requests others))
+      (with-current-buffer buffer
+        (let ((tick (buffer-chars-modified-tick)))
+          ;; The server may have published a part of them.
+          (setq gemini-companion-diagnostics--report report)
+          (gemini-companion-diagnostics--request
+           server
+           (gemini-companion-diagnostics--requests
+            (expand-file-name buffer-file-truename))
+           (lambda (errors)
+             (when (buffer-live-p buffer)
+               (with-current-buffer buffer
+                 (setq gemini-companion-diagnostics--report
+                       (list tick errors)))))))))))
 
 (defun gemini-companion-diagnostics--awaited-other-p (other)
   "Return non-nil if no report followed OTHER, a buffer and its last report."

@@ -456,6 +456,17 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
 
 ;;;; Other files
 
+(ert-deftest gemini-companion-diagnostics-names-callers-checked-when-one-saves ()
+  (gemini-companion-diagnostics-test-with '("versions" "saved")
+      '(("a.txt" "uses one\n") ("one.txt" "/* def one */\nint one(int x)\n"))
+    (dolist (file '("one.txt" "a.txt"))
+      (gemini-companion-test-visit file)
+      (gemini-companion-diagnostics-test-known file))
+    (should (equal '("a.txt:1: error: one is unknown [test]")
+                   (gemini-companion-diagnostics-test-edit
+                    "one.txt" "/* def one */\nint one(int x)\n"
+                    "/* def two */\nint two(int x)\n")))))
+
 (ert-deftest gemini-companion-diagnostics-names-the-callers-that-break ()
   (gemini-companion-diagnostics-test-with '("versions")
       '(("one.txt" "def one\n") ("a.txt" "uses other\nuses one\nuses one\n")

@@ -8,13 +8,14 @@ unless a text that is open has `def X`.
 The references to a word are all its places in the same file.  The notification
 `test/sleep` makes it read nothing for some seconds.
 
-Usage: language_server.py [versions] [pull] [busy] [mute] [once] [open] [stale]
+Usage: language_server.py [versions] [pull] [busy] [mute] [once] [saved] [open] [stale]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
 busy       work in progress never ends
 mute       report nothing after the first text
 once       report nothing of a text that was reported before
+saved      report on other texts only when a text was saved
 open       know no text that is not open
 stale      read a text that is not open only once
 """
@@ -85,6 +86,12 @@ def change(document: dict[str, Any], text: str) -> None:
     if not ("once" in FLAGS and text in REPORTED):
         report(document["uri"])
     REPORTED.append(text)
+    if "saved" not in FLAGS:
+        report_others(document)
+
+
+def report_others(document: dict[str, Any]) -> None:
+    """Report what is wrong in the texts that are open, but for `document`."""
     for uri in TEXTS:
         if uri != document["uri"]:
             report(uri)
@@ -141,6 +148,8 @@ def handle(message: dict[str, Any]) -> None:
         change(params["textDocument"], params["textDocument"]["text"])
     elif method == "textDocument/didChange":
         change(params["textDocument"], params["contentChanges"][-1]["text"])
+    elif method == "textDocument/didSave":
+        report_others(params["textDocument"])
     elif method == "textDocument/didClose":
         uri = params["textDocument"]["uri"]
         TEXTS.pop(uri, None)
