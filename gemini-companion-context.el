@@ -229,7 +229,7 @@ It changes when a CLI writes the file, for example."
   "Alist of (HOOK . FUNCTION) for tracking.")
 
 (defun gemini-companion-context-start (report)
-  "Track the context, and call REPORT after changes, when Emacs is quiet."
+  "Track the context; call REPORT after each change, when Emacs is quiet."
   (setq gemini-companion-context--report report)
   (pcase-dolist (`(,hook . ,function) gemini-companion-context--hooks)
     (add-hook hook function))

@@ -246,20 +246,6 @@ With PLAIN non-nil, without warnings; see `gemini-companion-name'."
   (cl-find 'shown gemini-companion-diff--open
            :key #'gemini-companion-diff-state))
 
-(defun gemini-companion-diff-lighter ()
-  "Return the number of open diffs for the mode line, and its tooltip, or nil."
-  (when gemini-companion-diff--open
-    (cons (format "?%d" (length gemini-companion-diff--open))
-          #'gemini-companion-diff--help)))
-
-(defun gemini-companion-diff--help ()
-  "Return a line about the open diffs."
-  (let ((count (length gemini-companion-diff--open)))
-    (format (concat (ngettext "%d edit waits" "%d edits wait" count)
-                    " for your answer; type %s")
-            count
-            (substitute-command-keys "\\[gemini-companion-review]"))))
-
 (defun gemini-companion-diff-current ()
   "Return the diff of the current buffer, else the one that is shown."
   (or gemini-companion-diff-here

@@ -18,6 +18,7 @@
 
 (require 'cl-lib)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
@@ -458,6 +459,51 @@ ask for another one when the buffer is saved."
                                        coding)
                       (list (if (integerp ends) ends 'unix) 'unix))
               'raw-text-unix)))
+
+(defun gemini-companion-edits-call-with-texts (edit function)
+  "Call FUNCTION with buffers of the texts before and after EDIT.
+The texts are decoded as the CLI reads them."
+  (let ((before (gemini-companion-edit-before edit))
+        (after (if-let* ((diff (gemini-companion-edit-diff edit)))
+                   (gemini-companion-text-of-buffer
+                    (gemini-companion-diff-proposal-buffer diff))
+                 (gemini-companion-text-plain
+                  (gemini-companion-edit-after edit)))))
+    (with-temp-buffer
+      (when (stringp before)
+        (insert (gemini-companion-text-plain
+                 (replace-regexp-in-string
+                  "[\x3fff80-\x3fffff]" "\uFFFD"
+                  (decode-coding-string before 'utf-8-unix)))))
+      (let ((old (current-buffer)))
+        (with-temp-buffer
+          (insert after)
+          (funcall function old (current-buffer)))))))
+
+;;;; Headings
+
+
+(defun gemini-companion-edits-count (edits on-end &optional added removed)
+  "Call ON-END with the numbers of lines that EDITS have added and removed.
+EDITS have ended.  The numbers begin with ADDED and REMOVED, by default
+0; an edit whose texts cannot be compared does not count."
+  (if (null edits)
+      (funcall on-end (or added 0) (or removed 0))
+    (let* ((edit (car edits))
+           (continue
+            (lambda (hunks)
+              (pcase-let ((`(,_ ,_ ,more ,less)
+                           (and (listp hunks)
+                                (gemini-companion-hunk-counts hunks))))
+                (gemini-companion-edits-count
+                 (cdr edits) on-end (+ (or added 0) (or more 0))
+                 (+ (or removed 0) (or less 0)))))))
+      (if (or (eq 'unknown (gemini-companion-edit-before edit))
+              (not (executable-find diff-command)))
+          (funcall continue 'failed)
+        (gemini-companion-edits-call-with-texts
+         edit (lambda (old new)
+                (gemini-companion-hunk-compare old new continue)))))))
 
 (defun gemini-companion-edits-name (edit &optional columns)
   "Return the name of the file of EDIT for the user.

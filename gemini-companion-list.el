@@ -21,6 +21,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-notify)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-send)
@@ -95,7 +96,8 @@
 
 (defconst gemini-companion-list--hooks
   '(gemini-companion-edits-changed-hook
-    gemini-companion-session-changed-functions)
+    gemini-companion-session-changed-functions
+    gemini-companion-state-functions)
   "Hooks that run when there is something new to list.")
 
 ;;;; Hunks
@@ -139,7 +141,7 @@
                 #'gemini-companion-list--schedule-refresh nil t)))
   (let ((compared (apply-partially #'gemini-companion-list--compared edit
                                    (gemini-companion-list--tick edit))))
-    (gemini-companion-list--call-with-texts
+    (gemini-companion-edits-call-with-texts
      edit
      (lambda (old new)
        (if (and (not (eq 'unknown (gemini-companion-edit-before edit)))
@@ -160,33 +162,11 @@
   (when-let* ((diff (gemini-companion-edit-diff edit))
               ((listp hunks))
               ((gemini-companion-list--known-p edit)))
-    (gemini-companion-list--call-with-texts
+    (gemini-companion-edits-call-with-texts
      edit
      (lambda (old _)
        (gemini-companion-review-set-hunks diff hunks old))))
   (gemini-companion-list--schedule-refresh))
-
-(defun gemini-companion-list--call-with-texts (edit function)
-  "Call FUNCTION with buffers of the texts before and after EDIT.
-The texts are decoded as the CLI reads them."
-  (let ((before (gemini-companion-edit-before edit))
-        (after (if-let* ((diff (gemini-companion-edit-diff edit)))
-                   (gemini-companion-text-of-buffer
-                    (gemini-companion-diff-proposal-buffer diff))
-                 (gemini-companion-text-plain
-                  (gemini-companion-edit-after edit)))))
-    (with-temp-buffer
-      (when (stringp before)
-        (insert (gemini-companion-text-plain
-                 (replace-regexp-in-string
-                  "[\x3fff80-\x3fffff]" "\uFFFD"
-                  (decode-coding-string before 'utf-8-unix)))))
-      (let ((old (current-buffer)))
-        (with-temp-buffer
-          (insert after)
-          (funcall function old (current-buffer)))))))
-
-;;;; Headings
 
 (defun gemini-companion-list--groups ()
   "Return a list (SESSION CLIENT . EDITS) for each CLI.
@@ -259,6 +239,7 @@ ITEM is a plist with the `:key' and the `:level' of the section, the
          `(,(and session
                  (not (gemini-companion-session-connected-p session))
                  "disconnected")
+           ,(and session (gemini-companion-notify-state session))
            ,(and session
                  (gemini-companion-auto-on-p session)
                  (propertize "auto-accept" 'face 'warning))
@@ -469,7 +450,7 @@ That is LAST if it is up to date, or if SHOWN is nil."
       ('nil "    no difference\n")
       ('failed "    cannot be compared\n")
       (_
-       (gemini-companion-list--call-with-texts
+       (gemini-companion-edits-call-with-texts
         edit
         (lambda (old new)
           (with-temp-buffer

@@ -16,11 +16,13 @@
 ;;; Code:
 
 (require 'gemini-companion)
+(require 'gemini-companion-auto)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
+(require 'gemini-companion-notify)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-run)
@@ -145,6 +147,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
   (dolist (hook '(gemini-companion-mode-hook
                   gemini-companion-ready-hook
                   gemini-companion-session-changed-functions
+                  gemini-companion-state-functions
                   gemini-companion-diff-functions))
     (funcall change hook #'gemini-companion-status--changed)))
 
@@ -375,8 +378,13 @@ PROBLEM is the finding of the first problem, or nil."
                   "")
                 (if version (concat ", version " version) "")
                 (if since
-                    (format-time-string ", since %H:%M" (/ since 1000))
-                  ""))
+                    (format-time-string ", connected since %H:%M"
+                                        (/ since 1000))
+                  "")
+                (if-let* ((state (gemini-companion-notify-state session)))
+                    (concat ", " state)
+                  "")
+                (if (gemini-companion-auto-on-p session) ", auto-accept" ""))
         (when terminal
           (gemini-companion-status--insert-buttons
            `(("Terminal" . ,(lambda () (pop-to-buffer terminal))))))

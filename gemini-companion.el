@@ -260,11 +260,14 @@ it on already.")
      :start gemini-companion-auto-start
      :stop gemini-companion-auto-stop
      :lighter gemini-companion-auto-lighter)
-    (gemini-companion-diff
-     :lighter gemini-companion-diff-lighter)
+    (gemini-companion-diff)
     (gemini-companion-state
      :start gemini-companion-state-start
      :stop gemini-companion-state-stop)
+    (gemini-companion-notify
+     :start gemini-companion-notify-start
+     :stop gemini-companion-notify-stop
+     :lighter gemini-companion-notify-lighter)
     (gemini-companion-terminal
      :ready gemini-companion-terminal-ready
      :stop gemini-companion-terminal-stop)
@@ -335,9 +338,9 @@ a line of its tooltip or a function that returns that line.")
 
 (defun gemini-companion-lighter ()
   "Return the mode line construct.
-It has the number of connected CLIs, a ! during auto-accept, a ? and
-the number of open diffs, and whether sharing is paused or the file
-of the current buffer is hidden."
+It has the number of connected CLIs, a ! during auto-accept, a ? and the
+number of reviews and questions that wait, whether a CLI works, and
+whether sharing is paused or the file of the current buffer is hidden."
   `(:propertize ,(apply #'concat " Gemini"
                         (mapcar #'car (gemini-companion--lighters)))
                 mouse-face mode-line-highlight

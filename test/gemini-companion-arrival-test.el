@@ -11,6 +11,7 @@
 
 (require 'gemini-companion)
 (require 'gemini-companion-arrival)
+(require 'gemini-companion-notify)
 (require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
 
@@ -64,7 +65,7 @@
                    (session (gemini-companion-diff-session diff)))
               (should (string-match-p "; C-c % r selects it" (car shown)))
               (should (string-search "type C-c % r"
-                                     (funcall (cdr (gemini-companion-diff-lighter)))))
+                                     (funcall (cdr (gemini-companion-notify-lighter)))))
               (with-current-buffer (gemini-companion-review-main diff)
                 ;; The mode line reads two of them as one.
                 (should (string-search "C-c %% r to answer"

@@ -86,6 +86,20 @@ What is accepted is written at once.  `session' is that of a CLI."
                        ("c" dismissed "C\n" "4\n" nil))
                      (gemini-companion-edits-test-reported))))))
 
+(ert-deftest gemini-companion-edits-counts-the-lines-of-several ()
+  (gemini-companion-edits-test-with '(("a" "1\n2\n"))
+    (let (counts)
+      (gemini-companion-edits-count
+       '() (lambda (&rest numbers) (setq counts numbers)))
+      (should (equal '(0 0) counts))
+      (gemini-companion-edits-written session nil (expand-file-name "a")
+                                      "1\n2\n" "1\ntwo\n3\n")
+      (gemini-companion-edits-written session nil (expand-file-name "b")
+                                      nil "b\n")
+      (gemini-companion-edits-count
+       (gemini-companion-edits) (lambda (&rest numbers) (setq counts numbers)))
+      (gemini-companion-test-eventually (equal '(3 1) counts)))))
+
 (ert-deftest gemini-companion-edits-reports-what-was-accepted-automatically ()
   (gemini-companion-edits-test-with '(("a" "A\n"))
     (gemini-companion-auto-accept session)

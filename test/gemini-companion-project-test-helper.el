@@ -20,7 +20,7 @@
 (declare-function flymake-start "flymake")
 
 (defun gemini-companion-test-program (name)
-  "Return the program NAME beside the Python of the tests; skip without it."
+  "Return the program NAME, which is where the Python is, or skip the test."
   (let ((program (expand-file-name
                   name (file-name-directory (gemini-companion-test-python)))))
     (unless (file-executable-p program)

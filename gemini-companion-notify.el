@@ -1,0 +1,389 @@
+;;; gemini-companion-notify.el --- Show what each CLI is doing  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The states of the CLIs in the mode line, and a notification when one begins
+;; to wait or ends a long turn while the user looks at something else.  A state
+;; counts once it has lasted for half a second.
+
+;;; Code:
+
+(require 'gemini-companion-auto)
+(require 'gemini-companion-diff)
+(require 'gemini-companion-edits)
+(require 'gemini-companion-events)
+(require 'gemini-companion-hunk)
+(require 'gemini-companion-name)
+(require 'gemini-companion-session)
+(require 'gemini-companion-state)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function dbus-call-method-asynchronously "dbus")
+(declare-function dbus-list-activatable-names "dbus")
+(declare-function dbus-list-names "dbus")
+(declare-function dbus-register-signal "dbus")
+(declare-function dbus-unregister-object "dbus")
+(declare-function w32-notification-close "w32fns.c")
+(declare-function w32-notification-notify "w32fns.c")
+
+;;;; Customization
+
+(defcustom gemini-companion-notify 'message
+  "How to notify that a CLI waits for an answer, or has ended a long turn.
+`message' shows a line in the echo area.  `desktop' shows a notification
+of the desktop or of the terminal in which Emacs runs, or a line in the
+echo area if there is neither.  A function is called with the session
+and a text; if it returns a function, that is called to withdraw the
+notification.  Nil means not to notify.
+
+There is no notification while the terminal or the review of the CLI is
+displayed in a frame with focus, and none about a turn of less than ten
+seconds.  Takes effect at once."
+  :type '(choice (const :tag "Line in the echo area" message)
+                 (const :tag "Desktop notification" desktop)
+                 (const :tag "None" nil)
+                 (function :tag "Function"))
+  :package-version '(gemini-companion . "0.1.0")
+  :group 'gemini-companion)
+
+;;;; State
+
+(defconst gemini-companion-notify--seconds 0.5
+  "Seconds for which a state must last.")
+
+(defconst gemini-companion-notify--turn-seconds 10
+  "Seconds that a turn must last for a notification of its end.")
+
+(defvar gemini-companion-notify--shown nil
+  "List of (SESSION STATE SINCE), the states that are shown.")
+
+(defvar gemini-companion-notify--open nil
+  "Alist of (SESSION . FUNCTION), what withdraws the open notifications.")
+
+(defvar gemini-companion-notify--warned nil
+  "Non-nil if the user knows that there are no desktop notifications.")
+
+(defun gemini-companion-notify--follow (session _state)
+  "Withdraw the notification about SESSION, whose state has changed.
+Show its state soon."
+  (gemini-companion-notify--withdraw session)
+  (run-at-time gemini-companion-notify--seconds nil
+               #'gemini-companion-notify--settle))
+
+(defun gemini-companion-notify--settle ()
+  "Show the states that have lasted, and notify about those that are new."
+  (gemini-companion-events-guarded 'notify
+    (let* ((previous gemini-companion-notify--shown)
+           (before (- (float-time) (* 0.9 gemini-companion-notify--seconds)))
+           (places (mapcar
+                    (lambda (session)
+                      (let ((since (gemini-companion-session-state-since
+                                    session)))
+                        (if (and since (< since before))
+                            (list session
+                                  (gemini-companion-session-state session)
+                                  since)
+                          (assoc session previous
+                                 #'gemini-companion-session-same-p))))
+                    (gemini-companion-sessions)))
+           (new (lambda (place)
+                  (not (eql (nth 2 place)
+                            (nth 2 (assoc (car place) previous
+                                          #'gemini-companion-session-same-p)))))))
+      (setq gemini-companion-notify--shown (delq nil places))
+      (force-mode-line-update t)
+      (pcase-dolist (`(,session ,state ,_)
+                     (seq-filter new gemini-companion-notify--shown))
+        (gemini-companion-notify--consider session state)))))
+
+;;;; Display
+
+(defun gemini-companion-notify-state (session)
+  "Return what SESSION is doing and since when, or nil if that is unknown."
+  (when-let* ((since (gemini-companion-session-state-since session))
+              (word (alist-get (gemini-companion-session-state session)
+                               '((ready . "ready") (working . "working")
+                                 (waiting . "waits for an answer")))))
+    (concat word (format-time-string " since %H:%M" since))))
+
+(defun gemini-companion-notify--waiting ()
+  "Return the sessions that wait for an answer in their terminal."
+  (let ((reviewed (mapcar #'gemini-companion-diff-session
+                          (gemini-companion-diffs))))
+    (seq-remove
+     (lambda (session)
+       (seq-contains-p reviewed session #'gemini-companion-session-same-p))
+     (mapcar #'car (seq-filter (lambda (place) (eq 'waiting (nth 1 place)))
+                               gemini-companion-notify--shown)))))
+
+(defun gemini-companion-notify-lighter ()
+  "Return what waits for the user and what works, for the mode line.
+The value is a cons of a text and a function that returns a tooltip."
+  (let ((count (+ (length (gemini-companion-diffs))
+                  (length (gemini-companion-notify--waiting)))))
+    (cons (concat (unless (zerop count) (format "?%d" count))
+                  (when (seq-some (lambda (place) (eq 'working (nth 1 place)))
+                                  gemini-companion-notify--shown)
+                    " working"))
+          #'gemini-companion-notify--help)))
+
+(defun gemini-companion-notify--help ()
+  "Return lines about what waits for the user, and about each CLI, or nil."
+  (let ((lines (append
+                (gemini-companion-notify--help-about
+                 (gemini-companion-diffs) "edit waits" "edits wait")
+                (gemini-companion-notify--help-about
+                 (gemini-companion-notify--waiting)
+                 "CLI asks in its terminal" "CLIs ask in their terminals")
+                (mapcar (pcase-lambda (`(,session . ,_))
+                          (when-let* ((state (gemini-companion-notify-state
+                                              session)))
+                            (concat (gemini-companion-session-name session)
+                                    ": " state)))
+                        gemini-companion-notify--shown))))
+    (when (remq nil lines)
+      (string-join (remq nil lines) "\n"))))
+
+(defun gemini-companion-notify--help-about (items one many)
+  "Return a list of a line about the number of ITEMS, or nil if there are none.
+ONE and MANY are words for what they are."
+  (when items
+    (list (format "%d %s; type %s" (length items) (if (cdr items) many one)
+                  (substitute-command-keys "\\[gemini-companion-review]")))))
+
+;;;; Notifications
+
+(defun gemini-companion-notify--consider (session state)
+  "Notify about STATE of SESSION, which has lasted, if the user misses it."
+  (when (and gemini-companion-notify
+             (memq state '(waiting ready))
+             (not (gemini-companion-notify--seen-p session)))
+    (if (eq state 'waiting)
+        (gemini-companion-notify--ask session)
+      (gemini-companion-notify--end session))))
+
+(defun gemini-companion-notify--seen-p (session)
+  "Return non-nil if a frame with focus displays the terminal of SESSION.
+The same holds for its review."
+  (let ((terminal (gemini-companion-session-terminal session)))
+    (seq-some
+     (lambda (frame)
+       (and (pcase (frame-focus-state frame)
+              ;; A text terminal may not report it.
+              ('unknown (eq frame (selected-frame)))
+              (focus focus))
+            (seq-some
+             (lambda (window)
+               (let ((buffer (window-buffer window)))
+                 (or (eq buffer terminal)
+                     (when-let* ((diff (buffer-local-value
+                                        'gemini-companion-diff-here buffer)))
+                       (gemini-companion-session-same-p
+                        session (gemini-companion-diff-session diff))))))
+             (window-list frame 'never))))
+     (frame-list))))
+
+(defun gemini-companion-notify--name (session)
+  "Return a name of SESSION for a notification: program and project."
+  (if-let* ((directory (plist-get session :directory)))
+      (format "%s (%s)" (gemini-companion-session-title session)
+              (gemini-companion-name-shown
+               (file-name-nondirectory (directory-file-name directory))))
+    (gemini-companion-session-name session)))
+
+(defun gemini-companion-notify--ask (session)
+  "Notify that SESSION waits for an answer."
+  (let ((name (gemini-companion-notify--name session))
+        (diff (seq-find (lambda (diff)
+                          (gemini-companion-session-same-p
+                           session (gemini-companion-diff-session diff)))
+                        (gemini-companion-diffs))))
+    (cond ((null diff)
+           (gemini-companion-notify--send
+            session (format "%s asks in its terminal" name)))
+          ;; The arrival of a review is announced in the echo area anyway.
+          ((not (eq gemini-companion-notify 'message))
+           (gemini-companion-notify--send
+            session (format "%s proposes an edit of %s" name
+                            (gemini-companion-diff-name diff 'plain)))))))
+
+(defun gemini-companion-notify--end (session)
+  "Notify that SESSION has ended its turn, if that was a long one."
+  (when-let* ((turn (gemini-companion-session-turn session))
+              (ended (gemini-companion-turn-ended turn))
+              (began (gemini-companion-turn-began turn))
+              ((<= gemini-companion-notify--turn-seconds (- ended began))))
+    (let* ((edits (seq-filter
+                   (lambda (edit)
+                     (and (gemini-companion-session-same-p
+                           session (gemini-companion-edit-session edit))
+                          (<= began (gemini-companion-edit-time edit))
+                          (memq (gemini-companion-edit-state edit)
+                                '(accepted automatic written))))
+                   (gemini-companion-edits)))
+           (files (length (seq-uniq (mapcar #'gemini-companion-edit-file
+                                            edits))))
+           (text (format "%s is done" (gemini-companion-notify--name session))))
+      (if (null edits)
+          (gemini-companion-notify--send session text)
+        (gemini-companion-edits-count
+         edits
+         (lambda (added removed)
+           (when (eq 'ready (gemini-companion-session-state session))
+             (gemini-companion-notify--send
+              session
+              (format (ngettext "%s: %d file, %s" "%s: %d files, %s" files)
+                      text files
+                      (gemini-companion-hunk-lines added removed))))))))))
+
+(defun gemini-companion-notify--send (session text)
+  "Notify about SESSION with TEXT."
+  (gemini-companion-notify--withdraw session)
+  (let ((withdraw (funcall (pcase gemini-companion-notify
+                             ('message #'gemini-companion-notify--echo)
+                             ('desktop #'gemini-companion-notify--desktop)
+                             (function function))
+                           session (substring-no-properties text))))
+    (when (functionp withdraw)
+      (push (cons session withdraw) gemini-companion-notify--open))))
+
+(defun gemini-companion-notify--withdraw (session)
+  "Withdraw the notification about SESSION, if any."
+  (when-let* ((place (assoc session gemini-companion-notify--open
+                            #'gemini-companion-session-same-p)))
+    (setq gemini-companion-notify--open
+          (delq place gemini-companion-notify--open))
+    (funcall (cdr place))))
+
+(defun gemini-companion-notify--go (session)
+  "Go to the review of SESSION, or else to its terminal."
+  (let ((terminal (gemini-companion-session-terminal session)))
+    (select-frame-set-input-focus (selected-frame))
+    (cond ((and (gemini-companion-diffs)
+                (eq 'waiting (gemini-companion-session-state session)))
+           ;; It loads the views.
+           (call-interactively 'gemini-companion-review))
+          (terminal (pop-to-buffer terminal)))))
+
+;;;; Ways to notify
+
+;; Each is called with a session and a text, and returns a function that
+;; withdraws the notification; those for one system return nil on others.
+
+(defun gemini-companion-notify--echo (_session text)
+  "Show TEXT in the echo area, below what is there.
+Only log it while the minibuffer is in use."
+  (let ((shown (current-message)))
+    ;; That clears the echo area.
+    (let ((inhibit-message t))
+      (message "%s" text))
+    (unless (active-minibuffer-window)
+      (let ((message-log-max nil))
+        (message "%s" (string-join (delq nil (list shown text)) "\n")))))
+  (lambda ()
+    (when (string-suffix-p text (or (current-message) ""))
+      (message nil))))
+
+(defun gemini-companion-notify--desktop (session text)
+  "Show TEXT about SESSION in the way that this system has."
+  (or (gemini-companion-notify--dbus session text)
+      (gemini-companion-notify--system text)
+      (gemini-companion-notify--terminal text)
+      (progn
+        (unless gemini-companion-notify--warned
+          (setq gemini-companion-notify--warned t)
+          (message "No desktop notifications here; the echo area shows them"))
+        (gemini-companion-notify--echo session text))))
+
+(defconst gemini-companion-notify--service "org.freedesktop.Notifications"
+  "Name of the D-Bus service, and of its interface.")
+
+(defun gemini-companion-notify--call (method handler &rest args)
+  "Call METHOD of the service with ARGS, and HANDLER with its answer.
+It does not wait, as `notifications-notify' does."
+  (apply #'dbus-call-method-asynchronously
+         :session gemini-companion-notify--service
+         "/org/freedesktop/Notifications" gemini-companion-notify--service
+         method handler args))
+
+(defun gemini-companion-notify--dbus (session text)
+  "Show TEXT about SESSION by D-Bus, if a service is there or can be started."
+  (when (and (featurep 'dbusbind)
+             (require 'dbus nil t)
+             (ignore-errors
+               (member gemini-companion-notify--service
+                       (append (dbus-list-names :session)
+                               (dbus-list-activatable-names :session)))))
+    (let* ((id nil)
+           (withdrawn nil)
+           (close (lambda ()
+                    (gemini-companion-notify--call "CloseNotification" #'ignore
+                                                   :uint32 id)))
+           (signal (dbus-register-signal
+                    :session nil "/org/freedesktop/Notifications"
+                    gemini-companion-notify--service "ActionInvoked"
+                    (lambda (invoked _action)
+                      (when (eql id invoked)
+                        (gemini-companion-notify--go session))))))
+      (gemini-companion-notify--call
+       "Notify" (lambda (new)
+                  (setq id new)
+                  (when withdrawn
+                    (funcall close)))
+       "Emacs" :uint32 0 "emacs" text "" '(:array "default" "Show")
+       '(:array :signature "{sv}") :int32 -1)
+      (lambda ()
+        (setq withdrawn t)
+        (dbus-unregister-object signal)
+        (when id
+          (funcall close))))))
+
+(defun gemini-companion-notify--system (text)
+  "Show TEXT as macOS or Windows do."
+  (cond ((and (eq system-type 'darwin) (executable-find "osascript"))
+         (call-process "osascript" nil 0 nil "-e" "on run argv" "-e"
+                       "display notification (item 1 of argv) with title \"Emacs\""
+                       "-e" "end run" text)
+         #'ignore)
+        ((fboundp 'w32-notification-notify)
+         (let ((id (w32-notification-notify :title "Emacs" :body text)))
+           (lambda () (w32-notification-close id))))))
+
+(defun gemini-companion-notify--terminal (text)
+  "Send TEXT to the terminal of the selected frame, if that may show it.
+Those that do not know these sequences ignore them."
+  (let ((type (tty-type)))
+    (unless (or (null type)
+                (display-graphic-p)
+                (string-match-p "\\`\\(?:dumb\\|linux\\|screen\\|tmux\\)" type))
+      (send-string-to-terminal
+       (format (if (string-match-p "\\`\\(?:rxvt\\|foot\\)" type)
+                   "\e]777;notify;Emacs;%s\a"
+                 "\e]9;%s\a")
+               (gemini-companion-name-escaped text)))
+      #'ignore)))
+
+;;;; Life
+
+(defun gemini-companion-notify-start ()
+  "Start to show the states of the CLIs."
+  (add-hook 'gemini-companion-state-functions #'gemini-companion-notify--follow))
+
+(defun gemini-companion-notify-stop ()
+  "Stop showing the states, and withdraw all notifications."
+  (remove-hook 'gemini-companion-state-functions
+               #'gemini-companion-notify--follow)
+  (cancel-function-timers #'gemini-companion-notify--settle)
+  (mapc #'gemini-companion-notify--withdraw
+        (mapcar #'car gemini-companion-notify--open))
+  (setq gemini-companion-notify--shown nil
+        gemini-companion-notify--warned nil))
+
+(provide 'gemini-companion-notify)
+;;; gemini-companion-notify.el ends here

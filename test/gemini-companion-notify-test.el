@@ -1,0 +1,213 @@
+;;; gemini-companion-notify-test.el --- Tests of notifications  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What is shown of the states of CLIs, and when and how the user is notified.
+;; Hooks of linked CLIs report the states here; test/e2e has the real CLIs.
+
+;;; Code:
+
+(require 'gemini-companion-list)
+(require 'gemini-companion-notify)
+(require 'gemini-companion-status)
+(require 'gemini-companion-test-helper)
+
+(defmacro gemini-companion-notify-test-with (&rest body)
+  "Run BODY with `session', a CLI in the buffer `terminal', not displayed.
+`notices' has the texts of the open notifications, the last one first."
+  (declare (indent 0) (debug t))
+  `(gemini-companion-test-with-directory '(("a" "1\n2\n"))
+     (let* ((inhibit-message t)
+            (terminal (generate-new-buffer "terminal"))
+            (process (make-process :name "cli" :buffer terminal :noquery t
+                                   :command '("cat") :connection-type 'pty))
+            (session (list :id "1" :client "gemini" :pid (process-id process)
+                           :directory "/work/shop/"))
+            (notices nil)
+            (gemini-companion-notify
+             (lambda (_session text)
+               (push text notices)
+               (lambda () (setq notices (delete text notices))))))
+       (gemini-companion-state-start)
+       (gemini-companion-notify-start)
+       (unwind-protect
+           (save-window-excursion
+             (gemini-companion-session-update (list session))
+             ,@body)
+         (gemini-companion-diff-stop 'dismissed)
+         (gemini-companion-notify-stop)
+         (gemini-companion-state-stop)
+         (gemini-companion-edits-stop)
+         (gemini-companion-session-update nil)
+         (delete-process process)
+         (kill-buffer terminal)))))
+
+(defmacro gemini-companion-notify-test-settled (event &rest body)
+  "Report EVENT of the CLI, and evaluate BODY when its state has lasted."
+  (declare (indent 1) (debug t))
+  `(progn
+     (gemini-companion-state-report session ,event "Do it")
+     (gemini-companion-test-eventually
+       (eql (gemini-companion-session-state-since session)
+            (nth 2 (car gemini-companion-notify--shown))))
+     ,@body))
+
+(defun gemini-companion-notify-test-help ()
+  "Return the tooltip."
+  (or (funcall (cdr (gemini-companion-notify-lighter))) ""))
+
+(ert-deftest gemini-companion-notify-shows-states-that-last ()
+  (gemini-companion-notify-test-with
+    (should (equal "" (car (gemini-companion-notify-lighter))))
+    (gemini-companion-state-report session 'prompt "Do it")
+    (should (equal "" (car (gemini-companion-notify-lighter))))
+    (gemini-companion-test-eventually
+      (equal " working" (car (gemini-companion-notify-lighter))))
+    (should (string-match-p
+             (format "Gemini CLI shop (%d): working since [0-9:]+"
+                     (process-id process))
+             (gemini-companion-notify-test-help)))
+    (gemini-companion-notify-test-settled 'question
+      (should (equal "?1" (car (gemini-companion-notify-lighter))))
+      (should (string-search "1 CLI asks in its terminal; type "
+                             (gemini-companion-notify-test-help)))
+      (gemini-companion-diff-start #'ignore)
+      (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+      (should (equal "?1" (car (gemini-companion-notify-lighter))))
+      (should (string-search "1 edit waits; type "
+                             (gemini-companion-notify-test-help)))
+      (dolist (show '(gemini-companion-status gemini-companion-list))
+        (funcall show)
+        (should (string-search "waits for an answer since" (buffer-string)))
+        (kill-buffer)))))
+
+(ert-deftest gemini-companion-notify-is-once-for-each-question ()
+  (gemini-companion-notify-test-with
+    (dotimes (_ 2)
+      (gemini-companion-notify-test-settled 'question
+        (should (equal '("Gemini CLI (shop) asks in its terminal") notices)))
+      (gemini-companion-state-report session 'edit nil)
+      (should-not notices))
+    (gemini-companion-diff-start #'ignore)
+    (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+    (gemini-companion-test-eventually
+      (string-match-p "\\`Gemini CLI (shop) proposes an edit of .*/a\\'"
+                      (or (car notices) "")))
+    (gemini-companion-session-update nil)
+    (gemini-companion-test-eventually (null notices))))
+
+(ert-deftest gemini-companion-notify-is-silent-where-the-user-looks ()
+  (gemini-companion-notify-test-with
+    (switch-to-buffer terminal)
+    (pcase-dolist (`(,focus . ,missed) '((t) (unknown) (nil . t)))
+      (cl-letf (((symbol-function 'frame-focus-state) (lambda (&rest _) focus)))
+        (gemini-companion-notify-test-settled 'edit)
+        (gemini-companion-notify-test-settled 'question
+          (should (eq missed (and notices t))))))))
+
+(ert-deftest gemini-companion-notify-sums-up-a-long-turn ()
+  (gemini-companion-notify-test-with
+    (gemini-companion-notify-test-settled 'prompt)
+    (gemini-companion-notify-test-settled 'end
+      (should-not notices))
+    (pcase-dolist (`(,edits ,text)
+                   '((() "Gemini CLI (shop) is done")
+                     ((("a" "1\n2\n" "1\ntwo\n3\n") ("b" nil "b\n")
+                       ("b" "b\n" "c\n"))
+                      "Gemini CLI (shop) is done: 2 files, +4 ")))
+      (gemini-companion-notify-test-settled 'prompt)
+      (cl-decf (gemini-companion-turn-began
+                (gemini-companion-session-turn session))
+               60)
+      (pcase-dolist (`(,name ,before ,after) edits)
+        (gemini-companion-edits-written session nil (expand-file-name name)
+                                        before after))
+      (gemini-companion-notify-test-settled 'end
+        (gemini-companion-test-eventually
+          (string-prefix-p text (or (car notices) "")))))))
+
+(ert-deftest gemini-companion-notify-in-the-echo-area-leaves-reviews-to-it ()
+  (gemini-companion-notify-test-with
+    (let ((gemini-companion-notify 'message)
+          (shown nil))
+      (cl-letf (((symbol-function 'message)
+                 (lambda (format &rest args)
+                   (setq shown (and format (apply #'format format args)))))
+                ((symbol-function 'current-message) (lambda () shown)))
+        (gemini-companion-notify-test-settled 'question
+          (should (equal "Gemini CLI (shop) asks in its terminal" shown)))
+        (gemini-companion-notify-test-settled 'edit
+          (should-not shown))
+        (gemini-companion-diff-start #'ignore)
+        (gemini-companion-diff-open 1 session (expand-file-name "a") "new\n")
+        (gemini-companion-notify-test-settled 'question
+          (should-not (string-search "proposes" (or shown ""))))))))
+
+(ert-deftest gemini-companion-notify-without-a-desktop-says-so-once ()
+  (gemini-companion-notify-test-with
+    (let ((gemini-companion-notify 'desktop)
+          (shown nil))
+      (cl-letf (((symbol-function 'gemini-companion-notify--dbus) #'ignore)
+                ((symbol-function 'message)
+                 (lambda (format &rest args)
+                   (when format
+                     (push (apply #'format format args) shown)))))
+        (dotimes (_ 2)
+          (gemini-companion-notify-test-settled 'question)
+          (gemini-companion-notify-test-settled 'edit))
+        (should (equal "Gemini CLI (shop) asks in its terminal" (car shown)))
+        (should (= 1 (seq-count (apply-partially #'string-search "No desktop")
+                                shown)))))))
+
+;;;; D-Bus
+
+(defconst gemini-companion-notify-test-dbus
+  '(let ((calls nil)
+         (service "org.freedesktop.Notifications")
+         (path "/org/freedesktop/Notifications")
+         (wait (lambda (condition)
+                 (let ((end (+ (float-time) 120)))
+                   (while (not (or (funcall condition)
+                                   (< end (float-time))))
+                     (read-event nil nil 0.02))))))
+     (require 'dbus)
+     (dbus-register-service :session service)
+     (dbus-register-method
+      :session service path service "Notify"
+      (lambda (&rest args) (push (list 'notify (nth 3 args)) calls) '(:uint32 7)))
+     (dbus-register-method
+      :session service path service "CloseNotification"
+      (lambda (id) (push (list 'close id) calls) :ignore))
+     (let* ((session '(:id "1" :client "gemini" :directory "/work/shop/"))
+            (withdraw (gemini-companion-notify--dbus session "A text")))
+       (fset 'gemini-companion-notify--go
+             (lambda (session) (push (list 'go (plist-get session :id)) calls)))
+       (funcall wait (lambda () calls))
+       (while (not (assq 'go calls))
+         (dbus-send-signal :session nil path service "ActionInvoked"
+                           :uint32 8 "default")
+         (dbus-send-signal :session nil path service "ActionInvoked"
+                           :uint32 7 "default")
+         (read-event nil nil 0.1))
+       (funcall withdraw)
+       (funcall wait (lambda () (assq 'close calls)))
+       (princ (format "%S" (seq-uniq (reverse calls))))))
+  "What an Emacs with a D-Bus daemon of its own does.
+It is the service of notifications itself.")
+
+(ert-deftest gemini-companion-notify-by-d-bus-is-clicked-and-withdrawn ()
+  (skip-unless (and (featurep 'dbusbind)
+                    (executable-find "dbus-run-session")))
+  (should
+   (equal "((notify \"A text\") (go \"1\") (close 7))"
+          (gemini-companion-test-output
+           "dbus-run-session" "--"
+           (expand-file-name invocation-name invocation-directory)
+           "-Q" "--batch" "--eval"
+           (format "(setq load-path '%S)" load-path)
+           "-l" "gemini-companion-notify"
+           "--eval" (format "%S" gemini-companion-notify-test-dbus)))))
+
+;;; gemini-companion-notify-test.el ends here
