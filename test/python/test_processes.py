@@ -4,7 +4,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE
@@ -152,6 +151,7 @@ import sys
 from fake_cli import FakeCli
 cli = FakeCli(int(sys.argv[1]), sys.argv[2])
 cli.connect()
+# Wait until its process is found.
 cli.ask("tools/list", {})
 cli.open_diff("/a", "x")
 print("proposed", flush=True)
@@ -164,14 +164,7 @@ def test_a_cli_that_is_killed_takes_its_reviews_along(
 ) -> None:
     alone = serve_alone(finds_processes=True, review_grace=BOUND, list_limit=BOUND)
     with subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            CLIENT_THAT_PROPOSES,
-            str(alone.port),
-            alone.token,
-            "/a",
-        ],
+        [sys.executable, "-c", CLIENT_THAT_PROPOSES, str(alone.port), alone.token],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdin=PIPE,
         stdout=PIPE,
@@ -179,7 +172,5 @@ def test_a_cli_that_is_killed_takes_its_reviews_along(
         assert cli.stdout is not None
         assert cli.stdout.readline() == b"proposed\n"
         assert "pid" in alone.emacs.facts
-        killed = time.monotonic()
         cli.kill()
         alone.emacs.until(lambda emacs: [why for _, why in emacs.closed] == ["exited"])
-        assert time.monotonic() - killed < 2

