@@ -154,6 +154,26 @@
       (gemini-companion-test-kill-server)
       (should (string-search "starting" (funcall report))))))
 
+(ert-deftest gemini-companion-restart-serves-until-a-busy-cli-has-its-answer ()
+  "A server that is killed meanwhile is replaced by the one that waits."
+  (gemini-companion-test-with-mode '(("a" "text"))
+    (let* ((port (plist-get (gemini-companion-server-info) :port))
+           (pid (gemini-companion-server-test-pid))
+           (busy (make-network-process :name "busy" :host "127.0.0.1"
+                                       :service port :noquery t)))
+      (unwind-protect
+          (progn
+            (gemini-companion-restart)
+            (gemini-companion-test-eventually
+              (string-search " -> quiet" (gemini-companion-test-events)))
+            (gemini-companion-test-disconnect (gemini-companion-test-connect))
+            (should (equal pid (gemini-companion-server-test-pid)))
+            (gemini-companion-test-kill-server)
+            (gemini-companion-test-eventually (gemini-companion-server-ready-p))
+            (should (equal port (plist-get (gemini-companion-server-info)
+                                           :port))))
+        (delete-process busy)))))
+
 (ert-deftest gemini-companion-server-log-has-events-but-no-token ()
   (gemini-companion-test-with-directory '()
     (let ((gemini-companion-log-file (expand-file-name "new/log" directory))
