@@ -127,7 +127,7 @@
         (should (string-search "Shared: no active file, one open file"
                                (gemini-companion-test-help)))))))
 
-(ert-deftest gemini-companion-diagnostics-stop-no-function-of-others ()
+(ert-deftest gemini-companion-mode-errors-stop-no-function-of-others ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (with-current-buffer (find-file-noselect "a")
       (let* ((called nil)
@@ -140,7 +140,7 @@
         (run-hooks 'find-file-hook)
         (should called)))))
 
-(ert-deftest gemini-companion-diagnostics-in-an-answer-do-not-repeat-it ()
+(ert-deftest gemini-companion-mode-errors-in-an-answer-do-not-repeat-it ()
   (gemini-companion-test-with-mode '()
     (let ((answers nil)
           (next nil))
@@ -153,7 +153,7 @@
       (gemini-companion-test-eventually next)
       (should (equal '(nil) answers)))))
 
-(ert-deftest gemini-companion-diagnostics-in-a-part-stop-no-other-part ()
+(ert-deftest gemini-companion-mode-errors-in-a-part-stop-no-other-part ()
   (gemini-companion-test-with-mode '(("a" "text"))
     (find-file-noselect "a")
     (let ((pid (plist-get (gemini-companion-server-info) :pid)))

@@ -127,6 +127,7 @@ RESET = """
   (erase-buffer)
   (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
   (setq kill-ring nil
+        gemini-companion-arrival--answered nil
         gemini-companion-edits--edits nil)
   (message nil)
   (with-current-buffer "*Messages*"
@@ -451,7 +452,12 @@ class Reviews:
         self.emacs.eval("(progn (call-interactively #'gemini-companion-review) nil)")
 
     def select_proposal(self, place: int = 0) -> None:
-        """Select the window that shows the proposal at ``place``."""
+        """Select the window that shows the proposal at ``place``.
+
+        The command first, after which keys work also in a review that has just
+        appeared.
+        """
+        self.select()
         self.emacs.eval(
             "(select-window (get-buffer-window"
             f" (gemini-companion-diff-proposal-buffer {self._diff(place)}) t))"
