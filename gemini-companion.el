@@ -331,8 +331,6 @@ a line of its tooltip or a function that returns that line.")
     (define-key map [mode-line down-mouse-1] gemini-companion-menu-map)
     (define-key map [mode-line mouse-1] #'ignore)
     (define-key map [mode-line mouse-2] 'gemini-companion-status)
-    (define-key map [mode-line down-mouse-3] gemini-companion-menu-map)
-    (define-key map [mode-line mouse-3] #'ignore)
     map)
   "Keymap for the mouse on the text in the mode line.")
 
