@@ -49,37 +49,3 @@ def test_keys_of_evil_answer_a_review(world: World, scratch: Scratch) -> None:
         emacs.keys(keys[-1])
         reviews.wait_until(0)
         emacs.holds(f"(eq '{end} (pop e2e-ends))", f"{keys}: {end}")
-
-
-def test_letters_of_a_unified_diff_are_its_keys_under_evil(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = evil_emacs(world, scratch)
-    emacs.eval("(setq gemini-companion-review-view 'diff)")
-    propose(emacs, scratch.project / "a.txt", "uno\n")
-    reviews = Reviews(emacs)
-    reviews.shown("a.txt")
-
-    reviews.select()
-    emacs.keys("q")
-    emacs.wait_for("Answer for a.txt")
-    emacs.keys("a")
-    emacs.holds("(equal '(accepted) e2e-ends)")
-
-
-def test_letters_of_the_list_are_its_keys_under_evil(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = evil_emacs(world, scratch)
-    reviews = Reviews(emacs)
-    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
-    for name in ("a.txt", "b.txt"):
-        propose(emacs, scratch.project / name, "uno\n")
-    emacs.eval("(progn (gemini-companion-list) nil)")
-    emacs.wait_for_match(r"waiting +\+1 \u22121 +a\.txt")
-
-    emacs.keys("n", "r")
-    reviews.wait_until(1)
-    emacs.keys("a")
-    reviews.wait_until(0)
-    emacs.becomes("e2e-ends", ["accepted", "rejected"])

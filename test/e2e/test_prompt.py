@@ -109,13 +109,3 @@ def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) ->
     emacs.says("did not take the text")
     assert file.read_text() == "one\n"
     assert "all done" not in cli.screen()
-
-
-@pytest.mark.once
-@pytest.mark.shared
-def test_a_cli_outside_is_not_typed_into(world: World, scratch: Scratch) -> None:
-    emacs, _, cli = world.pair(scratch.file("a.txt", "one\n"))
-    emacs.eval("(require 'gemini-companion-send)")
-
-    assert emacs.eval(TYPE.format('"some words"', "t")) == "nil"
-    assert "some words" not in cli.screen()
