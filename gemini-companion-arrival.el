@@ -58,7 +58,12 @@ The first one that returns non-nil has settled the diff.")
 
 (defvar gemini-companion-arrival--answered nil
   "What was true when the user last answered a review from inside it.
-A list of the CLI, its turn, and the number of events until then.")
+A list of the CLI, its turn, the number of events until then, and the
+time.")
+
+(defconst gemini-companion-arrival--pause 10
+  "Seconds in which no new prompt is expected from a CLI.
+The turns of a CLI outside Emacs that is not linked are not known.")
 
 (defvar gemini-companion-arrival--announced nil
   "The last announcement, a cons of its diff and its text, or nil.")
@@ -90,7 +95,7 @@ SHOW is called with a diff, and how it is to be selected, as by
      (let ((session (gemini-companion-diff-session diff)))
        (setq gemini-companion-arrival--answered
              (list session (gemini-companion-session-turn session)
-                   num-nonmacro-input-events)))
+                   num-nonmacro-input-events (float-time))))
      (gemini-companion-arrival--show-next))
     ('settled (when (eq diff (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
@@ -163,8 +168,10 @@ Otherwise announce it; return non-nil if it waits for the user."
   "Return `next' if DIFF takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    (`(,session ,turn ,events)
+    (`(,session ,turn ,events ,time)
      (and (eql events num-nonmacro-input-events)
+          (or turn
+              (< (- (float-time) time) gemini-companion-arrival--pause))
           (gemini-companion-session-same-p
            session (gemini-companion-diff-session diff))
           (eq turn (gemini-companion-session-turn session))

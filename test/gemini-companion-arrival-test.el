@@ -99,6 +99,30 @@
               (gemini-companion-auto-stop))))
       (use-global-map map))))
 
+(ert-deftest gemini-companion-arrival-selects-no-review-of-a-later-prompt ()
+  (dolist (seconds '(0 3600))
+    (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "old\n"))
+      (let ((first (gemini-companion-arrival-test-propose "a")))
+        (gemini-companion-test-eventually
+          (eq 'shown (gemini-companion-diff-state first)))
+        (gemini-companion-diff-view-select (gemini-companion-diff-view first))
+        (with-current-buffer (gemini-companion-review-main first)
+          (let ((real-this-command #'gemini-companion-diff-accept))
+            (gemini-companion-diff-accept)))
+        (let* ((time (+ seconds (float-time)))
+               (second (cl-letf (((symbol-function 'float-time)
+                                  (lambda (&rest _) time)))
+                         (prog1 (gemini-companion-test-open
+                                 "b" "new\n" 2
+                                 (gemini-companion-diff-session first))
+                           (gemini-companion-test-wait
+                            (lambda () (gemini-companion-diff-shown)))))))
+          (should (eq 'shown (gemini-companion-diff-state second)))
+          (should (eq (= 0 seconds)
+                      (and (buffer-local-value 'gemini-companion-diff-here
+                                               (window-buffer))
+                           t))))))))
+
 (ert-deftest gemini-companion-arrival-shows-a-review-although-a-hook-fails ()
   (dolist (gemini-companion-review-view '(ediff diff))
     (dolist (hook '( buffer-list-update-hook after-change-major-mode-hook
