@@ -225,17 +225,13 @@ Have it checked if necessary.  Signal an error if it cannot be."
     (or (null checker)
         (and (verify-visited-file-modtime)
              (gemini-companion-diagnostics--checked-p)
-             (not (gemini-companion-diagnostics--awaited-p))))))
-
-(defun gemini-companion-diagnostics--awaited-p ()
-  "Return non-nil if a server has yet to report on the text of this buffer.
-Flymake does not know that.  Of a server that names no versions, it is
-not known either."
-  (pcase gemini-companion-diagnostics--report
-    (`(,tick ,_ ,version)
-     (and version
-          (gemini-companion-lookup-managed-p)
-          (not (eql tick (buffer-chars-modified-tick)))))))
+             ;; Flymake does not know whether a server has yet to report; of one
+             ;; that names no versions, it is not known either.
+             (pcase gemini-companion-diagnostics--report
+               (`(,tick ,_ ,(pred identity))
+                (or (eql tick (buffer-chars-modified-tick))
+                    (not (gemini-companion-lookup-managed-p))))
+               (_ t))))))
 
 (defun gemini-companion-diagnostics--checked-files ()
   "Return the names of files that may have diagnostics."
@@ -436,7 +432,7 @@ Return nil if there are none."
                (:constructor gemini-companion-diagnostics--check-make)
                (:copier nil))
   "A check of FILE, a true name, that was written; it had the text BEFORE, now AFTER.
-CALLBACK is called at the end, or by TIMEOUT, a timer.  SERVER is the
+CALLBACK is called at the end, or by TIMEOUT, a timer, and is then nil.  SERVER is the
 language server, if there is one, and REQUESTS are the requests for the
 errors that it supports; see `gemini-companion-diagnostics--requests'.
 TEXTS are the texts whose errors are to be known, of which the first one
@@ -536,6 +532,9 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                 :names (gemini-companion-diagnostics--definitions after)
                 :callback callback)))
     (gemini-companion-diagnostics--end-of file)
+    (when-let* ((late (seq-remove #'gemini-companion-diagnostics--check-callback
+                                  gemini-companion-diagnostics--checks)))
+      (gemini-companion-diagnostics--end (car late) nil))
     (setf (gemini-companion-diagnostics--check-timeout check)
           (run-at-time gemini-companion-diagnostics-timeout nil
                        #'gemini-companion-diagnostics--expire check))
@@ -689,15 +688,32 @@ does not read would block Emacs."
       answer)))
 
 (defun gemini-companion-diagnostics--expire (check)
-  "End CHECK, as its time is up, with what is known."
-  (gemini-companion-events-guarded 'errors
-    (unless (gemini-companion-diagnostics--check-texts check)
-      (gemini-companion-diagnostics--report check)))
-  (gemini-companion-diagnostics--end check nil))
+  "End CHECK, as its time is up, with what is known.
+If its server was sent a text, go on until the next check: the next edit
+of the file is compared with the errors after this one."
+  (pcase-let (((cl-struct gemini-companion-diagnostics--check
+                          after callback texts version)
+               check))
+    (gemini-companion-events-guarded 'errors
+      (unless texts
+        (gemini-companion-diagnostics--report check)))
+    (if (not (and version (memq after texts)))
+        (gemini-companion-diagnostics--end check nil)
+      (setf (gemini-companion-diagnostics--check-texts check) (list after)
+            (gemini-companion-diagnostics--check-others check) nil
+            (gemini-companion-diagnostics--check-callback check) nil
+            (gemini-companion-diagnostics--check-timeout check)
+            (run-at-time 10 nil #'gemini-companion-diagnostics--end check nil))
+      (funcall callback nil))))
+
+
+
+
 
 (defun gemini-companion-diagnostics--report (check)
   "End CHECK with its result, if its text is still in the file."
-  (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before after)
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           file before after names others)
                 check)
                (errors (nth 1 (gemini-companion-diagnostics--recall file after)))
                (old (if before
@@ -708,7 +724,12 @@ does not read would block Emacs."
                            (gemini-companion-diagnostics--new
                             errors after (nth 1 old) (car old))
                            (gemini-companion-diagnostics--name file)
-                           (gemini-companion-diagnostics--new-in-others check)))))
+                           (delq nil
+                                 (mapcar
+                                  (lambda (other)
+                                    (gemini-companion-diagnostics--new-in-other
+                                     other names))
+                                  others))))))
     (gemini-companion-diagnostics--end
      check
      (and text
@@ -745,7 +766,8 @@ does not read would block Emacs."
          (when (jsonrpc-running-p server)
            (gemini-companion-lookup-close file server)))))
     (gemini-companion-events-guarded 'errors
-      (funcall (gemini-companion-diagnostics--check-callback check) text))))
+      (when-let* ((callback (gemini-companion-diagnostics--check-callback check)))
+        (funcall callback text)))))
 
 ;;;; Language servers
 
@@ -907,8 +929,9 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
           ;; The receiver of a method in Go.
           "\\(?:([^)\n]*)[ \t]*\\)?\\([[:alpha:]_][[:alnum:]_]*\\).*$"
           "\\|^\\([[:alpha:]_][[:alnum:]_]*\\)[ \t]*[:=].*$"
-          ;; C.
-          "\\|^[[:alpha:]_][[:alnum:]_ \t*]*[ \t*]\\([[:alpha:]_][[:alnum:]_]*\\)(.*$")
+          ;; C, with a bound for lines of a hundred kilobytes.
+          "\\|^[[:alpha:]_][[:alnum:]_ \t*]\\{0,80\\}[ \t*]"
+          "\\([[:alpha:]_][[:alnum:]_]*\\)(.*$")
   "Regexp for a line that defines a name, which is its group 1, 2 or 3.")
 
 (defun gemini-companion-diagnostics--definitions (text)
@@ -916,8 +939,8 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
   (let ((case-fold-search nil)
         (found (make-hash-table :test #'equal)))
     (with-temp-buffer
-      (insert (substring text 0 (min (length text)
-                                     gemini-companion-diagnostics--sendable)))
+      ;; More would take longer than 10 ms.
+      (insert (substring text 0 (min (length text) 65536)))
       (goto-char (point-min))
       (while (re-search-forward gemini-companion-diagnostics--definition nil t)
         (puthash (match-string 0) (or (match-string 1) (match-string 2)
@@ -1003,30 +1026,27 @@ Request the errors if it supports that."
        (eq (cdr other)
            (buffer-local-value 'gemini-companion-diagnostics--report (car other)))))
 
-(defun gemini-companion-diagnostics--new-in-others (check)
-  "Return an alist of the names of other files and the errors CHECK found."
-  (let ((regexp (gemini-companion-diagnostics--check-names check)))
-    (delq nil
-          (mapcar
-           (pcase-lambda (`(,buffer . (,tick ,old . ,_)))
-             (with-current-buffer buffer
-               (when-let* ((file (gemini-companion-text-true-name
-                                  buffer-file-name))
-                           ((eql tick (buffer-chars-modified-tick)))
-                           ((gemini-companion-diagnostics--shared-p file))
-                           (now (gemini-companion-diagnostics--current))
-                           (text (gemini-companion-text-of-buffer))
-                           (new (seq-filter
-                                 (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
-                                   (string-match-p regexp (concat error "\n" line)))
-                                 (gemini-companion-diagnostics--located
-                                  (gemini-companion-diagnostics--new
-                                   (car now) text old text)
-                                  text))))
-                 (cons (gemini-companion-diagnostics--name file)
-                       (mapcar #'car new)))))
-           (seq-filter (lambda (other) (buffer-live-p (car other)))
-                       (gemini-companion-diagnostics--check-others check))))))
+(defun gemini-companion-diagnostics--new-in-other (other names)
+  "Return a list of the name of the file of OTHER and its new errors, or nil.
+OTHER is a buffer and its last report before the edit.  The errors, or
+their lines, have one of NAMES, a regexp."
+  (pcase-let ((`(,buffer . (,tick ,old . ,_)) other))
+    (when (buffer-live-p buffer)
+      (with-current-buffer buffer
+        (when-let* ((file (gemini-companion-text-true-name buffer-file-name))
+                    ((eql tick (buffer-chars-modified-tick)))
+                    ((gemini-companion-diagnostics--shared-p file))
+                    (now (gemini-companion-diagnostics--current))
+                    (text (gemini-companion-text-of-buffer))
+                    (new (seq-filter
+                          (pcase-lambda (`((,_ ,error . ,_) ,_ ,line))
+                            (string-match-p names (concat error "\n" line)))
+                          (gemini-companion-diagnostics--located
+                           (gemini-companion-diagnostics--new
+                            (car now) text old text)
+                           text))))
+          (cons (gemini-companion-diagnostics--name file)
+                (mapcar #'car new)))))))
 
 ;;;; Life
 

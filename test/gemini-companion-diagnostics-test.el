@@ -423,6 +423,18 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                      "a.txt" "error y\nerror old\nerror x"
                      "error z\nerror y\nerror old\nerror x"))))))
 
+(ert-deftest gemini-companion-diagnostics-learns-the-errors-that-come-too-late ()
+  (gemini-companion-diagnostics-test-with '("versions" "once") nil
+    (let ((gemini-companion-diagnostics-timeout 0.1))
+      (should-not (gemini-companion-diagnostics-test-edit
+                   "a.txt" "fine" "error x")))
+    (gemini-companion-test-eventually
+      (null gemini-companion-diagnostics--checks))
+    ;; The server reports nothing of the text before any more.
+    (should (equal '("2: error: y is wrong [test]")
+                   (gemini-companion-diagnostics-test-edit
+                    "a.txt" "error x" "error x\nerror y")))))
+
 (ert-deftest gemini-companion-diagnostics-says-nothing-of-a-text-that-is-gone ()
   (gemini-companion-diagnostics-test-with '("versions") '(("b.txt" ""))
     (gemini-companion-test-visit "b.txt")

@@ -76,7 +76,7 @@ By itself Emacs would ask whether to, if it visits FILE."
                   (with-current-buffer buffer
                     (list (buffer-name) (point) (mark t) (buffer-modified-p))))
                 (seq-remove (lambda (buffer)
-                              (string-match-p "\\` \\|EGLOT\\|\\*Messages"
+                              (string-match-p "\\` \\|EGLOT\\|\\*Messages\\|\\*Flymake log"
                                               (buffer-name buffer)))
                             (buffer-list)))
         (with-current-buffer (messages-buffer) (buffer-string))))
