@@ -112,50 +112,57 @@ Show its state soon."
                                  (waiting . "waits for an answer")))))
     (concat word (format-time-string " since %H:%M" since))))
 
-(defun gemini-companion-notify--waiting ()
-  "Return the sessions that wait for an answer in their terminal."
-  (let ((reviewed (mapcar #'gemini-companion-diff-session
-                          (gemini-companion-diffs))))
-    (seq-remove
-     (lambda (session)
-       (seq-contains-p reviewed session #'gemini-companion-session-same-p))
-     (mapcar #'car (seq-filter (lambda (place) (eq 'waiting (nth 1 place)))
-                               gemini-companion-notify--shown)))))
+(defun gemini-companion-notify--asks-p (place)
+  "Return non-nil if the CLI of PLACE waits for an answer in its terminal.
+PLACE is one of `gemini-companion-notify--shown'."
+  (and (eq 'waiting (nth 1 place))
+       (null (gemini-companion-notify--diff (car place)))))
+
+(defun gemini-companion-notify--diff (session)
+  "Return the first open diff of SESSION, or nil."
+  (seq-find (lambda (diff)
+              (gemini-companion-session-same-p
+               session (gemini-companion-diff-session diff)))
+            (gemini-companion-diffs)))
 
 (defun gemini-companion-notify-lighter ()
   "Return what waits for the user and what works, for the mode line.
 The value is a cons of a text and a function that returns a tooltip."
-  (let ((count (+ (length (gemini-companion-diffs))
-                  (length (gemini-companion-notify--waiting)))))
+  (let ((count (length (gemini-companion-diffs)))
+        (works nil))
+    ;; It runs at every redisplay, so it makes no garbage.
+    (dolist (place gemini-companion-notify--shown)
+      (cond ((eq 'working (nth 1 place)) (setq works t))
+            ((gemini-companion-notify--asks-p place) (setq count (1+ count)))))
     (cons (concat (unless (zerop count) (format "?%d" count))
-                  (when (seq-some (lambda (place) (eq 'working (nth 1 place)))
-                                  gemini-companion-notify--shown)
-                    " working"))
+                  (when works " working"))
           #'gemini-companion-notify--help)))
 
 (defun gemini-companion-notify--help ()
   "Return lines about what waits for the user, and about each CLI, or nil."
-  (let ((lines (append
-                (gemini-companion-notify--help-about
-                 (gemini-companion-diffs) "edit waits" "edits wait")
-                (gemini-companion-notify--help-about
-                 (gemini-companion-notify--waiting)
-                 "CLI asks in its terminal" "CLIs ask in their terminals")
-                (mapcar (pcase-lambda (`(,session . ,_))
-                          (when-let* ((state (gemini-companion-notify-state
-                                              session)))
-                            (concat (gemini-companion-session-name session)
-                                    ": " state)))
-                        gemini-companion-notify--shown))))
-    (when (remq nil lines)
-      (string-join (remq nil lines) "\n"))))
+  (let ((edits (length (gemini-companion-diffs)))
+        (questions (seq-count #'gemini-companion-notify--asks-p
+                              gemini-companion-notify--shown))
+        (key (substitute-command-keys "\\[gemini-companion-review]"))
+        (lines (delq nil (mapcar #'gemini-companion-notify--help-of
+                                 gemini-companion-notify--shown))))
+    (unless (zerop questions)
+      (push (format (ngettext "%d CLI asks in its terminal; type %s"
+                              "%d CLIs ask in their terminals; type %s"
+                              questions)
+                    questions key)
+            lines))
+    (unless (zerop edits)
+      (push (format (ngettext "%d edit waits; type %s" "%d edits wait; type %s"
+                              edits)
+                    edits key)
+            lines))
+    (and lines (string-join lines "\n"))))
 
-(defun gemini-companion-notify--help-about (items one many)
-  "Return a list of a line about the number of ITEMS, or nil if there are none.
-ONE and MANY are words for what they are."
-  (when items
-    (list (format "%d %s; type %s" (length items) (if (cdr items) many one)
-                  (substitute-command-keys "\\[gemini-companion-review]")))))
+(defun gemini-companion-notify--help-of (place)
+  "Return a line about the CLI of PLACE, or nil if its state is unknown."
+  (when-let* ((state (gemini-companion-notify-state (car place))))
+    (concat (gemini-companion-session-name (car place)) ": " state)))
 
 ;;;; Notifications
 
@@ -200,10 +207,7 @@ The same holds for its review."
 (defun gemini-companion-notify--ask (session)
   "Notify that SESSION waits for an answer."
   (let ((name (gemini-companion-notify--name session))
-        (diff (seq-find (lambda (diff)
-                          (gemini-companion-session-same-p
-                           session (gemini-companion-diff-session diff)))
-                        (gemini-companion-diffs))))
+        (diff (gemini-companion-notify--diff session)))
     (cond ((null diff)
            (gemini-companion-notify--send
             session (format "%s asks in its terminal" name)))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mode line shows what a CLI is doing, and a line says that it waits or is done."""
+
+import json
+
+import pytest
+from harness import gemini
+from harness.model import Part, call, say
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+pytestmark = pytest.mark.once
+
+LOOK_AWAY = '(progn (setq gemini-companion-notify--turn-seconds 0) (find-file "a.txt"))'
+LOOK = '(switch-to-buffer "*terminal*")'
+
+
+def shell(file: str) -> Part:
+    """Run a command, about which the CLI asks, that ends once ``file`` exists."""
+    command = f"until [ -e {file} ]; do sleep 0.1; done"
+    return call("run_shell_command", command=command, description="waits")
+
+
+def test_cli_that_asks_and_then_is_done_is_seen_and_announced(
+    world: World, scratch: Scratch
+) -> None:
+    settings = {**gemini.SETTINGS, "ui": {"dynamicWindowTitle": True}}
+    path = scratch.home / ".gemini" / "settings.json"
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    emacs, _, cli = world.pair_inside(scratch.file("a.txt"))
+    cli.model.script(shell("one"), shell("two"), say("all done"))
+    cli.prompt()
+    cli.answer("Allow once")
+    emacs.eval(LOOK_AWAY)
+    emacs.wait_for("Gemini:1 working")
+
+    scratch.project.joinpath("one").touch()
+    emacs.wait_for("Gemini CLI (project) asks in its terminal")
+    emacs.wait_for("Gemini:1?1")
+
+    emacs.eval(LOOK)
+    cli.answer("Allow once")
+    emacs.eval(LOOK_AWAY)
+    emacs.wait_for("Gemini:1 working")
+    assert "asks in its terminal" not in emacs.terminal.screen()
+
+    scratch.project.joinpath("two").touch()
+    emacs.wait_for("Gemini CLI (project) is done")
+    eventually(lambda: "working" not in emacs.terminal.screen(), "nothing works")
