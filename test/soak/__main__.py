@@ -157,6 +157,8 @@ class Soak:
         while self.log.opened < until:
             await asyncio.sleep(0.5 + 3 * self._random.random())
             pid = await emacs.server_pid()
+            if pid is None:
+                continue  # the next process is starting
             kind = self._random.choices(
                 ["restart", "kill", "restart and kill"], weights=[15, 3, 1]
             )[0]
