@@ -135,7 +135,7 @@ class Asgi:
     async def _is_own(self, request: Request) -> bool:
         """Return whether the client is no other user's, who may have the token."""
         assert request.client is not None
-        # Another address may be that of another user's process at the same port.
+        # At another address, another user may have the same port.
         if request.client.host != "127.0.0.1":
             return False
         if not self._config.is_exposed:

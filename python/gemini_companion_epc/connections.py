@@ -71,8 +71,7 @@ class Connections:
     async def stop_listening(self) -> None:
         """Leave further connections to the other process that listens, if any."""
         descriptor = self.listener.fileno()
-        # Closing the socket resets connections that were not accepted: those of
-        # which a part has arrived, and those in the kernel's queue.
+        # Closing the socket resets connections that were not accepted.
         leave_port(self.listener)
         await asyncio.sleep(_ARRIVAL)
         while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110

@@ -177,8 +177,8 @@ def remove(path: Path, discovery: Discovery) -> None:
 def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
     """Remove the stale files of this user's Emacsen, and no others.
 
-    Those are the files of dead Emacsen, and those of the Emacs of ``discovery``
-    that name another port.
+    Stale are the files of dead Emacsen, and the files of the Emacs of ``discovery``
+    with another port.
     """
     own = discovery.path(environ)
     try:

@@ -166,7 +166,7 @@ class Questions:
             before = None if display.get("isNewFile") else display["originalContent"]
             after, name = display["newContent"], event["hook_event_name"]
         except (KeyError, TypeError, AttributeError):
-            raise MalformedArgument("event must be that of an edit") from None
+            raise MalformedArgument("event must be an edit") from None
         if not isinstance(after, str) or not isinstance(before, str | None):
             raise MalformedArgument("the texts of an edit must be strings")
         logger.info("edited: %d characters", len(after))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The two MCP tools that a CLI can call.
 
-The MCP SDK answers single requests; sessions and event streams are those of this
-package.  Importing the SDK takes half a second, so no module that the EPC server
+The MCP SDK answers single requests; sessions and event streams are in other
+modules.  Importing the SDK takes half a second, so no module that the EPC server
 needs may import this one.
 """
 

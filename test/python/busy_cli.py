@@ -14,64 +14,69 @@ import sys
 import threading
 import time
 
-from fake_cli import BOUND, FakeCli
+from fake_cli import BOUND, Events, FakeCli
 
 # Gemini CLI opens its event stream again after this time.
 REOPEN = 1.0
+
+
+outcomes: queue.Queue[tuple[str, str, str]] = queue.Queue()
+gaps = [0.0]
 
 
 def main() -> None:
     """Run the CLI."""
     port, token, name = sys.argv[1:]
     cli = FakeCli(int(port), token)
-    events = cli.connect()
-    outcomes: queue.Queue[tuple[str, str, str]] = queue.Queue()
-
-    gaps = [0.0]
-
-    def listen() -> None:
-        stream = events
-        while True:
-            try:
-                event = stream.next()
-            except AssertionError:
-                if not stream.is_graceful:
-                    fail("the event stream was cut")
-                ended = time.monotonic()
-                time.sleep(REOPEN)
-                stream = cli.listen()
-                gaps.append(time.monotonic() - ended)
-                continue
-            params = event["params"]
-            if event["method"] != "ide/contextUpdate":
-                content = params.get("content", "")
-                outcomes.put((event["method"], params["filePath"], content))
-
-    threading.Thread(target=listen, daemon=True).start()
+    listening = threading.Thread(target=listen, args=(cli, cli.connect()), daemon=True)
+    listening.start()
     last = threading.Thread(target=sys.stdin.read, daemon=True)
     last.start()
     number = 0
     while last.is_alive():
         number += 1
-        path, text = f"/{name}-{number}", f"text {number}\n"
-        cli.open_diff(path, text)
-        accepted = "ide/diffAccepted", path, f"!{text}"
-        if number % 2:
-            found = outcomes.get(timeout=BOUND)
-        else:
-            time.sleep(random.random() / 50)
-            held = cli.close_diff(path)
-            # It may have been accepted before.
-            found = outcomes.get(timeout=BOUND) if held == {} else accepted
-            if held.get("content", text) not in (text, f"!{text}"):
-                fail(f"closeDiff of {path} was answered {held}")
-        if found != accepted:
-            fail(f"the outcome of {path} is {found}")
+        propose(cli, f"/{name}-{number}", f"text {number}\n", bool(number % 2))
         time.sleep(random.random() / 50)
     if not outcomes.empty():
         fail(f"an outcome is left: {outcomes.get()}")
     print("DONE", number, f"{max(gaps):.2f}", flush=True)
     os._exit(0)
+
+
+def listen(cli: FakeCli, stream: Events) -> None:
+    """Take the outcomes from ``stream`` and those that follow it."""
+    while True:
+        try:
+            event = stream.next()
+        except AssertionError:
+            if not stream.is_graceful:
+                fail("the event stream was cut")
+            ended = time.monotonic()
+            time.sleep(REOPEN)
+            stream = cli.listen()
+            gaps.append(time.monotonic() - ended)
+            continue
+        params = event["params"]
+        if event["method"] != "ide/contextUpdate":
+            content = params.get("content", "")
+            outcomes.put((event["method"], params["filePath"], content))
+
+
+def propose(cli: FakeCli, path: str, text: str, waits: bool) -> None:
+    """Propose ``text``, and wait for the outcome or close the diff."""
+    cli.open_diff(path, text)
+    accepted = "ide/diffAccepted", path, f"!{text}"
+    if waits:
+        found = outcomes.get(timeout=BOUND)
+    else:
+        time.sleep(random.random() / 50)
+        held = cli.close_diff(path)
+        # It may have been accepted before.
+        found = outcomes.get(timeout=BOUND) if held == {} else accepted
+        if held.get("content", text) not in (text, f"!{text}"):
+            fail(f"closeDiff of {path} was answered {held}")
+    if found != accepted:
+        fail(f"the outcome of {path} is {found}")
 
 
 def fail(problem: str) -> None:

@@ -175,6 +175,25 @@ def test_any_body_is_answered(target_with: Callable[[float], Target]) -> None:
     target.check()
 
 
+extras = st.lists(
+    st.sampled_from(
+        [
+            b"Origin: null\r\n",
+            b"Content-Length: 5\r\n",
+            b"Content-Length: x\r\n",
+            b"Transfer-Encoding: chunked\r\n",
+            b"Transfer-Encoding: gzip\r\n",
+            b"Expect: 100-continue\r\n",
+            b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
+            b"Upgrade: h2c\r\nConnection: Upgrade\r\n",
+            b"Connection: close\r\n",
+            b"Last-Event-ID: 1\r\n",
+        ]
+    ),
+    max_size=2,
+)
+
+
 def test_any_request_is_answered_or_ended(
     target_with: Callable[[float], Target],
 ) -> None:
@@ -184,23 +203,6 @@ def test_any_request_is_answered_or_ended(
         for name, value in target.cli.headers("fuzz").items()
     ]
     host = f"Host: 127.0.0.1:{target.alone.port}\r\n".encode()
-    extras = st.lists(
-        st.sampled_from(
-            [
-                b"Origin: null\r\n",
-                b"Content-Length: 5\r\n",
-                b"Content-Length: x\r\n",
-                b"Transfer-Encoding: chunked\r\n",
-                b"Transfer-Encoding: gzip\r\n",
-                b"Expect: 100-continue\r\n",
-                b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
-                b"Upgrade: h2c\r\nConnection: Upgrade\r\n",
-                b"Connection: close\r\n",
-                b"Last-Event-ID: 1\r\n",
-            ]
-        ),
-        max_size=2,
-    )
     methods = st.sampled_from([b"GET", b"POST", b"DELETE", b"HEAD", b"PRI", b"X"])
     targets = st.sampled_from([b"/mcp", b"/", b"*", b"http://x/mcp", b"/mcp?a=%ff"])
     requests = st.builds(
