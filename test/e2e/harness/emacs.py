@@ -464,7 +464,9 @@ class Reviews:
         )
 
     def _call(self, verb: str, place: int) -> None:
-        self.emacs.eval(f"(gemini-companion-diff-{verb} {self._diff(place)})")
+        # After a command, the next review would be selected.
+        call = f"(gemini-companion-diff-{verb} {self._diff(place)})"
+        self.emacs.eval(f"(let (real-this-command) {call})")
 
     def _in_proposal(self, place: int, body: str) -> str:
         buffer = f"(gemini-companion-diff-proposal-buffer {self._diff(place)})"
