@@ -109,24 +109,25 @@
 
 (ert-deftest gemini-companion-notify-sums-up-a-long-turn ()
   (gemini-companion-notify-test-with
-    (gemini-companion-notify-test-settled 'prompt)
-    (gemini-companion-notify-test-settled 'end
-      (should-not notices))
-    (pcase-dolist (`(,edits ,text)
-                   '((() "Gemini CLI (shop) is done")
-                     ((("a" "1\n2\n" "1\ntwo\n3\n") ("b" nil "b\n")
-                       ("b" "b\n" "c\n"))
-                      "Gemini CLI (shop) is done: 2 files, +4 ")))
+    (let ((gemini-companion-notify--turn-seconds 1000))
       (gemini-companion-notify-test-settled 'prompt)
-      (cl-decf (gemini-companion-turn-began
-                (gemini-companion-session-turn session))
-               60)
-      (pcase-dolist (`(,name ,before ,after) edits)
-        (gemini-companion-edits-written session nil (expand-file-name name)
-                                        before after))
       (gemini-companion-notify-test-settled 'end
-        (gemini-companion-test-eventually
-          (string-prefix-p text (or (car notices) "")))))))
+        (should-not notices))
+      (pcase-dolist (`(,edits ,text)
+                     '((() "Gemini CLI (shop) is done")
+                       ((("a" "1\n2\n" "1\ntwo\n3\n") ("b" nil "b\n")
+                         ("b" "b\n" "c\n"))
+                        "Gemini CLI (shop) is done: 2 files, +4 ")))
+        (gemini-companion-notify-test-settled 'prompt)
+        (cl-decf (gemini-companion-turn-began
+                  (gemini-companion-session-turn session))
+                 1000)
+        (pcase-dolist (`(,name ,before ,after) edits)
+          (gemini-companion-edits-written session nil (expand-file-name name)
+                                          before after))
+        (gemini-companion-notify-test-settled 'end
+          (gemini-companion-test-eventually
+            (string-prefix-p text (or (car notices) ""))))))))
 
 (ert-deftest gemini-companion-notify-in-the-echo-area-leaves-reviews-to-it ()
   (gemini-companion-notify-test-with
@@ -185,12 +186,11 @@
        (fset 'gemini-companion-notify--go
              (lambda (session) (push (list 'go (plist-get session :id)) calls)))
        (funcall wait (lambda () calls))
-       (while (not (assq 'go calls))
-         (dbus-send-signal :session nil path service "ActionInvoked"
-                           :uint32 8 "default")
-         (dbus-send-signal :session nil path service "ActionInvoked"
-                           :uint32 7 "default")
-         (read-event nil nil 0.1))
+       (funcall wait (lambda ()
+                       (dolist (id '(8 7))
+                         (dbus-send-signal :session nil path service
+                                           "ActionInvoked" :uint32 id "default"))
+                       (assq 'go calls)))
        (funcall withdraw)
        (funcall wait (lambda () (assq 'close calls)))
        (princ (format "%S" (seq-uniq (reverse calls))))))
