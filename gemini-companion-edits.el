@@ -10,9 +10,9 @@
 ;; A record of each edit that a CLI has proposed or written, with the text of
 ;; the file before and after it, so that it can be shown and reverted.
 ;;
-;; The protocol does not announce the end of a turn.  A new one begins with the
-;; first edit that arrives when no other edit of that CLI is open, and none has
-;; arrived or ended for a minute.
+;; The turn of an edit is the one of its CLI, see `gemini-companion-session-turn'.
+;; Where that is unknown, a new one begins with the first edit that arrives when
+;; no other edit of that CLI is open, and none has arrived or ended for a minute.
 
 ;;; Code:
 
@@ -22,6 +22,7 @@
 (require 'gemini-companion-name)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'seq)
@@ -30,7 +31,7 @@
 ;;;; State
 
 (defconst gemini-companion-edits--pause 60
-  "Seconds without an edit after which a new turn begins.")
+  "Seconds without an edit after which a turn that is unknown has ended.")
 
 (defconst gemini-companion-edits--most-edits 100
   "Maximum number of edits to keep.")
@@ -61,7 +62,7 @@ that was proposed or written, or nil while DIFF is open."
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (stamp nil :documentation "Stamp of the file when BEFORE was read.")
   (place nil :documentation "True name of the file when BEFORE was read.")
-  (earlier nil :documentation "Non-nil if it belongs to an earlier turn.")
+  (turn nil :documentation "Its turn, or if that is unknown a list; use `eq'.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
   (compared nil :documentation "Cons of a stamp of the texts and their hunks."))
 
@@ -100,18 +101,22 @@ Its functions display the edits; they must be fast and not fail.")
 
 (defun gemini-companion-edits--add (edit)
   "Keep EDIT, and drop the oldest ones if there are too many."
-  (let ((others (seq-filter
-                 (lambda (other)
-                   (gemini-companion-edits-same-p
-                    other
-                    (gemini-companion-edit-session edit)
-                    (gemini-companion-edit-client edit)))
-                 gemini-companion-edits--edits)))
-    (unless (seq-some #'gemini-companion-edits--going-on-p others)
-      (dolist (other others)
-        (setf (gemini-companion-edit-earlier other) t)))
-    (push edit gemini-companion-edits--edits)
-    (gemini-companion-edits--trim)))
+  (setf (gemini-companion-edit-turn edit) (gemini-companion-edits--turn edit))
+  (push edit gemini-companion-edits--edits)
+  (gemini-companion-edits--trim))
+
+(defun gemini-companion-edits--turn (edit)
+  "Return the turn of EDIT, which is new."
+  (let* ((session (gemini-companion-edit-session edit))
+         (others (seq-filter
+                  (lambda (other)
+                    (gemini-companion-edits-same-p
+                     other session (gemini-companion-edit-client edit)))
+                  gemini-companion-edits--edits)))
+    (cond ((and session (gemini-companion-session-turn session)))
+          ((seq-some #'gemini-companion-edits--going-on-p others)
+           (gemini-companion-edit-turn (car others)))
+          (t (list 'unknown)))))
 
 (defun gemini-companion-edits--going-on-p (edit)
   "Return non-nil if the turn of EDIT has not ended."
@@ -342,6 +347,24 @@ the file has changed since."
       (setf (gemini-companion-edit-state edit) 'reverted)
       (message "Reverted %s, not saved yet; %s saves it" name
                (substitute-command-keys "\\[save-some-buffers]")))))
+
+(defun gemini-companion-edits-revert-all (edits)
+  "Revert EDITS, the last one first, and save the files.
+Return the reasons why some of them cannot be reverted, a list of
+sentences; their files stay as they are."
+  (delq nil
+        (mapcar
+         (lambda (edit)
+           (condition-case problem
+               (progn
+                 (gemini-companion-edits-revert edit)
+                 (when (eq 'reverted (gemini-companion-edit-state edit))
+                   (with-current-buffer (gemini-companion-revert-visiting
+                                         (gemini-companion-edit-file edit))
+                     (save-buffer)))
+                 nil)
+             (error (error-message-string problem))))
+         (reverse edits))))
 
 (defun gemini-companion-edits-check-revert (edit)
   "Signal an error if reverting EDIT would lose text or is impossible."

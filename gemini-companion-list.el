@@ -21,11 +21,13 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-name)
 (require 'gemini-companion-notify)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
+(require 'gemini-companion-state)
 (require 'gemini-companion-text)
 (require 'gemini-companion-edits)
 (require 'gemini-companion-unified)
@@ -118,7 +120,7 @@
          (car (gemini-companion-edit-compared edit))))
 
 (defun gemini-companion-list--compare-next ()
-  "Compare the texts of the first visible edit whose hunks are not known."
+  "Compare the texts of the first edit whose hunks are not known."
   ;; One that has ended may not have reported its end.
   (when-let* (((null gemini-companion-list--process))
               (buffer (get-buffer gemini-companion-list--buffer))
@@ -127,8 +129,7 @@
                  (gemini-companion-list--section
                   (lambda (item)
                     (when-let* ((edit (plist-get item :edit)))
-                      (not (or (invisible-p (point))
-                               (gemini-companion-list--known-p edit)))))))))
+                      (not (gemini-companion-list--known-p edit))))))))
     (gemini-companion-list--compare
      (plist-get (get-text-property place 'gemini-companion-list-item buffer)
                 :edit))))
@@ -201,7 +202,8 @@ They are in the order of their first edits; CLIs without edits follow."
 (defun gemini-companion-list--headings ()
   "Return the headings of the list, conses (ITEM . TEXT).
 ITEM is a plist with the `:key' and the `:level' of the section, the
-`:session' of the CLI, and the `:edit', if it is one."
+`:session' of the CLI, and the `:edit', if it is one, or the `:edits' of
+a turn; for a CLI, that is the last one."
   (or (mapcan (lambda (group)
                 (apply #'gemini-companion-list--cli-headings group))
               (gemini-companion-list--groups))
@@ -210,27 +212,73 @@ ITEM is a plist with the `:key' and the `:level' of the section, the
 
 (defun gemini-companion-list--cli-headings (session client &rest edits)
   "Return the headings of SESSION of CLIENT with EDITS."
-  (let* ((name (or (plist-get session :pid) (plist-get session :id) client))
-         (now (seq-remove #'gemini-companion-edit-earlier edits))
-         (earlier (seq-filter #'gemini-companion-edit-earlier edits))
-         (heading (lambda (kind level &rest texts)
-                    (cons (list :key (list kind name) :level level
-                                :session session)
-                          (apply #'concat texts)))))
-    (append
-     (list (funcall heading 'cli 1
-                    (propertize
-                     (cond (session (gemini-companion-session-name session))
-                           ((gemini-companion-clients-get client :title))
-                           (t "A CLI"))
-                     'face 'font-lock-keyword-face)
-                    "  " (gemini-companion-list--summary session now)))
-     (gemini-companion-list--edit-headings now session 2)
-     (when earlier
-       (list (funcall heading 'earlier 2
-                      (propertize (format "  %d earlier" (length earlier))
-                                  'face 'shadow))))
-     (gemini-companion-list--edit-headings earlier session 3))))
+  (let ((turns (gemini-companion-list--turns edits)))
+    (cons
+     (cons (list :key (list 'cli (or (plist-get session :pid)
+                                     (plist-get session :id)
+                                     client))
+                 :level 1 :session session :edits (car turns))
+           (concat (propertize
+                    (cond (session (gemini-companion-session-name session))
+                          ((gemini-companion-clients-get client :title))
+                          (t "A CLI"))
+                    'face 'font-lock-keyword-face)
+                   "  " (gemini-companion-list--summary session (car turns))))
+     (mapcan (lambda (turn)
+               (gemini-companion-list--turn-headings
+                turn session (eq turn (car turns))))
+             turns))))
+
+(defun gemini-companion-list--turns (edits)
+  "Return EDITS as lists, one for each turn, the last one first."
+  (let (turns)
+    (dolist (edit edits turns)
+      (if-let* ((turn (seq-find (lambda (turn)
+                                  (eq (gemini-companion-edit-turn edit)
+                                      (gemini-companion-edit-turn (car turn))))
+                                turns)))
+          (nconc turn (list edit))
+        (push (list edit) turns)))))
+
+(defun gemini-companion-list--turn-headings (edits session now)
+  "Return the headings of EDITS of SESSION, a turn.
+NOW is non-nil if it is the last one.  If nothing is known about that,
+its edits have no other heading than the one of the CLI."
+  (if (and now (not (gemini-companion-turn-p
+                     (gemini-companion-edit-turn (car edits)))))
+      (gemini-companion-list--edit-headings edits session 2)
+    (cons
+     (cons (list :key (list (if now 'turn 'earlier)
+                            (gemini-companion-edit-id (car edits)))
+                 :level 2 :session session :edits edits)
+           (gemini-companion-list--turn-line edits))
+     (gemini-companion-list--edit-headings edits session 3))))
+
+(defun gemini-companion-list--turn-line (edits)
+  "Return the heading of EDITS, a turn.
+It has the time, the number of files, the lines, how long the turn took,
+and the prompt, as far as that is known."
+  (let* ((turn (gemini-companion-edit-turn (car edits)))
+         (known (gemini-companion-turn-p turn))
+         (began (if known
+                    (gemini-companion-turn-began turn)
+                  (gemini-companion-edit-time (car edits))))
+         (ended (and known (gemini-companion-turn-ended turn)))
+         (files (length (seq-uniq (mapcar #'gemini-companion-edit-file edits))))
+         (window (get-buffer-window nil t))
+         (facts (concat
+                 (format-time-string "  %H:%M  " began)
+                 (format (ngettext "%d file  " "%d files  " files) files)
+                 (gemini-companion-list--total edits)
+                 (and ended "  ")
+                 (and ended (format-seconds "%hh %mm %z%ss" (- ended began))))))
+    (concat (propertize facts 'face 'shadow)
+            (when-let* ((prompt (and known (gemini-companion-turn-prompt turn))))
+              (concat "  "
+                      (gemini-companion-name-shown
+                       prompt
+                       (max 16 (- (if window (window-width window) 80)
+                                  (length facts) 3))))))))
 
 (defun gemini-companion-list--summary (session edits)
   "Return a text with the number of EDITS of SESSION in each state."
@@ -290,16 +338,36 @@ ITEM is a plist with the `:key' and the `:level' of the section, the
 
 (defun gemini-companion-list--lines (edit)
   "Return the numbers of lines added and removed by EDIT, a text."
-  (let ((diff (gemini-companion-edit-diff edit)))
-    (pcase (gemini-companion-edit-compared edit)
-      ('nil "...")
-      (`(,_ . failed) "?")
-      (`(,_ . ,hunks)
-       (apply #'gemini-companion-hunk-lines
-              (nthcdr 2 (gemini-companion-hunk-counts
-                         hunks
-                         (and diff (gemini-companion-diff-proposal-buffer
-                                    diff)))))))))
+  (pcase (gemini-companion-edit-compared edit)
+    ('nil "...")
+    (`(,_ . failed) "?")
+    (_ (apply #'gemini-companion-hunk-lines
+              (gemini-companion-list--counts edit)))))
+
+(defun gemini-companion-list--counts (edit)
+  "Return the numbers of lines added and removed by EDIT, a list, or nil."
+  (pcase (gemini-companion-edit-compared edit)
+    (`(,_ . ,(and hunks (pred listp)))
+     (let ((diff (gemini-companion-edit-diff edit)))
+       (nthcdr 2 (gemini-companion-hunk-counts
+                  hunks
+                  (and diff (gemini-companion-diff-proposal-buffer diff))))))))
+
+(defun gemini-companion-list--written (edits)
+  "Return those of EDITS that have changed their file."
+  (seq-filter (lambda (edit)
+                (memq (gemini-companion-edit-state edit)
+                      '(accepted automatic written)))
+              edits))
+
+(defun gemini-companion-list--total (edits)
+  "Return the numbers of lines added and removed by EDITS, a text.
+Only what was written is counted."
+  (let ((counts (mapcar #'gemini-companion-list--counts
+                        (gemini-companion-list--written edits))))
+    (unless (memq nil counts)
+      (gemini-companion-hunk-lines (apply #'+ (mapcar #'car counts))
+                                   (apply #'+ (mapcar #'cadr counts))))))
 
 (defun gemini-companion-list--remarks (edit)
   "Return a text with further remarks about EDIT."
@@ -377,7 +445,8 @@ there is none."
 
 (defun gemini-companion-list--section-text (heading)
   "Return the text of the section of HEADING, a cons (ITEM . TEXT).
-What was shown of it stays; otherwise only the section of a CLI is."
+What was shown of it stays; otherwise only the sections of a CLI and of
+its last turn are."
   (pcase-let* ((`(,item . ,text) heading)
                (key (plist-get item :key))
                (edit (plist-get item :edit))
@@ -388,7 +457,7 @@ What was shown of it stays; otherwise only the section of a CLI is."
                                  (line-end-position))))
                (shown (if start
                           (not (outline-invisible-p end))
-                        (eq 'cli (car-safe key)))))
+                        (memq (car-safe key) '(cli turn)))))
     ;; The regexp of headings matches no other character.
     (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
     (propertize
@@ -522,10 +591,10 @@ The value is a cons (OLD . NEW); OLD is nil for an added line."
 
 (define-derived-mode gemini-companion-list-mode special-mode "Gemini-Reviews"
   "Major mode for the edits of each CLI.
-The section of each CLI has the edits of its current turn, and below
-them a section with its earlier edits.  A new turn begins with the
-first edit that arrives when no edit of that CLI is open, and none has
-arrived or ended for a minute.
+The section of each CLI has the edits of its last turn, and below them
+a section for each earlier one.  Where the turns of a CLI are unknown,
+a new one begins with the first edit that arrives when no edit of that
+CLI is open, and none has arrived or ended for a minute.
 
 \\{gemini-companion-list-mode-map}"
   ;; A global mode may have turned them on.
@@ -687,9 +756,11 @@ STEP is 1, or -1 to search backward."
           (gemini-companion-list--excluded (gemini-companion-list-diff))))
 
 (defun gemini-companion-list-revertible-p ()
-  "Return non-nil if the edit at point can be reverted."
-  (gemini-companion-edits-check-revert (gemini-companion-list--edit))
-  t)
+  "Return non-nil if the edit or the turn at point can be reverted."
+  (or (gemini-companion-list--written (gemini-companion-list--get :edits))
+      (progn
+        (gemini-companion-edits-check-revert (gemini-companion-list--edit))
+        t)))
 
 (defun gemini-companion-list-auto-p ()
   "Return non-nil if auto-accept is on for the CLI at point."
@@ -918,10 +989,17 @@ If the proposal is rejected, the comment becomes part of the reason."
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text in the file's buffer.
 The buffer is shown, and neither saved nor selected.  If the file was
-new, delete it."
+new, delete it.  On the line of a turn or a CLI, revert all edits of
+the turn, and save the files."
   (interactive nil gemini-companion-list-mode)
-  (let* ((edit (gemini-companion-list--edit))
-         (name (gemini-companion-edits-name edit)))
+  (let ((edits (gemini-companion-list--get :edits)))
+    (if edits
+        (gemini-companion-list--revert-turn edits)
+      (gemini-companion-list--revert-edit (gemini-companion-list--edit)))))
+
+(defun gemini-companion-list--revert-edit (edit)
+  "Revert EDIT, and show the buffer of its file."
+  (let ((name (gemini-companion-edits-name edit)))
     (gemini-companion-edits-check-revert edit)
     (when (y-or-n-p (if (eq 'new (gemini-companion-edit-before edit))
                         (format "%s was new; delete it? " name)
@@ -931,6 +1009,28 @@ new, delete it."
       (when (eq 'reverted (gemini-companion-edit-state edit))
         (gemini-companion-list--show-file (gemini-companion-edit-file edit)
                                           #'display-buffer)))))
+
+(defun gemini-companion-list--revert-turn (edits)
+  "Revert EDITS, a turn, and save the files."
+  (let* ((edits (or (gemini-companion-list--written edits)
+                    (user-error "No edit of this turn was written")))
+         (new (seq-count (lambda (edit)
+                           (eq 'new (gemini-companion-edit-before edit)))
+                         edits))
+         (count (length edits)))
+    (when (y-or-n-p
+           (concat (format (ngettext "Revert %d edit of this turn"
+                                     "Revert %d edits of this turn" count)
+                           count)
+                   (when (< 0 new)
+                     (format (ngettext ", delete %d new file"
+                                       ", delete %d new files" new)
+                             new))
+                   ", and save? "))
+      (let ((left (gemini-companion-edits-revert-all edits)))
+        (gemini-companion-list--schedule-refresh)
+        (message "Reverted %d of %d edits%s" (- count (length left)) count
+                 (if left (concat "; " (string-join left "; ")) ""))))))
 
 (provide 'gemini-companion-list)
 ;;; gemini-companion-list.el ends here

@@ -116,7 +116,7 @@ Do that at once if no command is in progress, else soon."
   "Bring the buffer of FILE, which was written, up to date at once.
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
-  (when-let* ((buffer (gemini-companion-revert--visiting file)))
+  (when-let* ((buffer (gemini-companion-revert-visiting file)))
     ;; A hook of the user may fail.
     (with-demoted-errors "Reverting a buffer: %S"
       (gemini-companion-revert--buffer buffer keys))))
@@ -152,7 +152,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
            ;; A CLI may have written it before it closed the review.
            'changed))
     (push watch gemini-companion-revert--watches)
-    (when-let* ((buffer (gemini-companion-revert--visiting file)))
+    (when-let* ((buffer (gemini-companion-revert-visiting file)))
       (with-current-buffer buffer
         ;; After functions that end a search.
         (add-hook 'pre-command-hook
@@ -163,7 +163,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
   (gemini-companion-watch-end watch)
-  (when-let* ((buffer (gemini-companion-revert--visiting
+  (when-let* ((buffer (gemini-companion-revert-visiting
                        (gemini-companion-watch-file watch))))
     (with-current-buffer buffer
       (remove-hook 'pre-command-hook
@@ -174,7 +174,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
 Otherwise Emacs would ask whether to edit a file that has changed."
   (dolist (watch gemini-companion-revert--watches)
     (when (eq (current-buffer)
-              (gemini-companion-revert--visiting
+              (gemini-companion-revert-visiting
                (gemini-companion-watch-file watch)))
       (gemini-companion-watch-check watch 'now))))
 
@@ -188,10 +188,10 @@ is non-nil, a command has not begun yet."
 
 (defun gemini-companion-revert-unsaved-p (file)
   "Return non-nil if a buffer that visits FILE has unsaved text."
-  (when-let* ((buffer (gemini-companion-revert--visiting file)))
+  (when-let* ((buffer (gemini-companion-revert-visiting file)))
     (buffer-modified-p buffer)))
 
-(defun gemini-companion-revert--visiting (file)
+(defun gemini-companion-revert-visiting (file)
   "Return the buffer that visits the local FILE, or nil."
   (let ((file-name-handler-alist nil))
     ;; The links of FILE may be a loop.
@@ -385,7 +385,7 @@ By default, it is the text of the buffer, which is about to change."
   "Keep the text of FILE, which a CLI may write, for its modified buffer.
 That is necessary if the buffer is large, or was modified before the
 mode was on."
-  (when-let* ((buffer (gemini-companion-revert--visiting file)))
+  (when-let* ((buffer (gemini-companion-revert-visiting file)))
     (with-current-buffer buffer
       (when (and (buffer-modified-p)
                  (verify-visited-file-modtime)

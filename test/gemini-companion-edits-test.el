@@ -50,13 +50,12 @@ What is accepted is written at once.  `session' is that of a CLI."
     (buffer-string)))
 
 (defun gemini-companion-edits-test-reported ()
-  "Return a list of (NAME STATE BEFORE AFTER EARLIER) of all edits."
+  "Return a list of (NAME STATE BEFORE AFTER) of all edits."
   (mapcar (lambda (edit)
             (list (file-name-nondirectory (gemini-companion-edit-file edit))
                   (gemini-companion-edit-status edit)
                   (gemini-companion-edit-before edit)
-                  (gemini-companion-edit-after edit)
-                  (gemini-companion-edit-earlier edit)))
+                  (gemini-companion-edit-after edit)))
           (gemini-companion-edits)))
 
 (ert-deftest gemini-companion-edits-records-each-edit-with-its-texts ()
@@ -68,10 +67,10 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-test-open "new" "3\n" 3 session)
       (gemini-companion-test-open "c" "4\n" 4 session)
       (gemini-companion-test-eventually
-        (equal '(("a" shown "A\n" nil nil)
-                 ("b" pending "B\n" nil nil)
-                 ("new" pending new nil nil)
-                 ("c" pending "C\n" nil nil))
+        (equal '(("a" shown "A\n" nil)
+                 ("b" pending "B\n" nil)
+                 ("new" pending new nil)
+                 ("c" pending "C\n" nil))
                (gemini-companion-edits-test-reported)))
       (pcase-let ((`(,a ,b ,new ,_) (gemini-companion-diffs)))
         (with-current-buffer (gemini-companion-diff-proposal-buffer a)
@@ -80,10 +79,10 @@ What is accepted is written at once.  `session' is that of a CLI."
         (gemini-companion-diff-reject b)
         (gemini-companion-diff-accept new)
         (gemini-companion-diff-close 4 'closed))
-      (should (equal '(("a" accepted "A\n" "mine 1\n" nil)
-                       ("b" rejected "B\n" "2\n" nil)
-                       ("new" accepted new "3\n" nil)
-                       ("c" dismissed "C\n" "4\n" nil))
+      (should (equal '(("a" accepted "A\n" "mine 1\n")
+                       ("b" rejected "B\n" "2\n")
+                       ("new" accepted new "3\n")
+                       ("c" dismissed "C\n" "4\n"))
                      (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-counts-the-lines-of-several ()
@@ -105,7 +104,7 @@ What is accepted is written at once.  `session' is that of a CLI."
     (gemini-companion-auto-accept session)
     (gemini-companion-test-open "a" "1\n" 1 session)
     (gemini-companion-test-eventually
-      (equal '(("a" automatic "A\n" "1\n" nil))
+      (equal '(("a" automatic "A\n" "1\n"))
              (gemini-companion-edits-test-reported)))))
 
 (ert-deftest gemini-companion-edits-has-the-text-that-is-overwritten ()
@@ -116,7 +115,7 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-edits-test-write "a" "saved meanwhile\n")
       (cl-letf (((symbol-function 'yes-or-no-p) #'always))
         (gemini-companion-diff-accept diff))
-      (should (equal '(("a" accepted "saved meanwhile\n" "1\n" nil))
+      (should (equal '(("a" accepted "saved meanwhile\n" "1\n"))
                      (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-has-what-the-terminal-let-overwrite ()
@@ -130,12 +129,12 @@ What is accepted is written at once.  `session' is that of a CLI."
     (gemini-companion-edits-test-write "b" "saved meanwhile\n")
     (gemini-companion-diff-close 1 'closed)
     (gemini-companion-diff-close 2 'closed)
-    (should (equal '(("a" accepted "A\n" "1\n" nil)
-                     ("b" dismissed "saved meanwhile\n" "2\n" nil))
+    (should (equal '(("a" accepted "A\n" "1\n")
+                     ("b" dismissed "saved meanwhile\n" "2\n"))
                    (gemini-companion-edits-test-reported)))
     (gemini-companion-edits-test-write "b" "2\n")
     (gemini-companion-test-eventually
-      (equal '("b" accepted "saved meanwhile\n" "2\n" nil)
+      (equal '("b" accepted "saved meanwhile\n" "2\n")
              (cadr (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-has-what-was-written-without-edits ()
@@ -148,7 +147,7 @@ What is accepted is written at once.  `session' is that of a CLI."
       ;; Qwen Code, after a yes in its terminal.
       (gemini-companion-edits-test-write "a" "1\n")
       (gemini-companion-diff-close 1 'closed)
-      (should (equal '(("a" accepted "A\n" "1\n" nil))
+      (should (equal '(("a" accepted "A\n" "1\n"))
                      (gemini-companion-edits-test-reported)))
       (gemini-companion-edits-check-revert
        (car (gemini-companion-edits))))))
@@ -160,32 +159,38 @@ What is accepted is written at once.  `session' is that of a CLI."
     (gemini-companion-test-eventually
       (= 1 (length (gemini-companion-edits))))
     (gemini-companion-diff-accept (car (gemini-companion-diffs)))
-    (should (equal '(("a" accepted "A\n" "2\n" nil))
+    (should (equal '(("a" accepted "A\n" "2\n"))
                    (gemini-companion-edits-test-reported)))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
   (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))
     (let* ((now (float-time))
            (other (gemini-companion-test-session "two" 2))
-           (earlier (lambda () (mapcar (lambda (edit) (nth 4 edit))
-                                       (gemini-companion-edits-test-reported)))))
+           ;; The number of edits in each turn.
+           (turns (lambda ()
+                    (let ((turns (mapcar #'gemini-companion-edit-turn
+                                         (gemini-companion-edits))))
+                      (mapcar (lambda (turn) (seq-count (lambda (other)
+                                                          (eq turn other))
+                                                        turns))
+                              (seq-uniq turns #'eq))))))
       (cl-letf (((symbol-function 'float-time)
                  (lambda (&optional time)
                    (if time (time-convert time 'integer) now))))
         (gemini-companion-test-open "a" "1\n" 1 session)
         (setq now (+ now 1000))
         (gemini-companion-test-open "b" "2\n" 2 session)
-        (should (equal '(nil nil) (funcall earlier)))
+        (should (equal '(2) (funcall turns)))
         (mapc #'gemini-companion-diff-accept (gemini-companion-diffs))
         (setq now (+ now 59))
         (gemini-companion-test-open "c" "3\n" 3 session)
-        (should (equal '(nil nil nil) (funcall earlier)))
+        (should (equal '(3) (funcall turns)))
         (gemini-companion-diff-reject (car (gemini-companion-diffs)))
         (setq now (+ now 61))
         (gemini-companion-test-open "a" "4\n" 4 other)
-        (should (equal '(nil nil nil nil) (funcall earlier)))
+        (should (equal '(3 1) (funcall turns)))
         (gemini-companion-test-open "a" "5\n" 5 session)
-        (should (equal '(t t t nil nil) (funcall earlier)))))))
+        (should (equal '(3 1 1) (funcall turns)))))))
 
 (ert-deftest gemini-companion-edits-records-what-was-written-without-review ()
   (gemini-companion-edits-test-with nil
@@ -196,10 +201,10 @@ What is accepted is written at once.  `session' is that of a CLI."
       (gemini-companion-edits-written nil nil file large "newest\n")
       ;; A CLI takes any file for UTF-8.
       (gemini-companion-edits-written nil nil file "caf\uFFFD\n" "last\n")
-      (should (equal '(("a" written "\303\251\n" "new\n" nil)
-                       ("a" written new "newer\n" nil)
-                       ("a" written unknown "newest\n" nil)
-                       ("a" written unknown "last\n" nil))
+      (should (equal '(("a" written "\303\251\n" "new\n")
+                       ("a" written new "newer\n")
+                       ("a" written unknown "newest\n")
+                       ("a" written unknown "last\n"))
                      (gemini-companion-edits-test-reported))))))
 
 (ert-deftest gemini-companion-edits-records-a-reviewed-edit-once ()
@@ -235,11 +240,11 @@ What is accepted is written at once.  `session' is that of a CLI."
     (gemini-companion-diff-accept
      (gemini-companion-test-open "a" "1\n" 1 session))
     (gemini-companion-test-in-the-end
-      (equal '(("a" unwritten "A\n" "1\n" nil))
+      (equal '(("a" unwritten "A\n" "1\n"))
              (gemini-companion-edits-test-reported)))
     (gemini-companion-edits-written session "gemini" (expand-file-name "a")
                                    "A\n" "1\n")
-    (should (equal '(("a" accepted "A\n" "1\n" nil))
+    (should (equal '(("a" accepted "A\n" "1\n"))
                    (gemini-companion-edits-test-reported)))))
 
 (defun gemini-companion-edits-test-save (file)

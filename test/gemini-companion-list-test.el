@@ -639,11 +639,52 @@ a:3 (removed line): keep it\na:4: as a digit"
          (gemini-companion-list-test-open 1 1 "a" "x\n"))
         (setq now (+ now 1000))
         (gemini-companion-list-test-open 2 1 "b" "x\n")))
-    (gemini-companion-list-test-shows "  waiting  +1 −0  b" "  1 earlier")
-    (gemini-companion-list-test-go-to "1 earlier")
-    (gemini-companion-list-test-key "TAB")
-    (gemini-companion-list-test-shows "  waiting  +1 −0  b" "  1 earlier"
-                                      "  accepted  +1 −0  a")))
+    (let ((earlier (format-time-string "  %H:%M  1 file  +1 −0")))
+      (gemini-companion-list-test-shows "  waiting  +1 −0  b" earlier)
+      (gemini-companion-list-test-go-to "1 file")
+      (gemini-companion-list-test-key "TAB")
+      (gemini-companion-list-test-shows "  waiting  +1 −0  b" earlier
+                                        "  accepted  +1 −0  a"))))
+
+(ert-deftest gemini-companion-list-reverts-a-turn ()
+  (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
+    (let ((session (gemini-companion-test-session "s1" 1))
+          (asked nil))
+      (gemini-companion-state-start)
+      (unwind-protect
+          (cl-letf (((symbol-function 'y-or-n-p)
+                     (lambda (prompt) (push prompt asked) t)))
+            (gemini-companion-session-update (list session))
+            (gemini-companion-state-report session 'prompt "Count to three")
+            (pcase-dolist (`(,file ,text) '(("a" "2\n") ("a" "3\n") ("b" "2\n")
+                                            ("new" "1\n") ("b" "no\n")))
+              (funcall (if (equal text "no\n") #'gemini-companion-diff-reject
+                         #'gemini-companion-diff-accept)
+                       (gemini-companion-list-test-open 1 1 file text)))
+            (gemini-companion-state-report session 'end nil)
+            (let ((turn (gemini-companion-session-turn session)))
+              (setf (gemini-companion-turn-ended turn)
+                    (+ 75 (gemini-companion-turn-began turn))))
+            (revert-buffer)
+            (gemini-companion-list-test-go-to
+             "3 files  +4 −3  1m 15s  Count to three")
+            (should (string-match-p
+                     "  ready since [0-9:]+, 4 accepted, 1 rejected"
+                     (car (gemini-companion-list-test-lines))))
+            (write-region "mine\n" nil "b" nil 'silent)
+            (should (equal "Reverted 3 of 4 edits; \
+b has changed since; revert the edit by hand"
+                           (gemini-companion-list-test-key "u")))
+            (should (equal '("Revert 4 edits of this turn, delete 1 new file, \
+and save? ")
+                           asked)))
+        (gemini-companion-state-stop))
+      (should (equal '("1\n" "mine\n" nil)
+                     (mapcar (lambda (file)
+                               (and (file-exists-p file)
+                                    (gemini-companion-test-file-text file)))
+                             '("a" "b" "new"))))
+      (should-not (buffer-modified-p (get-file-buffer "a"))))))
 
 (ert-deftest gemini-companion-list-fits-its-window ()
   (gemini-companion-list-test-with nil
