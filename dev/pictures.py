@@ -16,7 +16,7 @@ from pathlib import Path
 
 from harness import gemini
 from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
-from harness.gemini import Gemini
+from harness.gemini import QUESTION, Gemini
 from harness.model import replace, say, write_file
 from harness.needs import VTERM
 from harness.tools import ROOT, Tools
@@ -277,6 +277,7 @@ def play(film: Film, emacs: Emacs, cli: Gemini, file: Path) -> None:
         film.take(0.4, "A prompt")
     cli.type("".join(PROMPT), lambda: bool(cli.model.requests))
     reviews.shown(file.name)
+    cli.wait_for(QUESTION)
     film.take(2.5, "Its first edit is displayed when you pause")
     press(emacs, "C-c g r x")
     film.take(3, "C-c g r selects the review, x excludes a hunk: the rate stays")
@@ -286,16 +287,19 @@ def play(film: Film, emacs: Emacs, cli: Gemini, file: Path) -> None:
     film.take(3, "a accepts it. Emacs sees a new error, and reports it to the model")
     emacs.eval("(setq gemini-companion-review-arrival 'when-idle)")
     press(emacs, "C-c g r")
+    cli.wait_for(QUESTION)
     film.take(2.5, "The model corrects the error: C-c g r, then a")
     press(emacs, "a")
     for written in (test, readme):
         reviews.shown(written.name)
+        # Its keys work at once then.
         press(emacs, "C-c g r")
-        film.take(1.5, "The next file: C-c g r, then a")
+        cli.wait_for(QUESTION)
+        film.take(1.5, "The next file takes its place: a")
         press(emacs, "a")
     cli.wait_for("tested and described")
     cli.terminal.wait_until_gone("Executing Hook")
-    film.take(3, "Done: three files, and the error was corrected before you saw it")
+    film.take(3, "Done: three files, one hunk less, and an error that Emacs found")
 
 
 #### Pictures of a whole turn
