@@ -116,11 +116,12 @@ By itself it may do so only when the buffer is displayed."
 
 (defun gemini-companion-diagnostics--checked-errors ()
   "Return the errors of this buffer that Flymake or Flycheck has."
-  (mapcar (pcase-lambda (`(,line ,_ ,text))
-            (list line text nil))
-          (seq-filter (lambda (diagnostic)
-                        (equal "error" (nth 1 diagnostic)))
-                      (gemini-companion-diagnostics--of-buffer (current-buffer)))))
+  (cl-loop for (line severity text)
+           in (gemini-companion-diagnostics--of-buffer (current-buffer))
+           when (equal severity "error")
+           collect (list line text nil)))
+
+
 
 (defun gemini-companion-diagnostics--of-buffer (buffer)
   "Return the diagnostics that Flymake or Flycheck has in BUFFER.
@@ -299,7 +300,8 @@ files with errors come first."
 KIND is the text of ERROR without numbers, as they may be line numbers,
 and CONTENT its line."
   (with-temp-buffer
-    (gemini-companion-diagnostics--insert text)
+    ;; A carriage return ends a line, too.
+    (insert (string-replace "\r" "\n" text))
     (goto-char (point-min))
     (let ((at 1))
       (mapcar
@@ -310,12 +312,6 @@ and CONTENT its line."
                (replace-regexp-in-string "[0-9]+" "0" (nth 1 error))
                (buffer-substring-no-properties (point) (line-end-position))))
        (seq-sort-by #'car #'< errors)))))
-
-(defun gemini-companion-diagnostics--insert (text)
-  "Insert TEXT with newlines alone, as a carriage return ends a line, too."
-  (insert text)
-  (when (string-search "\r" text)
-    (subst-char-in-region (point-min) (point-max) ?\r ?\n)))
 
 (defun gemini-companion-diagnostics--new (errors text old-errors old-text)
   "Return the ERRORS in TEXT that are new.
@@ -349,24 +345,14 @@ errors in new lines are new."
                 new)))))
 
 (defun gemini-companion-diagnostics--in-new-lines (located old-text)
-  "Return those errors of LOCATED whose line is not in OLD-TEXT."
-  (with-temp-buffer
-    (insert "\n")
-    (gemini-companion-diagnostics--insert old-text)
-    (insert "\n")
-    (let ((case-fold-search nil)
-          (old (make-hash-table :test #'equal)))
-      (seq-remove
-       (pcase-lambda (`(,_ ,_ ,content))
-         (when (eq 'unknown (gethash content old 'unknown))
-           (goto-char (point-min))
-           (puthash content
-                    ;; Emacs would not answer keys for more than 5 ms.
-                    (or (< 5000000 (* (buffer-size) (hash-table-count old)))
-                        (search-forward (concat "\n" content "\n") nil t))
-                    old))
-         (gethash content old))
-       located))))
+  "Return those errors of LOCATED whose line is not in OLD-TEXT.
+Leave out all but the first 20, as each takes time in a large text."
+  (let ((old (concat "\n" (string-replace "\r" "\n" old-text) "\n")))
+    (seq-remove (lambda (one)
+                  (string-search (concat "\n" (nth 2 one) "\n") old))
+                (seq-take located 20))))
+
+
 
 (defconst gemini-companion-diagnostics--lines 10
   "Maximum number of errors to report.")
@@ -566,6 +552,7 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
     (if (not (and place
                   (or (gemini-companion-lookup-server place)
                       (gemini-companion-diagnostics-checker place))
+                  (gemini-companion-diagnostics--same-includes-p before after)
                   (file-exists-p file)
                   (<= (max (string-bytes (or before "")) (string-bytes after))
                       (if buffer
@@ -592,6 +579,17 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                    (list after))
                   (t (list after before))))
       (gemini-companion-diagnostics--learn check))))
+
+(defun gemini-companion-diagnostics--same-includes-p (before after)
+  "Return non-nil if AFTER includes the same files as BEFORE, in C.
+If not, clangd first reports what the previous files make of AFTER."
+  (cl-flet ((includes (text)
+              (cl-loop with at = 0
+                       while (string-match "^[ \t]*#[ \t]*include.*$" text at)
+                       do (setq at (match-end 0))
+                       collect (match-string 0 text))))
+    (or (null before)
+        (equal (includes before) (includes after)))))
 
 (defun gemini-companion-diagnostics--shared-p (file)
   "Return non-nil if errors of FILE may be shared."
@@ -883,31 +881,30 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
 
 (defun gemini-companion-diagnostics--answered (result)
   "Return the errors in RESULT, the answer to a request for them."
-  (append
-   (gemini-companion-diagnostics--errors (plist-get result :items))
-   (mapcar (lambda (found)
-             (list (plist-get (plist-get found :start) :line)
-                   (plist-get found :text)
-                   "typescript"))
-           (seq-filter (lambda (found)
-                         (equal "error" (plist-get found :category)))
-                       (plist-get result :body)))))
+  (append (gemini-companion-diagnostics--errors (plist-get result :items))
+          (cl-loop for found across (plist-get result :body)
+                   when (equal "error" (plist-get found :category))
+                   collect (list (plist-get (plist-get found :start) :line)
+                                 (plist-get found :text)
+                                 "typescript"))))
+
+
 
 (defun gemini-companion-diagnostics--errors (diagnostics)
-  "Return the errors among the DIAGNOSTICS of a language server."
-  (mapcar (lambda (diagnostic)
-            (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
-                                            :start)
-                                 :line))
-                  (plist-get diagnostic :message)
-                  (plist-get diagnostic :source)))
-          (seq-filter (lambda (diagnostic)
-                        ;; If it names no severity, the client decides.
-                        (and (memq (plist-get diagnostic :severity) '(nil 1))
-                             ;; The end of a list, not an error.
-                             (not (equal "fatal_too_many_errors"
-                                         (plist-get diagnostic :code)))))
-                      diagnostics)))
+  "Return the errors among the DIAGNOSTICS of a language server, a vector."
+  (cl-loop for diagnostic across diagnostics
+           ;; If it names no severity, the client decides.
+           when (and (memq (plist-get diagnostic :severity) '(nil 1))
+                     ;; The end of a list, not an error.
+                     (not (equal "fatal_too_many_errors"
+                                 (plist-get diagnostic :code))))
+           collect (list (1+ (plist-get (plist-get (plist-get diagnostic :range)
+                                                   :start)
+                                        :line))
+                         (plist-get diagnostic :message)
+                         (plist-get diagnostic :source))))
+
+
 
 (defun gemini-companion-diagnostics--current ()
   "Return a list of the errors of this buffer, or nil if they are not known."
@@ -976,13 +973,12 @@ They have the name of a definition that the edit has changed."
 
 (defun gemini-companion-diagnostics--reports ()
   "Return an alist of the buffers and what was reported last about them."
-  (delq nil
-        (mapcar (lambda (buffer)
-                  (when-let* ((report (buffer-local-value
-                                       'gemini-companion-diagnostics--report
-                                       buffer)))
-                    (cons buffer report)))
-                (buffer-list))))
+  (mapcar (lambda (buffer)
+            (cons buffer (buffer-local-value
+                          'gemini-companion-diagnostics--report buffer)))
+          (buffer-list)))
+
+
 
 (defun gemini-companion-diagnostics--note-others (check)
   "Record in CHECK what was reported about other buffers before the edit.

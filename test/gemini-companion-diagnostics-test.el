@@ -313,13 +313,23 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
                                "a.txt" before after))))))
 
 (ert-deftest gemini-companion-diagnostics-in-doubt-reports-nothing ()
-  ;; It is busy, reports nothing, or does not name the version of a text.
+  ;; The server is busy, reports nothing, or does not name the version of a text.
   (dolist (flags '(("versions" "busy") ("versions" "mute") nil))
     (gemini-companion-diagnostics-test-with flags nil
       (let ((gemini-companion-diagnostics-timeout 1))
         (dolist (file '("a.txt" "home.txt"))
           (should-not (gemini-companion-diagnostics-test-edit
                        file "fine" "error x")))))))
+
+(ert-deftest gemini-companion-diagnostics-reports-nothing-of-other-includes ()
+  (gemini-companion-diagnostics-test-with '("versions") nil
+    (pcase-dolist (`(,before ,after . ,expected)
+                   '(("#include \"a\"\n" "error x\n")
+                     ("#include \"a\"\n" "#include \"b\"\nerror x\n")
+                     ("#include \"a\"\n" "#include \"a\"\nerror x\n"
+                      "2: error: x is wrong [test]")))
+      (should (equal expected (gemini-companion-diagnostics-test-edit
+                               "a.txt" before after))))))
 
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-a-dead-server ()
   (gemini-companion-diagnostics-test-with '("versions") nil
