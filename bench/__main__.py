@@ -38,15 +38,11 @@ GROUPS = {
     "cli": 3,
     "calls": 2,
     "mode": 6,
-    "memory": 6,
+    "memory": 5,
     "rest": 2,
     "asked": 5,
     "names": 4,
 }
-CAVEAT = (
-    "References: the language server also judges what one is, and misses some in code "
-    "without types."
-)
 RESULTS = HERE / "results.json"
 README = HERE / "README.org"
 
@@ -65,8 +61,6 @@ def main() -> int:
         print(variation(rows))
         return 2 if broken else 0
     print(table(rows))
-    if "names" in groups:
-        print(CAVEAT)
     if output := arguments.output or (None if arguments.only else RESULTS):
         write(rows, output)
     if output == RESULTS and not broken:

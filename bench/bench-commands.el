@@ -15,11 +15,7 @@
 (require 'gemini-companion)
 (require 'gemini-companion-terminal)
 (require 'seq)
-
-(declare-function term-char-mode "term")
-(declare-function term-emulate-terminal "term")
-(declare-function term-exec "term")
-(declare-function term-mode "term")
+(require 'term)
 
 (defconst bench-commands--hooks
   '(pre-command-hook post-command-hook pre-redisplay-functions)
@@ -181,7 +177,6 @@ SIDE is `ours', what watches the output, or `comparator', `term'."
   "Return the process of a terminal."
   (with-current-buffer (get-buffer-create "*output*")
     (unless (get-buffer-process (current-buffer))
-      (require 'term)
       (term-mode)
       (term-exec (current-buffer) "output" "cat" nil nil)
       (term-char-mode))

@@ -7,8 +7,7 @@ same clients, each with its event stream; a process rests when it uses no
 processor.  After each measurement, every client must still be answered.
 
 At last a thousand clients connect and leave, one after the other.  "Flat"
-compares the memory after a thousand with that after a hundred; the largest step
-is between two of four measurements on the way.
+compares the memory after a thousand with that after a hundred.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from servers import Side, client, sides
 from usage import memory_at_rest
 
 SESSIONS = (1, 10, 50)
-CONNECTS = (100, 400, 700, 1000)
+CONNECTS = (100, 1000)
 FLAT = 1.1
 
 
@@ -60,8 +59,6 @@ def _connects(ours: Sequence[float], node: Sequence[float]) -> Iterator[Row]:
     what = f"memory after {last} connects (limit: after {first}), MB"
     yield row(what, samples, Goal(times=1))
     yield row("the same, flat, MB", samples, Goal(times=FLAT, side="limit"))
-    steps: Samples = {"ours": [_step(ours)], "comparator": [_step(node)]}
-    yield row("the same, largest step, MB", steps, Goal(times=1))
 
 
 def _growth(side: Side) -> list[float]:
@@ -80,7 +77,3 @@ def _connect(side: Side) -> None:
     with closing(client(side)) as one:
         one.initialize()
         one.open_stream()
-
-
-def _step(memory: Sequence[float]) -> float:
-    return max(late - early for early, late in pairwise(memory))
