@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import qwen
-from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
+from harness.emacs import STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, write_file
 from harness.qwen import Qwen
@@ -231,7 +231,11 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(
 
     cli.model.script(call("mcp__emacs__diagnostics", file="a.py"), say("that is it"))
     cli.prompt()
+    cli.number("once")
+    emacs.holds(f"(eq 'waiting {STATE})")
     cli.answer("once")
+    emacs.holds(f"(eq 'ready {STATE})")
+    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 2 please"
     cli.wait_for("that is it")
     assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
 

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 from harness import gemini, qwen
-from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
+from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import Gemini
 from harness.model import call, say, write_file
 from harness.needs import VTERM, needs_vterm
@@ -22,9 +22,6 @@ STATES = """
 (add-hook 'gemini-companion-state-functions
           (lambda (_session state) (push state e2e-states)))
 """
-SESSION = "(car (gemini-companion-sessions))"
-STATE = f"(gemini-companion-session-state {SESSION})"
-TURN = f"(gemini-companion-session-turn {SESSION})"
 
 
 def is_(emacs: Emacs, state: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from harness.emacs import Emacs, Reviews, lisp
+from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import Part, call, say, write_file
 from harness.scratch import Scratch
@@ -105,6 +105,15 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     # Asked and answered, without a confirmation.
     question = call(TOOL, file="a.py")
     assert "no errors or warnings" in result_of(cli, question)
+
+    # The turn is known, though not from a title.
+    emacs.holds(f"(eq 'ready {STATE})")
+    assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
+    cli.model.answers.clear()
+    cli.prompt()
+    emacs.holds(f"(eq 'working {STATE})")
+    cli.model.answers.set()
+    emacs.holds(f"(eq 'ready {STATE})")
 
     # After an edit that was accepted.
     reviews.proposed(cli, file, write_file(file, BAD), say("accepted so"))

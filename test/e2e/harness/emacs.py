@@ -162,6 +162,12 @@ FAILURE_REPORT = """
 """
 
 
+# The only CLI, its state and its turn.
+SESSION = "(car (gemini-companion-sessions))"
+STATE = f"(gemini-companion-session-state {SESSION})"
+TURN = f"(gemini-companion-session-turn {SESSION})"
+
+
 def lisp(text: object) -> str:
     """Return ``text`` as a Lisp string."""
     escaped = str(text).replace("\\", "\\\\").replace('"', '\\"')
