@@ -93,7 +93,7 @@ It is a record: see the accessors `gemini-companion-turn-prompt',
 (defun gemini-companion-state-report (session event prompt)
   "Record that a hook of SESSION has reported EVENT.
 EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
-`question' or `edit'."
+`question' or `edit', or the result of another tool."
   (when-let* ((record (gemini-companion-state--of session)))
     (setf (gemini-companion-state--reported record)
           (pcase-exhaustive event

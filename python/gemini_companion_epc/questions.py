@@ -142,7 +142,10 @@ class Questions:
             return await self._edited(client, request)
         assert isinstance(event, dict)
         self._directory(event.get("cwd"))
-        prompt = str(event.get("prompt", "")).strip()
+        prompt = str(event.get("submitted_prompt") or event.get("prompt", "")).strip()
+        if kind == "prompt" and not prompt:
+            # Qwen Code also reports the results of tools.
+            kind = "edit"
         facts: Facts = {
             "event": kind,
             "client": client,

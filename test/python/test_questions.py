@@ -264,6 +264,11 @@ def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) 
     assert (asked, facts["event"], facts["prompt"]) == ("turn", kind, "Fix it")
     assert facts["pids"][0] == os.getpid()
 
+    if kind == "prompt":
+        del event["prompt"]
+        assert request(alone.port, alone.token, body) == (200, {})
+        assert alone.emacs.asked[-1][1]["event"] == "edit"
+
 
 def test_a_question_goes_to_emacs_by_epc_and_back(
     start: Callable[..., FakeEmacs], tmp_path: Path
