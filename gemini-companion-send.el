@@ -7,10 +7,10 @@
 
 ;;; Commentary:
 
-;; Type into the prompt of a CLI that runs in a terminal of this Emacs:
-;; a reference to the file, its lines or a diagnostic, which the user completes
-;; there and sends, or the reason for a rejection.  Text for a CLI that runs
-;; elsewhere goes to the kill ring.
+;; Type into the prompt of a CLI that runs in a terminal of this Emacs, so that
+;; it can be nothing but text: what is at point, a prompt that was composed, or the
+;; reason for a rejection.  Text for a CLI that runs elsewhere goes to the kill
+;; ring.
 ;;
 ;; Enter is pressed on request, and only when the terminal shows the text: Enter
 ;; would answer the question of a CLI that asks one at that moment.
@@ -23,24 +23,15 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
-(require 'gemini-companion-privacy)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
-(require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
 
-(declare-function flycheck-overlay-errors-in "ext:flycheck")
-(declare-function flycheck-error-line "ext:flycheck")
-(declare-function flycheck-error-message "ext:flycheck")
-(declare-function flymake-diagnostics "flymake")
-(declare-function flymake-diagnostic-beg "flymake")
-(declare-function flymake-diagnostic-text "flymake")
-
 ;;;; State
 
-(defconst gemini-companion-send--most 65536
+(defconst gemini-companion-send--most 200000
   "Length of the longest text that is typed, in characters.
 A terminal takes a few thousand at once, and Emacs waits for the rest.")
 
@@ -86,9 +77,15 @@ Lines end as terminals paste them; other control characters go."
   (replace-regexp-in-string
    "\n" "\r"
    (replace-regexp-in-string
-    "[\0-\10\13-\37\177-\237]" ""
+    "[\0-\10\13-\37\177\u0080-\u009f]" ""
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
    t t))
+
+(defun gemini-companion-send--no-command (text)
+  "Return TEXT so that it does not begin like a command of a CLI."
+  (if (string-match-p "\\`[ \t\n]*[/!]" text)
+      (concat "No: " text)
+    text))
 
 (defun gemini-companion-send--words (text)
   "Return the letters and digits of TEXT, the same on any screen."
@@ -97,11 +94,13 @@ Lines end as terminals paste them; other control characters go."
 (defun gemini-companion-send-type (session text &optional submit)
   "Type TEXT into the prompt of SESSION; press Enter too if SUBMIT.
 Return non-nil if TEXT was typed, nil if SESSION runs in no
-terminal of this Emacs, or in a suspended one.  Enter is
-pressed once TEXT is shown there; a message then reports that.
-Control characters other than newlines and tabs are omitted.  TEXT
-may have up to 65,536 characters."
-  (when-let* ((process (gemini-companion-terminal-process session)))
+terminal of this Emacs, or in a suspended one, or waits for an answer,
+which TEXT would be.  Enter is pressed once TEXT is shown there; a
+message then reports that.  Control characters other than newlines and
+tabs are omitted.  TEXT may have up to 200,000 characters."
+  (when-let* ((process (and (not (eq 'waiting (gemini-companion-session-state
+                                               session)))
+                            (gemini-companion-terminal-process session))))
     (when (< gemini-companion-send--most (length text))
       (user-error "Too much text for a prompt: %d characters; send the file"
                   (length text)))
@@ -150,71 +149,7 @@ Give up after LEFT further checks."
         (t (message "The CLI did not take the text; see %s"
                     (buffer-name (process-buffer process))))))
 
-;;;; References
-
-(defun gemini-companion-send--file ()
-  "Return the local file of the current buffer, or signal an error.
-Ask first if the file is one that is never shared."
-  (let* ((buffer (or (buffer-base-buffer) (current-buffer)))
-         (file (buffer-file-name buffer)))
-    (cond ((null file)
-           (user-error "This buffer visits no file"))
-          ((file-remote-p file)
-           (user-error "A CLI cannot read a remote file"))
-          ((not (file-exists-p file))
-           (user-error "Save the file first; the CLI reads it from the disk"))
-          ((string-match-p "[[:cntrl:]]" file)
-           (user-error "A prompt cannot name a file with a control character"))
-          ((and (gemini-companion-privacy-hidden-p buffer)
-                (not (y-or-n-p "This file is not shared; \
-name it anyway? ")))
-           (user-error "Nothing was sent")))
-    (concat (file-truename (file-name-directory file))
-            (file-name-nondirectory file))))
-
-(defun gemini-companion-send--inside (file session)
-  "Return the name of FILE, a true name, in the directory of SESSION.
-Return nil if FILE is not in that directory."
-  (when-let* ((name (plist-get session :directory))
-              (directory (file-truename name)))
-    (and (gemini-companion-text-in-directory-p file directory)
-         (file-relative-name file directory))))
-
-(defun gemini-companion-send--escape (name)
-  "Return NAME, quoted for the prompt of a CLI."
-  (cond ((not (eq system-type 'windows-nt))
-         (replace-regexp-in-string
-          ;; A dot at the end would end the sentence.
-          "[][ (){};|*?$`'\"#&<>!~\\,]\\|\\.\\'" "\\\\\\&" name))
-        ((string-match-p "[][ (){}^=;!'+,`~%$@#&]" name)
-         (concat "\"" name "\""))
-        (t name)))
-
-(defun gemini-companion-send--lines (start end)
-  "Return a text for the lines from START to END."
-  (let ((first (line-number-at-pos start t))
-        (last (line-number-at-pos (if (and (< start end)
-                                           (eq (char-before end) ?\n))
-                                      (1- end)
-                                    end)
-                                  t)))
-    (if (= first last)
-        (format "line %d" first)
-      (format "lines %d-%d" first last))))
-
-;;;; Sending
-
-(defun gemini-companion-send--session (file)
-  "Return the session that FILE is for; ask if that is not clear."
-  (let* ((sessions (or (gemini-companion-sessions)
-                       (user-error "No CLI is connected; \
-M-x gemini-companion-run starts one, /ide enable connects a running one")))
-         (near (seq-filter (lambda (session)
-                             (gemini-companion-send--inside file session))
-                           sessions)))
-    (gemini-companion-session-read (or near sessions))))
-
-(defun gemini-companion-send--insert-or-kill (text session stay)
+(defun gemini-companion-send-insert (text session &optional stay)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
 Select the terminal, or only display it if STAY is non-nil.  Return a
 message."
@@ -223,49 +158,16 @@ message."
     (if (gemini-companion-send-type session text)
         (progn
           (gemini-companion-terminal-show terminal stay)
-          (format "In the prompt of %s: %s" name text))
+          (format "In the prompt of %s: %s" name
+                  (truncate-string-to-width text 60 nil nil t)))
       (kill-new text)
-      (format (if terminal
-                  "Terminal of %s takes no input now; \
-copied to the kill ring: %s"
-                "%s does not run in an Emacs terminal; \
-copied to the kill ring: %s")
-              name text))))
-
-(defun gemini-companion-send--refer (stay describe)
-  "Put a reference to the current file into a prompt.
-STAY is as in `gemini-companion-send--insert-or-kill'.  DESCRIBE is
-called with the reference and returns the text.  Report if the file on
-disk lacks unsaved changes of the buffer."
-  (let* ((file (gemini-companion-send--file))
-         (unsaved (buffer-modified-p))
-         (session (gemini-companion-send--session file))
-         (reference (concat "@" (gemini-companion-send--escape
-                                 (or (gemini-companion-send--inside
-                                      file session)
-                                     file)))))
-    (message "%s%s"
-             (gemini-companion-send--insert-or-kill
-              (concat (funcall describe reference) " ") session stay)
-             (if unsaved
-                 "(unsaved changes; the CLI reads the file on disk)"
-               ""))))
-
-;;;; Diagnostics
-
-(defun gemini-companion-send--diagnostics (start end)
-  "Return the diagnostics from START to END, a list of (LINE . TEXT)."
-  (append
-   (when (bound-and-true-p flymake-mode)
-     (mapcar (lambda (diagnostic)
-               (cons (line-number-at-pos (flymake-diagnostic-beg diagnostic) t)
-                     (flymake-diagnostic-text diagnostic)))
-             (flymake-diagnostics start end)))
-   (when (bound-and-true-p flycheck-mode)
-     (mapcar (lambda (problem)
-               (cons (flycheck-error-line problem)
-                     (flycheck-error-message problem)))
-             (flycheck-overlay-errors-in start end)))))
+      (format (cond ((not terminal) "%s does not run in an Emacs terminal; \
+copied to the kill ring")
+                    ((eq 'waiting (gemini-companion-session-state session))
+                     "%s waits for an answer; copied to the kill ring")
+                    (t "Terminal of %s takes no input now; \
+copied to the kill ring"))
+              name))))
 
 ;;;; Reasons
 
@@ -352,7 +254,9 @@ Text typed until then is in the kill ring."
          (terminal (gemini-companion-session-terminal session))
          (late (or (not terminal)
                    (< (plist-get reason :until) (float-time)))))
-    (when (or late (gemini-companion-send--still-p reason terminal))
+    (when (or late
+              (and (not (eq 'waiting (gemini-companion-session-state session)))
+                   (gemini-companion-send--still-p reason terminal)))
       (gemini-companion-send--drop reason)
       ;; A text that is too long is kept, too.
       (when (or late (not (ignore-error user-error
@@ -398,51 +302,6 @@ The rejection was written, and nothing changed during the last checks."
 
 ;;;; Commands
 
-;;;###autoload
-(defun gemini-companion-send-file (&optional stay)
-  "Put a reference to the file of this buffer into the prompt of a CLI.
-Select its terminal; with STAY, a prefix argument, only display it."
-  (interactive "P")
-  (gemini-companion-send--refer stay #'identity))
-
-;;;###autoload
-(defun gemini-companion-send-region (start end &optional stay)
-  "Put a reference to the lines from START to END into the prompt of a CLI.
-Interactively, they are the lines of the region, or the line of point if
-no region is active.
-Select the terminal; with STAY, a prefix argument, only display it."
-  (interactive
-   (append (if (or (use-region-p) (and (not transient-mark-mode) (mark t)))
-               (list (region-beginning) (region-end))
-             (list (point) (point)))
-           (list current-prefix-arg)))
-  (gemini-companion-send--refer
-   stay
-   (lambda (reference)
-     (format "%s (%s)" reference (gemini-companion-send--lines start end)))))
-
-;;;###autoload
-(defun gemini-companion-send-diagnostic-at-point (&optional stay)
-  "Put the diagnostic at point into the prompt of a CLI.
-It comes from Flymake or Flycheck.  If there is none at point, use the
-diagnostics of the line.
-Select the terminal; with STAY, a prefix argument, only display it."
-  (interactive "P")
-  (let ((diagnostics (or (gemini-companion-send--diagnostics
-                          (point) (min (1+ (point)) (point-max)))
-                         (gemini-companion-send--diagnostics
-                          (line-beginning-position) (line-end-position))
-                         (user-error
-                          "No diagnostic of Flymake or Flycheck here"))))
-    (gemini-companion-send--refer
-     stay
-     (lambda (reference)
-       (mapconcat (pcase-lambda (`(,line . ,text))
-                    (format "%s (line %d): %s"
-                            reference line (string-trim (or text ""))))
-                  (seq-uniq diagnostics)
-                  "\n")))))
-
 (defun gemini-companion-diff-reject-with-reason (&optional diff reason)
   "Reject DIFF with REASON, which is by default read in the minibuffer.
 The reason, and the comments on the lines of DIFF, are sent as the next
@@ -452,10 +311,11 @@ current buffer, else the one that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
     (when-let* ((reason (or reason (gemini-companion-send--read-reason diff)))
-                (text (string-join
-                       (append (unless (string-blank-p reason) (list reason))
-                               (gemini-companion-send--comments diff))
-                       "\n")))
+                (text (gemini-companion-send--no-command
+                       (string-join
+                        (append (unless (string-blank-p reason) (list reason))
+                                (gemini-companion-send--comments diff))
+                        "\n"))))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
                     (substitute-command-keys

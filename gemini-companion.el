@@ -65,12 +65,9 @@
 (defconst gemini-companion-menu-commands
   '(("CLI"
      ("g" gemini-companion-run "Go to a CLI, or start it")
-     ("s" gemini-companion-send-region "Send the region"
-      :enable gemini-companion--sendable-p)
-     ("f" gemini-companion-send-file "Send the file"
-      :enable gemini-companion--sendable-p)
-     ("d" gemini-companion-send-diagnostic-at-point "Send the diagnostic"
-      :enable gemini-companion--sendable-p)
+     ("s" gemini-companion-send "Send what is at point"
+      :enable gemini-companion-sessions)
+     ("c" gemini-companion-compose "Write a prompt")
      ("p" gemini-companion-pause "Pause sharing"
       :on gemini-companion--paused-p)
      ("t" gemini-companion-tools "Link CLIs to Emacs"
@@ -132,6 +129,7 @@ The transient stays after those with `:stay'.")
 
 ;; Loaded on use, also where no autoloads file was loaded.
 (autoload 'gemini-companion-auto-accept "gemini-companion-auto" nil t)
+(autoload 'gemini-companion-compose "gemini-companion-compose" nil t)
 (autoload 'gemini-companion-events-buffer "gemini-companion-events" nil t)
 (autoload 'gemini-companion-last-proposal "gemini-companion-diff" nil t)
 (autoload 'gemini-companion-list "gemini-companion-list" nil t)
@@ -139,9 +137,7 @@ The transient stays after those with `:stay'.")
 (autoload 'gemini-companion-pause "gemini-companion-share" nil t)
 (autoload 'gemini-companion-review "gemini-companion-review" nil t)
 (autoload 'gemini-companion-run "gemini-companion-run" nil t)
-(autoload 'gemini-companion-send-diagnostic-at-point "gemini-companion-send" nil t)
-(autoload 'gemini-companion-send-file "gemini-companion-send" nil t)
-(autoload 'gemini-companion-send-region "gemini-companion-send" nil t)
+(autoload 'gemini-companion-send "gemini-companion-point" nil t)
 (autoload 'gemini-companion-status "gemini-companion-status" nil t)
 (autoload 'gemini-companion-tools "gemini-companion-extension" nil t)
 
@@ -160,11 +156,6 @@ For example:
 (fset 'gemini-companion-command-map gemini-companion-command-map)
 
 ;;;; Menu
-
-(defun gemini-companion--sendable-p ()
-  "Return non-nil if a reference to this file can be sent to a CLI."
-  (and buffer-file-name
-       (gemini-companion-menu-state 'gemini-companion-sessions)))
 
 (defun gemini-companion--paused-p ()
   "Return non-nil if sharing is paused."

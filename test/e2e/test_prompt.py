@@ -105,7 +105,12 @@ def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) ->
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
 
+    emacs.holds("(gemini-companion-diffs)")
+    assert emacs.eval(TYPE.format('"some words"', "t")) == "nil"
+    # Before Emacs knows that the CLI asks.
+    emacs.eval("(gemini-companion-state-stop)")
     emacs.holds(TYPE.format('"some words"', "t"), "typed")
     emacs.says("did not take the text")
+    emacs.eval("(gemini-companion-state-start)")
     assert file.read_text() == "one\n"
     assert "all done" not in cli.screen()

@@ -51,13 +51,14 @@ def sent(emacs: Emacs, cli: Gemini) -> str:
 @pytest.mark.shared("inside")
 def test_references_are_read_by_the_cli(world: World, scratch: Scratch) -> None:
     file = scratch.file(ODD, "one\ntwo\nthree\n")
-    emacs, _, cli = world.pair_inside(file, extra="(require 'gemini-companion-send)")
+    emacs, _, cli = world.pair_inside(file)
 
-    call(emacs, file.name, "(gemini-companion-send-region 5 14)")
+    region = "(set-mark 5) (goto-char 14) (activate-mark) (gemini-companion-send)"
+    call(emacs, file.name, region)
     cli.wait_for("(lines 2-3)")
-    call(emacs, file.name, FLYMAKE)
+    call(emacs, file.name, f"(deactivate-mark) {FLYMAKE}")
     emacs.holds(f"(with-current-buffer {lisp(file.name)} (flymake-diagnostics))")
-    call(emacs, file.name, "(gemini-companion-send-diagnostic-at-point)")
+    call(emacs, file.name, "(gemini-companion-send)")
     cli.wait_for("is not a number")
     asked = sent(emacs, cli)
 
@@ -70,9 +71,9 @@ def test_a_prompt_elsewhere_is_offered_for_pasting(
     world: World, scratch: Scratch
 ) -> None:
     file = scratch.file("a.txt", "one\n")
-    emacs, _, cli = world.pair(file, extra="(require 'gemini-companion-send)")
+    emacs, _, cli = world.pair(file)
 
-    emacs.command("gemini-companion-send-file")
+    emacs.command("gemini-companion-send")
     emacs.wait_for("does not run in an Emacs terminal")
-    emacs.becomes("(current-kill 0)", "@a.txt ")
+    emacs.becomes("(current-kill 0)", "@a.txt (line 1) ")
     assert "@a.txt" not in cli.screen()

@@ -1,0 +1,213 @@
+;;; gemini-companion-compose-test.el --- Tests of writing prompts  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Drafts, history and completion, for a CLI that runs in term as `cat'.  What
+;; reaches the model of a real one is in test/e2e.
+
+;;; Code:
+
+(require 'gemini-companion-compose)
+(require 'gemini-companion-test-helper)
+(require 'project)
+(require 'term)
+
+(defmacro gemini-companion-compose-test-with (client &rest body)
+  "Run BODY in a project with a session of CLIENT.
+`session' is the CLI, in the terminal `terminal'; without CLIENT there
+is none."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory '((".git" "") ("a b.txt" "") ("c" ""))
+     (let* ((home (expand-file-name "home/"))
+            (process-environment (append (list (concat "HOME=" home)
+                                               "GEMINI_CLI_HOME" "QWEN_HOME")
+                                         process-environment))
+            (gemini-companion-install-directory (expand-file-name "ours/"))
+            (gemini-companion-compose-history nil)
+            (gemini-companion-terminal 'term)
+            (kill-buffer-query-functions nil)
+            (project-find-functions
+             (list (lambda (_) (cons 'transient directory))))
+            (client ,client)
+            (terminal (generate-new-buffer "*terminal*"))
+            (session nil))
+       (gemini-companion-state-start)
+       (save-window-excursion
+         (unwind-protect
+             (progn
+               (when client
+                 (setq session
+                       (list :id "1" :client client :directory directory
+                             :pid (process-id
+                                   (gemini-companion-compose-test-start
+                                    terminal))))
+                 (gemini-companion-session-update (list session)))
+               ,@body)
+           (gemini-companion-state-stop)
+           (gemini-companion-session-forget)
+           (remove-hook 'kill-emacs-hook #'gemini-companion-compose--save-all)
+           (dolist (buffer (buffer-list))
+             (when (or (eq buffer terminal)
+                       (string-prefix-p "*prompt: " (buffer-name buffer)))
+               (kill-buffer buffer))))))))
+
+(defun gemini-companion-compose-test-start (terminal)
+  "Start a program in TERMINAL that displays what is typed; return it."
+  (with-current-buffer terminal
+    (gemini-companion-terminal-start '("sh" "-c" "echo up; exec cat"))
+    (gemini-companion-test-eventually
+      (string-search "up" (buffer-string)))
+    (get-buffer-process terminal)))
+
+(ert-deftest gemini-companion-compose-submits-or-inserts ()
+  (gemini-companion-compose-test-with "gemini"
+    (gemini-companion-compose)
+    (insert "Say this\nand that\n")
+    (gemini-companion-compose-submit)
+    (should-not (string-prefix-p "*prompt: " (buffer-name)))
+    (gemini-companion-test-eventually
+      (string-search "and that" (gemini-companion-test-text terminal)))
+    ;; Nothing is left of it as a draft.
+    (gemini-companion-compose)
+    (should (equal "" (buffer-string)))
+    (insert "more")
+    (gemini-companion-compose-submit t)
+    (gemini-companion-test-eventually
+      (string-search "more" (gemini-companion-test-text terminal)))))
+
+(ert-deftest gemini-companion-compose-keeps-drafts ()
+  (gemini-companion-compose-test-with "gemini"
+    (let (text)
+      (dolist (end (list #'gemini-companion-compose-close
+                         #'kill-buffer
+                         ;; As Emacs does from time to time, and in a crash.
+                         (lambda ()
+                           (do-auto-save t t)
+                           (remove-hook 'kill-buffer-hook
+                                        #'gemini-companion-compose--save t)
+                           (kill-buffer))))
+        (gemini-companion-compose)
+        (should (equal text (and text (buffer-string))))
+        (goto-char (point-max))
+        (insert "größe\n")
+        (setq text (buffer-string))
+        (funcall end)
+        (should-not (string-prefix-p "*prompt: " (buffer-name))))
+      (gemini-companion-session-update nil)
+      (setq gemini-companion-run-client "gemini")
+      (gemini-companion-compose)
+      (should (equal text (buffer-string)))
+      (should (equal #o600 (file-modes (car (directory-files
+                                             "ours/prompts" t "gemini-")))))
+      (gemini-companion-compose nil "@c (line 1)")
+      (should (equal (concat text "@c (line 1)\n") (buffer-string))))))
+
+(ert-deftest gemini-companion-compose-sends-nothing-to-a-cli-that-waits ()
+  (gemini-companion-compose-test-with "gemini"
+    (let ((process (get-buffer-process terminal)))
+      (gemini-companion-compose)
+      (insert "Do it")
+      (gemini-companion-state-title process "✦  Working…")
+      (should (string-search "the prompt is queued"
+                             (eval (cadr header-line-format) t)))
+      (gemini-companion-state-title process "✋  Action Required")
+      (should (string-search "waits for an answer"
+                             (eval (cadr header-line-format) t)))
+      (should-error (gemini-companion-compose-submit) :type 'user-error)
+      (should (equal "Do it" (buffer-string))))))
+
+(ert-deftest gemini-companion-compose-has-a-history ()
+  (gemini-companion-compose-test-with "gemini"
+    (dolist (text '("one" "two"))
+      (gemini-companion-compose)
+      (insert text)
+      (gemini-companion-compose-submit t))
+    ;; As in the next Emacs.
+    (setq gemini-companion-compose-history nil)
+    (gemini-companion-compose)
+    (insert "own")
+    (pcase-dolist (`(,command . ,text)
+                   '((previous . "two") (previous . "one") (next . "two")
+                     (next . "own")))
+      (funcall (intern (format "gemini-companion-compose-%s" command)))
+      (should (equal text (buffer-string))))
+    (should-error (gemini-companion-compose-next) :type 'user-error)
+    (should (equal "own" (buffer-string)))))
+
+(ert-deftest gemini-companion-compose-completes-files-and-commands ()
+  (pcase-dolist (`(,client ,name ,text)
+                 '(("gemini" ".gemini/commands/git/fix.toml"
+                    "description = \"Fix it\"\nprompt = \"x\"\n")
+                   ("qwen" ".qwen/commands/git/fix.md"
+                    "---\ndescription: Fix it\n---\nx\n")))
+    (gemini-companion-compose-test-with client
+      (make-directory (file-name-directory name) t)
+      (write-region text nil name nil 'silent)
+      (gemini-companion-compose)
+      (insert "See @a")
+      (completion-at-point)
+      (should (equal "See @a\\ b.txt" (string-trim-right (buffer-string))))
+      (erase-buffer)
+      (insert "/git:f")
+      (pcase-let ((`(,_ ,_ ,table . ,plist)
+                   (gemini-companion-compose--complete)))
+        (should (equal "  Fix it"
+                       (funcall (plist-get plist :annotation-function)
+                                (car (all-completions "git" table))))))
+      (completion-at-point)
+      (should (equal "/git:fix" (string-trim-right (buffer-string))))
+      (erase-buffer)
+      (insert "not /cop")
+      (should-not (gemini-companion-compose--complete)))))
+
+(ert-deftest gemini-companion-compose-asks-about-unknown-commands ()
+  (gemini-companion-compose-test-with "gemini"
+    (let (asked)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (prompt) (push prompt asked) nil)))
+        (gemini-companion-compose)
+        (dolist (text '("/tmp is full" "!rm"))
+          (erase-buffer)
+          (insert text)
+          (should-error (gemini-companion-compose-submit) :type 'user-error)
+          (should (equal text (buffer-string))))
+        (should (equal 2 (length asked)))
+        (erase-buffer)
+        (insert "/copy")
+        (gemini-companion-compose-submit t)
+        (should (equal 2 (length asked)))))))
+
+(ert-deftest gemini-companion-compose-attaches-what-is-at-point-elsewhere ()
+  (gemini-companion-compose-test-with "gemini"
+    (with-current-buffer (find-file-noselect "a b.txt")
+      (insert "one\ntwo")
+      (let ((inhibit-message t))
+        (save-buffer)))
+    (gemini-companion-compose)
+    (insert "Look: ")
+    (gemini-companion-compose-attach "a b.txt")
+    (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string)))))
+
+(ert-deftest gemini-companion-compose-starts-a-cli-with-the-prompt ()
+  (gemini-companion-compose-test-with nil
+    (let (started)
+      (cl-letf (((symbol-function 'y-or-n-p) #'always)
+                ((symbol-function 'gemini-companion-run)
+                 (lambda () (setq started default-directory))))
+        (gemini-companion-compose)
+        (insert "Begin")
+        (gemini-companion-compose-submit))
+      (should (equal directory started))
+      (let ((process (gemini-companion-compose-test-start terminal)))
+        (gemini-companion-session-update
+         (list (list :id "1" :client "gemini" :directory directory
+                     :pid (process-id process))))
+        (gemini-companion-state-title process "◇  Ready"))
+      (gemini-companion-test-eventually
+        (string-search "Begin" (gemini-companion-test-text terminal)))
+      (should-not (memq #'gemini-companion-compose--submit-pending
+                        gemini-companion-state-functions)))))
+
+;;; gemini-companion-compose-test.el ends here

@@ -1,0 +1,249 @@
+;;; gemini-companion-point-test.el --- Tests of sending what is at point  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; What is inserted from each kind of buffer, for a CLI that runs elsewhere, so
+;; that it is in the kill ring.  test/e2e has what reaches the model.
+
+;;; Code:
+
+(require 'compile)
+(require 'diff-mode)
+(require 'dired)
+(require 'flymake)
+(require 'gemini-companion-point)
+(require 'gemini-companion-test-helper)
+(require 'grep)
+(require 'info)
+(require 'shell)
+(require 'xref)
+
+(defmacro gemini-companion-point-test-with (sessions &rest body)
+  "Run BODY in a directory with p/a, which is visited, while SESSIONS connect.
+SESSIONS is nil for one CLI in p."
+  (declare (indent 1) (debug t))
+  `(gemini-companion-test-with-directory '()
+     (let ((kill-ring nil)
+           (inhibit-message t)
+           (transient-mark-mode t)
+           (default-directory (expand-file-name "p/")))
+       (make-directory default-directory)
+       (write-region "one\ntwo\nthree\n" nil "a" nil 'silent)
+       (gemini-companion-session-update
+        (or ,sessions `((:id "1" :client "gemini"
+                             :directory ,default-directory))))
+       (unwind-protect
+           (save-window-excursion
+             (find-file "a")
+             ,@body)
+         (gemini-companion-session-forget)
+         (gemini-companion-privacy-forget)))))
+
+(defun gemini-companion-point-test-sent ()
+  "Return what is sent from here."
+  (gemini-companion-send)
+  (string-trim-right (current-kill 0)))
+
+(defmacro gemini-companion-point-test-in (buffer &rest body)
+  "Run BODY in BUFFER, which is displayed, and kill it."
+  (declare (indent 1) (debug t))
+  `(let ((buffer ,buffer)
+         (kill-buffer-query-functions nil))
+     (unwind-protect
+         (progn (switch-to-buffer buffer)
+                ,@body)
+       (kill-buffer buffer))))
+
+(defun gemini-companion-point-test-hits (text file)
+  "Search for TEXT in FILE; return the buffer with the hits, on the first one."
+  (with-current-buffer (save-window-excursion
+                         (grep (format "grep -nH %s %s" text file)))
+    (gemini-companion-test-eventually
+      (goto-char (point-min))
+      (search-forward "matches found" nil t))
+    (goto-char (point-min))
+    (re-search-forward (concat "^" (regexp-quote file) ":"))
+    (current-buffer)))
+
+;;;; Files
+
+(ert-deftest gemini-companion-point-names-files-as-the-cli-reads-them ()
+  (gemini-companion-point-test-with nil
+    (let ((system-type 'gnu/linux)
+          (large-file-warning-threshold nil))
+      (pcase-dolist (`(,name . ,written)
+                     '(("src/a.c" . "src/a.c") ("a b" . "a\\ b")
+                       ("größe(1).txt" . "größe\\(1\\).txt")
+                       ("a,b;c" . "a\\,b\\;c") ("back\\slash" . "back\\\\slash")
+                       ("x@y" . "x\\@y") ("end." . "end\\.")))
+        (make-directory (file-name-directory (expand-file-name name)) t)
+        (write-region "" nil name nil 'silent)
+        (gemini-companion-point-test-in (find-file-noselect name)
+          (should (equal (format "@%s (line 1)" written)
+                         (gemini-companion-point-test-sent))))))))
+
+(ert-deftest gemini-companion-point-names-the-region-the-defun-or-the-line ()
+  (gemini-companion-point-test-with nil
+    (goto-char 5)
+    (should (equal "@a (line 2)" (gemini-companion-point-test-sent)))
+    (goto-char 2)
+    (push-mark 1 t t)
+    (should (equal "@a (line 1)" (gemini-companion-point-test-sent)))
+    (goto-char 9)
+    (should (equal "@a (lines 1-2)" (gemini-companion-point-test-sent)))
+    (deactivate-mark)
+    (write-region "(defun f ()\n  1)\n\n(defun g ()\n  2)\n" nil "b.el" nil
+                  'silent)
+    (gemini-companion-point-test-in (find-file-noselect "b.el")
+      (goto-char 15)
+      (should (string-prefix-p "@b.el (lines 1-2"
+                               (gemini-companion-point-test-sent))))))
+
+(ert-deftest gemini-companion-point-includes-the-diagnostics-of-the-line ()
+  (gemini-companion-point-test-with nil
+    (add-hook 'flymake-diagnostic-functions
+              (lambda (report &rest _)
+                (funcall report (list (flymake-make-diagnostic
+                                       (current-buffer) 5 6 :error
+                                       "@Bad number"))))
+              nil t)
+    (flymake-mode)
+    (flymake-start)
+    (gemini-companion-test-eventually (flymake-diagnostics))
+    (goto-char 7)
+    ;; Its @ refers to no file.
+    (should (equal "@a (line 2): \\@Bad number"
+                   (gemini-companion-point-test-sent)))
+    (save-window-excursion
+      (flymake-show-buffer-diagnostics))
+    (gemini-companion-point-test-in
+        (seq-find (lambda (buffer)
+                    (string-match-p "Flymake diagnostics" (buffer-name buffer)))
+                  (buffer-list))
+      (goto-char (point-min))
+      (should (equal "@a (line 2): \\@Bad number"
+                     (gemini-companion-point-test-sent))))))
+
+(ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
+  (gemini-companion-point-test-with '((:id "1" :directory "/nowhere"))
+    (let (asked)
+      (cl-letf (((symbol-function 'y-or-n-p)
+                 (lambda (prompt) (push prompt asked) (cdr asked))))
+        (should-error (gemini-companion-send) :type 'user-error)
+        (should (equal (concat "@" buffer-file-name " (line 1)")
+                       (gemini-companion-point-test-sent)))
+        (should (string-search "outside the project" (car asked)))
+        (write-region "KEY=1\n" nil ".env" nil 'silent)
+        (gemini-companion-point-test-in (gemini-companion-point-test-hits "KEY" ".env")
+          ;; The text of an excluded file is never sent.
+          (should (string-suffix-p ".env (line 1)"
+                                   (gemini-companion-point-test-sent)))
+          (should (string-search "is not shared" (car asked))))))))
+
+(ert-deftest gemini-companion-point-refuses-what-a-cli-cannot-read ()
+  (gemini-companion-point-test-with nil
+    (gemini-companion-point-test-in (find-file-noselect "new")
+      (should-error (gemini-companion-send) :type 'user-error))
+    (with-temp-buffer
+      (should-error (gemini-companion-send) :type 'user-error))
+    (gemini-companion-session-update nil)
+    (should-error (gemini-companion-send) :type 'user-error)))
+
+(ert-deftest gemini-companion-point-takes-the-cli-of-the-directory-or-asks ()
+  (gemini-companion-point-test-with nil
+    (let ((here `(:id "2" :directory ,default-directory)))
+      (gemini-companion-session-update `((:id "1" :directory "/nowhere") ,here))
+      (should (string-prefix-p "@a " (gemini-companion-point-test-sent)))
+      (gemini-companion-session-update
+       `(,here (:id "3" :directory ,default-directory)))
+      (cl-letf (((symbol-function 'completing-read)
+                 (lambda (prompt _names &rest more)
+                   (should (string-search "(2)" (concat prompt "(2)")))
+                   (nth 4 more))))
+        (should (string-prefix-p "@a " (gemini-companion-point-test-sent)))))))
+
+;;;; Other buffers
+
+(ert-deftest gemini-companion-point-sends-hits-with-their-messages ()
+  (gemini-companion-point-test-with nil
+    (write-region "one\ntwo\nthree\n" nil "ab" nil 'silent)
+    (gemini-companion-point-test-in (gemini-companion-point-test-hits "t" "ab")
+      (should (equal "@ab (line 2): ab:2:two" (gemini-companion-point-test-sent)))
+      (push-mark (point) t t)
+      (forward-line 2)
+      (should (equal "@ab (line 2): ab:2:two\n@ab (line 3): ab:3:three"
+                     (gemini-companion-point-test-sent))))
+    (switch-to-buffer "a")
+    (occur "thr")
+    (gemini-companion-point-test-in "*Occur*"
+      (goto-char (point-min))
+      (forward-line)
+      (should (equal "@a (line 3): 3:three"
+                     (gemini-companion-point-test-sent))))
+    (funcall xref-show-xrefs-function
+             (lambda () (list (xref-make "two" (xref-make-file-location
+                                                (expand-file-name "a") 2 0))))
+             nil)
+    (gemini-companion-point-test-in "*xref*"
+      (goto-char (point-min))
+      (search-forward "two")
+      (should (string-match-p "\\`@a (line 2): .*two\\'"
+                              (gemini-companion-point-test-sent))))
+    (gemini-companion-point-test-in (dired-noselect default-directory)
+      (dired-goto-file (expand-file-name "a"))
+      (should (equal "@a" (gemini-companion-point-test-sent))))))
+
+(ert-deftest gemini-companion-point-sends-hunks-with-their-file ()
+  (gemini-companion-point-test-with nil
+    (let ((hunk "@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n"))
+      (gemini-companion-point-test-in (generate-new-buffer "*diff*")
+        (insert "--- a\n+++ a\n" hunk)
+        (diff-mode)
+        (goto-char (point-max))
+        (forward-line -2)
+        (should (equal (format "@a:\n```diff\n%s```"
+                               (replace-regexp-in-string
+                                "@\\([^ ]\\)" "\\\\@\\1" hunk))
+                       (gemini-companion-point-test-sent)))))))
+
+(ert-deftest gemini-companion-point-sends-the-last-command-and-its-output ()
+  (gemini-companion-point-test-with nil
+    (let ((explicit-shell-file-name "/bin/sh")
+          (process-environment (cons "PS1=$ " process-environment)))
+      (gemini-companion-point-test-in (save-window-excursion (shell))
+        (goto-char (point-max))
+        (insert "echo first; seq 300")
+        (comint-send-input)
+        (gemini-companion-test-eventually
+          (string-match-p "^300\n" (buffer-string)))
+        (let ((sent (gemini-companion-point-test-sent)))
+          (should (string-prefix-p "```\n" sent))
+          (should (string-search "\n300\n" sent))
+          (should (equal 202 (length (split-string sent "\n")))))))))
+
+(ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
+  (gemini-companion-point-test-with nil
+    (gemini-companion-point-test-in (generate-new-buffer "*notes*")
+      (insert "First.\n\nMail a@b.c,\nthen ``` it.\n\nLast.\n")
+      (goto-char 12)
+      (should (equal "From *notes*:\n````\nMail a\\@b.c,\nthen ``` it.\n````"
+                     (gemini-companion-point-test-sent)))
+      (push-mark (point-min) t t)
+      (goto-char 7)
+      (should (equal "From *notes*:\n```\nFirst.\n```"
+                     (gemini-companion-point-test-sent))))
+    (gemini-companion-point-test-in (generate-new-buffer "*code*")
+      (insert "(a)\n")
+      (emacs-lisp-mode)
+      (should (equal "From *code*:\n```emacs-lisp\n(a)\n```"
+                     (gemini-companion-point-test-sent))))
+    (let ((gemini-companion-send-functions
+           `((text-mode . ,(lambda () '("mine")))
+             . ,gemini-companion-send-functions)))
+      (with-temp-buffer
+        (text-mode)
+        (should (equal "mine" (gemini-companion-point-test-sent)))))))
+
+;;; gemini-companion-point-test.el ends here
