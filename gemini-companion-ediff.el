@@ -128,15 +128,14 @@ on the line that follows.  The control panel is current."
 ;;;; View
 
 (defmacro gemini-companion-ediff--keeping-message (&rest body)
-  "Evaluate BODY, and then show the current message again.
+  "Evaluate BODY, and then show the current message again, or none.
 Ediff replaces or clears it."
   (declare (indent 0) (debug t))
   (let ((said (make-symbol "said")))
     `(let ((,said (current-message)))
        (prog1 (progn ,@body)
-         (when ,said
-           (let ((message-log-max nil))
-             (message "%s" ,said)))))))
+         (let ((message-log-max nil))
+           (message (and ,said "%s") ,said))))))
 
 (defun gemini-companion-ediff-open (diff original frame &optional keep)
   "Show DIFF, an edit of the text in ORIGINAL, as an Ediff session on FRAME.

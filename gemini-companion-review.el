@@ -183,8 +183,9 @@ ORIGINAL is the buffer of the original, FRAME the frame of the view,
 LAYOUT the windows before the review, KIND the key in
 `gemini-companion-review--kinds', OPEN the plist that its function
 returned, WINDOWS the windows of its buffers, and TERMINAL the window
-of the CLI beside them, or nil."
-  diff original frame layout kind open windows terminal)
+of the CLI beside them, or nil.  SQUEEZED is non-nil if it is a unified
+diff because Ediff did not fit beside the selected window."
+  diff original frame layout kind open windows terminal squeezed)
 
 (cl-defmethod gemini-companion-diff-view-frame
   ((view gemini-companion-review--view))
@@ -462,7 +463,8 @@ If KEEP is non-nil, the selected window stays visible and selected."
     (error
      (unless (eq kind 'ediff)
        (signal (car problem) (cdr problem)))
-     (unless (eq (car problem) 'gemini-companion-ediff-too-small)
+     (if (eq (car problem) 'gemini-companion-ediff-too-small)
+         (setf (gemini-companion-review--view-squeezed view) keep)
        (message "%s; showing a unified diff" (error-message-string problem)))
      (gemini-companion-review--open view 'diff keep))))
 
@@ -542,9 +544,13 @@ Otherwise, and if the user has changed its windows, lay it out again."
 
 (cl-defmethod gemini-companion-diff-view-select
   ((view gemini-companion-review--view))
-  "Select VIEW; its keys work at once."
+  "Select VIEW; its keys work at once.
+Show it as Ediff if that fits now that it may take the windows of files."
   (setq gemini-companion-review-new-until 0)
-  (gemini-companion-review--select view))
+  (gemini-companion-review--select view)
+  (when (gemini-companion-review--view-squeezed view)
+    (ignore-error user-error
+      (gemini-companion-review--replace view))))
 
 (cl-defmethod gemini-companion-diff-view-refresh
   ((view gemini-companion-review--view))
@@ -656,13 +662,17 @@ With a file name, as in :w FILE, do what Evil does."
 Point stays at its hunk, or goes to the one before.  Your edits and
 the excluded hunks stay."
   (interactive)
-  (let* ((view (gemini-companion-review--here))
-         (layout (gemini-companion-review--view-layout view))
+  (gemini-companion-review--replace (gemini-companion-review--here)))
+
+(defun gemini-companion-review--replace (view)
+  "Replace VIEW by the other kind of view."
+  (let* ((layout (gemini-companion-review--view-layout view))
          (previous (gemini-companion-review--view-kind view))
          (kind (if (eq previous 'ediff) 'diff 'ediff))
          (line (gemini-companion-review--line view))
          ;; Without hunks, point cannot go to the same one.
          (gemini-companion-unified-wait 3))
+    (setf (gemini-companion-review--view-squeezed view) nil)
     (gemini-companion-review--check-switch view kind)
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))
@@ -719,9 +729,7 @@ Accepting sends the rest."
   "Go to the next hunk of this review, or COUNT hunks on."
   (interactive "p")
   (gemini-companion-review--call (gemini-companion-review--of-buffer)
-                                 :move (or count 1))
-  ;; The header line shows whether the hunk is excluded.
-  (force-mode-line-update))
+                                 :move (or count 1)))
 
 (defun gemini-companion-review-previous-hunk (&optional count)
   "Go to the previous hunk of this review, or COUNT hunks back."
