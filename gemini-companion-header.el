@@ -27,7 +27,8 @@
 (defun gemini-companion-header-set ()
   "Set the header line of the current buffer, one of a review."
   (setq header-line-format '(:eval (gemini-companion-header-text)))
-  ;; It shows whether the review is selected.
+  ;; It shows the hunk at point, and whether the review is selected.
+  (add-hook 'post-command-hook #'force-mode-line-update nil t)
   (add-hook 'window-selection-change-functions #'force-mode-line-update nil t))
 
 (defun gemini-companion-header-text (&optional width)
