@@ -365,7 +365,7 @@ and the prompt, as far as that is known."
 Only what was written is counted."
   (let ((counts (mapcar #'gemini-companion-list--counts
                         (gemini-companion-list--written edits))))
-    (unless (memq nil counts)
+    (unless (or (null counts) (memq nil counts))
       (gemini-companion-hunk-lines (apply #'+ (mapcar #'car counts))
                                    (apply #'+ (mapcar #'cadr counts))))))
 
