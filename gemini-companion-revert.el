@@ -23,6 +23,7 @@
 (require 'seq)
 (require 'subr-x)
 
+(defvar vc-follow-symlinks)
 (declare-function smerge-start-session "smerge-mode")
 
 ;;;; Customization
@@ -30,9 +31,10 @@
 (defcustom gemini-companion-after-write 'pulse
   "Display of the changes in a file that a CLI has written.
 Nil means only to revert the buffer.  `pulse' means to highlight the
-changed lines for a moment, and `show' also to display the buffer
-without selecting it.  After your answer to a review, a window of the
-buffer also goes to the first change, unless you type there meanwhile."
+changed lines for a moment, and `show' also to display each file at the
+change without selecting it, one after another in one window.  After
+your answer to a review, a window of the buffer also goes to the first
+change, unless you type there meanwhile."
   :type '(choice (const :tag "Only revert the buffer" nil)
                  (const :tag "Highlight the changed lines" pulse)
                  (const :tag "Highlight them, and display the buffer" show))
@@ -61,6 +63,9 @@ Emacs would collect garbage at the first key.")
 
 (defvar gemini-companion-revert--reported nil
   "The last report, or nil.")
+
+(defvar gemini-companion-revert--shown nil
+  "The window and buffer of the last file displayed by itself, a cons, or nil.")
 
 (defvar-local gemini-companion-revert--ancestor nil
   "Cons of a modification time and a text, or nil.
@@ -97,6 +102,9 @@ Call WRITTEN, if it is non-nil, with t once that has happened, or with
 nil if it does not happen, unless FILE is expected again or watching
 stops before.  ANSWERED is non-nil if the user has just answered a
 review of FILE."
+  ;; What changes is known if it is visited before.
+  (with-demoted-errors "Showing a file: %S"
+    (gemini-companion-revert--visit file))
   (gemini-companion-revert-keep-ancestor file)
   (gemini-companion-revert--follow file (gemini-companion-watch-stamp file)
                                    (or written #'ignore)
@@ -116,10 +124,25 @@ Do that at once if no command is in progress, else soon."
   "Bring the buffer of FILE, which was written, up to date at once.
 If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
-  (when-let* ((buffer (gemini-companion-revert-visiting file)))
-    ;; A hook of the user may fail.
-    (with-demoted-errors "Reverting a buffer: %S"
-      (gemini-companion-revert--buffer buffer keys))))
+  ;; A hook of the user may fail.
+  (with-demoted-errors "Reverting a buffer: %S"
+    (if-let* ((buffer (gemini-companion-revert-visiting file)))
+        (gemini-companion-revert--buffer buffer keys)
+      (when-let* ((buffer (gemini-companion-revert--visit file)))
+        (with-current-buffer buffer
+          (gemini-companion-revert--show nil))))))
+
+(defun gemini-companion-revert--visit (file)
+  "Visit FILE if it exists and is to be shown; return the buffer, or nil.
+See `gemini-companion-after-write'."
+  (when (and (eq gemini-companion-after-write 'show)
+             (gemini-companion-text-attributes file)
+             (not (gemini-companion-text-unreadable-reason file)))
+    ;; Nothing must ask now.
+    (let ((enable-local-variables :safe)
+          (large-file-warning-threshold nil)
+          (vc-follow-symlinks nil))
+      (find-file-noselect file 'nowarn))))
 
 (defun gemini-companion-revert--follow (file stamp written keys)
   "Watch FILE, in place of a previous watch, until its STAMP is another.
@@ -323,14 +346,41 @@ written, the coding of the buffer stays."
 (defun gemini-companion-revert--show (lines)
   "Show the current buffer and LINES, a list of (BEG . END).
 See `gemini-companion-after-write'."
-  (when (and (eq gemini-companion-after-write 'show)
-             (not (get-buffer-window nil 'visible)))
-    (let ((window (display-buffer (current-buffer)
-                                  '(nil (inhibit-same-window . t)))))
-      (when (and window lines)
-        (set-window-point window (caar lines)))))
+  (when (eq gemini-companion-after-write 'show)
+    (gemini-companion-revert--follow-to (caar lines)))
   (when (and gemini-companion-after-write lines)
     (gemini-companion-revert--highlight lines)))
+
+(defun gemini-companion-revert--follow-to (position)
+  "Display the current buffer at POSITION, or nil, unless it is visible.
+Use the window of the last file that was displayed so."
+  (let* ((visible (get-buffer-window nil 'visible))
+         (window (or visible
+                     (display-buffer
+                      (current-buffer)
+                      '((display-buffer-reuse-window
+                         gemini-companion-revert--display-again)
+                        (inhibit-same-window . t))))))
+    (when (and window (not visible))
+      (setq gemini-companion-revert--shown (cons window (current-buffer))))
+    (when (and window position
+               (equal gemini-companion-revert--shown
+                      (cons window (current-buffer)))
+               (not (eq window (selected-window))))
+      (set-window-point window position))))
+
+(defun gemini-companion-revert--display-again (buffer _alist)
+  "Display BUFFER in place of the last file that was displayed by itself.
+Return the window, or nil if the user has put something else there."
+  (pcase gemini-companion-revert--shown
+    ((and `(,window . ,previous)
+          (guard (and (window-live-p window)
+                      (eq previous (window-buffer window))
+                      (frame-visible-p (window-frame window))
+                      (not (eq window (selected-window)))
+                      (not (window-dedicated-p window)))))
+     (set-window-buffer window buffer)
+     window)))
 
 (defun gemini-companion-revert--go-to (position keys)
   "Go to POSITION in a window of the current buffer, if it is visible.

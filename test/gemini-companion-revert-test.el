@@ -388,18 +388,37 @@ the text that there is then, and the bytes that are saved of that."
                          (buffer-substring-no-properties
                           (point) (line-end-position)))))))))
 
-(ert-deftest gemini-companion-revert-shows-the-buffer-and-selects-it-not ()
-  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n"))
-    (let* ((file (expand-file-name "a" directory))
-           (buffer (find-file-noselect file))
-           (gemini-companion-after-write 'show))
+(ert-deftest gemini-companion-revert-shows-each-file-in-one-window ()
+  (gemini-companion-test-with-directory '(("a" "1\n2\n3\n") ("b" "1\n2\n3\n"))
+    (let ((gemini-companion-after-write 'show)
+          ;; By itself, Emacs would use a new window for each.
+          (split-height-threshold 2))
       (delete-other-windows)
       (switch-to-buffer "*scratch*")
-      (gemini-companion-revert-expect file)
-      (gemini-companion-revert-test-write file "1\n2\ndrei\n")
-      (gemini-companion-test-eventually (get-buffer-window buffer))
+      ;; One is visited, one is not, and one is new.
+      (find-file-noselect (expand-file-name "a" directory))
+      (pcase-dolist (`(,name ,text ,position) '(("a" "1\n2\ndrei\n" 5)
+                                                ("b" "1\nzwei\n3\n" 3)
+                                                ("a" "eins\n2\ndrei\n" 1)
+                                                ("new" "1\n" 1)))
+        (let ((file (expand-file-name name directory)))
+          (gemini-companion-revert-expect file)
+          (gemini-companion-revert-test-write file text)
+          (gemini-companion-test-eventually
+            (when-let* ((buffer (get-file-buffer file))
+                        (window (get-buffer-window buffer)))
+              (and (equal text (with-current-buffer buffer (buffer-string)))
+                   (= position (window-point window)))))
+          (should (equal "*scratch*" (buffer-name (window-buffer))))
+          (should (= 2 (length (window-list))))))
+      ;; The user puts something else there.
+      (set-window-buffer (next-window) "*Messages*")
+      (let ((file (expand-file-name "a" directory)))
+        (gemini-companion-revert-expect file)
+        (gemini-companion-revert-test-write file "new\n")
+        (gemini-companion-test-eventually
+          (get-buffer-window (get-file-buffer file))))
       (should (equal "*scratch*" (buffer-name (window-buffer))))
-      (should (equal 5 (window-point (get-buffer-window buffer))))
       (delete-other-windows))))
 
 (defun gemini-companion-revert-test-merge (old mine theirs)
