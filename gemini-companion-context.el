@@ -15,6 +15,7 @@
 ;;; Code:
 
 (require 'gemini-companion-events)
+(require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
@@ -73,9 +74,12 @@ Its file may be hidden.")
   "Return the name to share of the file that BUFFER visits, or nil."
   (when-let* ((file (gemini-companion-context--visited buffer))
               ((not (gemini-companion-privacy-hidden-p buffer))))
-    (or (gemini-companion-roots-name file)
-        (and gemini-companion-share-outside-projects
-             (expand-file-name file)))))
+    (if-let* ((copy (gemini-companion-place-copy-of
+                     (or (buffer-base-buffer buffer) buffer))))
+        (gemini-companion-roots-name copy)
+      (or (gemini-companion-roots-name file)
+          (and gemini-companion-share-outside-projects
+               (expand-file-name file))))))
 
 ;;;; Positions
 
@@ -155,8 +159,10 @@ Each file counts once."
                                     (equal name (plist-get entry :path)))
                                   entries))
                    ;; No hook runs when a file is deleted.
-                   (let ((file-name-handler-alist nil))
-                     (and (file-exists-p name) (not (file-directory-p name)))))
+                   (or (gemini-companion-place-original name)
+                       (let ((file-name-handler-alist nil))
+                         (and (file-exists-p name)
+                              (not (file-directory-p name))))))
           (push (append (list :path name :timestamp timestamp)
                         (and (equal name active)
                              gemini-companion-context--active-file))

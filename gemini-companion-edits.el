@@ -20,6 +20,7 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
+(require 'gemini-companion-place)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -335,14 +336,15 @@ the file has changed since."
         (name (gemini-companion-edits-name edit)))
     (if (eq before 'new)
         (progn
-          (delete-file file 'trash)
-          (when-let* ((buffer (find-buffer-visiting file)))
+          (delete-file (gemini-companion-place-file file) 'trash)
+          (when-let* ((buffer (gemini-companion-place-buffer file)))
             (kill-buffer buffer))
           (setf (gemini-companion-edit-state edit) 'deleted)
           (message "Deleted %s" name))
       ;; Otherwise Emacs may ask whether to read the file again.
       (gemini-companion-revert-now file)
-      (with-current-buffer (find-file-noselect file)
+      (with-current-buffer (find-file-noselect
+                            (gemini-companion-place-file file))
         (gemini-companion-edits--put (gemini-companion-edits--previous edit)))
       (setf (gemini-companion-edit-state edit) 'reverted)
       (message "Reverted %s, not saved yet; %s saves it" name
@@ -359,7 +361,7 @@ sentences; their files stay as they are."
                (progn
                  (gemini-companion-edits-revert edit)
                  (when (eq 'reverted (gemini-companion-edit-state edit))
-                   (with-current-buffer (gemini-companion-revert-visiting
+                   (with-current-buffer (gemini-companion-place-buffer
                                          (gemini-companion-edit-file edit))
                      (save-buffer)))
                  nil)

@@ -13,6 +13,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-place)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -67,9 +68,13 @@ Emacs takes it for a remote name."
                       (car (seq-sort-by #'length #'<
                                         (gemini-companion-roots-above
                                          name roots)))))
-         (own (and directory
-                   (funcall outermost (gemini-companion-roots-of directory)))))
-    (list (or own (funcall outermost gemini-companion-roots-last))
+         (place (plist-get session :place))
+         (own (cond (place
+                     (funcall outermost (gemini-companion-place-roots place)))
+                    (directory
+                     (funcall outermost
+                              (gemini-companion-roots-of directory))))))
+    (list (or own (funcall outermost (gemini-companion-roots-all)))
           own)))
 
 (defun gemini-companion-name--expanded (file)
@@ -89,7 +94,14 @@ wider than COLUMNS, by default 60, is shortened in its middle."
                 (gemini-companion-name-place file session))
                (name (gemini-companion-name--below
                       true-name (and (or own (null session)) root)))
-               (shown (gemini-companion-name-shown name columns))
+               (original (gemini-companion-place-original true-name))
+               (shown (concat
+                       ;; An absolute name has its place.
+                       (and original (not (file-name-absolute-p name))
+                            (concat (gemini-companion-place-title
+                                     (file-remote-p original))
+                                    ":"))
+                       (gemini-companion-name-shown name columns)))
                (link (unless (or plain
                                  (gemini-companion-text-same-file-p
                                   true-name file)
@@ -112,7 +124,7 @@ wider than COLUMNS, by default 60, is shortened in its middle."
   (if (and root (gemini-companion-text-in-directory-p file root))
       (substring file (length (file-name-as-directory root)))
     (let ((file-name-handler-alist nil))
-      (abbreviate-file-name file))))
+      (abbreviate-file-name (gemini-companion-place-file file)))))
 
 (defun gemini-companion-name-shown (name &optional columns)
   "Return NAME, escaped and shortened in the middle to COLUMNS."

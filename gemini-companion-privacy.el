@@ -17,6 +17,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-events)
+(require 'gemini-companion-place)
 (require 'gemini-companion-text)
 (require 'seq)
 (require 'subr-x)
@@ -198,10 +199,12 @@ BUFFER is nil for a directory."
   "Return the absolute names by which FILE is known.
 A backup of a file has the name of that file, too."
   (let* ((name (expand-file-name file))
+         (original (gemini-companion-place-original name))
          (below (concat (file-truename (file-name-directory name))
                         (file-name-nondirectory name)))
-         (names (list name below
-                      (if (file-symlink-p below) (file-truename below) below))))
+         (names `(,name ,below
+                  ,(if (file-symlink-p below) (file-truename below) below)
+                  ,@(when original (list (file-local-name original))))))
     (delete-dups
      (append names (mapcar #'gemini-companion-privacy--original names)))))
 
@@ -468,10 +471,11 @@ Return a regexp for it."
 
 (defun gemini-companion-privacy-hidden-p (buffer)
   "Return non-nil if the file that BUFFER visits may not be shared.
-A remote file may not, nor the file of an indirect buffer whose base
-buffer is hidden."
+A remote file may not, unless its place is connected, nor the file of
+an indirect buffer whose base buffer is hidden."
   (let* ((base (buffer-base-buffer buffer))
-         (file (buffer-file-name (or base buffer))))
+         (file (or (gemini-companion-place-copy-of (or base buffer))
+                   (buffer-file-name (or base buffer)))))
     (or (and base (gemini-companion-privacy-hidden-p base))
         (gemini-companion-privacy--hidden-if
          (list 'buffer buffer)

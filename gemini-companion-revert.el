@@ -18,6 +18,7 @@
 (require 'cl-lib)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-name)
+(require 'gemini-companion-place)
 (require 'gemini-companion-text)
 (require 'gemini-companion-watch)
 (require 'seq)
@@ -126,7 +127,7 @@ If KEYS, the number of keys until the user answered a review of FILE,
 is non-nil, go to the first change."
   ;; A hook of the user may fail.
   (with-demoted-errors "Reverting a buffer: %S"
-    (if-let* ((buffer (gemini-companion-revert-visiting file)))
+    (if-let* ((buffer (gemini-companion-place-buffer file)))
         (gemini-companion-revert--buffer buffer keys)
       (when-let* ((buffer (gemini-companion-revert--visit file)))
         (with-current-buffer buffer
@@ -137,6 +138,8 @@ is non-nil, go to the first change."
 See `gemini-companion-after-write'."
   (when (and (eq gemini-companion-after-write 'show)
              (gemini-companion-text-attributes file)
+             ;; Tramp would visit it.
+             (not (gemini-companion-place-original file))
              (not (gemini-companion-text-unreadable-reason file)))
     ;; Nothing must ask now.
     (let ((enable-local-variables :safe)
@@ -175,7 +178,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
            ;; A CLI may have written it before it closed the review.
            'changed))
     (push watch gemini-companion-revert--watches)
-    (when-let* ((buffer (gemini-companion-revert-visiting file)))
+    (when-let* ((buffer (gemini-companion-place-buffer file)))
       (with-current-buffer buffer
         ;; After functions that end a search.
         (add-hook 'pre-command-hook
@@ -186,7 +189,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
   (gemini-companion-watch-end watch)
-  (when-let* ((buffer (gemini-companion-revert-visiting
+  (when-let* ((buffer (gemini-companion-place-buffer
                        (gemini-companion-watch-file watch))))
     (with-current-buffer buffer
       (remove-hook 'pre-command-hook
@@ -197,7 +200,7 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
 Otherwise Emacs would ask whether to edit a file that has changed."
   (dolist (watch gemini-companion-revert--watches)
     (when (eq (current-buffer)
-              (gemini-companion-revert-visiting
+              (gemini-companion-place-buffer
                (gemini-companion-watch-file watch)))
       (gemini-companion-watch-check watch 'now))))
 
@@ -211,14 +214,8 @@ is non-nil, a command has not begun yet."
 
 (defun gemini-companion-revert-unsaved-p (file)
   "Return non-nil if a buffer that visits FILE has unsaved text."
-  (when-let* ((buffer (gemini-companion-revert-visiting file)))
+  (when-let* ((buffer (gemini-companion-place-buffer file)))
     (buffer-modified-p buffer)))
-
-(defun gemini-companion-revert-visiting (file)
-  "Return the buffer that visits the local FILE, or nil."
-  (let ((file-name-handler-alist nil))
-    ;; The links of FILE may be a loop.
-    (ignore-errors (find-buffer-visiting file))))
 
 ;;;; Reports
 
@@ -237,18 +234,52 @@ review does not replace it."
 
 ;;;; Bringing up to date
 
+(defun gemini-companion-revert--file ()
+  "Return the file that has the text of the current buffer's file.
+For a remote file, that is its copy."
+  (or (gemini-companion-place-copy-of (current-buffer))
+      buffer-file-name))
+
+(defun gemini-companion-revert--remote-p ()
+  "Return non-nil if the current buffer's file is remote and has a copy."
+  (not (equal buffer-file-name (gemini-companion-revert--file))))
+
+(defmacro gemini-companion-revert--without-tramp (&rest body)
+  "Evaluate BODY without calling Tramp about the current buffer's file."
+  (declare (indent 0) (debug t))
+  `(let* ((remote (gemini-companion-revert--remote-p))
+          (file-name-handler-alist (unless remote file-name-handler-alist))
+          (create-lockfiles (unless remote create-lockfiles)))
+     ,@body))
+
+(defun gemini-companion-revert--current-p ()
+  "Return non-nil if the current buffer's file has not changed since."
+  (if (not (gemini-companion-revert--remote-p))
+      (verify-visited-file-modtime)
+    ;; Tramp would ask the remote host; it knows times in seconds only.
+    (let ((written (car (gemini-companion-watch-stamp
+                         (gemini-companion-revert--file)))))
+      (or (null written)
+          (time-less-p (time-convert written 'integer) (visited-file-modtime))
+          (equal (gemini-companion-revert--ancestor-text)
+                 (car (gemini-companion-revert--read)))))))
+
 (defun gemini-companion-revert--buffer (buffer keys)
   "Bring BUFFER up to date if another program has written its file.
 See `gemini-companion-revert-now' for KEYS."
   (with-current-buffer buffer
-    (unless (or (verify-visited-file-modtime buffer)
-                (not (gemini-companion-text-attributes buffer-file-name))
-                (gemini-companion-text-unreadable-reason buffer-file-name))
-      (pcase-let* ((time (car (gemini-companion-watch-stamp buffer-file-name)))
+    (unless (or (not (gemini-companion-text-attributes
+                      (gemini-companion-revert--file)))
+                (gemini-companion-revert--current-p)
+                (gemini-companion-text-unreadable-reason
+                 (gemini-companion-revert--file)))
+      (pcase-let* ((time (car (gemini-companion-watch-stamp
+                               (gemini-companion-revert--file))))
                    (`(,text . ,coding) (gemini-companion-revert--read)))
         (cond ((string= text (gemini-companion-text-of-buffer))
-               (set-visited-file-modtime time)
-               (set-buffer-modified-p nil)
+               (gemini-companion-revert--without-tramp
+                 (set-visited-file-modtime time)
+                 (set-buffer-modified-p nil))
                (gemini-companion-revert--save-as coding)
                (gemini-companion-revert--show nil))
               ((not (buffer-modified-p))
@@ -259,7 +290,7 @@ See `gemini-companion-revert-now' for KEYS."
               (t
                (gemini-companion-revert-report
                 "%s was written, and has unsaved changes here; %s"
-                (gemini-companion-name buffer-file-name)
+                (gemini-companion-name (gemini-companion-revert--file))
                 (substitute-command-keys
                  (if (gemini-companion-revert--mergeable-p)
                      "\\[gemini-companion-merge] merges them"
@@ -278,13 +309,14 @@ Return the changed lines, if they are known; see
          (revert-buffer-insert-file-contents-function
           (if in-place
               (lambda (&rest _)
-                (set-visited-file-modtime time)
-                ;; Undoing the first change of an unmodified buffer would make
-                ;; it unmodified.
-                (let ((create-lockfiles nil))
-                  (set-buffer-modified-p t))
-                (setq lines (gemini-companion-text-replace text))
-                (set-buffer-modified-p nil))
+                (gemini-companion-revert--without-tramp
+                  (set-visited-file-modtime time)
+                  ;; Undoing the first change of an unmodified buffer would make
+                  ;; it unmodified.
+                  (let ((create-lockfiles nil))
+                    (set-buffer-modified-p t))
+                  (setq lines (gemini-companion-text-replace text))
+                  (set-buffer-modified-p nil)))
             revert-buffer-insert-file-contents-function)))
     ;; Eglot would close and open the document, whose versions start again.
     (cl-flet ((staying (hook)
@@ -295,7 +327,11 @@ Return the changed lines, if they are known; see
                             hook)))
       (let ((before-revert-hook (staying before-revert-hook))
             (after-revert-hook (staying after-revert-hook)))
-        (revert-buffer t t t)))
+        (cond ((not (gemini-companion-revert--remote-p))
+               (revert-buffer t t t))
+              ;; That, and hooks, would call Tramp.
+              (in-place
+               (funcall revert-buffer-insert-file-contents-function)))))
     ;; Before Emacs 29 a revert resets it.
     (setq buffer-read-only read-only)
     (when in-place
@@ -307,7 +343,7 @@ Return the changed lines, if they are known; see
 A CLI writes UTF-8, whatever the previous coding of the file,
 and CRLF everywhere if there was one.  If only ASCII characters were
 written, the coding of the buffer stays."
-  (let ((file buffer-file-name)
+  (let ((file (gemini-companion-revert--file))
         (previous (or buffer-file-coding-system 'undecided))
         (multibyte enable-multibyte-characters))
     (with-temp-buffer
@@ -435,11 +471,11 @@ By default, it is the text of the buffer, which is about to change."
   "Keep the text of FILE, which a CLI may write, for its modified buffer.
 That is necessary if the buffer is large, or was modified before the
 mode was on."
-  (when-let* ((buffer (gemini-companion-revert-visiting file)))
+  (when-let* ((buffer (gemini-companion-place-buffer file)))
     (with-current-buffer buffer
       (when (and (buffer-modified-p)
-                 (verify-visited-file-modtime)
                  (not (gemini-companion-revert--ancestor-text))
+                 (gemini-companion-revert--current-p)
                  (gemini-companion-revert--readable-p))
         (gemini-companion-revert--keep-ancestor
          (let ((coding-system-for-read buffer-file-coding-system))
@@ -449,11 +485,11 @@ mode was on."
 
 (defun gemini-companion-revert--readable-p ()
   "Return non-nil if the text of the current buffer's file can be merged."
-  (let ((size (file-attribute-size
-               (gemini-companion-text-attributes buffer-file-name))))
+  (let* ((file (gemini-companion-revert--file))
+         (size (file-attribute-size (gemini-companion-text-attributes file))))
     (and size
          (< size gemini-companion-revert--largest)
-         (not (gemini-companion-text-unreadable-reason buffer-file-name)))))
+         (not (gemini-companion-text-unreadable-reason file)))))
 
 (defun gemini-companion-revert--mergeable-p ()
   "Return non-nil if the current buffer and its file can be merged."
@@ -468,13 +504,14 @@ Lines that differ in both are kept twice, as a conflict for
   (interactive "*")
   (when (or (null buffer-file-name)
             (not (buffer-modified-p))
-            (verify-visited-file-modtime))
+            (gemini-companion-revert--current-p))
     (user-error "No CLI has written this file since you changed it"))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
 text is unknown, the file is too large or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
-  (pcase-let* ((time (car (gemini-companion-watch-stamp buffer-file-name)))
+  (pcase-let* ((time (car (gemini-companion-watch-stamp
+                           (gemini-companion-revert--file))))
                (`(,theirs . ,coding) (gemini-companion-revert--read))
                (plain (if (eql 1 (coding-system-eol-type coding))
                           #'gemini-companion-text-plain

@@ -16,6 +16,7 @@
 (require 'gemini-companion-arrival)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-place)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-text)
@@ -452,7 +453,7 @@ nil" (gemini-companion-diff-name diff)))
   (gemini-companion-windows-frame
    (delq nil (list (gemini-companion-session-terminal
                     (gemini-companion-diff-session diff))
-                   (find-buffer-visiting
+                   (gemini-companion-place-buffer
                     (gemini-companion-diff-file-path diff))))))
 
 (defun gemini-companion-review--open-first (view kind keep)

@@ -12,6 +12,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-text)
 (require 'seq)
@@ -59,6 +60,10 @@ the root of its project."
 If NAME is a directory, it ends with a slash."
   (seq-filter (apply-partially #'gemini-companion-text-in-directory-p name)
               roots))
+
+(defun gemini-companion-roots-all ()
+  "Return the last computed roots, and the copies of roots of remote places."
+  (append gemini-companion-roots-last (gemini-companion-place-roots)))
 
 (defun gemini-companion-roots-forget ()
   "Drop the roots."
@@ -137,7 +142,7 @@ is in none of the last computed roots."
                (file (expand-file-name file))
                (inside (lambda (name)
                          (and (gemini-companion-roots-above
-                               name gemini-companion-roots-last)
+                               name (gemini-companion-roots-all))
                               name))))
     (or (and place
              (string-prefix-p place file)

@@ -24,6 +24,7 @@
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
+(require 'gemini-companion-place)
 (require 'gemini-companion-server)
 (require 'gemini-companion-session)
 (require 'gemini-companion-terminal)
@@ -217,10 +218,23 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
 (defun gemini-companion-run--new-place ()
   "Return a place for the current buffer, which is not the terminal of a CLI.
 Its directory is the root of the buffer's project, if there is one."
-  (when (file-remote-p default-directory)
-    (user-error "Cannot run a CLI in remote directory %s; \
-switch to a local buffer"
-                (abbreviate-file-name default-directory)))
+  (if (file-remote-p default-directory)
+      (gemini-companion-run--remote-place)
+    (gemini-companion-run--local-place)))
+
+(defun gemini-companion-run--remote-place ()
+  "Return a place for the current buffer, whose directory is remote.
+Until its workspace root is known, the directory stands for that."
+  (pcase-let* ((`(,name . ,directory) (gemini-companion-place-here))
+               (root (gemini-companion-place-root name directory)))
+    (list :directory (file-name-as-directory (concat name (or root directory)))
+          :remote name
+          :there directory
+          :environment process-environment
+          :path exec-path)))
+
+(defun gemini-companion-run--local-place ()
+  "Return a place for the current buffer, whose directory is local."
   (let ((directory (expand-file-name (if-let* ((project (project-current)))
                                          (project-root project)
                                        default-directory))))
@@ -291,7 +305,7 @@ package-install RET %s), or customize `gemini-companion-terminal'"
   (let* ((client (plist-get place :client))
          (program (car (gemini-companion-run-command client)))
          (exec-path (plist-get place :path)))
-    (unless (executable-find program)
+    (unless (or (plist-get place :remote) (executable-find program))
       (user-error "Cannot find the program %s; install it (npm install -g \
 %s, which needs Node.js %s), or customize `gemini-companion-run-commands'%s"
                   program
@@ -318,8 +332,12 @@ If it is in a selected side window, hide that."
   (let ((previous (gemini-companion-run--buffer place))
         (buffer (generate-new-buffer " *gemini*")))
     (with-current-buffer buffer
-      (setq default-directory (plist-get place :directory)
-            gemini-companion-run--place place)
+      ;; The process in the terminal is a local one.
+      (setq default-directory (if (plist-get place :remote)
+                                  "~/"
+                                (plist-get place :directory))
+            gemini-companion-run--place place
+            gemini-companion-place-terminal (plist-get place :remote))
       (insert (gemini-companion-run--title place)
               " starts here when the server is ready.\n")
       (set-buffer-modified-p nil))
@@ -335,7 +353,26 @@ If it is in a selected side window, hide that."
       (kill-buffer previous))
     (with-current-buffer buffer
       (rename-buffer (gemini-companion-run--name place) 'unique))
-    (push buffer gemini-companion-run--waiting)))
+    (if-let* ((remote (plist-get place :remote)))
+        (gemini-companion-place-connect
+         remote (plist-get place :there)
+         (apply-partially #'gemini-companion-run--connected buffer))
+      (push buffer gemini-companion-run--waiting))))
+
+(defun gemini-companion-run--connected (buffer root problem)
+  "Start the CLI in BUFFER, which waited for its remote place, in ROOT.
+If PROBLEM, why that is not possible, is non-nil, show it instead."
+  (when (buffer-live-p buffer)
+    (when root
+      (with-current-buffer buffer
+        (let ((directory (file-name-as-directory
+                          (concat gemini-companion-place-terminal root))))
+          (setq gemini-companion-run--place
+                `( :directory ,directory :root ,root
+                   ,@gemini-companion-run--place)))
+        (rename-buffer (gemini-companion-run--name gemini-companion-run--place)
+                       'unique)))
+    (gemini-companion-run--start-in buffer problem)))
 
 (defun gemini-companion-run--start (&optional problem)
   "Start the CLIs in the prepared buffers.
@@ -343,12 +380,16 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
   (let ((buffers (nreverse gemini-companion-run--waiting)))
     (setq gemini-companion-run--waiting nil)
     (dolist (buffer (seq-filter #'buffer-live-p buffers))
-      (condition-case err
-          (if problem
-              (gemini-companion-run--end buffer problem)
-            (gemini-companion-run--in buffer))
-        (error
-         (gemini-companion-run--end buffer (error-message-string err)))))))
+      (gemini-companion-run--start-in buffer problem))))
+
+(defun gemini-companion-run--start-in (buffer problem)
+  "Start the CLI in BUFFER, or show PROBLEM there if it is non-nil."
+  (condition-case err
+      (if problem
+          (gemini-companion-run--end buffer problem)
+        (gemini-companion-run--in buffer))
+    (error
+     (gemini-companion-run--end buffer (error-message-string err)))))
 
 (defun gemini-companion-run--in (buffer)
   "Start the CLI in BUFFER, with the size of its window."
@@ -359,7 +400,7 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (with-current-buffer buffer
       (erase-buffer)
       (let* ((place gemini-companion-run--place)
-             (command (gemini-companion-run-command (plist-get place :client)))
+             (command (gemini-companion-run--full-command place))
              (process-environment
               ;; Of the terminal of Emacs itself, by which a CLI does not
               ;; believe that a background is white.
@@ -376,6 +417,14 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (gemini-companion-run--expect-end buffer process)
     (run-with-idle-timer gemini-companion-run--connect-seconds nil
                          #'gemini-companion-run--hint buffer process)))
+
+(defun gemini-companion-run--full-command (place)
+  "Return the command for the terminal of the CLI of PLACE."
+  (let ((command (gemini-companion-run-command (plist-get place :client))))
+    (if (plist-get place :remote)
+        (gemini-companion-place-run-command
+         (plist-get place :remote) (plist-get place :root) command)
+      command)))
 
 (defun gemini-companion-run--hint (buffer process)
   "Show how to connect the CLI of PROCESS in BUFFER, unless it is connected."
@@ -476,6 +525,8 @@ Report it once for each client."
   (dolist (session (gemini-companion-sessions))
     (let ((client (plist-get session :client)))
       (unless (or (null client)
+                  ;; Its settings are elsewhere.
+                  (plist-get session :place)
                   (member client gemini-companion-run--checked))
         (push client gemini-companion-run--checked)
         (pcase-dolist (`(,_ ,_ ,problem ,command)
@@ -516,18 +567,45 @@ It starts in the root of the project, when the server is ready; the
 mode is turned on for that.  `gemini-companion-run-client' is the
 CLI to start.  NUMBER, the prefix argument, switches to the CLI with
 that number in the same project; \\[universal-argument] alone starts
-one more, of either kind."
+one more, of either kind.  In a buffer on another host, the CLI runs
+there."
   (interactive "P")
   (let ((place (gemini-companion-run--wanted-place number)))
     (unless (gemini-companion-run--switch place)
       (gemini-companion-run--check-place place)
-      (when (gemini-companion-run--offer-ide place)
-        (unless gemini-companion-mode
-          (gemini-companion-mode 1))
+      (when (if-let* ((remote (plist-get place :remote)))
+                (gemini-companion-place-agree remote)
+              (gemini-companion-run--offer-ide place))
+        (gemini-companion-run--turn-on)
         (when gemini-companion-mode
           (gemini-companion-run--prepare place)
           (when (gemini-companion-server-ready-p)
             (gemini-companion-run--start)))))))
+
+(defun gemini-companion-run--turn-on ()
+  "Turn the mode on, unless it is on."
+  (unless gemini-companion-mode
+    (gemini-companion-mode 1)))
+
+;;;###autoload
+(defun gemini-companion-connect ()
+  "Let a CLI connect that you start by hand on another host.
+The current buffer is one of a file or a directory there, or in a
+directory that `gemini-companion-places' says is the same here and
+there.  `gemini-companion-run' connects, too, and starts the CLI."
+  (interactive)
+  (pcase-let ((`(,name . ,directory)
+               (or (gemini-companion-place-here)
+                   (user-error "A local CLI connects by itself; switch to a \
+buffer on another host"))))
+    (gemini-companion-place-agree name)
+    (gemini-companion-run--turn-on)
+    (when gemini-companion-mode
+      (gemini-companion-place-connect
+       name directory
+       (lambda (root problem)
+         (message "%s" (or problem
+                           (gemini-companion-place-instruction name root))))))))
 
 (provide 'gemini-companion-run)
 ;;; gemini-companion-run.el ends here

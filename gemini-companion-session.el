@@ -9,7 +9,8 @@
 
 ;; The sessions, which are the connected CLIs, their names for the user, and the
 ;; terminal buffer of each.  A session is a plist of `:id'; `:since', the time
-;; when it connected, in milliseconds since 1970; `:client', a key of
+;; when it connected, in milliseconds since 1970; `:place', the name of the remote
+;; place in which it runs, if any; `:client', a key of
 ;; `gemini-companion-clients'; and, if the server could find them, `:version',
 ;; and the `:pid' and `:directory' of its process.
 
@@ -17,6 +18,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-name)
+(require 'gemini-companion-place)
 (require 'seq)
 (require 'subr-x)
 
@@ -126,7 +128,10 @@ If the process is unknown, use the beginning of its `:id'."
                      gemini-companion-session--columns)
                     pid))
            (pid (format "process %d" pid))
-           (t (format "session %s"
+           (t (format "%ssession %s"
+                      (if-let* ((place (plist-get session :place)))
+                          (concat "on " (gemini-companion-place-title place) ", ")
+                        "")
                       (truncate-string-to-width
                        (format "%s" (plist-get session :id)) 8)))))))
 
@@ -145,7 +150,20 @@ If the process is unknown, use the beginning of its `:id'."
   "Maximum number of parent processes to search for a terminal.")
 
 (defun gemini-companion-session-terminal (session)
-  "Return the terminal buffer of SESSION in this Emacs, or nil."
+  "Return the terminal buffer of SESSION in this Emacs, or nil.
+If the CLI runs in a remote place, it must be the only one there."
+  (if-let* ((place (plist-get session :place)))
+      (pcase (seq-filter (lambda (buffer)
+                           (and (equal place
+                                       (buffer-local-value
+                                        'gemini-companion-place-terminal buffer))
+                                (process-live-p (get-buffer-process buffer))))
+                         (buffer-list))
+        (`(,buffer) buffer))
+    (gemini-companion-session--local-terminal session)))
+
+(defun gemini-companion-session--local-terminal (session)
+  "Return the terminal buffer of local SESSION in this Emacs, or nil."
   (let ((pid (plist-get session :pid))
         (buffers (mapcar (lambda (process)
                            (cons (process-id process) (process-buffer process)))

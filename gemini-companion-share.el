@@ -87,6 +87,7 @@ No change waits to be sent, and all messages are answered."
   '((find-file-hook . gemini-companion-share--file-changed)
     (after-save-hook . gemini-companion-share--file-changed)
     (after-revert-hook . gemini-companion-share--file-changed)
+    (gemini-companion-place-changed-hook . gemini-companion-share--refresh)
     (gemini-companion-session-changed-functions
      . gemini-companion-share--sessions-changed))
   "Alist of (HOOK . FUNCTION) while the mode is on.")

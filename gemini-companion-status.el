@@ -23,6 +23,7 @@
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
 (require 'gemini-companion-notify)
+(require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
 (require 'gemini-companion-run)
@@ -45,6 +46,7 @@
     ("Settings" . gemini-companion-status--settings)
     ("Discovery file" . gemini-companion-status--discovery)
     ("Project" . gemini-companion-status--project)
+    ("Remote place" . gemini-companion-status--places)
     ("Other editors" . gemini-companion-status--others)
     ("Diff program" . gemini-companion-status--diff)
     ("Running CLIs" . gemini-companion-status--running)
@@ -392,7 +394,9 @@ PROBLEM is the finding of the first problem, or nil."
 
 (defun gemini-companion-status--file (name)
   "Return the local file NAME for the user, abbreviated and escaped."
-  (gemini-companion-name-escaped (abbreviate-file-name name)))
+  (let ((file-name-handler-alist nil))
+    (gemini-companion-name-escaped
+     (abbreviate-file-name (gemini-companion-place-file name)))))
 
 (defun gemini-companion-status--insert-reviews ()
   "Insert the proposals that await an answer."
@@ -449,14 +453,19 @@ PROBLEM is the finding of the first problem, or nil."
               (file (and (buffer-live-p origin) (buffer-file-name origin)))
               (reason
                (cond
-                ((file-remote-p file) "it is on a remote host")
+                ((and (file-remote-p file)
+                      (not (gemini-companion-place-copy-of origin)))
+                 "its host is not connected; M-x gemini-companion-connect")
                 ((gemini-companion-privacy-hidden-p origin)
                  "see `gemini-companion-excluded', \
 `gemini-companion-share' and the ignore files, such as .geminiignore")
-                ((not (file-exists-p file)) "it does not exist on disk yet")
+                ((and (not (file-remote-p file)) (not (file-exists-p file)))
+                 "it does not exist on disk yet")
                 ((and gemini-companion-mode
                       (not gemini-companion-share-outside-projects)
-                      (not (gemini-companion-roots-name file)))
+                      (not (gemini-companion-roots-name
+                            (or (gemini-companion-place-copy-of origin)
+                                file))))
                  "it is outside the directories below; \
 see `gemini-companion-share-outside-projects'"))))
     (format "%s is not shared: %s"
@@ -465,10 +474,10 @@ see `gemini-companion-share-outside-projects'"))))
 
 (defun gemini-companion-status--insert-roots ()
   "Insert the directories from which a CLI may connect."
-  (when gemini-companion-roots-last
+  (when-let* ((roots (gemini-companion-roots-all)))
     (gemini-companion-status--insert-heading "Workspace roots")
     (insert "\n")
-    (dolist (root gemini-companion-roots-last)
+    (dolist (root roots)
       (insert "    " (gemini-companion-status--file root) "\n"))))
 
 ;;;; Checks
@@ -709,8 +718,9 @@ once if restarted."
    ((null (gemini-companion-server-info)) nil)
    ;; Emacs 28 asks the remote host to abbreviate.
    ((file-remote-p directory)
-    `((note ,(format "%s is remote; a CLI connects only from this host"
-                     directory))))
+    (unless (assoc (file-remote-p directory) (gemini-companion-places))
+      `((note ,(format "%s is remote, and its host is not connected; \
+M-x gemini-companion-connect" directory)))))
    ((gemini-companion-status--below-p directory gemini-companion-roots-last)
     `((good ,(format "A CLI may connect from %s"
                      (abbreviate-file-name directory)))))
@@ -724,6 +734,30 @@ its .dir-locals.el.")))
 connect from there" (gemini-companion-status--file directory))
            "Open a file of that project, then type /ide enable.  The home \
 directory and / are never roots.")))))
+
+(defun gemini-companion-status--places (_directory _ask)
+  "Check the remote places."
+  (mapcar
+   (pcase-lambda (`(,name . ,place))
+     (pcase-let* (((map :state :problem :problems :node :tmp) place)
+                  (title (gemini-companion-place-title name))
+                  (least (gemini-companion-clients-get "gemini" :node)))
+       (cond ((member state '("lost" "ended"))
+              `(bad ,(gemini-companion-place-explain name problem)))
+             ((not (equal state "connected"))
+              `(wait ,(format "%s is being connected" title)))
+             (problems
+              `(bad ,(format "%s: the discovery file could not be written (%s)"
+                             title (car problems))))
+             ((version< node least)
+              `(bad ,(format "%s has Node.js %s" title node)
+                    ,(format "The CLIs need %s or later." least)))
+             (t
+              `(note ,(format "%s is connected (Node.js %s)" title node)
+                     ,(format "A CLI there needs /ide enable once, and the \
+temporary directory %s.  The tools of M-x gemini-companion-tools do not \
+reach it." tmp))))))
+   (gemini-companion-places)))
 
 ;;;; Other editors
 

@@ -677,7 +677,8 @@ If KEEP is non-nil, the selected window stays visible.  The user's
 It is the window of the file, the selected one, or the largest.  Return
 nil if each of them is small or dedicated, or if the terminal of the CLI
 is visible.  If KEEP is non-nil, do not use the selected window."
-  (let* ((file (find-buffer-visiting (gemini-companion-diff-file-path diff)))
+  (let* ((file (gemini-companion-place-buffer
+                (gemini-companion-diff-file-path diff)))
          (used (and keep (gemini-companion-windows-in-use)))
          (windows (list (and file (get-buffer-window file))
                         (selected-window)

@@ -138,6 +138,8 @@ The transient stays after those with `:stay'.")
 (autoload 'gemini-companion-review "gemini-companion-review" nil t)
 (autoload 'gemini-companion-run "gemini-companion-run" nil t)
 (autoload 'gemini-companion-send "gemini-companion-point" nil t)
+(autoload 'gemini-companion-connect "gemini-companion-run" nil t)
+(autoload 'gemini-companion-disconnect "gemini-companion-place" nil t)
 (autoload 'gemini-companion-status "gemini-companion-status" nil t)
 (autoload 'gemini-companion-tools "gemini-companion-extension" nil t)
 
@@ -237,6 +239,9 @@ it on already.")
 
 (defconst gemini-companion--parts
   '((gemini-companion-epc)
+    (gemini-companion-place
+     :ready gemini-companion-place-ready
+     :stop gemini-companion-place-stop)
     (gemini-companion-outcome
      :ready gemini-companion-outcome-ready
      :stop gemini-companion-outcome-forget)
@@ -309,6 +314,7 @@ a line of its tooltip or a function that returns that line.")
   '((open-diff . gemini-companion-diff-open)
     (close-diff . gemini-companion-diff-close)
     (ask . gemini-companion-extension-ask)
+    (place-update . gemini-companion-place-update)
     (sessions-update . gemini-companion-session-update)
     (outcome-written . gemini-companion-outcome-written)
     (outcome-undelivered . gemini-companion-outcome-undelivered)

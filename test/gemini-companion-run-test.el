@@ -444,9 +444,10 @@ type /approval-mode default there (or use M-x gemini-companion-status)")
                  (let ((system-type 'windows-nt)
                        (gemini-companion-terminal nil))
                    (gemini-companion-run))))
-           ("switch to a local buffer"
+           ("customize `gemini-companion-place-commands'"
             . ,(lambda ()
-                 (let ((default-directory "/ssh:elsewhere:/tmp/"))
+                 (let ((default-directory "/ssh:elsewhere:/tmp/")
+                       (gemini-companion-place-commands nil))
                    (gemini-companion-run))))
            ("does not exist; switch to another buffer"
             . ,(lambda ()

@@ -25,10 +25,11 @@ from starlette.responses import (
 )
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .clients import CLIENTS, Client
+from .clients import Client, bearers
 from .config import Config
 from .connections import Connections
 from .exceptions import MalformedArgument
+from .places import Places
 from .questions import Questions
 from .session import COMMENT, Session, Stream
 from .sessions import Sessions
@@ -67,18 +68,16 @@ class Asgi:
         connections: Connections,
         sessions: Sessions,
         questions: Questions,
+        places: Places,
         answer: ASGIApp,
     ) -> None:
         self._config = config
         self._connections = connections
         self._sessions = sessions
         self._questions = questions
+        self._places = places
         self._answer = answer
-        self._hosts = frozenset(f"{host}:{connections.port}" for host in HOSTS)
-        self._clients = {
-            f"Bearer {client.bearer(config.token)}".encode(): client
-            for client in CLIENTS
-        }
+        self._bearers = bearers(config.token)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or an event of the lifespan protocol."""
@@ -104,15 +103,19 @@ class Asgi:
         headers = request.headers
         if "origin" in headers:
             raise HTTPException(403, "Forbidden: Origin not allowed")
-        if headers.get("host") not in self._hosts:
+        # Elsewhere the port is another one.
+        if headers.get("host", "").rpartition(":")[0] not in HOSTS:
             raise HTTPException(403, "Forbidden: Host not allowed")
-        client = self._client(headers.get("authorization", "").encode())
+        assert request.client is not None
+        client = self._client(headers.get("authorization", "").encode(), request)
         if client is None or not await self._is_own(request):
             raise HTTPException(401)
         request.state.client = client
-        assert request.client is not None
         self._connections.authenticate(request.client)
-        is_tools = request.scope["path"] == TOOLS_PATH and self._questions.is_on
+        is_here = request.state.place is None
+        is_tools = (
+            request.scope["path"] == TOOLS_PATH and self._questions.is_on and is_here
+        )
         if request.scope["path"] != PATH and not is_tools:
             raise HTTPException(404)
         methods = ("POST",) if is_tools else METHODS
@@ -143,10 +146,17 @@ class Asgi:
         pid = await asyncio.to_thread(pid_of, request.client, self._connections.port)
         return pid is not None
 
-    def _client(self, authorization: bytes) -> Client | None:
-        """Return the client with the bearer ``authorization``, in constant time."""
+    def _client(self, authorization: bytes, request: Request) -> Client | None:
+        """Return the client with the bearer ``authorization``, in constant time.
+
+        Each place has its own, which counts for connections from there only.
+        """
+        assert request.client is not None
+        place = self._places.of_address(request.client)
+        request.state.place = place
         found = None
-        for expected, client in self._clients.items():
+        bearers = self._bearers if place is None else place.bearers
+        for expected, client in bearers.items():
             if hmac.compare_digest(authorization, expected):
                 found = client
         return found
@@ -158,12 +168,16 @@ class Asgi:
             return await self._post(request)
         if request.method == "GET":
             return self._get(request)
-        if self._sessions.end(_session_id(request)):
+        if request.state.place is None and self._sessions.end(_session_id(request)):
             return Response()
         raise HTTPException(404, "Session not found")
 
     def _session(self, request: Request, is_lasting: bool) -> Session:
-        session = self._sessions.get(_session_id(request), request.state.client)
+        place = request.state.place
+        session = self._sessions.get(_session_id(request), request.state.client, place)
+        if (session.place and session.place.name) != (place and place.name):
+            raise HTTPException(404, "Session not found")
+        session.place = place
         assert request.client is not None
         self._sessions.identify(session, request.client, is_lasting)
         return session
@@ -183,7 +197,7 @@ class Asgi:
         message, body = _message(await self._body(request))
         is_new = message.get("method") == "initialize"
         if is_new:
-            session = self._sessions.new(request.state.client)
+            session = self._sessions.new(request.state.client, request.state.place)
             if request.state.client.states_version:
                 session.version = _version(message)
             assert request.client is not None

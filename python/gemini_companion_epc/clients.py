@@ -25,10 +25,14 @@ class Client:
     """The key of the client in calls between Emacs and the server."""
     title: str
     """The name of the client in messages."""
-    file_name: Callable[[int, int], str]
+    file_name: Callable[[object, object], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
     file_pattern: re.Pattern[str]
     """Regexp for these names; the group ``pid``, if any, is the PID of Emacs."""
+    parts: tuple[str, ...] = ()
+    """The directory of these files, below the temporary one or `home_variable`."""
+    home_variable: str = ""
+    """The variable that replaces the first of the parts, which is in the home."""
     states_version: bool = False
     """Whether ``clientInfo`` has the version of the CLI, not of a library."""
     takes_json_roots: bool = False
@@ -54,6 +58,17 @@ class Client:
         """Return whether the client can be sent the workspace root ``root``."""
         return self.takes_json_roots or os.pathsep not in root
 
+    @property
+    def elsewhere(self) -> dict[str, object]:
+        """The names of the discovery file for an outpost, which knows the rest."""
+        return {
+            "home": self.home_variable,
+            "parts": self.parts,
+            "name": self.file_name("PID", "PORT"),
+            "suffix": self.file_name("PID", "PORT").rpartition("PORT")[2],
+            "json": self.takes_json_roots,
+        }
+
     def is_installed(self, environ: Mapping[str, str]) -> bool:
         """Return whether a discovery file may be written for the client."""
         # Unlike Path.is_dir, this is no error if the home cannot be read.
@@ -66,6 +81,7 @@ CLIENTS = (
         title="Gemini CLI",
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
         file_pattern=re.compile(r"gemini-ide-server-(?P<pid>\d+)-\d+\.json", re.ASCII),
+        parts=("gemini", "ide"),
         states_version=True,
     ),
     Client(
@@ -73,7 +89,14 @@ CLIENTS = (
         title="Qwen Code",
         file_name=lambda pid, port: f"{port}.lock",
         file_pattern=re.compile(r"\d+\.lock", re.ASCII),
+        parts=(".qwen", "ide"),
+        home_variable="QWEN_HOME",
         takes_json_roots=True,
         needs_home=True,
     ),
 )
+
+
+def bearers(token: str) -> dict[bytes, Client]:
+    """Return the clients by what they send for authorization by ``token``."""
+    return {f"Bearer {client.bearer(token)}".encode(): client for client in CLIENTS}

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from .config import Config
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
+from .places import Place
 from .session import Session
 from .sessions import Sessions
 from .types import Accepted, CloseReason, Diff, Facts, Outcome, Rejected, clean
@@ -49,12 +50,12 @@ class Diffs:
 
     # From Emacs
 
-    def adopt(self, diff: Diff) -> None:
-        """Take over ``diff``, which was opened in the previous process.
+    def adopt(self, diff: Diff, place: Place | None = None) -> None:
+        """Take over ``diff``, from ``place``, which the previous process opened.
 
         Raise MalformedArgument if it is already open here.
         """
-        session = self._sessions.get(diff.session_id)
+        session = self._sessions.get(diff.session_id, place=place)
         if diff.id in self._diffs or diff.path in session.diffs:
             raise MalformedArgument(f"The diff {diff.id} is open already")
         self._add(session, diff)
@@ -134,13 +135,17 @@ class Diffs:
                 "MB and is not reviewed here; answer in the terminal of the CLI"
             )
             return
-        diff = Diff(next(self._ids), session.id, path, proposal)
+        here = "" if session.place is None else session.place.here(path)
+        diff = Diff(next(self._ids), session.id, path, proposal, here)
         self._add(session, diff)
-        await self._open_in_emacs(diff, session.facts)
+        await self._open_in_emacs(diff, session)
 
-    async def _open_in_emacs(self, diff: Diff, facts: Facts) -> None:
+    async def _open_in_emacs(self, diff: Diff, session: Session) -> None:
         try:
-            await self._answer_to(self._reviewer.open_diff(diff, facts))
+            if session.place is not None:
+                await session.place.fetch(diff.path)
+            if diff.id in self._diffs:
+                await self._answer_to(self._reviewer.open_diff(diff, session.facts))
         except EmacsGone:
             logger.warning("Diff %d was not opened, as Emacs is gone", diff.id)
         except EmacsError as error:

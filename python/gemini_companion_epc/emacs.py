@@ -19,7 +19,15 @@ from .directory import PrivateDirectory, Text
 from .epc_server import Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
-from .sexp import Sexp, as_integer, as_plist, as_text, context_from, roots_from
+from .sexp import (
+    Sexp,
+    as_integer,
+    as_plist,
+    as_text,
+    context_from,
+    place_from,
+    roots_from,
+)
 from .types import CloseReason, Diff, Facts, clean
 
 logger = logging.getLogger(__name__)
@@ -61,6 +69,8 @@ class Emacs:
             "context-update": [context_from],
             "roots-update": [roots_from],
             "tools-update": [bool],
+            "place-start": [place_from],
+            "place-stop": [_name],
             "diff-accepted": [_id, text],
             "diff-rejected": [_id],
             "adopt-diff": [_id, _session, _path, text],
@@ -140,7 +150,8 @@ class Emacs:
         Raise EmacsError if that is not possible.
         """
         text = Text(diff.proposal, self.directory)
-        await self._request("open-diff", diff.id, session, diff.path, text)
+        path = diff.here or diff.path
+        await self._request("open-diff", diff.id, session, path, text)
 
     async def close_diff(self, diff_id: int, reason: CloseReason) -> str | None:
         """Close the review of ``diff_id`` and return the text of its proposal.
@@ -167,6 +178,10 @@ class Emacs:
     def sessions_update(self, sessions: Sequence[Facts]) -> None:
         """Report the sessions that are connected."""
         self._send("sessions-update", list(sessions))
+
+    def place_update(self, facts: Mapping[str, Sexp]) -> None:
+        """Report the state of a remote place."""
+        self._send("place-update", dict(facts))
 
     def outcome_written(self, diff_id: int) -> None:
         """Report that the outcome of ``diff_id`` was written to its client."""
@@ -237,6 +252,7 @@ def _method(
 _id = partial(as_integer, name="ID")
 _session = partial(as_text, name="SESSION-ID")
 _path = partial(as_text, name="FILE-PATH")
+_name = partial(as_text, name="NAME")
 
 
 def _facts(value: Sexp) -> Facts:

@@ -23,6 +23,7 @@ from .asgi import Asgi
 from .config import Config
 from .connections import Connections
 from .diffs import Diffs
+from .places import Places
 from .questions import Questions
 from .sessions import Sessions
 from .tools import session_manager
@@ -36,12 +37,13 @@ async def serve(
     sessions: Sessions,
     diffs: Diffs,
     questions: Questions,
+    places: Places,
     stop: asyncio.Event,
 ) -> None:
     """Answer the clients of ``connections`` until ``stop`` is set."""
     _patch(connections)
     manager = session_manager(diffs, config)
-    app = Asgi(config, connections, sessions, questions, manager.handle_request)
+    app = Asgi(config, connections, sessions, questions, places, manager.handle_request)
     async with manager.run():
         await hypercorn.asyncio.serve(
             cast(ASGIFramework, app),

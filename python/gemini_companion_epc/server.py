@@ -19,6 +19,7 @@ from .diffs import Diffs
 from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
+from .places import Places
 from .processes import lives, on_exit, process_of
 from .questions import Questions
 from .sessions import Sessions
@@ -75,6 +76,8 @@ class Server:
         )
         self._diffs = Diffs(config, self._sessions, self._emacs)
         self._questions = Questions(config, self._emacs.ask)
+        self._places = Places(config, self._port, self._emacs.place_update)
+        self._sessions.name_for = self._places.name_for
         self._discovery = DiscoveryFiles(
             config.emacs_pid, self._port, config.token, os.environ
         )
@@ -135,7 +138,9 @@ class Server:
                 "tools-update": self.tools_update,
                 "diff-accepted": self._diffs.accept,
                 "diff-rejected": self._diffs.reject,
-                "adopt-diff": lambda *args: self._diffs.adopt(Diff(*args)),
+                "adopt-diff": self.adopt_diff,
+                "place-start": self._places.start,
+                "place-stop": self._places.stop,
                 "serve": self.serve,
                 "quiet": self.quiet,
                 "listen": self._connections.listen,
@@ -170,6 +175,7 @@ class Server:
             self._sessions,
             self._diffs,
             self._questions,
+            self._places,
             asyncio.Event(),
         )
 
@@ -225,6 +231,7 @@ class Server:
         await self._sessions.flush(limits.flush_limit)
         await self._sessions.end_streams()
         await self._connections.finish(limits.end_limit)
+        await self._places.stop_all(not self._has_successor)
         await self._emacs.close()
 
     # Methods that Emacs calls
@@ -263,6 +270,11 @@ class Server:
     def tools_update(self, is_on: bool) -> None:
         """Answer the questions of models, or stop doing so."""
         self._questions.is_on = is_on
+
+    def adopt_diff(self, diff_id: int, session_id: str, here: str, text: str) -> None:
+        """Take over a diff for the file ``here`` from the previous process."""
+        place, path = self._places.of_copy(here)
+        self._diffs.adopt(Diff(diff_id, session_id, path, text, here), place)
 
     async def _keep_files(self) -> None:
         """Restore the files that a cleanup of temporary files removes."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from .clients import Client
+from .places import Place
 from .types import Accepted, Diff, Facts, Notification, Outcome, Process, clean
 
 COMMENT = b": \r\n\r\n"
@@ -37,6 +38,7 @@ class Session:
         self._acknowledged = acknowledged
         self.since = int(1000 * time.time())
         self.client: Client | None = None
+        self.place: Place | None = None
         self.version: str | None = None
         self.process: Process | None = None
         self.search: asyncio.Task[None] | None = None
@@ -67,6 +69,8 @@ class Session:
             facts["client"] = self.client.name
         if self.version is not None:
             facts["version"] = self.version
+        if self.place is not None:
+            facts["place"] = self.place.name
         if self.process is not None:
             facts["pid"] = self.process.pid
             if self.process.directory is not None:
@@ -79,7 +83,7 @@ class Session:
             await asyncio.wait([self.search], timeout=limit)
         return self.process
 
-    def update_context(self, context: bytes) -> None:
+    def update_context(self, context: bytes | None) -> None:
         """Send ``context`` in place of an earlier context."""
         self.context = context
         self._wake()

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from .clients import Client
 from .config import Config
+from .places import Place
 from .processes import on_exit
 from .session import Session, Stream, encode_event
 from .types import CloseReason, Facts, Process, context_update
@@ -40,6 +41,8 @@ class Sessions:
         self.is_stopping = False
         self.on_gone: Callable[[Session, CloseReason], None] = lambda *_: None
         """Function called with a session whose client is gone, and why."""
+        self.name_for: Callable[[Place | None, str], str | None] = lambda _, path: path
+        """Function that returns the name in a place of a file in Emacs, or None."""
         self._config = config
         self._find_process = find_process
         self._report_to_emacs = report
@@ -47,27 +50,30 @@ class Sessions:
         self._one_search = asyncio.Lock()
         self._watched: set[int] = set()
         self._sessions: dict[str, Session] = {}
-        self._context: bytes | None = None
+        self._context: Sequence[Facts] | None = None
         # Emacs sends a context to a new process before its clients reconnect.
         self._wants_context = True
         self._reported = 0.0
         self._report: asyncio.TimerHandle | None = None
         self._is_ending = False
 
-    def new(self, client: Client) -> Session:
-        """Return a new session of ``client``."""
-        return self.get(uuid4().hex, client)
+    def new(self, client: Client, place: Place | None = None) -> Session:
+        """Return a new session of ``client``, which runs in ``place``."""
+        return self.get(uuid4().hex, client, place)
 
-    def get(self, session_id: str, client: Client | None = None) -> Session:
+    def get(
+        self, session_id: str, client: Client | None = None, place: Place | None = None
+    ) -> Session:
         """Return the session ``session_id``, a new one if it is unknown.
 
-        A client may have opened it before a restart.
+        A client in ``place`` may have opened it before a restart.
         """
         session = self._sessions.get(session_id)
         if session is None:
             session = Session(session_id, self._acknowledged)
+            session.place = place
             self._sessions[session_id] = session
-            session.context = self._context
+            session.context = self._event(session)
             self._start_session_timer(session)
         # An adopted session is known before its first request comes.
         session.client = session.client or client
@@ -116,6 +122,9 @@ class Sessions:
         Search again for a connection that is lasting: others may be closed before
         they are found.
         """
+        if session.place is not None:
+            # The peer is this process.
+            return
         if session.process is None and (session.search is None or is_lasting):
             loop = asyncio.get_running_loop()
             session.search = loop.create_task(self._search(session, peer))
@@ -234,9 +243,23 @@ class Sessions:
         """
         if not self._wants_context:
             return
-        self._context = encode_event(context_update(files, self._config.is_trusted))
+        self._context = files
+        events: dict[Place | None, bytes | None] = {}
         for session in self._sessions.values():
-            session.update_context(self._context)
+            if session.place not in events:
+                events[session.place] = self._event(session)
+            session.update_context(events[session.place])
+
+    def _event(self, session: Session) -> bytes | None:
+        """Return the event with the current context for the place of ``session``."""
+        if self._context is None:
+            return None
+        files = [
+            {**file, "path": name}
+            for file in self._context
+            if (name := self.name_for(session.place, file["path"])) is not None
+        ]
+        return encode_event(context_update(files, self._config.is_trusted))
 
 
 async def _within(limit: float, waiting: Sequence[Coroutine[Any, Any, object]]) -> None:

@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 import sexpdata
 from sexpdata import Symbol
 
+from .config import new_token
 from .exceptions import MalformedArgument
+from .places import Spec
 from .types import Facts, clean
 
 Sexp: TypeAlias = Any
@@ -149,3 +151,27 @@ def roots_from(value: Sexp) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise MalformedArgument("ROOTS must be a list")
     return tuple(as_text(root, "a root") for root in value)
+
+
+def place_from(value: Sexp) -> Spec:
+    """Return the place that the property list ``value`` describes.
+
+    Raise MalformedArgument if it is malformed.
+    """
+    plist = as_plist(value)
+
+    def texts(key: str) -> tuple[str, ...]:
+        values = plist.get(key)
+        return tuple(as_text(one, key) for one in values) if values else ()
+
+    shared = texts(":shared")
+    return Spec(
+        name=as_text(plist.get(":name"), ":name"),
+        command=texts(":command"),
+        mirror=as_text(plist.get(":mirror"), ":mirror"),
+        directories=texts(":directories"),
+        files=texts(":files"),
+        shared=tuple(zip(shared[::2], shared[1::2], strict=True)),
+        port=as_integer(plist.get(":port") or 0, ":port"),
+        token=as_text(plist.get(":token") or new_token(), ":token"),
+    )

@@ -61,12 +61,17 @@ class Process:
 
 @dataclass(frozen=True)
 class Diff:
-    """A proposal that awaits its outcome; ``path`` is exactly what the CLI sent."""
+    """A proposal that awaits its outcome.
+
+    ``path`` is exactly what the CLI sent, ``here`` the name of the file in Emacs, if
+    that is another one.
+    """
 
     id: int
     session_id: str
     path: str
     proposal: str = field(repr=False)
+    here: str = ""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from gemini_companion_epc.config import Config
 from gemini_companion_epc.connections import Connections
 from gemini_companion_epc.diffs import Diffs
 from gemini_companion_epc.exceptions import EmacsGone
+from gemini_companion_epc.places import Places
 from gemini_companion_epc.processes import process_of
 from gemini_companion_epc.questions import Questions
 from gemini_companion_epc.server import load_http
@@ -188,6 +189,9 @@ class Alone:
         self.diffs = Diffs(config, self.sessions, self.emacs)
         self.questions = Questions(config, self.emacs.ask)
         self.questions.roots = ["/"]
+        self.place_facts: list[dict[str, Any]] = []
+        self.places = Places(config, self.port, self.place_facts.append)
+        self.sessions.name_for = self.places.name_for
         self._config = config
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -216,6 +220,7 @@ class Alone:
 
     def stop(self) -> None:
         async def end() -> None:
+            await self.places.stop_all(True)
             await self.sessions.end_streams()
             self._stop.set()
 
@@ -233,6 +238,7 @@ class Alone:
             self.sessions,
             self.diffs,
             self.questions,
+            self.places,
             self._stop,
         )
 

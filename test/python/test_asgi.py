@@ -56,9 +56,7 @@ def test_any_origin_is_forbidden(alone: Alone, cli_of: CliOf, origin: str) -> No
     assert cli.request("POST", b"{}", headers)[0] == 403
 
 
-@pytest.mark.parametrize(
-    "host", ["evil", "evil:{0}", "127.0.0.1", "127.0.0.1:1", "[::1]:{0}"]
-)
+@pytest.mark.parametrize("host", ["evil", "evil:{0}", "127.0.0.1", "[::1]:{0}"])
 def test_an_unknown_host_is_forbidden(alone: Alone, cli_of: CliOf, host: str) -> None:
     cli = cli_of(alone)
     headers = {**cli.headers(), "Host": host.format(alone.port)}

@@ -1,0 +1,475 @@
+;;; gemini-companion-place.el --- CLIs on other hosts and in containers  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; Remote places, where CLIs run that are not on this host.  A place has the name
+;; by which its files begin here, such as "/ssh:host:".  The server starts a small
+;; program there, the outpost, by a command like "ssh host".
+;;
+;; A file of a place has a copy here, which the server keeps up to date while a
+;; CLI wants to write the file.  All parts that read or watch files use the copy,
+;; so none of them calls TRAMP, which would block Emacs.
+
+;;; Code:
+
+(require 'gemini-companion-clients)
+(require 'gemini-companion-server)
+(require 'seq)
+(require 'subr-x)
+
+(declare-function tramp-dissect-file-name "tramp")
+(declare-function tramp-dissect-hop-name "tramp")
+(declare-function tramp-file-name-hop "tramp")
+(declare-function tramp-file-name-host "tramp")
+(declare-function tramp-file-name-method "tramp")
+(declare-function tramp-file-name-port "tramp")
+(declare-function tramp-file-name-user "tramp")
+
+;;;; Customization
+
+(defgroup gemini-companion-remote nil
+  "CLIs on other hosts and in containers."
+  :group 'gemini-companion)
+
+(defcustom gemini-companion-places nil
+  "Remote places where CLIs may connect, an alist of (NAME . PAIRS).
+NAME is the beginning of names of files there, such as \"/ssh:host:\".
+The commands that connect one ask, and add it.  Each of PAIRS is a
+cons (THERE . HERE) of a directory in the place and the same one on
+this host, for example by the mount of a container; its files are then
+the local ones."
+  :type '(alist :key-type (string :tag "Name, such as /ssh:host:")
+                :value-type (alist :key-type (string :tag "There")
+                                   :value-type (directory :tag "Here")))
+  :package-version '(gemini-companion . "0.1.0"))
+
+(defcustom gemini-companion-place-commands
+  '((("ssh" "sshx" "scp" "scpx" "rsync")
+     "ssh" (:pipe "-T" "-o" "BatchMode=yes" "-o" "ServerAliveInterval=15")
+     (:terminal "-t") ("-l" "%u") ("-p" "%p") "%h" :line)
+    (("docker" "podman")
+     "%m" "exec" (:pipe "-i") (:terminal "-it") ("-u" "%u") "%h")
+    (("kubernetes") "kubectl" "exec" (:pipe "-i") (:terminal "-it") "%h" "--")
+    (("sudo") "sudo" (:pipe "-n") "-H" ("-u" "%u"))
+    (("doas") "doas" (:pipe "-n") ("-u" "%u"))
+    (("su") "su" ("%u") "-c" :line)
+    (("toolbox") "toolbox" "run" ("-c" "%h"))
+    (("distrobox") "distrobox" "enter" (:pipe "-T") "%h" "--")
+    (("flatpak") "flatpak" "enter" "%h")
+    (("incus" "lxc") "%m" "exec" (:pipe "-T") (:terminal "-t") "%h" "--")
+    (("wsl") "wsl.exe" "-d" "%h" ("-u" "%u") "-e"))
+  "Commands that run a program in a remote place, by method of TRAMP.
+Each element is (METHODS WORD...).  In a WORD, %h stands for the host,
+%u for the user, %p for the port and %m for the method.  A list of
+words is left out if the value of one is empty; after `:pipe', it is
+for programs whose input and output are pipes, and after `:terminal',
+for those in a terminal.  `:line' at the end means that the command
+takes the program as one line for a shell."
+  :type '(alist :key-type (repeat (string :tag "Method"))
+                :value-type (repeat sexp))
+  :risky t
+  :package-version '(gemini-companion . "0.1.0"))
+
+;;;; State
+
+(defvar gemini-companion-place--all nil
+  "Alist of (NAME . PLIST), the places that are or will be connected.
+PLIST is what the server has reported, with `:mirror', the directory of
+copies, and `:directories', from which the user wants to connect.")
+
+(defvar gemini-companion-place--waiting nil
+  "Functions that wait for a place, lists (NAME DIRECTORY FUNCTION).")
+
+(defvar-local gemini-companion-place-terminal nil
+  "Name of the place of the CLI in this terminal, or nil.")
+(put 'gemini-companion-place-terminal 'permanent-local t)
+
+(defvar gemini-companion-place-changed-hook nil
+  "Hook run after a place was connected, disconnected or has changed.")
+
+(defun gemini-companion-places ()
+  "Return an alist of (NAME . PLIST), the places and their states.
+PLIST has the `:state', \"connecting\", \"connected\" or \"lost\", the
+`:problem', the `:port', the version of `:node', the temporary directory
+`:tmp', and `:roots', lists (DIRECTORY ROOT)."
+  gemini-companion-place--all)
+
+(defun gemini-companion-place--get (name key)
+  "Return the value of KEY of the place NAME, or nil."
+  (plist-get (cdr (assoc name gemini-companion-place--all)) key))
+
+(defun gemini-companion-place--put (name &rest plist)
+  "Set the properties in PLIST of the place NAME."
+  (let ((place (cdr (assoc name gemini-companion-place--all))))
+    (while plist
+      (setq place (plist-put place (pop plist) (pop plist))))
+    (setf (alist-get name gemini-companion-place--all nil nil #'equal) place)))
+
+(defun gemini-companion-place-title (name)
+  "Return the place NAME for the user: its host, or all of NAME."
+  (or (file-remote-p name 'host) name))
+
+;;;; Names
+
+(defun gemini-companion-place-copy (file)
+  "Return the name of the copy of the remote FILE, or nil.
+It is nil if the place of FILE is not connected.  The copy need not exist."
+  (when-let* ((name (and gemini-companion-place--all (file-remote-p file)))
+              (place (cdr (assoc name gemini-companion-place--all))))
+    (let* ((there (file-local-name file))
+           (there (if (string-prefix-p "~/" there)
+                      (concat (plist-get place :home) (substring there 1))
+                    there))
+           (pair (seq-find (pcase-lambda (`(,directory . ,_))
+                             (string-prefix-p (file-name-as-directory directory)
+                                              there))
+                           (cdr (assoc name gemini-companion-places)))))
+      (if pair
+          (expand-file-name (substring there (length (file-name-as-directory
+                                                      (car pair))))
+                            (cdr pair))
+        (concat (plist-get place :mirror) there)))))
+
+(defun gemini-companion-place-original (file)
+  "Return the remote name of the file whose copy is FILE, or nil."
+  (seq-some (pcase-lambda (`(,name . ,place))
+              (let ((mirror (plist-get place :mirror)))
+                (and (string-prefix-p (file-name-as-directory mirror) file)
+                     (concat name (substring file (length mirror))))))
+            gemini-companion-place--all))
+
+(defun gemini-companion-place-file (file)
+  "Return the name by which Emacs visits FILE, which may be a copy."
+  (or (gemini-companion-place-original file) file))
+
+(defun gemini-companion-place-copy-of (buffer)
+  "Return the copy of the remote file that BUFFER visits, or nil."
+  (when-let* ((file (or (buffer-local-value 'buffer-file-truename buffer)
+                        (buffer-file-name buffer))))
+    (gemini-companion-place-copy file)))
+
+(defun gemini-companion-place-buffer (file)
+  "Return the buffer that visits FILE, or whose file has the copy FILE."
+  (if (gemini-companion-place-original file)
+      (seq-find (lambda (buffer)
+                  (equal file (gemini-companion-place-copy-of buffer)))
+                (buffer-list))
+    (let ((file-name-handler-alist nil))
+      ;; The links of FILE may be a loop.
+      (ignore-errors (find-buffer-visiting file)))))
+
+(defun gemini-companion-place-roots (&optional name)
+  "Return the copies of the workspace roots of the place NAME, or of all."
+  (seq-mapcat (pcase-lambda (`(,name . ,place))
+                (delq nil
+                      (mapcar (pcase-lambda (`(,_ ,root))
+                                (and root (gemini-companion-place-copy
+                                           (concat name root))))
+                              (plist-get place :roots))))
+              (if name
+                  (list (assoc name gemini-companion-place--all))
+                gemini-companion-place--all)))
+
+;;;; Commands of the system
+
+(defun gemini-companion-place--quote (words)
+  "Return WORDS as a line for a POSIX shell."
+  (mapconcat (lambda (word)
+               (concat "'" (string-replace "'" "'\\''" word) "'"))
+             words " "))
+
+(defun gemini-companion-place--wrap (program hop kind)
+  "Return the command for PROGRAM, a list, on HOP.
+KIND is `:pipe' or `:terminal'."
+  (let* ((method (tramp-file-name-method hop))
+         (row (or (seq-find (lambda (row) (member method (car row)))
+                            gemini-companion-place-commands)
+                  (user-error "No command is known for the method %s; \
+customize `gemini-companion-place-commands'" method)))
+         (values `((?m . ,method)
+                   (?h . ,(tramp-file-name-host hop))
+                   (?u . ,(tramp-file-name-user hop))
+                   (?p . ,(tramp-file-name-port hop))))
+         (expand (lambda (word)
+                   (replace-regexp-in-string
+                    "%[mhup]"
+                    (lambda (match)
+                      (format "%s" (or (alist-get (aref match 1) values)
+                                       (throw 'empty nil))))
+                    word t t))))
+    (append
+     (seq-mapcat
+      (lambda (words)
+        (let ((words (ensure-list words)))
+          (cond ((keywordp (car words))
+                 (when (eq kind (car words)) (cdr words)))
+                (t (catch 'empty (mapcar expand words))))))
+      (remq :line (cdr row)))
+     (if (memq :line row)
+         (list (gemini-companion-place--quote program))
+       program))))
+
+(defun gemini-companion-place-command (name kind program)
+  "Return the command for PROGRAM, a list, in the place NAME.
+KIND is `:pipe' or `:terminal'."
+  (require 'tramp)
+  (let* ((target (tramp-dissect-file-name name))
+         (hops (mapcar (lambda (hop)
+                         (tramp-dissect-hop-name (concat hop "|")))
+                       (split-string (or (tramp-file-name-hop target) "")
+                                     "|" t))))
+    (seq-reduce (lambda (program hop)
+                  (gemini-companion-place--wrap program hop kind))
+                (cons target (reverse hops)) program)))
+
+;; Node.js may be only in the path of a login shell.  The server puts its program
+;; in place of the word "outpost-base64".
+(defconst gemini-companion-place--outpost
+  '("sh" "-c"
+    "GC_RUN=$1 GC_OUTPOST=$0; export GC_RUN GC_OUTPOST
+command -v node >/dev/null && exec node -e \"$GC_RUN\"
+exec \"${SHELL:-sh}\" -lic 'exec node -e \"$GC_RUN\"'"
+    "outpost-base64" "eval(Buffer.from(process.env.GC_OUTPOST,'base64')+'')")
+  "Program that is the outpost.")
+
+(defun gemini-companion-place-run-command (name directory program)
+  "Return the command for PROGRAM in DIRECTORY of NAME, in a terminal.
+PROGRAM is a list."
+  (let* ((port (format "%s" (gemini-companion-place--get name :port)))
+         (pid (format "%s" (gemini-companion-place--get name :pid)))
+         (variables
+          (append
+           (seq-mapcat
+            (lambda (client)
+              (let ((row (cdr client)))
+                (cons (concat (plist-get row :port-variable) "=" port)
+                      (when-let* ((name (plist-get row :pid-variable)))
+                        (list (concat name "=" pid))))))
+            gemini-companion-clients)
+           (and (gemini-companion-place--get name :container)
+                '("REMOTE_CONTAINERS=1"))
+           '("TERM=xterm-256color" "COLORTERM=truecolor")))
+         (line (gemini-companion-place--quote
+                (append '("env") variables program))))
+    (gemini-companion-place-command
+     name :terminal
+     (list "sh" "-c"
+           "cd \"$1\" || exit
+command -v \"$2\" >/dev/null && eval \"$0\"
+exec \"${SHELL:-sh}\" -lic \"$0\""
+           (concat "exec " line) directory (car program)))))
+
+;;;; Connecting
+
+(defun gemini-companion-place-here ()
+  "Return a cons of the place of the current buffer and its directory there.
+Return nil if the buffer is local and in no directory that is shared."
+  (if-let* ((name (file-remote-p default-directory)))
+      (cons name (directory-file-name (file-local-name default-directory)))
+    (let ((directory (expand-file-name default-directory)))
+      (seq-some
+       (pcase-lambda (`(,name . ,pairs))
+         (seq-some (pcase-lambda (`(,there . ,here))
+                     (let ((here (file-name-as-directory
+                                  (expand-file-name here))))
+                       (when (string-prefix-p here directory)
+                         (cons name
+                               (directory-file-name
+                                (concat (file-name-as-directory there)
+                                        (substring directory
+                                                   (length here))))))))
+                   pairs))
+       gemini-companion-places))))
+
+(defun gemini-companion-place-root (name directory)
+  "Return the workspace root of DIRECTORY in the place NAME, if it is known."
+  (let ((roots (gemini-companion-place--get name :roots)))
+    (or (cadr (assoc directory roots))
+        (seq-find (lambda (root)
+                    (and root (string-prefix-p (file-name-as-directory root)
+                                               directory)))
+                  (mapcar #'cadr roots)))))
+
+(defun gemini-companion-place-agree (name)
+  "Ask the user whether to connect the place NAME, the first time.
+Signal an error if the answer is no, or if NAME cannot be connected."
+  (gemini-companion-place-command name :pipe nil)
+  (unless (assoc name gemini-companion-places)
+    (unless (y-or-n-p (format "Connect CLIs on %s, and share your open files \
+there with them? " (gemini-companion-place-title name)))
+      (user-error "Not connected"))
+    (customize-save-variable 'gemini-companion-places
+                             (append gemini-companion-places
+                                     (list (list name)))))
+  t)
+
+(defun gemini-companion-place-connect (name directory connected)
+  "Connect the place NAME for a CLI in DIRECTORY, which is there.
+Call CONNECTED later with the workspace root, or with nil and a sentence
+if that is not possible."
+  (push (list name directory connected) gemini-companion-place--waiting)
+  (unless (member (gemini-companion-place--get name :state)
+                  '("connected" "lost"))
+    (message "Connecting to %s..." (gemini-companion-place-title name))
+    (gemini-companion-place--put name :state "connecting"))
+  (unless (gemini-companion-place--get name :mirror)
+    (gemini-companion-place--put
+     name :mirror (file-truename
+                   (make-temp-file (format "gemini-companion-%d-" (emacs-pid))
+                                   'directory))))
+  (gemini-companion-place--put
+   name :directories
+   (seq-union (gemini-companion-place--get name :directories)
+              (list directory)))
+  (gemini-companion-place--start name))
+
+(defun gemini-companion-place-instruction (name root)
+  "Return how to start a CLI in ROOT of the place NAME, which is connected."
+  (format "Connected to %s; run %sgemini or qwen in %s there"
+          (gemini-companion-place-title name)
+          (if (gemini-companion-place--get name :container)
+              "REMOTE_CONTAINERS=1 "
+            "")
+          root))
+
+(defun gemini-companion-place--start (name)
+  "Make the server start the outpost of the place NAME, or update it."
+  (when (gemini-companion-server-ready-p)
+    (gemini-companion-server-call
+     'place-start
+     (list :name name
+           :command (gemini-companion-place-command
+                     name :pipe gemini-companion-place--outpost)
+           :mirror (gemini-companion-place--get name :mirror)
+           :directories (gemini-companion-place--get name :directories)
+           :files (cons ".dir-locals.el"
+                        (gemini-companion-clients-all :ignore-files))
+           :shared (seq-mapcat
+                    (pcase-lambda (`(,there . ,here))
+                      (list (directory-file-name there)
+                            (directory-file-name (expand-file-name here))))
+                    (cdr (assoc name gemini-companion-places)))
+           :port (gemini-companion-place--get name :port)
+           :token (gemini-companion-place--get name :token)))))
+
+(defun gemini-companion-place-update (facts)
+  "Record FACTS, which the server has reported about a place."
+  (let* ((name (plist-get facts :name))
+         (title (gemini-companion-place-title name))
+         (previous (gemini-companion-place--get name :state))
+         (state (plist-get facts :state)))
+    (when previous
+      (apply #'gemini-companion-place--put name facts)
+      (pcase (cons previous state)
+        (`("lost" . "connected")
+         (message "Connection to %s is back; run /ide enable in each CLI there"
+                  title))
+        (`("connected" . "lost")
+         (message "Connection to %s was lost; trying again" title)))
+      (if (equal state "ended")
+          (gemini-companion-place--ended name)
+        (gemini-companion-place--call-waiting name))
+      (run-hooks 'gemini-companion-place-changed-hook)))
+  t)
+
+(defun gemini-companion-place--call-waiting (name)
+  "Call the functions that wait for the place NAME and its roots."
+  (pcase-dolist ((and waiting `(,(pred (equal name)) ,directory ,function))
+                 gemini-companion-place--waiting)
+    (pcase (assoc directory (gemini-companion-place--get name :roots))
+      (`(,_ ,root)
+       (setq gemini-companion-place--waiting
+             (delq waiting gemini-companion-place--waiting))
+       (gemini-companion-place--call
+        function root
+        (unless root
+          (format "No CLI can connect from %s on %s: it does not exist, or is \
+the home directory or /"
+                  directory (gemini-companion-place-title name))))))))
+
+(defun gemini-companion-place--call (function root problem)
+  "Call FUNCTION, which waited for a place, with ROOT and PROBLEM."
+  (with-demoted-errors "Connecting a remote CLI: %S"
+    (funcall function root problem)))
+
+(defun gemini-companion-place--ended (name)
+  "Drop the place NAME, which cannot be connected, and report why."
+  (let ((problem (gemini-companion-place-explain
+                  name (gemini-companion-place--get name :problem)))
+        (waiting gemini-companion-place--waiting))
+    (gemini-companion-place--put name :roots nil)
+    (setq gemini-companion-place--waiting
+          (seq-remove (lambda (one) (equal name (car one))) waiting))
+    (pcase-dolist (`(,_ ,_ ,function)
+                   (seq-difference waiting gemini-companion-place--waiting))
+      (gemini-companion-place--call function nil problem))
+    (message "%s" problem)))
+
+(defun gemini-companion-place-explain (name problem)
+  "Return a sentence about PROBLEM, why the place NAME is not connected."
+  (let ((title (gemini-companion-place-title name))
+        (case-fold-search t))
+    (format
+     (cond ((string-match-p "node.*not found\\|not found.*node" problem)
+            "Node.js was not found on %s (%s); install it, or add it to the \
+path of your login shell there")
+           ((string-match-p "permission denied\\|password\\|terminal is required"
+                            problem)
+            "%s asks for a password (%s); use a key and its agent, or a rule \
+that needs none")
+           ((string-match-p "timed? ?out\\|no answer\\|refused\\|resolve" problem)
+            "%s cannot be reached (%s); check the connection, then \
+M-x gemini-companion-connect")
+           (t "Cannot connect to %s (%s); M-x gemini-companion-connect \
+tries again"))
+     title problem)))
+
+;;;; Life
+
+(defun gemini-companion-place-ready (_how)
+  "Connect the places to a server that became ready."
+  (pcase-dolist (`(,name . ,place) gemini-companion-place--all)
+    (unless (equal "ended" (plist-get place :state))
+      (gemini-companion-place--start name))))
+
+(defun gemini-companion-place-stop ()
+  "Drop all places, as the server stops."
+  (mapc #'gemini-companion-place--drop
+        (mapcar #'car gemini-companion-place--all))
+  (pcase-dolist (`(,_ ,_ ,function) gemini-companion-place--waiting)
+    (gemini-companion-place--call function nil "The server is not running"))
+  (setq gemini-companion-place--waiting nil))
+
+(defun gemini-companion-place--drop (name)
+  "Drop the place NAME and the copies of its files."
+  (when-let* ((mirror (gemini-companion-place--get name :mirror)))
+    (ignore-error file-error
+      (delete-directory mirror t)))
+  (setq gemini-companion-place--all
+        (assoc-delete-all name gemini-companion-place--all)))
+
+;;;; Command
+
+;;;###autoload
+(defun gemini-companion-disconnect (name)
+  "Disconnect the place NAME, by default the one of this buffer.
+CLIs there lose their connection, and their reviews are dismissed."
+  (interactive
+   (list (let ((names (mapcar #'car gemini-companion-place--all))
+               (here (car (gemini-companion-place-here))))
+           (cond ((null names) (user-error "No remote place is connected"))
+                 ((car (member here names)))
+                 ((null (cdr names)) (car names))
+                 (t (completing-read "Disconnect: " names nil t))))))
+  (gemini-companion-server-call 'place-stop name)
+  (gemini-companion-place--drop name)
+  (run-hooks 'gemini-companion-place-changed-hook)
+  (message "Disconnected from %s" (gemini-companion-place-title name)))
+
+(provide 'gemini-companion-place)
+;;; gemini-companion-place.el ends here

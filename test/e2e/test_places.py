@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CLIs on another host: the real CLIs there, Emacs here, TRAMP between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from harness import gemini, qwen
+from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
+from harness.gemini import CONNECTED, Gemini
+from harness.model import edit, read_file, say, write_file
+from harness.place import Place, why_not
+from harness.qwen import Qwen
+from harness.scratch import Scratch
+from harness.wait import eventually
+from harness.world import World
+
+REASON = why_not()
+pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
+
+BUFFER = "*gemini: project*"
+CALLS = """
+(progn (defvar e2e-tramp nil)
+       (advice-add 'tramp-send-command :before
+                   (lambda (_ command &rest _) (push command e2e-tramp))))
+"""
+
+PlaceOf = Callable[[str], Place]
+
+
+@pytest.fixture
+def place_of(world: World, scratch: Scratch) -> Iterator[PlaceOf]:
+    made: list[Place] = []
+
+    def place_of(name: str) -> Place:
+        made.append(Place(scratch, name))
+        return made[-1]
+
+    yield place_of
+    for emacs in world.emacsen:
+        emacs.quit()
+    eventually(lambda: not scratch.servers(), "the server is gone")
+    eventually(lambda: not outposts(scratch), "no outpost")
+    for place in made:
+        assert not place.discovery_files()
+        place.close()
+
+
+@pytest.fixture
+def far(place_of: PlaceOf) -> Place:
+    return place_of("far")
+
+
+def outposts(scratch: Scratch) -> list[psutil.Process]:
+    """Return the processes of outposts."""
+    return scratch.processes("process.env.GC_OUTPOST")
+
+
+def start(world: World, far: Place, *files: Path, extra: str = "") -> Emacs:
+    """Return an Emacs that visits ``files`` of ``far``."""
+    terminal = "(setq gemini-companion-terminal 'term)"
+    emacs = world.emacs(extra=far.init + terminal + extra)
+    visit(emacs, far, *files)
+    return emacs
+
+
+def visit(emacs: Emacs, far: Place, *files: Path) -> None:
+    for file in files:
+        emacs.eval(f"(progn (find-file {lisp(far.remote(file))}) nil)")
+
+
+def run(world: World, emacs: Emacs, buffer: str = BUFFER) -> Gemini:
+    """Start a CLI in the place of the selected buffer, and wait for it."""
+    model = world.model()
+    program = gemini.script(world.tools, world.scratch, model, "inside")
+    emacs.eval(f'(setq gemini-companion-run-commands \'(("gemini" . {lisp(program)})))')
+    emacs.command("gemini-companion-run")
+    agree(emacs)
+    emacs.holds(f"(get-buffer {lisp(buffer)})")
+    cli = Gemini(TerminalBuffer(emacs, buffer), model)
+    cli.wait_for("Type your message")
+    emacs.holds("(gemini-companion-sessions)", "a session")
+    return cli
+
+
+def agree(emacs: Emacs) -> None:
+    """Answer the question whether to connect the place."""
+    emacs.wait_for("share your open files there with them? (y or n)")
+    emacs.keys("y")
+
+
+def by_hand(world: World, place: Place, name: str, is_qwen: bool = False) -> Gemini:
+    """Start a CLI in ``place`` outside Emacs, which was connected before."""
+    model = world.model()
+    module = qwen if is_qwen else gemini
+    program = module.script(world.tools, world.scratch, model, name)
+    terminal = world.tmux.start(
+        name,
+        [str(place.program), place.name, "env", *_container(), str(program)],
+        world.scratch.root,
+        {},
+        gemini.SIZE,
+    )
+    return (Qwen if is_qwen else Gemini)(terminal, model)
+
+
+def _container() -> list[str]:
+    return [f"{key}={value}" for key, value in gemini.in_container().items()]
+
+
+def text_of(place: Place, file: Path) -> str:
+    """Return Lisp for the text of the buffer that visits ``file`` there."""
+    buffer = f"(get-file-buffer {lisp(place.remote(file))})"
+    return f"(with-current-buffer {buffer} (buffer-string))"
+
+
+def test_run_connects_there_and_an_accepted_text_is_written_there(
+    world: World, scratch: Scratch, far: Place
+) -> None:
+    here = scratch.file("a.txt", "here\n")
+    there = far.file("a.txt", "one\ntwo\n")
+    emacs = start(world, far, there, extra=CALLS)
+    reviews = Reviews(emacs)
+
+    cli = run(world, emacs)
+    assert CONNECTED in cli.ide_status()
+    # Only files of the place are in the context, by their names there.
+    context = cli.context()
+    assert str(there) in json.dumps(context)
+    assert "/place:" not in json.dumps(context)
+
+    # Nothing of a review waits for the other host.
+    emacs.eval("(setq e2e-tramp nil)")
+    reviews.proposed(cli, there, write_file(there, "one\n2\n"), say("done"))
+    emacs.wait_for("far:a.txt")
+    emacs.wait_for("two")
+    reviews.edit("2", "mine")
+    reviews.accept()
+    cli.wait_for("done")
+    emacs.becomes(text_of(far, there), "one\nmine\n")
+    assert emacs.value("e2e-tramp") is None
+    assert (far.project / "a.txt").read_text() == "one\nmine\n"
+    assert here.read_text() == "here\n"
+
+    # Emacs knows that the buffer is that of the file.
+    emacs.eval(
+        f"(progn (switch-to-buffer (get-file-buffer {lisp(far.remote(there))})) nil)"
+    )
+    emacs.keys("M->", "x", "C-x", "C-s")
+    eventually(
+        lambda: (far.project / "a.txt").read_text().startswith("one\nmine\nx"),
+        "the user saves without a question",
+    )
+
+
+def test_reject_new_file_terminal_answer_and_unsaved_text(
+    world: World, scratch: Scratch, far: Place
+) -> None:
+    (scratch.root / "far/project/real").mkdir()
+    (far.project / "link").symlink_to("real")
+    (far.project / "real/b.txt").write_text("1\n2\n3\n")
+    linked = scratch.project / "link/b.txt"
+    emacs = start(world, far, linked)
+    reviews = Reviews(emacs)
+    cli = run(world, emacs)
+
+    new = scratch.project / "new.txt"
+    reviews.proposed(cli, new, write_file(new, "new\n"))
+    reviews.reject()
+    cli.is_free()
+    assert not (far.project / "new.txt").exists()
+
+    # By its true name; the buffer has another one.
+    real = scratch.project / "real/b.txt"
+    emacs.eval(
+        f"(with-current-buffer (get-file-buffer {lisp(far.remote(linked))})"
+        ' (goto-char (point-min)) (insert "mine\\n"))'
+    )
+    reviews.proposed(cli, real, write_file(real, "1\n2\nthree\n"), say("done"))
+    reviews.edit("three", "drei")
+    cli.answer("Allow once")
+    cli.wait_for("done")
+    assert (far.project / "real/b.txt").read_text() == "1\n2\ndrei\n"
+    emacs.says("has unsaved changes here")
+    emacs.eval(
+        f"(with-current-buffer (get-file-buffer {lisp(far.remote(linked))})"
+        " (gemini-companion-merge) nil)"
+    )
+    emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
+
+
+def test_two_places_and_here_are_apart(
+    world: World, scratch: Scratch, place_of: PlaceOf
+) -> None:
+    places = [place_of("near"), place_of("far")]
+    files = [place.file("a.txt", f"{place.name}\n") for place in places]
+    local = scratch.file("a.txt", "here\n")
+    emacs = start(world, places[0], files[0])
+    reviews = Reviews(emacs)
+    clis = []
+    for place, file in zip(places, files, strict=True):
+        visit(emacs, place, file)
+        emacs.command("gemini-companion-connect")
+        agree(emacs)
+        emacs.says(f"Connected to {place.name}; run ")
+        clis.append(by_hand(world, place, f"cli-{place.name}"))
+        clis[-1].wait_until_connected()
+    emacs.eval(f"(progn (find-file {lisp(local)}) nil)")
+    clis.append(world.gemini())
+    emacs.holds("(= 3 (length (gemini-companion-sessions)))", "three sessions")
+
+    for index, cli in enumerate(clis):
+        cli.model.script(write_file(local, f"{index}\n"), say("done"))
+        cli.ask()
+        reviews.wait_until(index + 1)
+    assert len(set(reviews.paths())) == 3
+    names = emacs.value(
+        "(mapcar #'gemini-companion-diff-name (gemini-companion-diffs))"
+    )
+    assert names == ["near:a.txt", "far:a.txt", "a.txt"]
+    for _ in clis:
+        emacs.eval("(gemini-companion-diff-accept (car (gemini-companion-diffs)))")
+    for cli in clis:
+        cli.wait_for("done")
+    texts = [place.project.joinpath("a.txt").read_text() for place in places]
+    assert [*texts, local.read_text()] == ["0\n", "1\n", "2\n"]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("end", ["mode", "kill"])
+def test_nothing_is_left_there(
+    world: World, scratch: Scratch, far: Place, end: str
+) -> None:
+    emacs = start(world, far, far.file("a.txt"))
+    emacs.command("gemini-companion-connect")
+    agree(emacs)
+    emacs.says("Connected to far; run ")
+    assert far.discovery_files()
+    assert outposts(scratch)
+    if end == "mode":
+        emacs.eval("(gemini-companion-mode -1)")
+    else:
+        os.kill(emacs.pid, signal.SIGKILL)
+    eventually(lambda: not far.discovery_files(), "no discovery file there")
+    eventually(lambda: not outposts(scratch), "no outpost")
+    eventually(
+        lambda: not list(scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
+        "no copies are left",
+    )
+
+
+def test_a_restart_of_the_server_keeps_a_review_there(world: World, far: Place) -> None:
+    there = far.file("a.txt", "one\n")
+    emacs = start(world, far, there)
+    reviews = Reviews(emacs)
+    cli = run(world, emacs)
+    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
+    pid = emacs.value("(plist-get (gemini-companion-server-info) :pid)")
+    emacs.command("gemini-companion-restart")
+    emacs.holds(f"(/= {pid} (plist-get (gemini-companion-server-info) :pid))")
+    emacs.says("server was restarted")
+    reviews.accept()
+    cli.wait_for("done")
+    assert (far.project / "a.txt").read_text() == "two\n"
+
+
+@pytest.mark.once
+def test_a_killed_outpost_comes_back(
+    world: World, scratch: Scratch, far: Place
+) -> None:
+    there = far.file("a.txt", "one\n")
+    emacs = start(world, far, there)
+    reviews = Reviews(emacs)
+    cli = run(world, emacs)
+    for outpost in outposts(scratch):
+        outpost.kill()
+    emacs.says("Connection to far is back; run /ide enable in each CLI there")
+    emacs.holds("(gemini-companion-sessions)", "a session")
+    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
+    reviews.accept()
+    cli.wait_for("done")
+    assert (far.project / "a.txt").read_text() == "two\n"
+
+
+def test_qwen_code_there(world: World, far: Place) -> None:
+    if not os.access(world.tools.qwen, os.X_OK):
+        pytest.skip("Qwen Code is not installed")
+    there = far.file("a.txt", "one\n")
+    emacs = start(world, far, there)
+    reviews = Reviews(emacs)
+    emacs.command("gemini-companion-connect")
+    agree(emacs)
+    emacs.says("Connected to far; run ")
+    cli = by_hand(world, far, "qwen", is_qwen=True)
+    cli.wait_until_connected()
+    emacs.holds("(gemini-companion-sessions)", "a session")
+    reviews.proposed(
+        cli, there, read_file(there), edit(there, "one", "two"), say("done")
+    )
+    reviews.accept()
+    cli.wait_for("done")
+    assert (far.project / "a.txt").read_text() == "two\n"

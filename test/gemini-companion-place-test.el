@@ -1,0 +1,119 @@
+;;; gemini-companion-place-test.el --- Tests for gemini-companion-place.el  -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Code:
+
+(require 'ert)
+(require 'gemini-companion-place)
+(require 'gemini-companion-privacy)
+(require 'gemini-companion-roots)
+(require 'tramp)
+
+(defmacro gemini-companion-place-test-with (&rest body)
+  "Evaluate BODY while the place /ssh:far: is connected, with one root.
+Its files in /shared are those in `directory' here, a new directory."
+  (declare (indent 0) (debug t))
+  `(let* ((directory (file-truename (make-temp-file "place-" 'directory)))
+          (gemini-companion-places
+           `(("/ssh:far:" ("/shared" . ,directory))))
+          (gemini-companion-place--all
+           `(("/ssh:far:" :state "connected" :home "/home/me" :mirror "/mirror"
+              :roots (("/srv/p/sub" "/srv/p") ("/none" nil)
+                      ("/shared/q" "/shared/q"))))))
+     (unwind-protect
+         (progn ,@body)
+       (delete-directory directory 'recursive))))
+
+(ert-deftest gemini-companion-place-runs-programs-by-the-method-of-tramp ()
+  ;; Emacs 28 does not know these methods.
+  (dolist (method '("docker" "podman"))
+    (add-to-list 'tramp-methods (list method)))
+  (pcase-dolist
+      (`(,name ,kind . ,command)
+       '(("/ssh:me@far#22:" :terminal
+          "ssh" "-t" "-l" "me" "-p" "22" "far" "'a' 'it'\\''s'")
+         ("/docker:web:" :pipe "docker" "exec" "-i" "web" "a" "it's")
+         ("/podman:me@web:" :terminal
+          "podman" "exec" "-it" "-u" "me" "web" "a" "it's")
+         ("/sudo:me@here:" :pipe "sudo" "-n" "-H" "-u" "me" "a" "it's")
+         ;; Each hop takes a line for its shell.
+         ("/ssh:one|ssh:two|sudo:root@two:" :terminal
+          "ssh" "-t" "one"
+          "'ssh' '-t' 'two' ''\\''sudo'\\'' '\\''-H'\\'' '\\''-u'\\'' \
+'\\''root'\\'' '\\''a'\\'' '\\''it'\\''\\'\\'''\\''s'\\'''")))
+    (should (equal command
+                   (gemini-companion-place-command name kind '("a" "it's")))))
+  (should (string-match-p
+           "gemini-companion-place-commands"
+           (cadr (should-error (gemini-companion-place-command
+                                "/ftp:far:" :pipe '("a"))
+                               :type 'user-error)))))
+
+(ert-deftest gemini-companion-place-quotes-for-a-real-shell ()
+  (let ((gemini-companion-place-commands '((("ssh") "sh" "-c" :line))))
+    (should
+     (equal "a b'c\"d$e\n"
+            (let ((command (gemini-companion-place-command
+                            "/ssh:one|ssh:two:" :pipe
+                            '("printf" "%s\\n" "a b'c\"d$e"))))
+              (with-temp-buffer
+                (apply #'call-process (car command) nil t nil (cdr command))
+                (buffer-string)))))))
+
+(ert-deftest gemini-companion-place-names-the-copy-of-a-remote-file ()
+  (gemini-companion-place-test-with
+    (pcase-dolist (`(,remote ,copy)
+                   `(("/ssh:far:/srv/p/a" "/mirror/srv/p/a")
+                     ("/ssh:far:~/a" "/mirror/home/me/a")
+                     ("/ssh:far:/shared/b" ,(expand-file-name "b" directory))
+                     ("/ssh:other:/srv/p/a" nil)
+                     ("/srv/p/a" nil)))
+      (should (equal copy (gemini-companion-place-copy remote))))
+    (should (equal "/ssh:far:/srv/p/a"
+                   (gemini-companion-place-original "/mirror/srv/p/a")))
+    (should-not (gemini-companion-place-original "/mirrored/a"))
+    (should-not (gemini-companion-place-original
+                 (expand-file-name "b" directory)))
+    (should (equal `("/mirror/srv/p" ,(expand-file-name "q" directory))
+                   (gemini-companion-place-roots)))
+    (should (equal "/srv/p" (gemini-companion-place-root "/ssh:far:"
+                                                         "/srv/p/x")))
+    ;; In a directory that is the same there, a CLI there can connect.
+    (let ((default-directory (file-name-as-directory
+                              (expand-file-name "q" directory))))
+      (should (equal '("/ssh:far:" . "/shared/q")
+                     (gemini-companion-place-here))))))
+
+(ert-deftest gemini-companion-place-shares-what-is-not-excluded-there ()
+  (gemini-companion-place-test-with
+    (with-temp-buffer
+      (cl-flet ((hidden (name)
+                  (setq buffer-file-name name
+                        buffer-file-truename name)
+                  (gemini-companion-privacy-hidden-p (current-buffer))))
+        (should-not (hidden "/ssh:far:/srv/p/a"))
+        (should (hidden "/ssh:far:/srv/p/.env"))
+        (should (hidden "/ssh:other:/srv/p/a"))
+        (let ((gemini-companion-excluded '("\\`/srv/p/private/")))
+          (should (hidden "/ssh:far:/srv/p/private/a")))
+        (should (gemini-companion-roots-name "/mirror/srv/p/a"))
+        ;; Another project there is not shared.
+        (should-not (gemini-companion-roots-name "/mirror/srv/other/a"))
+        (set-buffer-modified-p nil)
+        (setq buffer-file-name nil)))))
+
+(ert-deftest gemini-companion-place-explains-what-is-wrong ()
+  (pcase-dolist (`(,problem ,wanted)
+                 '(("sh: 1: exec: node: not found" "Node.js was not found")
+                   ("me@far: Permission denied (publickey)" "asks for a password")
+                   ("sudo: a password is required" "asks for a password")
+                   ("ssh: connect to host far port 22: Connection timed out"
+                    "cannot be reached")
+                   ("no answer in 30 seconds" "cannot be reached")
+                   ("exit status 3" "Cannot connect to far (exit status 3)")))
+    (should (string-search wanted (gemini-companion-place-explain
+                                   "/ssh:far:" problem)))))
+
+(provide 'gemini-companion-place-test)
+;;; gemini-companion-place-test.el ends here

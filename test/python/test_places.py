@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Remote places: a real outpost in Node.js, with a HOME and a TMPDIR of its own."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from conftest import Alone, until
+from fake_cli import FakeCli
+from gemini_companion_epc.exceptions import MalformedArgument
+from gemini_companion_epc.places import OUTPOST, Place, Spec
+
+pytestmark = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
+
+RUN = "eval(Buffer.from(process.argv[1],'base64')+'')"
+
+
+class Far:
+    """A place that is a directory, with a CLI in it."""
+
+    def __init__(self, alone: Alone, directory: Path) -> None:
+        self.alone = alone
+        self.directory = directory
+        self.name = f"/test:{directory.name}:"
+        self.project = directory / "project"
+        for name in ("home/.qwen", "tmp", "mirror", "project/.git", "project/sub"):
+            (directory / name).mkdir(parents=True)
+
+    def connect(self, **more: Any) -> dict[str, Any]:
+        """Connect the place from a directory below the project; return the facts."""
+        home, tmp = self.directory / "home", self.directory / "tmp"
+        command = ["env", f"HOME={home}", f"TMPDIR={tmp}", "node", "-e", RUN, OUTPOST]
+        fields = {
+            "command": tuple(command),
+            "directories": (str(self.project / "sub"),),
+            **more,
+        }
+        spec = Spec(name=self.name, mirror=str(self.directory / "mirror"), **fields)
+        count = len(self.alone.place_facts)
+        self.alone.do(self.alone.places.start, spec)
+        until(lambda: len(self.alone.place_facts) > count)
+        return self.alone.place_facts[-1]
+
+    def cli(self) -> FakeCli:
+        """Return a CLI that has read the discovery file."""
+        (found,) = self.directory.glob("tmp/gemini/ide/*.json")
+        content = json.loads(found.read_text())
+        return FakeCli(content["port"], content["authToken"])
+
+    def copy(self, file: Path) -> Path:
+        """Return the name of the copy of ``file``."""
+        return Path(f"{self.directory}/mirror{file}")
+
+
+@pytest.fixture
+def far_of(alone: Alone, tmp_path: Path) -> Callable[[str], Far]:
+    return lambda name: Far(alone, tmp_path / name)
+
+
+@pytest.fixture
+def far(far_of: Callable[[str], Far]) -> Far:
+    return far_of("far")
+
+
+def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
+    facts = far.connect()
+    (gemini,) = far.directory.glob("tmp/gemini/ide/gemini-ide-server-*.json")
+    assert gemini.name == f"gemini-ide-server-{facts['pid']}-{facts['port']}.json"
+    assert stat.S_IMODE(gemini.stat().st_mode) == 0o600
+    content = json.loads(gemini.read_text())
+    # The root of the project, by its true name.
+    assert content["workspacePath"] == os.path.realpath(far.project)
+    assert content["ideInfo"] == {"name": "emacs", "displayName": "Emacs"}
+    qwen = far.directory / f"home/.qwen/ide/{facts['port']}.lock"
+    assert json.loads(qwen.read_text())["authToken"] == facts["token"] + ".qwen"
+    assert facts["roots"] == [[str(far.project / "sub"), content["workspacePath"]]]
+    far.alone.do(far.alone.places.stop, far.name)
+    until(lambda: not (gemini.exists() or qwen.exists()))
+    until(lambda: not psutil.pid_exists(facts["pid"]))
+
+
+def test_a_review_has_the_text_there_and_follows_the_file(far: Far) -> None:
+    far.connect()
+    file = far.project / "a.txt"
+    file.write_text("old\n" * 1_000_000)
+    cli = far.cli()
+    events = cli.connect()
+    cli.open_diff(str(file), "new\n")
+    (diff,) = far.alone.emacs.opened
+    assert (diff.path, diff.here) == (str(file), str(far.copy(file)))
+    # The process that connects here is our own.
+    assert far.alone.emacs.facts.keys() == {"id", "since", "client", "version", "place"}
+    assert far.alone.emacs.facts["place"] == far.name
+    assert far.copy(file).read_text() == file.read_text()
+    far.alone.do(far.alone.diffs.accept, diff.id, "mine\n")
+    params = events.next()["params"]
+    assert (params["filePath"], params["content"]) == (str(file), "mine\n")
+    file.write_text("mine\n")
+    until(lambda: far.copy(file).read_text() == "mine\n")
+    assert far.copy(file).stat().st_mtime == pytest.approx(file.stat().st_mtime)
+    file.unlink()
+    until(lambda: not far.copy(file).exists())
+    cli.close()
+
+
+def test_a_file_that_cannot_be_read_there_is_not_reviewed(far: Far) -> None:
+    far.connect()
+    cli = far.cli()
+    cli.connect()
+    cli.open_diff(str(far.project), "new\n")
+    (warning,) = far.alone.emacs.warnings
+    assert "is not a regular file" in warning
+    assert not far.alone.emacs.opened
+    # A new file has no copy.
+    cli.open_diff(str(far.project / "new"), "new\n")
+    assert not far.copy(far.project / "new").exists()
+    assert len(far.alone.emacs.opened) == 1
+    cli.close()
+
+
+def test_each_place_has_only_its_files_in_the_context(
+    far_of: Callable[[str], Far], alone: Alone, cli_of: Callable[[Any], FakeCli]
+) -> None:
+    a, b = far_of("a"), far_of("b")
+    shared = (("/workspace", str(b.directory / "shared")),)
+    clis = [cli_of(alone)]
+    for far, more in ((a, {}), (b, {"shared": shared})):
+        far.connect(**more)
+        clis.append(far.cli())
+    streams = [cli.connect() for cli in clis]
+    alone.emacs.until(lambda emacs: [len(ids) for ids in emacs.sessions][-1:] == [3])
+    names = [
+        "/here",
+        str(a.copy(Path("/srv/a"))),
+        str(b.copy(Path("/srv/b"))),
+        str(b.directory / "shared/c"),
+    ]
+    alone.do(alone.sessions.broadcast, [{"path": x, "timestamp": 1} for x in names])
+    found = [
+        [file["path"] for file in one.next()["params"]["workspaceState"]["openFiles"]]
+        for one in streams
+    ]
+    assert found == [["/here", names[3]], ["/srv/a"], ["/srv/b", "/workspace/c"]]
+    for cli in clis:
+        cli.close()
+
+
+def test_a_token_counts_in_its_place_only(
+    far_of: Callable[[str], Far], alone: Alone
+) -> None:
+    a, b = far_of("a"), far_of("b")
+    a.connect()
+    b.connect()
+    here = FakeCli(alone.port, alone.token)
+    clis = {"here": here, "a": a.cli(), "b": b.cli()}
+    for cli in clis.values():
+        cli.connect()
+    for place, cli in clis.items():
+        for other, another in clis.items():
+            thief = FakeCli(cli.port, another.token)
+            status = thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0]
+            assert (status == 401) == (place != other), (place, other)
+    # A session of another place is unknown.
+    thief = clis["b"]
+    own, thief.session_id = thief.session_id, clis["a"].session_id
+    assert thief.post({"jsonrpc": "2.0", "id": 1, "method": "ping"})[0] == 404
+    thief.session_id = own
+    # Models elsewhere ask no questions about files here.
+    alone.questions.is_on = True
+    assert thief.request("POST", "{}", path="/tools")[0] == 404
+    for cli in clis.values():
+        cli.close()
+
+
+@pytest.mark.parametrize("path", ["a", "/a/../b", "/a//b", "/a/", "/a\0b", "", "C:\\a"])
+def test_a_malformed_path_is_refused(far: Far, path: str) -> None:
+    far.connect()
+    cli = far.cli()
+    cli.connect()
+    answer = cli.tool("openDiff", filePath=path, newContent="x")
+    assert answer["result"]["isError"]
+    assert not far.alone.emacs.opened
+    cli.close()
+
+
+def test_names_of_tramp_in_a_path_are_text(far: Far) -> None:
+    far.connect()
+    place = far.alone.do(_place, far)
+    for name in ("/ssh:other:/etc/passwd", "/sudo::/x", "/~/a", "/$HOME"):
+        here = place.here(name)
+        assert here == f"{far.directory}/mirror{name}"
+        assert place.there(here) == name
+    assert place.there("/elsewhere") is None
+    with pytest.raises(MalformedArgument):
+        place.here("/../x")
+
+
+def _place(far: Far) -> Place:
+    place, _ = far.alone.places.of_copy(str(far.copy(Path("/x"))))
+    assert place is not None
+    return place
+
+
+def test_a_killed_outpost_is_replaced_at_the_same_port(far: Far) -> None:
+    facts = far.connect()
+    count = len(far.alone.place_facts)
+    os.kill(facts["pid"], signal.SIGKILL)
+    until(lambda: len(far.alone.place_facts) == count + 2)
+    lost, back = far.alone.place_facts[count:]
+    assert (lost["state"], back["state"]) == ("lost", "connected")
+    assert (back["port"], back["token"]) == (facts["port"], facts["token"])
+    # The stale file is gone.
+    cli = far.cli()
+    cli.connect().close()
+
+
+def test_an_outpost_takes_another_port_if_one_is_in_use(far: Far) -> None:
+    # The server itself has the first choice.
+    assert far.connect()["port"] != far.alone.port
+    cli = far.cli()
+    cli.connect().close()
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        (("/none/such",), "cannot run /none/such"),
+        (("sh", "-c", "echo noise; echo 'a\33[1mb' >&2; exit 3"), "a [1mb"),
+        (("sh", "-c", "exit 3"), "exit status 3"),
+    ],
+)
+def test_a_failed_start_is_reported(
+    far: Far, command: tuple[str, ...], problem: str
+) -> None:
+    facts = far.connect(command=command)
+    assert (facts["state"], facts["problem"][: len(problem)]) == ("ended", problem)
+    # It can be tried again.
+    assert far.connect()["state"] == "connected"
+
+
+def test_a_directory_that_cannot_be_a_root_is_reported(far: Far) -> None:
+    home = str(far.directory / "home")
+    facts = far.connect(directories=("/none", "/", home))
+    assert facts["roots"] == [["/none", None], ["/", None], [home, None]]
+    # Another directory is added to a connected place.
+    facts = far.connect()
+    assert facts["roots"][3] == [str(far.project / "sub"), str(far.project)]
+    (found,) = far.directory.glob("tmp/gemini/ide/*.json")
+    assert json.loads(found.read_text())["workspacePath"] == str(far.project)
+
+
+def test_an_outpost_ends_with_the_process_that_has_started_it(far: Far) -> None:
+    facts = far.connect()
+    with socket.create_connection(("127.0.0.1", facts["port"])) as idle:
+        until(lambda: _place(far).addresses)
+        far.alone.do(far.alone.places.stop, far.name)
+        assert idle.recv(1) == b""
+    until(lambda: not list(far.directory.glob("tmp/gemini/ide/*")))
