@@ -86,8 +86,15 @@ def on_exit(pid: int, exited: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
 
     def wait() -> None:
+        limit = 0.05
         try:
-            psutil.Process(pid).wait()
+            process = psutil.Process(pid)
+            # It stays a zombie, for which psutil waits, until its parent asks for it.
+            while process.status() != psutil.STATUS_ZOMBIE:
+                with suppress(psutil.TimeoutExpired):
+                    process.wait(limit)
+                    break
+                limit = min(2 * limit, 1)
         except psutil.NoSuchProcess:
             pass
         except (psutil.Error, OSError):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -144,6 +145,26 @@ def test_the_exit_of_a_process_is_detected(
         await asyncio.wait_for(exited.wait(), BOUND)
 
     asyncio.run(scene())
+
+
+PARENT = """
+import subprocess
+print(subprocess.Popen(["sleep", "1000"]).pid, flush=True)
+input()
+"""
+
+
+def test_the_exit_of_a_process_is_detected_before_its_parent_asks_for_it() -> None:
+    async def scene(pid: int) -> None:
+        exited = asyncio.Event()
+        on_exit(pid, exited.set)
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.wait_for(exited.wait(), BOUND)
+
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as parent:
+        assert parent.stdout
+        asyncio.run(scene(int(parent.stdout.readline())))
 
 
 CLIENT_THAT_PROPOSES = """
