@@ -46,7 +46,11 @@ NEW_ERROR = "Emacs sees 1 new error in a.py"
 
 
 def link(world: World, emacs: Emacs) -> None:
-    """Give the command that links the CLIs, and answer yes to what it asks."""
+    """Give the command that links the CLIs, and answer yes to what it asks.
+
+    New errors are waited for as long as the hook lives, for a busy machine.
+    """
+    emacs.eval("(defvar gemini-companion-diagnostics-timeout 4.5)")
     programs = [("gemini", world.tools.gemini)]
     if world.scratch.home.joinpath(".qwen").exists():
         programs.append(("qwen", world.tools.qwen))
