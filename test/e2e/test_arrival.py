@@ -22,7 +22,7 @@ OWN = f"""{PROPOSE}
 """
 
 WINDOWS = """
-(defun e2e-windows ()
+(defun e2e-arrangement ()
   "Return buffers and places of the windows, the selected one first."
   (mapcar (lambda (window)
             (list (buffer-name (window-buffer window)) (window-start window)
@@ -142,7 +142,7 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
     emacs = world.emacs(file, notes, extra=OWN + WINDOWS + option, size=size)
     reviews = Reviews(emacs)
     emacs.text("note:")
-    before = emacs.value("(e2e-windows)")
+    before = emacs.value("(e2e-arrangement)")
     propose(emacs, file, "uno\ntwo\ntre\n")
     reviews.shown("a.txt")
     emacs.wait_for("selects it")
@@ -159,7 +159,7 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
     emacs.wait_for(PROSE[:20])
     emacs.wait_for("uno")
     reviews.reject()
-    emacs.becomes("(e2e-windows)", before)
+    emacs.becomes("(e2e-arrangement)", before)
     emacs.becomes("(window-point)", len(f"note:{PROSE}\n") + 1)
 
 
@@ -174,14 +174,14 @@ def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
     propose(emacs, file, "uno\n")
     reviews.shown("a.txt")
     emacs.keys("C-x", "1", "C-x", "3")
-    before = emacs.value("(e2e-windows)")
+    before = emacs.value("(e2e-arrangement)")
 
     emacs.command("gemini-companion-review")
     emacs.wait_for("uno")
     emacs.keys("C-c", "C-k")
 
     emacs.holds("(equal '(rejected) e2e-ends)")
-    emacs.becomes("(e2e-windows)", before)
+    emacs.becomes("(e2e-arrangement)", before)
 
 
 def test_click_selects_a_review(world: World, scratch: Scratch) -> None:
@@ -229,20 +229,20 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
     for view, selected in product(("ediff", "diff"), ("a.txt", "*cli*")):
         emacs.eval(f"(setq gemini-companion-review-view '{view})")
         emacs.eval(f"(e2e-beside {lisp(selected)})")
-        before = emacs.value("(e2e-windows)")
+        before = emacs.value("(e2e-arrangement)")
         emacs.eval(f"(e2e-propose-there {lisp(file)})")
         reviews.shown("a.txt")
         emacs.wait_for("uno")
-        arrived = emacs.value("(e2e-windows)")
+        arrived = emacs.value("(e2e-arrangement)")
         assert next(iter(arrived)) == selected
         reviews.select()
         emacs.wait_for("uno")
         # There is no room for both in 80 columns.
         if size == (160, 45):
             assert arrived["*cli*"] == before["*cli*"]
-            assert emacs.value("(e2e-windows)")["*cli*"] == before["*cli*"]
+            assert emacs.value("(e2e-arrangement)")["*cli*"] == before["*cli*"]
         reviews.reject()
-        emacs.becomes("(e2e-windows)", before)
+        emacs.becomes("(e2e-arrangement)", before)
 
 
 @pytest.mark.parametrize("split", ["split-window-below", "split-window-right"])
@@ -263,7 +263,7 @@ def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
     emacs.keys("v")
     emacs.wait_for("Hunk 1 of 1")
 
-    windows = emacs.value("(e2e-windows)")
+    windows = emacs.value("(e2e-arrangement)")
     corners = {name: edges[:2] for name, (_, edges) in windows.items()}
     assert corners["*cli*"] == max(corners.values())
     reviews.reject()
@@ -328,11 +328,11 @@ def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
     emacs = world.emacs(file, extra=extra, size=(200, 50))
     reviews = Reviews(emacs)
     emacs.eval('(e2e-beside "a.txt")')
-    before = emacs.value("(e2e-windows)")
+    before = emacs.value("(e2e-arrangement)")
     emacs.eval(f"(e2e-propose-there {lisp(file)})")
     reviews.shown("a.txt")
     emacs.wait_for("Hunk 1 of 1")
-    arrived = emacs.value("(e2e-windows)")
+    arrived = emacs.value("(e2e-arrangement)")
     assert arrived["*cli*"] == before["*cli*"]
     sides = ("*gemini original: a.txt*", "*gemini proposal: a.txt*")
     (left, top, right, bottom), (_, below, _, _) = (arrived[s][1] for s in sides)

@@ -153,7 +153,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     # The list puts back what the file held before.
     emacs.command("gemini-companion-list")
     emacs.wait_for("written without review")
-    emacs.keys("M->", "p", "u", "y")
+    emacs.keys("M-<", "C-s", "review  +", "Enter", "u", "y")
     emacs.wait_for("Reverted a.py")
     emacs.keys("C-x", "s", "y")
     wait_until_saved(file, GOOD)
