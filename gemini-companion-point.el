@@ -21,9 +21,9 @@
 (require 'map)
 (require 'seq)
 (require 'subr-x)
+;; Parts of a hit are read by macros.
+(eval-when-compile (require 'compile))
 
-(declare-function compilation--loc->file-struct "compile")
-(declare-function compilation--loc->line "compile")
 (declare-function compilation--message->loc "compile")
 (declare-function diff-bounds-of-hunk "diff-mode")
 (declare-function diff-find-file-name "diff-mode")
@@ -48,7 +48,7 @@
 (defvar comint-last-input-start)
 (defvar eshell-last-input-start)
 
-(defvar gemini-companion-send-functions
+(defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-point-dired)
     (compilation-mode . gemini-companion-point-compilation)
     (xref--xref-buffer-mode . gemini-companion-point-xref)
@@ -293,12 +293,12 @@ file, return the region or the paragraph."
 ;;;; Prompt
 
 (defun gemini-companion-point--things ()
-  "Return what is at point, as `gemini-companion-send-functions' has it."
+  "Return what is at point, as `gemini-companion-send-alist' has it."
   (let ((found (funcall (cdr (seq-find
                               (pcase-lambda (`(,mode . ,_))
                                 (or (eq mode 'fundamental-mode)
                                     (derived-mode-p mode)))
-                              gemini-companion-send-functions)))))
+                              gemini-companion-send-alist)))))
     (or found (user-error "Nothing here to send"))))
 
 (defun gemini-companion-point--session (things)
@@ -383,7 +383,7 @@ name it anyway? ")
 ;;;###autoload
 (defun gemini-companion-send (&optional compose)
   "Insert what is at point into the prompt of a CLI, and go there.
-`gemini-companion-send-functions' defines what that is in each mode: in
+`gemini-companion-send-alist' defines what that is in each mode: in
 a file, a reference to the lines of the region, the defun or the line;
 elsewhere the marked files, the hit, the hunk, the last command and its
 output, or the region.  The CLI is the one whose directory has the file,

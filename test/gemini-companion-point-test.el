@@ -239,9 +239,9 @@ SESSIONS is nil for one CLI in p."
       (emacs-lisp-mode)
       (should (equal "From *code*:\n```emacs-lisp\n(a)\n```"
                      (gemini-companion-point-test-sent))))
-    (let ((gemini-companion-send-functions
+    (let ((gemini-companion-send-alist
            `((text-mode . ,(lambda () '("mine")))
-             . ,gemini-companion-send-functions)))
+             . ,gemini-companion-send-alist)))
       (with-temp-buffer
         (text-mode)
         (should (equal "mine" (gemini-companion-point-test-sent)))))))
