@@ -19,7 +19,7 @@ NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 def restart(emacs: Emacs) -> None:
     """Restart the server with the option."""
     emacs.eval('(progn (message "restarting") (gemini-companion-restart))')
-    emacs.wait_for("was restarted")
+    emacs.says("was restarted")
 
 
 def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:

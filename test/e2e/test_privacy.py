@@ -103,7 +103,7 @@ def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> N
     assert emacs.value(SHARED) is None
 
     emacs.eval("(gemini-companion-restart)")
-    emacs.wait_for("was restarted")
+    emacs.says("was restarted")
     assert cli.context() == {}
     reviews.proposed(cli, file, write_file(file, "uno\n"))
     reviews.reject()
@@ -112,6 +112,7 @@ def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> N
 
     emacs.eval("(gemini-companion-pause)")
     emacs.act("(forward-line)")
+    emacs.holds(SHARED)
     assert cli.context()["activeFile"]["path"] == str(file)
 
 
