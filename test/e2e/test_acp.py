@@ -13,7 +13,6 @@ import pytest
 from harness import gemini
 from harness.emacs import Reviews
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.wait import BOUND
 from harness.world import World
 
@@ -72,16 +71,16 @@ class AcpClient:
 
 @pytest.mark.once
 @pytest.mark.system
-def test_turn_of_an_acp_client_ends(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_turn_of_an_acp_client_ends(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs = world.emacs(file)
     model = world.model()
-    program = gemini.script(world.tools, scratch, model, "acp")
-    environment = {**os.environ, **scratch.environment, **gemini.in_container()}
-    client = AcpClient(program, scratch.project, environment)
+    program = gemini.script(world.tools, world.scratch, model, "acp")
+    environment = {**os.environ, **world.scratch.environment, **gemini.in_container()}
+    client = AcpClient(program, world.project, environment)
     try:
         client.ask("initialize", protocolVersion=1, clientCapabilities={})
-        session = client.ask("session/new", cwd=str(scratch.project), mcpServers=[])
+        session = client.ask("session/new", cwd=str(world.project), mcpServers=[])
         emacs.holds("(gemini-companion-sessions)", "the CLI is connected")
         model.script(write_file(file, "uno\n"), say("all done"))
         prompt = [{"type": "text", "text": "please"}]

@@ -4,7 +4,6 @@
 import pytest
 from harness.emacs import lisp
 from harness.model import replace, say
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared
@@ -23,11 +22,9 @@ HIGHLIGHTS = """
 """
 
 
-def test_buffer_of_an_answered_file_goes_to_the_change(
-    world: World, scratch: Scratch
-) -> None:
+def test_buffer_of_an_answered_file_goes_to_the_change(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 101))
-    file = scratch.file("a.txt", text)
+    file = world.file("a.txt", text)
     emacs, reviews, cli = world.pair(file, extra=HIGHLIGHTS)
     reviews.proposed(cli, file, replace(file, "line 80", "eighty"), say("all done"))
 
@@ -40,8 +37,8 @@ def test_buffer_of_an_answered_file_goes_to_the_change(
     emacs.holds('(with-current-buffer "a.txt" (looking-at-p "eighty"))')
 
 
-def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
+def test_unsaved_text_is_merged_on_request(world: World) -> None:
+    file = world.file("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
     emacs, reviews, cli = world.pair(file)
     emacs.keys("M-<")
     emacs.text("mine ")
@@ -65,10 +62,8 @@ def test_unsaved_text_is_merged_on_request(world: World, scratch: Scratch) -> No
     assert file.read_text() == text
 
 
-def test_file_of_mixed_line_ends_stays_as_it_was_written(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", b"one\r\ntwo\nthree\n")
+def test_file_of_mixed_line_ends_stays_as_it_was_written(world: World) -> None:
+    file = world.file("a.txt", b"one\r\ntwo\nthree\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, replace(file, "three", "drei"), say("all done"))
 
@@ -85,10 +80,8 @@ def test_file_of_mixed_line_ends_stays_as_it_was_written(
     assert file.read_bytes() == b"null\r\none\r\ntwo\r\ndrei\r\n"
 
 
-def test_written_file_waits_for_a_command_that_asks(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one a\ntwo a\nthree a\n")
+def test_written_file_waits_for_a_command_that_asks(world: World) -> None:
+    file = world.file("a.txt", "one a\ntwo a\nthree a\n")
     emacs = world.emacs(file)
 
     def replace_after_write(text: str) -> None:

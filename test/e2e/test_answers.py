@@ -5,17 +5,14 @@ import pytest
 from harness.emacs import Reviews
 from harness.model import replace, say, write_file
 from harness.proposals import PROPOSE, propose
-from harness.scratch import Scratch
 from harness.world import World
 from test_after_write import HIGHLIGHTS
 
 pytestmark = pytest.mark.shared
 
 
-def test_ediff_still_answers_after_comparing_again(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+def test_ediff_still_answers_after_comparing_again(world: World) -> None:
+    file = world.file("a.txt", "one\ntwo\nthree\n")
     emacs, reviews, cli = world.pair(file)
     change = write_file(file, "ONE\ntwo\nTHREE\n")
     reviews.proposed(cli, file, change, say("all done"))
@@ -27,10 +24,8 @@ def test_ediff_still_answers_after_comparing_again(
     assert file.read_text() == "one\ntwo\nTHREE\n"
 
 
-def test_edits_of_a_review_that_the_terminal_rejected_are_kept(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\ntwo\n")
+def test_edits_of_a_review_that_the_terminal_rejected_are_kept(world: World) -> None:
+    file = world.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, replace(file, "two", "zwei"))
     reviews.edit("zwei", "what I made of it")
@@ -41,10 +36,8 @@ def test_edits_of_a_review_that_the_terminal_rejected_are_kept(
     emacs.wait_for("what I made of it")
 
 
-def test_answer_in_the_terminal_leaves_another_prompt_alone(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_answer_in_the_terminal_leaves_another_prompt_alone(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     emacs.keys("M-x", "ver")
@@ -87,11 +80,11 @@ R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
 @pytest.mark.fresh
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_next_review_takes_the_place_of_the_previous_one(
-    world: World, scratch: Scratch, view: str
+    world: World, view: str
 ) -> None:
     old = "".join(f"{n}\n" for n in range(1, 41))
     new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
-    files = [scratch.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
+    files = [world.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
     extra = f"{PROPOSE}{PLACES}{HIGHLIGHTS}(setq gemini-companion-review-view '{view})"
     emacs = world.emacs(*files, extra=extra)
     reviews = Reviews(emacs)

@@ -6,7 +6,6 @@ from itertools import pairwise, product
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.proposals import PROPOSE, propose
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared
@@ -47,10 +46,10 @@ BUSY = [
 ]
 
 
-def started(world: World, scratch: Scratch, arrival: str = "when-idle") -> Emacs:
+def started(world: World, arrival: str = "when-idle") -> Emacs:
     """Return an Emacs that visits a.txt, and shows reviews by ``arrival``."""
     option = f"(setq gemini-companion-review-arrival '{arrival})"
-    return world.emacs(scratch.file("a.txt", "one\n"), extra=OWN + option)
+    return world.emacs(world.file("a.txt", "one\n"), extra=OWN + option)
 
 
 def left_alone(emacs: Emacs) -> None:
@@ -58,13 +57,13 @@ def left_alone(emacs: Emacs) -> None:
     emacs.holds("(< 1.5 (float-time (current-idle-time)))", "no keys are typed")
 
 
-def test_review_waits_until_the_user_is_idle(world: World, scratch: Scratch) -> None:
-    emacs = started(world, scratch)
+def test_review_waits_until_the_user_is_idle(world: World) -> None:
+    emacs = started(world)
     reviews = Reviews(emacs)
     for begin, sign, end in BUSY:
         emacs.keys(*begin)
         emacs.holds(sign)
-        propose(emacs, scratch.project / "a.txt", "uno\n")
+        propose(emacs, world.project / "a.txt", "uno\n")
         left_alone(emacs)
         assert reviews.states() == ["pending"], sign
         emacs.wait_for("?1")
@@ -82,28 +81,24 @@ PROMPTS = [
 ]
 
 
-def test_review_appears_after_a_prompt_of_no_command(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = started(world, scratch)
+def test_review_appears_after_a_prompt_of_no_command(world: World) -> None:
+    emacs = started(world)
     reviews = Reviews(emacs)
     for prompt, sign, answer in PROMPTS:
         emacs.eval(f"(run-at-time 0 nil (lambda () {prompt}))")
         emacs.holds(sign)
-        propose(emacs, scratch.project / "a.txt", "uno\n")
+        propose(emacs, world.project / "a.txt", "uno\n")
         emacs.keys(answer)
         reviews.shown("a.txt")
         reviews.reject()
 
 
-def test_review_waits_for_the_end_of_a_mouse_drag(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = started(world, scratch)
+def test_review_waits_for_the_end_of_a_mouse_drag(world: World) -> None:
+    emacs = started(world)
     reviews = Reviews(emacs)
     emacs.terminal.text(PRESS)
     emacs.holds("track-mouse")
-    propose(emacs, scratch.project / "a.txt", "uno\n")
+    propose(emacs, world.project / "a.txt", "uno\n")
     left_alone(emacs)
     assert reviews.states() == ["pending"]
 
@@ -111,16 +106,14 @@ def test_review_waits_for_the_end_of_a_mouse_drag(
     reviews.shown("a.txt")
 
 
-def test_text_that_is_being_typed_stays_in_its_window(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = started(world, scratch)
+def test_text_that_is_being_typed_stays_in_its_window(world: World) -> None:
+    emacs = started(world)
     reviews = Reviews(emacs)
     prose = "annul a pack of quiet aardvarks, please"
     for number, (_, letter) in enumerate(pairwise(" " + prose)):
         emacs.terminal.text(letter)
         if number == 3:
-            propose(emacs, scratch.project / "a.txt", "uno\n")
+            propose(emacs, world.project / "a.txt", "uno\n")
 
     reviews.shown("a.txt")
     emacs.becomes('(with-current-buffer "a.txt" (buffer-string))', prose + "one\n")
@@ -134,10 +127,10 @@ PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_arrival_leaves_the_keys_to_the_window_in_use(
-    world: World, scratch: Scratch, view: str, size: tuple[int, int]
+    world: World, view: str, size: tuple[int, int]
 ) -> None:
-    notes = scratch.file("notes.txt")
-    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    notes = world.file("notes.txt")
+    file = world.file("a.txt", "one\ntwo\nthree\n")
     option = f"(setq gemini-companion-review-view '{view})"
     emacs = world.emacs(file, notes, extra=OWN + WINDOWS + option, size=size)
     reviews = Reviews(emacs)
@@ -165,9 +158,9 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
-    world: World, scratch: Scratch, view: str
+    world: World, view: str
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     option = f"(setq gemini-companion-review-view '{view})"
     emacs = world.emacs(file, extra=OWN + WINDOWS + option)
     reviews = Reviews(emacs)
@@ -184,9 +177,9 @@ def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
     emacs.becomes("(e2e-arrangement)", before)
 
 
-def test_click_selects_a_review(world: World, scratch: Scratch) -> None:
-    emacs = started(world, scratch)
-    propose(emacs, scratch.project / "a.txt", "uno\n")
+def test_click_selects_a_review(world: World) -> None:
+    emacs = started(world)
+    propose(emacs, world.project / "a.txt", "uno\n")
     Reviews(emacs).shown("a.txt")
     screen = emacs.wait_for("+uno").splitlines()
     row = next(n for n, line in enumerate(screen, 1) if "+uno" in line)
@@ -221,9 +214,9 @@ IN_TERMINAL = """
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 def test_terminal_of_the_cli_stays_visible_beside_a_review(
-    world: World, scratch: Scratch, size: tuple[int, int]
+    world: World, size: tuple[int, int]
 ) -> None:
-    file = scratch.file("a.txt", "one\ntwo\nthree\n")
+    file = world.file("a.txt", "one\ntwo\nthree\n")
     emacs = world.emacs(file, extra=OWN + WINDOWS + IN_TERMINAL, size=size)
     reviews = Reviews(emacs)
     for view, selected in product(("ediff", "diff"), ("a.txt", "*cli*")):
@@ -247,9 +240,9 @@ def test_terminal_of_the_cli_stays_visible_beside_a_review(
 
 @pytest.mark.parametrize("split", ["split-window-below", "split-window-right"])
 def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
-    world: World, scratch: Scratch, split: str
+    world: World, split: str
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     extra = OWN + WINDOWS + IN_TERMINAL
     emacs = world.emacs(file, extra=extra, size=(120, 40))
     reviews = Reviews(emacs)
@@ -278,9 +271,9 @@ TYPES = """
 @pytest.mark.parametrize("focus", ["nil", "terminal", "t"])
 @pytest.mark.parametrize("selected", ["a.txt", "*cli*"])
 def test_review_is_selected_by_itself_only_if_the_user_wants_it(
-    world: World, scratch: Scratch, selected: str, focus: str
+    world: World, selected: str, focus: str
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     option = f"(setq gemini-companion-review-focus '{focus})"
     emacs = world.emacs(file, extra=OWN + IN_TERMINAL + option)
     reviews = Reviews(emacs)
@@ -301,10 +294,8 @@ def test_review_is_selected_by_itself_only_if_the_user_wants_it(
     emacs.becomes("(buffer-name (window-buffer))", selected)
 
 
-def test_review_in_a_narrow_frame_is_unified_at_first(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_review_in_a_narrow_frame_is_unified_at_first(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs = world.emacs(file, extra=PROPOSE, size=(119, 45))
     reviews = Reviews(emacs)
     propose(emacs, file, "uno\n")
@@ -321,9 +312,9 @@ def test_review_in_a_narrow_frame_is_unified_at_first(
 
 
 def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     extra = OWN + WINDOWS + IN_TERMINAL + EDIFF
     emacs = world.emacs(file, extra=extra, size=(200, 50))
     reviews = Reviews(emacs)
@@ -341,8 +332,8 @@ def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
     reviews.reject()
 
 
-def test_changes_of_other_windows_stay(world: World, scratch: Scratch) -> None:
-    file, other = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+def test_changes_of_other_windows_stay(world: World) -> None:
+    file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs = world.emacs(file, extra=OWN)
     reviews = Reviews(emacs)
     propose(emacs, file, "uno\n")
@@ -366,12 +357,10 @@ def test_changes_of_other_windows_stay(world: World, scratch: Scratch) -> None:
     emacs.wait_until_gone("gemini")
 
 
-def test_announcement_ends_when_the_review_appears(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = started(world, scratch)
+def test_announcement_ends_when_the_review_appears(world: World) -> None:
+    emacs = started(world)
     emacs.keys("C-f")
-    propose(emacs, scratch.project / "a.txt", "uno\n")
+    propose(emacs, world.project / "a.txt", "uno\n")
     Reviews(emacs).shown("a.txt")
 
     emacs.says("shows it")
@@ -383,9 +372,9 @@ def test_announcement_ends_when_the_review_appears(
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_announcement_leaves_the_report_of_a_cli_that_has_exited(
-    world: World, scratch: Scratch, view: str
+    world: World, view: str
 ) -> None:
-    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+    first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs = world.emacs(
         first, extra=f"{OWN}(setq gemini-companion-review-view '{view})"
     )
@@ -425,29 +414,27 @@ ENDS = [
 
 @pytest.mark.parametrize(("end", "report"), ENDS)
 def test_announcement_leaves_a_report_about_a_file(
-    world: World, scratch: Scratch, end: str, report: str
+    world: World, end: str, report: str
 ) -> None:
-    emacs = started(world, scratch)
+    emacs = started(world)
     reviews = Reviews(emacs)
-    propose(emacs, scratch.project / "a.txt", "uno\n")
+    propose(emacs, world.project / "a.txt", "uno\n")
     reviews.shown("a.txt")
 
     emacs.eval(f"(progn {end} nil)")
     emacs.wait_for(report)
-    propose(emacs, scratch.project / "b.txt", "due\n", "two")
+    propose(emacs, world.project / "b.txt", "due\n", "two")
     reviews.shown("b.txt")
     screen = emacs.wait_for("M-x gemini-companion-review selects it")
     assert report in screen
 
 
 @pytest.mark.fresh
-def test_announcement_takes_one_line_of_a_small_frame(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("application/hello.py", "one\n")
+def test_announcement_takes_one_line_of_a_small_frame(world: World) -> None:
+    file = world.file("application/hello.py", "one\n")
     emacs = world.emacs(file, extra=OWN, size=(80, 24))
     emacs.eval(f"""(gemini-companion-diff-open 1 '(:id "one" :client "gemini"
-        :directory {lisp(scratch.project)}) {lisp(file)} "uno\n")""")
+        :directory {lisp(world.project)}) {lisp(file)} "uno\n")""")
     Reviews(emacs).shown("hello.py")
     key = "M-x gemini-companion-review selects it"
     screen = emacs.wait_for(key).splitlines()
@@ -455,10 +442,10 @@ def test_announcement_takes_one_line_of_a_small_frame(
     emacs.says(f"Edit of application/hello.py by Gemini CLI; {key}")
 
 
-def test_review_on_request_only(world: World, scratch: Scratch) -> None:
-    emacs = started(world, scratch, "notify")
+def test_review_on_request_only(world: World) -> None:
+    emacs = started(world, "notify")
     reviews = Reviews(emacs)
-    propose(emacs, scratch.project / "a.txt", "uno\n")
+    propose(emacs, world.project / "a.txt", "uno\n")
     emacs.wait_for("M-x gemini-companion-review shows it")
     left_alone(emacs)
     assert reviews.states() == ["pending"]
@@ -467,14 +454,12 @@ def test_review_on_request_only(world: World, scratch: Scratch) -> None:
     reviews.shown("a.txt")
 
 
-def test_review_at_once_and_the_others_one_by_one(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = started(world, scratch, "now")
+def test_review_at_once_and_the_others_one_by_one(world: World) -> None:
+    emacs = started(world, "now")
     reviews = Reviews(emacs)
     emacs.keys("C-s", "o")
     for session in ("one", "two", "three"):
-        propose(emacs, scratch.project / "a.txt", f"{session}!\n", session)
+        propose(emacs, world.project / "a.txt", f"{session}!\n", session)
     reviews.shown("a.txt")
     emacs.wait_for("?3")
 
@@ -487,10 +472,10 @@ def test_review_at_once_and_the_others_one_by_one(
             reviews.shown("a.txt")
 
 
-def test_nothing_asks_while_a_review_appears(world: World, scratch: Scratch) -> None:
+def test_nothing_asks_while_a_review_appears(world: World) -> None:
     variables = "-*- eval: (setq e2e-bad t); mode: nonsense; foo: (1) -*-\n"
-    file = scratch.file("b.txt", variables + "one\n")
-    emacs = started(world, scratch)
+    file = world.file("b.txt", variables + "one\n")
+    emacs = started(world)
     emacs.eval(
         "(let ((enable-local-variables nil))"
         f" (find-file-noselect {str(file)!r}) nil)".replace("'", '"')
@@ -503,12 +488,10 @@ def test_nothing_asks_while_a_review_appears(world: World, scratch: Scratch) -> 
     emacs.wait_for("changed by another")
 
 
-def test_proposal_that_replaces_an_edited_one_keeps_the_edits(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = started(world, scratch)
+def test_proposal_that_replaces_an_edited_one_keeps_the_edits(world: World) -> None:
+    emacs = started(world)
     reviews = Reviews(emacs)
-    file = scratch.project / "a.txt"
+    file = world.project / "a.txt"
     propose(emacs, file, "uno\n")
     reviews.shown("a.txt")
     reviews.edit("uno", "what I made of it")

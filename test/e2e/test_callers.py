@@ -9,7 +9,6 @@ import sys
 import pytest
 from harness.emacs import Reviews, lisp
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.tools import ROOT
 from harness.world import World
 
@@ -31,11 +30,9 @@ KNOWN = """
 """
 
 
-def test_a_rename_at_its_definition_names_the_callers_that_break(
-    world: World, scratch: Scratch
-) -> None:
-    definition = scratch.file("definition.py", "def one\n")
-    caller = scratch.file("caller.py", "uses one\n")
+def test_a_rename_at_its_definition_names_the_callers_that_break(world: World) -> None:
+    definition = world.file("definition.py", "def one\n")
+    caller = world.file("caller.py", "uses one\n")
     emacs = world.emacs(caller, definition, extra=EGLOT)
     if emacs.eval("(featurep 'eglot)") == "nil":
         pytest.skip("No Eglot")

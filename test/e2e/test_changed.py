@@ -5,7 +5,6 @@ import pytest
 from harness.emacs import Reviews
 from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared
@@ -22,9 +21,9 @@ QUESTION = "accept and undo that change?"
 
 
 def test_saved_file_is_compared_again_and_overwritten_only_on_request(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file)
     proposed = OLD.replace("five", "cinque")
     reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
@@ -52,10 +51,8 @@ def test_saved_file_is_compared_again_and_overwritten_only_on_request(
 
 @pytest.mark.once
 @pytest.mark.shared("two")
-def test_edit_of_another_cli_is_undone_only_on_request(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", OLD)
+def test_edit_of_another_cli_is_undone_only_on_request(world: World) -> None:
+    file = world.file("a.txt", OLD)
     emacs, reviews, one = world.pair(file)
     two = world.second()
     first, second = OLD.replace("one", "uno"), OLD.replace("five", "cinque")
@@ -77,9 +74,9 @@ def test_edit_of_another_cli_is_undone_only_on_request(
 
 
 def test_question_about_a_changed_file_ends_when_the_terminal_answers(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file)
     proposed = OLD.replace("five", "cinque")
     reviews.proposed(cli, file, write_file(file, proposed), say("all done"))
@@ -98,9 +95,9 @@ def test_question_about_a_changed_file_ends_when_the_terminal_answers(
 
 @pytest.mark.fresh
 def test_file_that_changes_while_another_tab_is_shown_is_compared_there(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     emacs = world.emacs(file, extra=PROPOSE)
     propose(emacs, file, OLD.replace("five", "cinque"))
     Reviews(emacs).shown("a.txt")

@@ -11,7 +11,6 @@ from harness.gemini import Gemini
 from harness.model import say
 from harness.needs import VTERM, needs_vterm
 from harness.qwen import Qwen
-from harness.scratch import Scratch
 from harness.world import World
 from test_state import configure, start
 
@@ -59,11 +58,11 @@ def visible(text: str) -> str:
     ],
 )
 def test_prompts_are_nothing_but_text(
-    world: World, scratch: Scratch, kind: type[Gemini], name: str, terminal: str
+    world: World, kind: type[Gemini], name: str, terminal: str
 ) -> None:
     configure(world)
     emacs = world.emacs(
-        scratch.file("a.txt", "one\n"), extra=f"(add-to-list 'load-path {lisp(VTERM)})"
+        world.file("a.txt", "one\n"), extra=f"(add-to-list 'load-path {lisp(VTERM)})"
     )
     cli = start(world, emacs, kind, name, terminal)
     emacs.holds(f"(eq 'ready {STATE})")

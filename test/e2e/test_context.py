@@ -3,7 +3,6 @@
 
 import pytest
 from harness.emacs import lisp
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -17,11 +16,9 @@ SELECTED = """
 
 
 @pytest.mark.fresh
-def test_first_prompt_has_cursor_selection_and_files(
-    world: World, scratch: Scratch
-) -> None:
-    other = scratch.file("other.txt", "x\n")
-    file = scratch.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
+def test_first_prompt_has_cursor_selection_and_files(world: World) -> None:
+    other = world.file("other.txt", "x\n")
+    file = world.file("größe 大小.txt", "first\na😀b naïve 日本 end\nlast\n")
     emacs = world.emacs(other, file)
     emacs.keys("M-<", "C-n", "C-f", "C-f", "C-Space", "C-e")
     emacs.holds(SELECTED % "b naïve 日本 end")
@@ -37,8 +34,8 @@ def test_first_prompt_has_cursor_selection_and_files(
     }
 
 
-def test_changes_by_lisp_alone_are_shared(world: World, scratch: Scratch) -> None:
-    one, two = scratch.file("one.txt", "1\n2\n3\n"), scratch.file("two.txt", "4\n5\n")
+def test_changes_by_lisp_alone_are_shared(world: World) -> None:
+    one, two = world.file("one.txt", "1\n2\n3\n"), world.file("two.txt", "4\n5\n")
     emacs, _, cli = world.pair(one)
     assert cli.context()["activeFile"]["path"] == str(one)
 
@@ -54,11 +51,9 @@ def test_changes_by_lisp_alone_are_shared(world: World, scratch: Scratch) -> Non
     assert context["otherOpenFiles"] == [str(one)]
 
 
-def test_renamed_deleted_and_killed_files_are_shared(
-    world: World, scratch: Scratch
-) -> None:
-    one, two, three = (scratch.file(f"{name}.txt", "1\n") for name in ("1", "2", "3"))
-    renamed = scratch.project / "renamed.txt"
+def test_renamed_deleted_and_killed_files_are_shared(world: World) -> None:
+    one, two, three = (world.file(f"{name}.txt", "1\n") for name in ("1", "2", "3"))
+    renamed = world.project / "renamed.txt"
     emacs, _, cli = world.pair(one, two, three)
     assert cli.context()["otherOpenFiles"] == [str(two), str(one)]
 
@@ -75,10 +70,8 @@ def test_renamed_deleted_and_killed_files_are_shared(
 
 
 @pytest.mark.shared("inside")
-def test_terminal_in_emacs_keeps_file_and_selection(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one two three\n")
+def test_terminal_in_emacs_keeps_file_and_selection(world: World) -> None:
+    file = world.file("a.txt", "one two three\n")
     emacs, _, cli = world.pair_inside(file)
     emacs.eval(f"(progn (switch-to-buffer {lisp(file.name)}) nil)")
     emacs.keys("M-<", "C-Space", "M-f")
@@ -93,19 +86,17 @@ def test_terminal_in_emacs_keeps_file_and_selection(
 
 
 @pytest.mark.fresh
-def test_project_behind_a_link_has_the_name_that_the_cli_uses(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("src/a.txt", "one\n")
-    elsewhere = scratch.root / "elsewhere.txt"
+def test_project_behind_a_link_has_the_name_that_the_cli_uses(world: World) -> None:
+    file = world.file("src/a.txt", "one\n")
+    elsewhere = world.scratch.root / "elsewhere.txt"
     elsewhere.write_text("two\n")
-    scratch.project.joinpath("inner.txt").symlink_to(elsewhere)
-    link = scratch.root / "link"
-    link.symlink_to(scratch.project)
+    world.project.joinpath("inner.txt").symlink_to(elsewhere)
+    link = world.scratch.root / "link"
+    link.symlink_to(world.project)
 
     emacs, _, cli = world.pair(link / "inner.txt", link / "src" / "a.txt")
     name = str(link / "src" / "a.txt")
     emacs.becomes('(buffer-file-name (get-buffer "a.txt"))', name)
     context = cli.context()
     assert context["activeFile"]["path"] == str(file)
-    assert context["otherOpenFiles"] == [str(scratch.project / "inner.txt")]
+    assert context["otherOpenFiles"] == [str(world.project / "inner.txt")]

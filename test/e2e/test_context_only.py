@@ -44,10 +44,8 @@ def reconnect(emacs: Emacs, cli: Gemini) -> None:
     cli.wait_until_connected()
 
 
-def test_cli_keeps_its_own_question_and_has_the_context(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_cli_keeps_its_own_question_and_has_the_context(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)
     assert cli.context()["activeFile"]["path"] == str(file)
 
@@ -70,9 +68,9 @@ def test_cli_keeps_its_own_question_and_has_the_context(
 
 
 def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     emacs.eval(NO_REVIEWS)
     restart(emacs)
@@ -89,7 +87,7 @@ def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
     assert file.read_text() == "uno\n"
     assert reviews.paths() == []
 
-    wait_until_back(emacs, scratch)
+    wait_until_back(emacs, world.scratch)
     reconnect(emacs, cli)
     cli.model.script(write_file(file, "due\n"), say("done again"))
     cli.ask()

@@ -4,7 +4,6 @@
 import pytest
 from harness.emacs import Emacs, Reviews
 from harness.proposals import PROPOSE, propose
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared("evil")
@@ -27,19 +26,19 @@ ENDS = [
 ]
 
 
-def evil_emacs(world: World, scratch: Scratch) -> Emacs:
+def evil_emacs(world: World) -> Emacs:
     """Return an Emacs in which Evil is on."""
-    emacs = world.emacs(scratch.file("a.txt", "one\n"), extra=OWN)
+    emacs = world.emacs(world.file("a.txt", "one\n"), extra=OWN)
     if emacs.eval("e2e-evil") == "nil":
         pytest.skip("evil is not installed")
     return emacs
 
 
-def test_keys_of_evil_answer_a_review(world: World, scratch: Scratch) -> None:
-    emacs = evil_emacs(world, scratch)
+def test_keys_of_evil_answer_a_review(world: World) -> None:
+    emacs = evil_emacs(world)
     reviews = Reviews(emacs)
     for keys, end in ENDS:
-        propose(emacs, scratch.project / "a.txt", "uno\n")
+        propose(emacs, world.project / "a.txt", "uno\n")
         reviews.shown("a.txt")
         reviews.select_proposal()
         emacs.holds("(eq (buffer-local-value 'evil-state (window-buffer)) 'normal)")

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 from harness.emacs import Emacs
 from harness.model import write_file
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -65,9 +64,9 @@ def by_force(emacs: Emacs) -> None:
     ],
 )
 def test_cli_is_free_after_emacs_has_exited(
-    world: World, scratch: Scratch, leave: Callable[[Emacs], None]
+    world: World, leave: Callable[[Emacs], None]
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
@@ -75,16 +74,16 @@ def test_cli_is_free_after_emacs_has_exited(
 
     emacs.wait_until_exited()
     cli.wait_for("Rejected")
-    eventually(lambda: not scratch.servers(), "the server is gone")
-    eventually(lambda: not scratch.discovery_files(), "no discovery file")
+    eventually(lambda: not world.scratch.servers(), "the server is gone")
+    eventually(lambda: not world.scratch.discovery_files(), "no discovery file")
     assert file.read_text() == "one\n"
     if leave is not by_force:
-        eventually(lambda: not scratch.temporary_files(), "no temporary file")
+        eventually(lambda: not world.scratch.temporary_files(), "no temporary file")
     cli.is_free()
 
 
-def test_mode_leaves_nothing_behind(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_mode_leaves_nothing_behind(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs = world.emacs(file, mode=False, extra=STATE)
     before = emacs.value("(e2e-state)")
     emacs.eval("(gemini-companion-mode 1)")
@@ -97,9 +96,9 @@ def test_mode_leaves_nothing_behind(world: World, scratch: Scratch) -> None:
     emacs.eval("(gemini-companion-mode -1)")
 
     cli.wait_for("Rejected")
-    eventually(lambda: not scratch.servers(), "the server is gone")
+    eventually(lambda: not world.scratch.servers(), "the server is gone")
     emacs.holds('(not (get-process "gemini-companion"))', "Emacs knows that")
-    eventually(lambda: not scratch.temporary_files(), "no temporary file")
+    eventually(lambda: not world.scratch.temporary_files(), "no temporary file")
     # Emacs 28 removes its own after the next command.
     emacs.keys("C-a")
     after = emacs.value("(e2e-state)")

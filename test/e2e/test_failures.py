@@ -37,12 +37,12 @@ def the_editor(emacs: Emacs, scratch: Scratch) -> int:
 @pytest.mark.shared
 @pytest.mark.parametrize("whose", [the_server, the_cli, the_editor])
 def test_a_stopped_process_continues(
-    world: World, scratch: Scratch, whose: Callable[[Emacs, Scratch], int]
+    world: World, whose: Callable[[Emacs, Scratch], int]
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
-    process = psutil.Process(whose(emacs, scratch))
+    process = psutil.Process(whose(emacs, world.scratch))
     # It continues a stopped process at once.
     tmux = psutil.Process(world.tmux.pid)
 
@@ -65,31 +65,27 @@ def test_a_stopped_process_continues(
     assert CONNECTED in cli.ide_status()
 
 
-def test_a_cli_connects_from_a_project_that_is_opened_later(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = world.emacs(scratch.file("a.txt", "one\n"))
-    (scratch.root / "other").mkdir()
-    file = scratch.root / "other" / "c.txt"
+def test_a_cli_connects_from_a_project_that_is_opened_later(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", "one\n"))
+    (world.scratch.root / "other").mkdir()
+    file = world.scratch.root / "other" / "c.txt"
     file.write_text("three\n")
     cli = world.gemini(directory=file.parent, connects=False)
     cli.wait_for("Type your message")
     assert "Disconnected" in cli.ide_status()
 
-    (found,) = scratch.discovery_files()
+    (found,) = world.scratch.discovery_files()
     before = found.read_text()
     emacs.eval(f'(progn (find-file "{file}") nil)')
 
     eventually(lambda: found.read_text() != before, "the roots are shared")
     cli.ide("enable")
     cli.wait_for(CONNECTED)
-    assert scratch.discovery_files() == [found]
+    assert world.scratch.discovery_files() == [found]
 
 
-def test_each_of_two_emacsen_has_the_cli_of_its_terminal(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_each_of_two_emacsen_has_the_cli_of_its_terminal(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     first, second = world.emacs(file, name="first"), world.emacs(file, name="second")
     sessions = "(length (gemini-companion-sessions))"
 

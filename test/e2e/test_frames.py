@@ -36,8 +36,8 @@ def frame(world: World, emacs: Emacs, file: Path) -> Terminal:
     return terminal
 
 
-def test_the_frame_used_last_counts(world: World, scratch: Scratch) -> None:
-    one, two = scratch.file("one.txt", "1\n"), scratch.file("two.txt", "2\n")
+def test_the_frame_used_last_counts(world: World) -> None:
+    one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")
     emacs = world.emacs(one)
     shares(emacs, "one.txt")
     other = frame(world, emacs, two)
@@ -56,9 +56,9 @@ def test_the_frame_used_last_counts(world: World, scratch: Scratch) -> None:
     shares(emacs, "one.txt", "two.txt")
 
 
-def test_names_are_followed(world: World, scratch: Scratch) -> None:
-    one, two = scratch.file("one.txt", "1\n"), scratch.file("sub/two.txt", "2\n")
-    scratch.file("sub/three.txt", "3\n")
+def test_names_are_followed(world: World) -> None:
+    one, two = world.file("one.txt", "1\n"), world.file("sub/two.txt", "2\n")
+    world.file("sub/three.txt", "3\n")
     emacs = world.emacs(two, one)
     shares(emacs, "one.txt", "two.txt")
 
@@ -66,10 +66,10 @@ def test_names_are_followed(world: World, scratch: Scratch) -> None:
                f" {quoted(two.parent / 'deux.txt')} nil))")  # fmt: skip
     shares(emacs, "one.txt", "deux.txt")
     emacs.eval(f"(dired-rename-file {quoted(two.parent)}"
-               f" {quoted(scratch.project / 'below')} nil)")  # fmt: skip
+               f" {quoted(world.project / 'below')} nil)")  # fmt: skip
     shares(emacs, "one.txt", "deux.txt")
     assert emacs.value('(plist-get (nth 1 (gemini-companion-context-snapshot)) :path)'
-                       ) == str(scratch.project / "below/deux.txt")  # fmt: skip
+                       ) == str(world.project / "below/deux.txt")  # fmt: skip
     emacs.eval(
         f'(with-current-buffer "one.txt" (write-file {quoted(one.parent / "un.txt")}))'
     )
@@ -78,12 +78,12 @@ def test_names_are_followed(world: World, scratch: Scratch) -> None:
       (when (fboundp 'rename-visited-file) (rename-visited-file "uno.txt"))
       (unless (fboundp 'rename-visited-file) (write-file "uno.txt")))""")
     shares(emacs, "uno.txt", "deux.txt")
-    commit(scratch)
+    commit(world.scratch)
     emacs.eval("""(let ((below (expand-file-name "below/")))
       (require 'vc)
       (vc-rename-file (concat below "deux.txt") (concat below "dos.txt")))""")
     shares(emacs, "uno.txt", "dos.txt")
-    (scratch.project / "below/dos.txt").unlink()
+    (world.project / "below/dos.txt").unlink()
     shares(emacs, "uno.txt")
     emacs.eval("""(with-current-buffer "uno.txt" (set-visited-file-name nil))""")
     shares(emacs, None)

@@ -5,24 +5,23 @@ import pytest
 from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared
 
 
-def proposed(world: World, scratch: Scratch) -> tuple[Emacs, Reviews, Gemini]:
+def proposed(world: World) -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs that shows a proposal for a.txt."""
-    file = scratch.file("a.txt", "one one one\n")
+    file = world.file("a.txt", "one one one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno uno uno\n"), say("all done"))
     return emacs, reviews, cli
 
 
 def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    emacs, reviews, cli = proposed(world, scratch)
+    emacs, reviews, cli = proposed(world)
     reviews.select_proposal()
     emacs.keys("M-<", "M-%", "uno", "Enter", "due", "Enter")
     emacs.wait_for("Query replacing")
@@ -33,16 +32,14 @@ def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
 
     emacs.keys("q")
     emacs.holds('(equal "a.txt" (e2e-windows))')
-    assert (scratch.project / "a.txt").read_text() == "uno uno uno\n"
+    assert (world.project / "a.txt").read_text() == "uno uno uno\n"
 
 
 ALL = "*gemini original: a.txt* *gemini proposal: a.txt* *Ediff Control Panel*"
 
 
-def test_deleted_windows_of_a_review_are_back_by_the_command(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, reviews, _ = proposed(world, scratch)
+def test_deleted_windows_of_a_review_are_back_by_the_command(world: World) -> None:
+    emacs, reviews, _ = proposed(world)
     reviews.select()
     for digit in "01":
         for buffer in ("original: a.txt", "proposal: a.txt", "Control Panel"):
@@ -61,10 +58,8 @@ def test_deleted_windows_of_a_review_are_back_by_the_command(
     reviews.reject()
 
 
-def test_deleting_the_frame_of_a_review_rejects_it(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_deleting_the_frame_of_a_review_rejects_it(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     emacs.keys("C-x", "5", "2")
     emacs.holds("(= 2 (length (frame-list)))")
@@ -79,10 +74,8 @@ def test_deleting_the_frame_of_a_review_rejects_it(
     cli.is_free()
 
 
-def test_tab_of_a_review_is_restored_when_it_is_visited_again(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, reviews, cli = proposed(world, scratch)
+def test_tab_of_a_review_is_restored_when_it_is_visited_again(world: World) -> None:
+    emacs, reviews, cli = proposed(world)
     emacs.eval('(progn (tab-bar-new-tab) (switch-to-buffer "*scratch*"))')
     emacs.eval("(delete-other-windows)")
 
@@ -97,13 +90,11 @@ def test_tab_of_a_review_is_restored_when_it_is_visited_again(
 
 
 @pytest.mark.fresh
-def test_review_appears_on_the_terminal_that_shows_the_file(
-    world: World, scratch: Scratch
-) -> None:
-    file, other = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
+    file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, _, cli = world.pair(file)
     client = [world.tools.emacsclient, "-t", "-s", "emacs", str(other)]
-    second = world.tmux.start("second", client, scratch.project, {}, (80, 24))
+    second = world.tmux.start("second", client, world.project, {}, (80, 24))
     second.wait_for("b.txt")
     cli.model.script(write_file(file, "uno\n"), say("all done"))
 

@@ -3,17 +3,14 @@
 
 import pytest
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.world import World
 from test_views import NEW, OLD, OWN
 
 pytestmark = pytest.mark.shared("inside")
 
 
-def test_terminal_of_the_cli_stays_selected_and_visible(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_terminal_of_the_cli_stays_selected_and_visible(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair_inside(file)
     cli.model.script(write_file(file, "uno\n"), say("all done"))
     cli.ask()
@@ -31,9 +28,9 @@ def test_terminal_of_the_cli_stays_selected_and_visible(
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_terminal_is_back_when_the_review_is_laid_out_again(
-    world: World, scratch: Scratch, view: str
+    world: World, view: str
 ) -> None:
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     emacs, reviews, cli = world.pair_inside(file, extra=OWN)
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
@@ -62,9 +59,9 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_list_from_a_review_leaves_the_terminal_and_the_review(
-    world: World, scratch: Scratch, view: str
+    world: World, view: str
 ) -> None:
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
     emacs, reviews, cli = world.pair_inside(file, extra=extra)
     in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'

@@ -35,11 +35,9 @@ def package(scratch: Scratch) -> Path:
     return package
 
 
-def bare_emacs(
-    world: World, scratch: Scratch, tool: str = "pip", **variables: str
-) -> Emacs:
+def bare_emacs(world: World, tool: str = "pip", **variables: str) -> Emacs:
     """Return an Emacs that has the package but no Python packages."""
-    tools = scratch.root / "tools"
+    tools = world.scratch.root / "tools"
     tools.mkdir(exist_ok=True)
     if tool == "uv" and not (tools / "uv").exists():
         (tools / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
@@ -49,10 +47,10 @@ def bare_emacs(
         if name.upper().startswith(PASSED)
     ]
     return world.emacs(
-        scratch.file("a.txt"),
+        world.file("a.txt"),
         mode=False,
         extra=f"(setq gemini-companion-server-command nil"
-        f" gemini-companion-server-directory {lisp(f'{package(scratch)}/')})"
+        f" gemini-companion-server-directory {lisp(f'{package(world.scratch)}/')})"
         f" (push {lisp(tools)} exec-path) {' '.join(passed)}",
     )
 
@@ -79,11 +77,9 @@ def environments(scratch: Scratch) -> list[Path]:
 
 
 @pytest.mark.long
-def test_answer_yes_installs_the_packages_and_starts_the_server(
-    world: World, scratch: Scratch
-) -> None:
+def test_answer_yes_installs_the_packages_and_starts_the_server(world: World) -> None:
     # A new user has no uv; see test_new_user.py.
-    emacs = bare_emacs(world, scratch, "uv")
+    emacs = bare_emacs(world, "uv")
 
     turn_on(emacs, "y")
 
@@ -92,47 +88,43 @@ def test_answer_yes_installs_the_packages_and_starts_the_server(
     wait_for_output(emacs, "uv pip install")
     emacs.holds("e2e-ready", "the server is ready")
     world.gemini()
-    assert len(environments(scratch)) == 1
+    assert len(environments(world.scratch)) == 1
 
 
-def test_missing_network_is_reported(world: World, scratch: Scratch) -> None:
-    emacs = bare_emacs(world, scratch, "uv", **NO_NETWORK)
+def test_missing_network_is_reported(world: World) -> None:
+    emacs = bare_emacs(world, "uv", **NO_NETWORK)
 
     turn_on(emacs, "y")
 
     wait_for_output(emacs, "check the network")
-    assert environments(scratch) == []
+    assert environments(world.scratch) == []
 
 
 @pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_package_with_another_hash_is_refused(
-    world: World, scratch: Scratch, tool: str
-) -> None:
-    file = package(scratch) / "python" / "requirements.txt"
+def test_package_with_another_hash_is_refused(world: World, tool: str) -> None:
+    file = package(world.scratch) / "python" / "requirements.txt"
     text = file.read_text(encoding="utf-8")
     file.unlink()
     hash_of_epc = r"(?<=\nepc==0\.0\.5 \\\n    --hash=sha256:)\w+"
     file.write_text(re.sub(hash_of_epc, "0" * 64, text), encoding="utf-8")
-    emacs = bare_emacs(world, scratch, tool)
+    emacs = bare_emacs(world, tool)
 
     turn_on(emacs, "y")
 
     wait_for_output(emacs, "does not have the expected hash")
-    assert environments(scratch) == []
+    assert environments(world.scratch) == []
 
 
-def test_installation_works_after_emacs_was_killed_during_one(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = bare_emacs(world, scratch, "uv")
+def test_installation_works_after_emacs_was_killed_during_one(world: World) -> None:
+    emacs = bare_emacs(world, "uv")
     turn_on(emacs, "y")
     begun = '(concat gemini-companion-install-directory "venv-*/bin/python")'
     emacs.holds(f"(file-expand-wildcards {begun})", "an environment is begun")
     emacs.quit()
-    left = environments(scratch)
+    left = environments(world.scratch)
     assert len(left) == 1
 
-    again = bare_emacs(world, scratch, "uv")
+    again = bare_emacs(world, "uv")
     turn_on(again, "y")
 
     again.holds("e2e-ready", "the server is ready")

@@ -4,7 +4,6 @@
 import pytest
 from harness.emacs import Emacs, Reviews
 from harness.proposals import PROPOSE, propose
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared("evil")
@@ -29,9 +28,9 @@ BUFFERS = {
 class User:
     """The user, who reviews a.txt by letters."""
 
-    def __init__(self, world: World, scratch: Scratch, evil: bool, view: str) -> None:
-        self.file = scratch.file("a.txt", OLD)
-        self.emacs: Emacs = world.emacs(scratch.file("b.txt", "b\n"), extra=OWN)
+    def __init__(self, world: World, evil: bool, view: str) -> None:
+        self.file = world.file("a.txt", OLD)
+        self.emacs: Emacs = world.emacs(world.file("b.txt", "b\n"), extra=OWN)
         self.reviews = Reviews(self.emacs)
         if self.emacs.eval("e2e-evil") == "nil" and evil:
             pytest.skip("evil is not installed")
@@ -62,10 +61,8 @@ class User:
 
 @pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_letters_of_a_review(
-    world: World, scratch: Scratch, view: str, evil: bool
-) -> None:
-    user = User(world, scratch, evil, view)
+def test_letters_of_a_review(world: World, view: str, evil: bool) -> None:
+    user = User(world, evil, view)
     other = {"ediff": "diff", "diff": "ediff"}[view]
     user.opens()
     user.types("n", "x", sees="Hunk excluded; x restores it")
@@ -99,9 +96,9 @@ def test_letters_of_a_review(
 
 
 @pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
-def test_letters_of_a_new_file(world: World, scratch: Scratch, evil: bool) -> None:
-    user = User(world, scratch, evil, "ediff")
-    user.file = scratch.project / "new.txt"
+def test_letters_of_a_new_file(world: World, evil: bool) -> None:
+    user = User(world, evil, "ediff")
+    user.file = world.project / "new.txt"
     user.opens()
     user.types("n", sees="No next hunk")
     user.types("p", sees="No previous hunk")
@@ -122,8 +119,8 @@ def test_letters_of_a_new_file(world: World, scratch: Scratch, evil: bool) -> No
 
 @pytest.mark.fresh
 @pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
-def test_letters_of_the_list(world: World, scratch: Scratch, evil: bool) -> None:
-    user = User(world, scratch, evil, "diff")
+def test_letters_of_the_list(world: World, evil: bool) -> None:
+    user = User(world, evil, "diff")
     user.opens()
     user.types("l", is_in="list")
     user.types("Tab", sees="twenty")

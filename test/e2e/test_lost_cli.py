@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 from harness.emacs import Emacs
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.once
@@ -42,10 +41,8 @@ def disconnected(emacs: Emacs) -> Iterator[None]:
 
 
 @pytest.mark.system
-def test_next_review_appears_after_the_cli_of_a_review_was_killed(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, first = world.pair(file)
     second = world.gemini("second")
     reviews.proposed(first, file, write_file(file, "from the first\n"))
@@ -68,10 +65,8 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(
     emacs.wait_for("edited, from the first")
 
 
-def test_review_of_a_cli_that_reconnects_reports_the_interruption(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_review_of_a_cli_that_reconnects_reports_the_interruption(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair_inside(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
@@ -84,10 +79,8 @@ def test_review_of_a_cli_that_reconnects_reports_the_interruption(
     assert "not written" not in emacs.value(LAST_MESSAGES)
 
 
-def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair_inside(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 

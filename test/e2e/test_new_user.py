@@ -6,7 +6,6 @@ import json
 import pytest
 from harness.gemini import CONNECTED, pause_before_enter, type_until
 from harness.new_user import NewUser
-from harness.scratch import Scratch
 from harness.world import World
 
 # The user has used Gemini CLI before.
@@ -24,8 +23,8 @@ RUNS = r"\bGemini(?!\.\.\.| installing)[^\n]*\) -"
 
 
 @pytest.mark.long
-def test_new_user_gets_a_connected_cli(world: World, scratch: Scratch) -> None:
-    user = NewUser(world, scratch.file("hello.py", "print('hello')\n"), SETTINGS)
+def test_new_user_gets_a_connected_cli(world: World) -> None:
+    user = NewUser(world, world.file("hello.py", "print('hello')\n"), SETTINGS)
     install_package(user, world.tools.package)
     read_manual(user)
 

@@ -6,7 +6,6 @@ import json
 import pytest
 from harness import gemini
 from harness.model import Part, call, say
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -22,20 +21,18 @@ def shell(file: str) -> Part:
     return call("run_shell_command", command=command, description="waits")
 
 
-def test_cli_that_asks_and_then_is_done_is_seen_and_announced(
-    world: World, scratch: Scratch
-) -> None:
+def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> None:
     settings = {**gemini.SETTINGS, "ui": {"dynamicWindowTitle": True}}
-    path = scratch.home / ".gemini" / "settings.json"
+    path = world.home / ".gemini" / "settings.json"
     path.write_text(json.dumps(settings), encoding="utf-8")
-    emacs, _, cli = world.pair_inside(scratch.file("a.txt"))
+    emacs, _, cli = world.pair_inside(world.file("a.txt"))
     cli.model.script(shell("one"), shell("two"), say("all done"))
     cli.prompt()
     cli.answer("Allow once")
     emacs.eval(LOOK_AWAY)
     emacs.wait_for("Gemini:1 working")
 
-    scratch.project.joinpath("one").touch()
+    world.project.joinpath("one").touch()
     emacs.wait_for("Gemini CLI (project) asks in its terminal")
     emacs.wait_for("Gemini:1?1")
 
@@ -45,6 +42,6 @@ def test_cli_that_asks_and_then_is_done_is_seen_and_announced(
     emacs.wait_for("Gemini:1 working")
     assert "asks in its terminal" not in emacs.terminal.screen()
 
-    scratch.project.joinpath("two").touch()
+    world.project.joinpath("two").touch()
     emacs.wait_for("Gemini CLI (project) is done")
     eventually(lambda: "working" not in emacs.terminal.screen(), "nothing works")

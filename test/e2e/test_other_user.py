@@ -160,52 +160,52 @@ def busy(emacs: Emacs, scratch: Scratch) -> Iterator[None]:
         over.touch()
 
 
-def test_token_log_and_texts_are_private(world: World, scratch: Scratch) -> None:
-    let_others_in(scratch)
-    file = scratch.file("big.txt")
+def test_token_log_and_texts_are_private(world: World) -> None:
+    let_others_in(world.scratch)
+    file = world.file("big.txt")
     emacs, reviews, cli = world.pair(file)
     text = "proposed line\n" * 40_000
-    places = [scratch.home, scratch.tmp]
-    for process in scratch.processes():
+    places = [world.home, world.scratch.tmp]
+    for process in world.scratch.processes():
         proc = Path(f"/proc/{process.pid}")
         places += [proc / "cmdline", proc / "environ"]
-    (scratch.tmp / "public").write_text("readable by all")
+    (world.scratch.tmp / "public").write_text("readable by all")
 
     def texts() -> list[Path]:
-        return list(scratch.tmp.glob("gemini-companion-*/*"))
+        return list(world.scratch.tmp.glob("gemini-companion-*/*"))
 
     cli.model.script(write_file(file, text))
-    with busy(emacs, scratch):
+    with busy(emacs, world.scratch):
         cli.ask()
         eventually(texts, "the proposal is in a file")
         printed = as_nobody(READ, *places)
     reviews.shown("big.txt")
-    log = next(scratch.home.rglob("server.log")).read_text()
+    log = next(world.home.rglob("server.log")).read_text()
 
     assert b"readable by all" in printed
     assert b"gemini_companion_epc" in printed  # the command lines are public
-    assert discovered(scratch)["authToken"].encode() not in printed
+    assert discovered(world.scratch)["authToken"].encode() not in printed
     assert b"GEMINI_CLI_IDE_PID" not in printed
     assert b"proposed line" not in printed
     assert log.splitlines()[0].encode() not in printed
 
 
-def test_port_of_a_live_server_cannot_be_bound(world: World, scratch: Scratch) -> None:
-    world.emacs(scratch.file("a.txt"))
+def test_port_of_a_live_server_cannot_be_bound(world: World) -> None:
+    world.emacs(world.file("a.txt"))
 
-    printed = as_nobody(BIND, discovered(scratch)["port"]).decode()
+    printed = as_nobody(BIND, discovered(world.scratch)["port"]).decode()
 
     assert printed.splitlines() == ["Address already in use"] * 2
 
 
 @pytest.mark.parametrize("then", ["stays", "leaves"])
 def test_token_that_was_sent_to_a_lost_port_is_worthless(
-    world: World, scratch: Scratch, then: str
+    world: World, then: str
 ) -> None:
-    emacs, _, cli = world.pair(scratch.file("a.txt"))
-    lost = discovered(scratch)
+    emacs, _, cli = world.pair(world.file("a.txt"))
+    lost = discovered(world.scratch)
     emacs.eval(SLOW)
-    (server,) = scratch.servers()
+    (server,) = world.scratch.servers()
 
     with subprocess.Popen(
         [*AS_NOBODY, SQUAT, str(lost["port"]), then], stdout=subprocess.PIPE
@@ -214,9 +214,9 @@ def test_token_that_was_sent_to_a_lost_port_is_worthless(
             assert squatter.stdout is not None
             os.kill(server.pid, signal.SIGKILL)
             stolen = squatter.stdout.readline().decode().strip()
-            has_followed(server, scratch)
+            has_followed(server, world.scratch)
             emacs.holds("(gemini-companion-server-ready-p)")
-            found = discovered(scratch)
+            found = discovered(world.scratch)
             status = as_nobody(ASK, found["port"], stolen).decode().strip()
             cli.ide("enable")
             cli.wait_for(CONNECTED)

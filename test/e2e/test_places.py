@@ -35,18 +35,18 @@ PlaceOf = Callable[[str], Place]
 
 
 @pytest.fixture
-def place_of(world: World, scratch: Scratch) -> Iterator[PlaceOf]:
+def place_of(world: World) -> Iterator[PlaceOf]:
     made: list[Place] = []
 
     def place_of(name: str) -> Place:
-        made.append(Place(scratch, name))
+        made.append(Place(world.scratch, name))
         return made[-1]
 
     yield place_of
     for emacs in world.emacsen:
         emacs.quit()
-    eventually(lambda: not scratch.servers(), "the server is gone")
-    eventually(lambda: not outposts(scratch), "no outpost")
+    eventually(lambda: not world.scratch.servers(), "the server is gone")
+    eventually(lambda: not outposts(world.scratch), "no outpost")
     for place in made:
         assert not place.discovery_files()
         place.close()
@@ -121,9 +121,9 @@ def text_of(place: Place, file: Path) -> str:
 
 
 def test_run_connects_there_and_an_accepted_text_is_written_there(
-    world: World, scratch: Scratch, far: Place
+    world: World, far: Place
 ) -> None:
-    here = scratch.file("a.txt", "here\n")
+    here = world.file("a.txt", "here\n")
     there = far.file("a.txt", "one\ntwo\n")
     emacs = start(world, far, there, extra=CALLS)
     reviews = Reviews(emacs)
@@ -160,24 +160,24 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
 
 
 def test_reject_new_file_terminal_answer_and_unsaved_text(
-    world: World, scratch: Scratch, far: Place
+    world: World, far: Place
 ) -> None:
-    (scratch.root / "far/project/real").mkdir()
+    (world.scratch.root / "far/project/real").mkdir()
     (far.project / "link").symlink_to("real")
     (far.project / "real/b.txt").write_text("1\n2\n3\n")
-    linked = scratch.project / "link/b.txt"
+    linked = world.project / "link/b.txt"
     emacs = start(world, far, linked)
     reviews = Reviews(emacs)
     cli = run(world, emacs)
 
-    new = scratch.project / "new.txt"
+    new = world.project / "new.txt"
     reviews.proposed(cli, new, write_file(new, "new\n"))
     reviews.reject()
     cli.is_free()
     assert not (far.project / "new.txt").exists()
 
     # By its true name; the buffer has another one.
-    real = scratch.project / "real/b.txt"
+    real = world.project / "real/b.txt"
     emacs.eval(
         f"(with-current-buffer (get-file-buffer {lisp(far.remote(linked))})"
         ' (goto-char (point-min)) (insert "mine\\n"))'
@@ -195,12 +195,10 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
 
 
-def test_two_places_and_here_are_apart(
-    world: World, scratch: Scratch, place_of: PlaceOf
-) -> None:
+def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
     places = [place_of("near"), place_of("far")]
     files = [place.file("a.txt", f"{place.name}\n") for place in places]
-    local = scratch.file("a.txt", "here\n")
+    local = world.file("a.txt", "here\n")
     emacs = start(world, places[0], files[0])
     reviews = Reviews(emacs)
     clis = []
@@ -234,23 +232,21 @@ def test_two_places_and_here_are_apart(
 
 @pytest.mark.once
 @pytest.mark.parametrize("end", ["mode", "kill"])
-def test_nothing_is_left_there(
-    world: World, scratch: Scratch, far: Place, end: str
-) -> None:
+def test_nothing_is_left_there(world: World, far: Place, end: str) -> None:
     emacs = start(world, far, far.file("a.txt"))
     emacs.command("gemini-companion-connect")
     agree(emacs)
     emacs.says("Connected to far; run ")
     assert far.discovery_files()
-    assert outposts(scratch)
+    assert outposts(world.scratch)
     if end == "mode":
         emacs.eval("(gemini-companion-mode -1)")
     else:
         os.kill(emacs.pid, signal.SIGKILL)
     eventually(lambda: not far.discovery_files(), "no discovery file there")
-    eventually(lambda: not outposts(scratch), "no outpost")
+    eventually(lambda: not outposts(world.scratch), "no outpost")
     eventually(
-        lambda: not list(scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
+        lambda: not list(world.scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
         "no copies are left",
     )
 
@@ -271,14 +267,12 @@ def test_a_restart_of_the_server_keeps_a_review_there(world: World, far: Place) 
 
 
 @pytest.mark.once
-def test_a_killed_outpost_comes_back(
-    world: World, scratch: Scratch, far: Place
-) -> None:
+def test_a_killed_outpost_comes_back(world: World, far: Place) -> None:
     there = far.file("a.txt", "one\n")
     emacs = start(world, far, there)
     reviews = Reviews(emacs)
     cli = run(world, emacs)
-    for outpost in outposts(scratch):
+    for outpost in outposts(world.scratch):
         outpost.kill()
     emacs.says("Connection to far is back; run /ide enable in each CLI there")
     emacs.holds("(gemini-companion-sessions)", "a session")

@@ -45,15 +45,13 @@ def log(scratch: Scratch) -> str:
 
 
 @pytest.mark.fresh
-def test_no_file_is_active_while_a_secret_one_is_selected(
-    world: World, scratch: Scratch
-) -> None:
-    plain = scratch.file("a.txt", "one two\n")
-    secret = scratch.file(".env.local", "PASSWORD=hunter2\n")
-    lone = scratch.root / "elsewhere" / "id_ed25519"
+def test_no_file_is_active_while_a_secret_one_is_selected(world: World) -> None:
+    plain = world.file("a.txt", "one two\n")
+    secret = world.file(".env.local", "PASSWORD=hunter2\n")
+    lone = world.scratch.root / "elsewhere" / "id_ed25519"
     lone.parent.mkdir()
     lone.write_text("KEY")
-    emacs, reviews, cli = world.pair(plain, extra=log(scratch))
+    emacs, reviews, cli = world.pair(plain, extra=log(world.scratch))
     assert cli.context()["activeFile"]["path"] == str(plain)
 
     show(emacs, secret)
@@ -64,9 +62,9 @@ def test_no_file_is_active_while_a_secret_one_is_selected(
     emacs.act('(switch-to-buffer "*scratch*")')
     assert cli.context() == {"otherOpenFiles": [str(plain)]}
     emacs.becomes(SHARED, [str(plain)])
-    is_shared_nowhere("hunter2", scratch, cli)
-    is_shared_nowhere("env.local", scratch, cli)
-    is_shared_nowhere("elsewhere", scratch, cli)
+    is_shared_nowhere("hunter2", world.scratch, cli)
+    is_shared_nowhere("env.local", world.scratch, cli)
+    is_shared_nowhere("elsewhere", world.scratch, cli)
 
     show(emacs, plain)
     assert cli.context()["activeFile"]["path"] == str(plain)
@@ -74,11 +72,9 @@ def test_no_file_is_active_while_a_secret_one_is_selected(
     reviews.reject()
 
 
-def test_exclusion_affects_open_files_and_new_names(
-    world: World, scratch: Scratch
-) -> None:
-    one, two = scratch.file("one.txt", "1\n"), scratch.file("two.txt", "2\n")
-    renamed = scratch.project / "two.secret"
+def test_exclusion_affects_open_files_and_new_names(world: World) -> None:
+    one, two = world.file("one.txt", "1\n"), world.file("two.txt", "2\n")
+    renamed = world.project / "two.secret"
     emacs, _, cli = world.pair(one, two)
     assert cli.context()["otherOpenFiles"] == [str(one)]
 
@@ -91,8 +87,8 @@ def test_exclusion_affects_open_files_and_new_names(
     assert cli.context() == {}
 
 
-def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_pause_withdraws_everything_at_once(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     assert cli.context()["activeFile"]["path"] == str(file)
 
@@ -116,17 +112,17 @@ def test_pause_withdraws_everything_at_once(world: World, scratch: Scratch) -> N
     assert cli.context()["activeFile"]["path"] == str(file)
 
 
-def test_projects_opt_out(world: World, scratch: Scratch) -> None:
-    plain = scratch.file("a.txt", "1\n")
-    ignored = scratch.file("build/b.txt", "2\n")
-    kept = scratch.file("kept/c.txt", "3\n")
-    scratch.file(".geminiignore", "/build/\n")
-    scratch.file("kept/.dir-locals.el", "((nil . ((gemini-companion-share . nil))))\n")
+def test_projects_opt_out(world: World) -> None:
+    plain = world.file("a.txt", "1\n")
+    ignored = world.file("build/b.txt", "2\n")
+    kept = world.file("kept/c.txt", "3\n")
+    world.file(".geminiignore", "/build/\n")
+    world.file("kept/.dir-locals.el", "((nil . ((gemini-companion-share . nil))))\n")
     emacs, _, cli = world.pair(ignored, kept, plain)
     only = {"activeFile": {"path": str(plain), "cursor": {"line": 1, "character": 1}}}
     assert cli.context() == only
 
-    emacs.act(f'(with-current-buffer (find-file-noselect "{scratch.project}'
+    emacs.act(f'(with-current-buffer (find-file-noselect "{world.project}'
                '/.geminiignore") (insert "*.txt\\n") (save-buffer)'
                ' (kill-buffer))')  # fmt: skip
     emacs.act("(forward-char)")

@@ -6,7 +6,6 @@ from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
-from harness.scratch import Scratch
 from harness.world import World
 
 LOAD = """
@@ -49,9 +48,9 @@ def asked_why(emacs: Emacs, reviews: Reviews, text: str) -> None:
 
 @pytest.mark.parametrize(("buffer", "start"), TERMINALS)
 def test_typed_text_and_a_reason_are_what_the_model_is_asked(
-    world: World, scratch: Scratch, buffer: str, start: str
+    world: World, buffer: str, start: str
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs = world.emacs(file)
     cli = world.gemini_inside(emacs, start, buffer)
     cli.model.script(say("all done"))
@@ -82,10 +81,8 @@ def test_typed_text_and_a_reason_are_what_the_model_is_asked(
 
 
 @pytest.mark.once
-def test_unresponsive_terminal_is_not_typed_into(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = world.emacs(scratch.file("a.txt", "one\n"))
+def test_unresponsive_terminal_is_not_typed_into(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", "one\n"))
     cli = world.gemini_inside(emacs, START_TERM, "*terminal*")
 
     emacs.eval('(with-current-buffer "*terminal*" (term-line-mode))')
@@ -97,8 +94,8 @@ def test_unresponsive_terminal_is_not_typed_into(
 
 @pytest.mark.once
 @pytest.mark.shared("inside")
-def test_enter_answers_no_question_of_the_cli(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_enter_answers_no_question_of_the_cli(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, _, cli = world.pair_inside(file)
     emacs.eval("(require 'gemini-companion-send)")
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")

@@ -7,7 +7,6 @@ import pytest
 from harness.emacs import Reviews
 from harness.model import replace, say, together, write_file
 from harness.proposals import PROPOSE, propose
-from harness.scratch import Scratch
 from harness.wait import wait_until_saved
 from harness.world import World
 from test_prompt import prompts
@@ -20,10 +19,8 @@ IN_LIST = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
 
 @pytest.mark.fresh
 @pytest.mark.once
-def test_list_displays_one_and_the_other_waits_again(
-    world: World, scratch: Scratch
-) -> None:
-    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
+    first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, reviews, one = world.pair(first)
     two = world.second()
     before = emacs.value("(e2e-windows)")
@@ -54,10 +51,8 @@ def test_list_displays_one_and_the_other_waits_again(
     emacs.becomes("(e2e-windows)", before)
 
 
-def test_list_that_was_quit_during_a_review_does_not_return(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_list_that_was_quit_during_a_review_does_not_return(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs = world.emacs(file, extra=PROPOSE)
     reviews = Reviews(emacs)
     before = emacs.value("(e2e-layout)")
@@ -73,8 +68,8 @@ def test_list_that_was_quit_during_a_review_does_not_return(
 
 
 @pytest.mark.fresh
-def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) -> None:
-    file, other = scratch.file("a.txt", "one\r\ntwo\r\n"), scratch.file("b.txt", "b\n")
+def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
+    file, other = world.file("a.txt", "one\r\ntwo\r\n"), world.file("b.txt", "b\n")
     emacs, reviews, cli = world.pair(other, file)
     emacs.command("gemini-companion-auto-accept")
     emacs.wait_for("without review?")
@@ -108,12 +103,10 @@ def test_edits_are_auto_accepted_and_reverted(world: World, scratch: Scratch) ->
 
 
 @pytest.mark.fresh
-def test_files_of_a_turn_are_answered_in_the_list(
-    world: World, scratch: Scratch
-) -> None:
+def test_files_of_a_turn_are_answered_in_the_list(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 21))
     part = text.replace("line 3\n", "three\n")
-    first, second = scratch.file("a.txt", text), scratch.file("b.txt", "b\n")
+    first, second = world.file("a.txt", text), world.file("b.txt", "b\n")
     emacs, _, cli = world.pair_inside(first)
     emacs.eval("(setq gemini-companion-review-arrival 'notify)")
     cli.model.script(
@@ -162,12 +155,10 @@ ACCEPTS = """(with-current-buffer (window-buffer)
 
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_one_key_answers_each_file_of_a_turn(
-    world: World, scratch: Scratch, view: str
-) -> None:
-    files = [scratch.file(f"{name}.txt", "old\n") for name in "abc"]
+def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
+    files = [world.file(f"{name}.txt", "old\n") for name in "abc"]
     emacs, reviews, cli = world.pair(
-        scratch.file("mine.txt", "mine\n"),
+        world.file("mine.txt", "mine\n"),
         extra=f"(setq gemini-companion-review-view '{view})",
     )
     before = emacs.value("(e2e-layout)")
@@ -184,11 +175,9 @@ def test_one_key_answers_each_file_of_a_turn(
     emacs.becomes("(e2e-layout)", before)
 
 
-def test_key_after_an_answer_leaves_the_next_review_unselected(
-    world: World, scratch: Scratch
-) -> None:
-    first, second = scratch.file("a.txt", "old\n"), scratch.file("b.txt", "old\n")
-    emacs, reviews, cli = world.pair(scratch.file("mine.txt", "mine\n"))
+def test_key_after_an_answer_leaves_the_next_review_unselected(world: World) -> None:
+    first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
+    emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))
     turns = write_file(first, "new\n"), write_file(second, "new\n")
     reviews.proposed(cli, first, *turns, say("all done"))
     emacs.command("gemini-companion-review")
@@ -200,10 +189,8 @@ def test_key_after_an_answer_leaves_the_next_review_unselected(
     cli.wait_for("all done")
 
 
-def test_reject_says_that_other_edits_of_the_answer_are_dropped(
-    world: World, scratch: Scratch
-) -> None:
-    first, second = scratch.file("a.txt", "old\n"), scratch.file("b.txt", "old\n")
+def test_reject_says_that_other_edits_of_the_answer_are_dropped(world: World) -> None:
+    first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(first)
     both = together(write_file(first, "new\n"), write_file(second, "new\n"))
     reviews.proposed(cli, first, both, say("all done"))
@@ -216,14 +203,12 @@ def test_reject_says_that_other_edits_of_the_answer_are_dropped(
 
 @pytest.mark.fresh
 @pytest.mark.once
-def test_edit_outside_the_project_is_reviewed_with_a_warning(
-    world: World, scratch: Scratch
-) -> None:
-    inside, outside = scratch.file("a.txt", "a\n"), scratch.home / ".bashrc"
+def test_edit_outside_the_project_is_reviewed_with_a_warning(world: World) -> None:
+    inside, outside = world.file("a.txt", "a\n"), world.home / ".bashrc"
     outside.write_text("# mine\n")
     # A repository may set this, and the CLI then lets the model write there.
-    settings = {"context": {"includeDirectories": [str(scratch.home)]}}
-    scratch.file(".gemini/settings.json", json.dumps(settings))
+    settings = {"context": {"includeDirectories": [str(world.home)]}}
+    world.file(".gemini/settings.json", json.dumps(settings))
     emacs, reviews, cli = world.pair(inside)
     emacs.eval("(gemini-companion-auto-accept (car (gemini-companion-sessions)))")
 
@@ -240,10 +225,8 @@ def test_edit_outside_the_project_is_reviewed_with_a_warning(
     assert outside.read_text() == "# theirs\n"
 
 
-def test_review_ends_when_its_file_has_the_proposed_text(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_review_ends_when_its_file_has_the_proposed_text(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value("(car (e2e-layout))")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))

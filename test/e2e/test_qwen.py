@@ -13,7 +13,6 @@ from harness.emacs import STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, write_file
 from harness.qwen import Qwen
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -43,12 +42,12 @@ def _connected(emacs: Emacs, *clients: str) -> None:
 
 
 def test_qwen_is_sent_the_context_and_its_edit_is_accepted_with_changes(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
     # A colon separates the roots for the CLI.
-    file = scratch.file("a:b/a.txt", "one\ntwo\nthree\n")
+    file = world.file("a:b/a.txt", "one\ntwo\nthree\n")
     file.parent.joinpath(".git").mkdir()
-    scratch.home.joinpath(".qwen").mkdir()
+    world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file)
     cli = world.qwen(directory=file.parent)
     _connected(emacs, "qwen")
@@ -65,15 +64,13 @@ def test_qwen_is_sent_the_context_and_its_edit_is_accepted_with_changes(
     assert file.read_text() == "one\ndeux\nthree\n"
 
 
-def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
-    qwen.configure(scratch, ide={"enabled": False, "hasSeenNudge": True})
+def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
     emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
     reviews = Reviews(emacs)
     model = world.model()
-    program = qwen.script(world.tools, scratch, model, "inside")
+    program = qwen.script(world.tools, world.scratch, model, "inside")
     emacs.eval(
         f"""(setq gemini-companion-run-client "qwen"
                   gemini-companion-run-commands '(("qwen" . {lisp(program)})))"""
@@ -109,10 +106,10 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(
 
 
 def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
-    other = scratch.root / "other" / "b.txt"
+    file = world.file("a.txt", "one\n")
+    other = world.scratch.root / "other" / "b.txt"
     other.parent.mkdir()
     other.write_text("two\n", encoding="utf-8")
     emacs, reviews, cli = _pair(world, other, file)
@@ -139,7 +136,7 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
 
     eventually(lambda: QUESTION not in cli.screen(), "the question is closed")
     cli.is_free()
-    second = scratch.file("c.txt", "three\n")
+    second = world.file("c.txt", "three\n")
     reviews.proposed(
         cli,
         file,
@@ -163,11 +160,9 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
     assert file.read_text() == "due\n"
 
 
-def test_qwen_that_writes_without_asking_is_reported_and_set(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
-    scratch.home.joinpath(".qwen").mkdir()
+def test_qwen_that_writes_without_asking_is_reported_and_set(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    world.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file)
     cli = world.qwen(tools={})
     emacs.wait_for("Qwen Code does not ask about edits")
@@ -185,14 +180,14 @@ def test_qwen_that_writes_without_asking_is_reported_and_set(
              (search-forward "[Set it")
              (push-button (1- (point))))"""
     )
-    settings = json.loads(scratch.home.joinpath(".qwen", "settings.json").read_text())
+    settings = json.loads(world.home.joinpath(".qwen", "settings.json").read_text())
     assert settings["tools"] == {"approvalMode": "default"}
     assert settings["ide"]["enabled"] is True
 
 
-def test_both_clis_have_their_own_reviews(world: World, scratch: Scratch) -> None:
-    one = scratch.file("one.txt", "one\n")
-    two = scratch.file("two.txt", "two\n")
+def test_both_clis_have_their_own_reviews(world: World) -> None:
+    one = world.file("one.txt", "one\n")
+    two = world.file("two.txt", "two\n")
     emacs, reviews, cli = _pair(world, one, two)
     gemini = world.gemini()
     _connected(emacs, "gemini", "qwen")
@@ -210,10 +205,8 @@ def test_both_clis_have_their_own_reviews(world: World, scratch: Scratch) -> Non
     assert (one.read_text(), two.read_text()) == ("uno\n", "due\n")
 
 
-def test_a_linked_qwen_is_sent_new_errors_and_answered(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.py", GOOD)
+def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
+    file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
     world.scratch.home.joinpath(".qwen").mkdir()
     emacs = world.emacs(file, extra=FLYMAKE)

@@ -3,17 +3,14 @@
 
 import pytest
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.world import World
 from test_prompt import asked_why
 
 pytestmark = pytest.mark.shared
 
 
-def test_question_for_a_reason_ends_when_the_terminal_answers(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_question_for_a_reason_ends_when_the_terminal_answers(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     asked_why(emacs, reviews, "half a sen")
@@ -28,10 +25,8 @@ def test_question_for_a_reason_ends_when_the_terminal_answers(
     emacs.becomes("(buffer-name (window-buffer))", "a.txt")
 
 
-def test_quitting_the_question_for_a_reason_decides_nothing(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_quitting_the_question_for_a_reason_decides_nothing(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
     reviews.select()

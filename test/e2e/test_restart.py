@@ -31,14 +31,14 @@ def has_followed(previous: psutil.Process, scratch: Scratch) -> None:
 
 @pytest.mark.shared
 @pytest.mark.system
-def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_restart_keeps_the_cli_and_its_review(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
-    (server,) = scratch.servers()
+    (server,) = world.scratch.servers()
 
     emacs.eval("(gemini-companion-restart)")
-    has_followed(server, scratch)
+    has_followed(server, world.scratch)
 
     reviews.accept()
     cli.wait_for("first done")
@@ -54,28 +54,28 @@ def test_restart_keeps_the_cli_and_its_review(world: World, scratch: Scratch) ->
 
 @pytest.mark.long
 def test_restarts_while_a_long_line_keeps_the_cli_busy_lose_no_review(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
     # Gemini CLI formats it for more than 10 s before it sends openDiff.
-    file = scratch.file("big.txt", "a" * 1_500_000 + "\n")
-    emacs, reviews, cli = world.pair(scratch.file("small.txt"))
-    (server,) = scratch.servers()
+    file = world.file("big.txt", "a" * 1_500_000 + "\n")
+    emacs, reviews, cli = world.pair(world.file("small.txt"))
+    (server,) = world.scratch.servers()
     cli.model.script(write_file(file, "b" * 1_500_000 + "\n"), say("first done"))
     cli.prompt()
     eventually(lambda: cli.model.requests, "the model is asked")
 
     emacs.eval("(gemini-companion-restart)")
     reviews.shown("big.txt")
-    has_followed(server, scratch)
-    (server,) = scratch.servers()
+    has_followed(server, world.scratch)
+    (server,) = world.scratch.servers()
     emacs.eval("(gemini-companion-restart)")
-    has_followed(server, scratch)
+    has_followed(server, world.scratch)
     reviews.edit("bbb", "ccc")
     reviews.accept()
 
     cli.wait_for("first done")
     assert file.read_text() == "ccc" + "b" * 1_499_997 + "\n"
-    small = scratch.file("small.txt", "one\n")
+    small = world.file("small.txt", "one\n")
     reviews.proposed(cli, small, write_file(small, "uno\n"), say("second done"))
     reviews.accept()
     cli.wait_for("second done")
@@ -90,16 +90,14 @@ WARNED = """
 
 @pytest.mark.shared
 @pytest.mark.system
-def test_killed_server_that_is_back_in_time_goes_unnoticed(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_killed_server_that_is_back_in_time_goes_unnoticed(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    (server,) = scratch.servers()
+    (server,) = world.scratch.servers()
     reviews.proposed(cli, file, write_file(file, "due\n"), say("first done"))
 
     os.kill(server.pid, signal.SIGKILL)
-    has_followed(server, scratch)
+    has_followed(server, world.scratch)
     emacs.holds("(gemini-companion-server-ready-p)")
     if emacs.value(WARNED):
         pytest.skip("this machine starts no server within a second")
@@ -116,11 +114,11 @@ def test_killed_server_that_is_back_in_time_goes_unnoticed(
 
 
 def test_killed_server_that_was_missed_is_reported_with_the_remedy(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    (server,) = scratch.servers()
+    (server,) = world.scratch.servers()
     reviews.proposed(cli, file, write_file(file, "due\n"), say("written at last"))
     emacs.eval(SLOW)
 
@@ -131,7 +129,7 @@ def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     cli.wait_for("written at last")
     assert file.read_text() == "due\n"
     assert "/ide enable" in emacs.value(WARNED)
-    has_followed(server, scratch)
+    has_followed(server, world.scratch)
     cli.ide("enable")
     cli.wait_for("Connected to Emacs")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
@@ -140,12 +138,10 @@ def test_killed_server_that_was_missed_is_reported_with_the_remedy(
     assert file.read_text() == "uno\n"
 
 
-def test_signal_to_the_server_ends_its_reviews_in_emacs_too(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_signal_to_the_server_ends_its_reviews_in_emacs_too(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
-    (server,) = scratch.servers()
+    (server,) = world.scratch.servers()
     reviews.proposed(cli, file, write_file(file, "due\n"))
     reviews.edit("due", "dos")
 
@@ -157,4 +153,4 @@ def test_signal_to_the_server_ends_its_reviews_in_emacs_too(
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     shown = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
     emacs.becomes(shown, "dos\n")
-    has_followed(server, scratch)
+    has_followed(server, world.scratch)

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 from harness.model import replace, say, write_file
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared
@@ -13,9 +12,9 @@ pytestmark = pytest.mark.shared
 
 @pytest.mark.parametrize("accept", [("C-c", "C-c"), ("C-x", "C-s")])
 def test_keys_edit_and_accept_the_proposal(
-    world: World, scratch: Scratch, accept: tuple[str, str]
+    world: World, accept: tuple[str, str]
 ) -> None:
-    file = scratch.file("a.txt", "one\ntwo\n")
+    file = world.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     reviews.proposed(cli, file, write_file(file, "one\nzwei\n"), say("all done"))
 
@@ -29,10 +28,8 @@ def test_keys_edit_and_accept_the_proposal(
     assert reviews.paths() == []
 
 
-def test_reject_leaves_the_file_and_frees_the_cli(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_reject_leaves_the_file_and_frees_the_cli(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"))
@@ -52,10 +49,8 @@ LAST_STATE = """
 """
 
 
-def test_yes_in_the_terminal_writes_what_was_edited(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\ntwo\n")
+def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
+    file = world.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, replace(file, "one", "eins"), say("all done"))
@@ -70,8 +65,8 @@ def test_yes_in_the_terminal_writes_what_was_edited(
     emacs.holds(f"(eq 'accepted {LAST_STATE})")
 
 
-def test_no_in_the_terminal_closes_the_review(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_no_in_the_terminal_closes_the_review(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
     before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"))
@@ -108,10 +103,8 @@ def way_to_ask(request: pytest.FixtureRequest, world: World) -> Iterator[str]:
         world.emacs().eval("(progn (advice-remove 'read-multiple-choice 'e2e-ask) nil)")
 
 
-def test_quit_key_asks_and_its_answer_counts(
-    world: World, scratch: Scratch, way_to_ask: str
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_quit_key_asks_and_its_answer_counts(world: World, way_to_ask: str) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=way_to_ask)
     reviews.proposed(cli, file, write_file(file, "uno\n"))
 
@@ -129,9 +122,9 @@ def test_quit_key_asks_and_its_answer_counts(
 
 
 def test_question_of_the_quit_key_ends_when_the_terminal_answers(
-    world: World, scratch: Scratch, way_to_ask: str
+    world: World, way_to_ask: str
 ) -> None:
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=way_to_ask)
     before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
@@ -151,11 +144,9 @@ def test_question_of_the_quit_key_ends_when_the_terminal_answers(
     emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
 
 
-def test_windows_are_restored_after_a_review_from_a_side_window(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "first\n" + "line\n" * 200)
-    other = scratch.file("b.txt", "other\n")
+def test_windows_are_restored_after_a_review_from_a_side_window(world: World) -> None:
+    file = world.file("a.txt", "first\n" + "line\n" * 200)
+    other = world.file("b.txt", "other\n")
     emacs, reviews, cli = world.pair(other, file)
     emacs.eval(SIDE_WINDOW)
     before = emacs.value("(e2e-layout)")
@@ -181,11 +172,9 @@ SIDE_WINDOW = """
 """
 
 
-def test_new_file_in_a_new_directory_can_be_proposed_again(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.project / "new" / "b.txt"
-    _, reviews, cli = world.pair(scratch.file("a.txt"))
+def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None:
+    file = world.project / "new" / "b.txt"
+    _, reviews, cli = world.pair(world.file("a.txt"))
     cli.model.script(write_file(file, "born\n"))
     cli.ask()
     reviews.shown("b.txt")
@@ -202,10 +191,8 @@ def test_new_file_in_a_new_directory_can_be_proposed_again(
     assert file.read_text() == "born again\n"
 
 
-def test_line_ends_names_and_text_beyond_ascii_survive(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("größe 大小 😀.txt", "naïve 日本\r\ntwo\r\n😀".encode())
+def test_line_ends_names_and_text_beyond_ascii_survive(world: World) -> None:
+    file = world.file("größe 大小 😀.txt", "naïve 日本\r\ntwo\r\n😀".encode())
     _, reviews, cli = world.pair(file)
     new = "größer 日本 👩‍💻 e\u0301 \u2028 x"
     cli.model.script(replace(file, "naïve 日本", new), say("all done"))
@@ -227,8 +214,8 @@ IN_FILE = """
 """
 
 
-def test_edits_work_again_after_an_interrupt(world: World, scratch: Scratch) -> None:
-    first, second = scratch.file("a.txt", "one\n"), scratch.file("b.txt", "two\n")
+def test_edits_work_again_after_an_interrupt(world: World) -> None:
+    first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, reviews, cli = world.pair(first)
     reviews.proposed(cli, first, write_file(first, "uno\n"))
     cli.interrupt()

@@ -10,7 +10,6 @@ from harness import gemini
 from harness.emacs import Emacs, TerminalBuffer, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.needs import VTERM, needs_eat, needs_vterm
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -44,12 +43,12 @@ def run(world: World, emacs: Emacs, answer: str = "") -> Gemini:
 
 @pytest.mark.parametrize(("terminal", "load"), TERMINALS)
 def test_run_turns_the_mode_on_and_connects_and_a_key_starts_again(
-    world: World, scratch: Scratch, terminal: str, load: str
+    world: World, terminal: str, load: str
 ) -> None:
     emacs = world.emacs(
         mode=False,
         extra=f"{load} (setq gemini-companion-terminal '{terminal})"
-        f" (dired {lisp(scratch.project)})",
+        f" (dired {lisp(world.project)})",
     )
 
     cli = run(world, emacs)
@@ -81,11 +80,11 @@ exec cat
 
 @pytest.mark.parametrize(("terminal", "load"), [TERMINALS[0], TERMINALS[2]])
 def test_cli_is_sent_the_background_color(
-    world: World, scratch: Scratch, terminal: str, load: str
+    world: World, terminal: str, load: str
 ) -> None:
     extra = f"{load} (setq gemini-companion-terminal '{terminal})"
-    emacs = world.emacs(scratch.file("a.txt"), extra=extra)
-    program = scratch.file("asks", ASKS)
+    emacs = world.emacs(world.file("a.txt"), extra=extra)
+    program = world.file("asks", ASKS)
     program.chmod(0o700)
 
     emacs.act('(set-face-background \'default "#ffffff")')
@@ -95,19 +94,19 @@ def test_cli_is_sent_the_background_color(
                    (gemini-companion-run))"""
     )
 
-    answer = scratch.project / "answer"
+    answer = world.project / "answer"
     eventually(answer.exists, "the background color")
     assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
 
 
 @pytest.mark.once
 def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
     emacs = world.emacs(
-        scratch.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
+        world.file("a.txt"), extra="(setq gemini-companion-terminal 'term)"
     )
-    settings = scratch.home / ".gemini" / "settings.json"
+    settings = world.home / ".gemini" / "settings.json"
     disabled = {**gemini.SETTINGS, "ide": {"enabled": False, "hasSeenNudge": True}}
     settings.write_text(json.dumps(disabled), encoding="utf-8")
     cli = run(world, emacs, answer="n")
@@ -121,9 +120,9 @@ def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
     emacs.wait_for("Connected: 1 Gemini CLI")
 
 
-def test_keys_of_an_ended_cli_work_with_evil(world: World, scratch: Scratch) -> None:
+def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
     emacs = world.emacs(
-        scratch.file("a.txt"),
+        world.file("a.txt"),
         extra="(setq gemini-companion-terminal 'term)"
         ' (when (locate-library "evil") (require \'evil) (evil-mode))',
     )

@@ -3,7 +3,6 @@
 
 import pytest
 from harness.emacs import Emacs
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -19,8 +18,8 @@ def shares(emacs: Emacs, text: str | None) -> None:
     eventually(lambda: emacs.value(SNAPSHOT) == text, what)
 
 
-def test_selections_of_emacs(world: World, scratch: Scratch) -> None:
-    emacs = world.emacs(scratch.file("a.txt", TEXT))
+def test_selections_of_emacs(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", TEXT))
 
     emacs.keys("C-x", "h")
     shares(emacs, TEXT)
@@ -37,8 +36,8 @@ EVIL = """(add-to-list 'load-path package-user-dir)
 
 
 @pytest.mark.shared("evil")
-def test_visual_states_of_evil(world: World, scratch: Scratch) -> None:
-    emacs = world.emacs(scratch.file("a.txt", TEXT), extra=EVIL)
+def test_visual_states_of_evil(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", TEXT), extra=EVIL)
     if emacs.eval("(featurep 'evil)") == "nil":
         pytest.skip("evil is not installed")
 

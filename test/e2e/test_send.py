@@ -5,7 +5,6 @@ import pytest
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
 from harness.model import say
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = [pytest.mark.shared, pytest.mark.once]
@@ -49,8 +48,8 @@ def sent(emacs: Emacs, cli: Gemini) -> str:
 
 
 @pytest.mark.shared("inside")
-def test_references_are_read_by_the_cli(world: World, scratch: Scratch) -> None:
-    file = scratch.file(ODD, "one\ntwo\nthree\n")
+def test_references_are_read_by_the_cli(world: World) -> None:
+    file = world.file(ODD, "one\ntwo\nthree\n")
     emacs, _, cli = world.pair_inside(file)
 
     region = "(set-mark 5) (goto-char 14) (activate-mark) (gemini-companion-send)"
@@ -67,10 +66,8 @@ def test_references_are_read_by_the_cli(world: World, scratch: Scratch) -> None:
     assert "one\ntwo\nthree\n" in asked
 
 
-def test_a_prompt_elsewhere_is_offered_for_pasting(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.txt", "one\n")
+def test_a_prompt_elsewhere_is_offered_for_pasting(world: World) -> None:
+    file = world.file("a.txt", "one\n")
     emacs, _, cli = world.pair(file)
 
     emacs.command("gemini-companion-send")

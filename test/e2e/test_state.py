@@ -14,7 +14,6 @@ from harness.gemini import Gemini
 from harness.model import call, say, write_file
 from harness.needs import VTERM, needs_vterm
 from harness.qwen import Qwen
-from harness.scratch import Scratch
 from harness.world import World
 
 STATES = """
@@ -69,10 +68,10 @@ def configure(world: World) -> None:
     ],
 )
 def test_states_of_a_turn_are_known_from_the_window_title(
-    world: World, scratch: Scratch, kind: type[Gemini], name: str, terminal: str
+    world: World, kind: type[Gemini], name: str, terminal: str
 ) -> None:
     configure(world)
-    file = scratch.file("a.txt", "one\n")
+    file = world.file("a.txt", "one\n")
     emacs = world.emacs(file, extra=f"(add-to-list 'load-path {lisp(VTERM)}) {STATES}")
     reviews = Reviews(emacs)
     cli = start(world, emacs, kind, name, terminal)
@@ -80,7 +79,7 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     assert emacs.eval(TURN) == "nil"
 
     cli.model.script(
-        write_file(scratch.project / "b.txt", "two\n"),
+        write_file(world.project / "b.txt", "two\n"),
         call(
             "run_shell_command",
             command="touch c.txt",

@@ -6,7 +6,6 @@ import re
 import pytest
 from harness import gemini
 from harness.emacs import Emacs, lisp
-from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
 
@@ -27,10 +26,8 @@ def text(emacs: Emacs) -> str:
 
 
 @pytest.mark.shared
-def test_status_shows_sessions_and_what_is_shared(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, _, cli = world.pair(scratch.file("a.txt", "one\ntwo\n"))
+def test_status_shows_sessions_and_what_is_shared(world: World) -> None:
+    emacs, _, cli = world.pair(world.file("a.txt", "one\ntwo\n"))
     assert "- a.txt (active)" in cli.ide_status()
     emacs.act("(progn (goto-char 5) (set-mark (point-max)) (activate-mark))")
     emacs.holds("(plist-get (car (gemini-companion-shared)) :selected-text)")
@@ -38,24 +35,22 @@ def test_status_shows_sessions_and_what_is_shared(
     shown = status(emacs)
 
     assert "Connected: 1 Gemini CLI" in shown
-    assert f"in {scratch.project}, version 0." in shown
+    assert f"in {world.project}, version 0." in shown
     assert "a.txt, active, line 2, character 1" in shown
     assert '4 characters selected: "two\\n"' in shown
-    assert f"in {scratch.project}) is not connected" not in shown
+    assert f"in {world.project}) is not connected" not in shown
 
 
 @pytest.mark.system
-def test_status_shows_why_a_cli_is_not_connected(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = world.emacs(scratch.file("a.txt"))
-    elsewhere = scratch.root / "elsewhere"
+def test_status_shows_why_a_cli_is_not_connected(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt"))
+    elsewhere = world.scratch.root / "elsewhere"
     elsewhere.mkdir()
-    program = gemini.script(world.tools, scratch, world.model(), "lost")
+    program = gemini.script(world.tools, world.scratch, world.model(), "lost")
     terminal = world.tmux.start(
         "lost",
         [str(program)],
-        scratch.project,
+        world.project,
         {**gemini.in_container(), "TMPDIR": str(elsewhere)},
         gemini.SIZE,
     )
@@ -64,7 +59,7 @@ def test_status_shows_why_a_cli_is_not_connected(
     status(emacs)
 
     reason = (
-        f"• Running CLIs: Gemini CLI (process {{}}, in {scratch.project}) is not"
+        f"• Running CLIs: Gemini CLI (process {{}}, in {world.project}) is not"
         f" connected: it searches {elsewhere}/gemini/ide for editors\n"
     )
     eventually(
@@ -74,13 +69,11 @@ def test_status_shows_why_a_cli_is_not_connected(
     # Other tests may run a CLI meanwhile.
     verdict = text(emacs).splitlines()[0]
     assert verdict.startswith("Not connected: ")
-    assert str(scratch.project) not in verdict
+    assert str(world.project) not in verdict
 
 
-def test_status_works_when_the_server_cannot_start(
-    world: World, scratch: Scratch
-) -> None:
-    emacs = world.emacs(scratch.file("a.txt"), mode=False)
+def test_status_works_when_the_server_cannot_start(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt"), mode=False)
     emacs.eval(
         "(setq gemini-companion-server-command"
         ' \'("sh" "-c" "echo out of luck >&2; exit 3"))'

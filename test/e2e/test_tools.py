@@ -15,7 +15,6 @@ import pytest
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import Part, call, say, write_file
-from harness.scratch import Scratch
 from harness.wait import BOUND, eventually, wait_until_saved
 from harness.world import World
 
@@ -96,10 +95,8 @@ def tools_are(cli: Gemini, there: bool) -> None:
     eventually(are, f"tools: {there}")
 
 
-def test_a_linked_cli_is_sent_new_errors_and_answered(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.py", GOOD)
+def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
+    file = world.file("a.py", GOOD)
     os.utime(file, (1e9, 1e9))
     emacs = world.emacs(file, extra=FLYMAKE)
     link(world, emacs)
@@ -161,9 +158,9 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     result_of(cli, write_file(file, BAD))
 
     # Esc during a question, then the next prompt.
-    log = scratch.home / ".emacs.d" / "gemini-companion" / "server.log"
+    log = world.home / ".emacs.d" / "gemini-companion" / "server.log"
     asked = log.read_text().count("question: ")
-    until = f"until [ -e '{scratch.root}/free' ]; do sleep 0.05; done"
+    until = f"until [ -e '{world.scratch.root}/free' ]; do sleep 0.05; done"
     busy = f'(call-process "sh" nil nil nil "-c" {lisp(until)})'
     emacs.eval(f"(run-at-time 0 nil (lambda () {busy}))")
     cli.model.script(question, say("never reached"))
@@ -171,7 +168,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     eventually(lambda: log.read_text().count("question: ") > asked, "it is asked")
     cli.terminal.keys("Escape")
     cli.wait_for("cancelled")
-    scratch.root.joinpath("free").touch()
+    world.scratch.root.joinpath("free").touch()
     assert "error: invalid syntax" in result_of(cli, question)
 
     # Emacs is started again meanwhile.
@@ -195,10 +192,8 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(
     assert "failed for event" not in cli.screen()
 
 
-def test_no_emacs_no_trust_and_the_right_one_of_two(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.py", GOOD)
+def test_no_emacs_no_trust_and_the_right_one_of_two(world: World) -> None:
+    file = world.file("a.py", GOOD)
     emacs = world.emacs(file, extra=FLYMAKE)
     link(world, emacs)
     emacs.quit()
@@ -208,7 +203,7 @@ def test_no_emacs_no_trust_and_the_right_one_of_two(
     cli.wait_for("Type your message")
     cli.is_free()
     assert "MCP issues" not in cli.screen()
-    other = scratch.root / "other"
+    other = world.scratch.root / "other"
     other.mkdir()
     other.joinpath("b.py").write_text(GOOD)
     first = world.emacs(file, name="first", extra=FLYMAKE)
@@ -219,12 +214,12 @@ def test_no_emacs_no_trust_and_the_right_one_of_two(
     assert (first.value(counts), second.value(counts)) == ([1, 0], [0, 0])
 
     # In a directory that is not trusted there are neither tools nor hooks.
-    settings = scratch.home / ".gemini" / "settings.json"
+    settings = world.home / ".gemini" / "settings.json"
     changed = json.loads(settings.read_text())
     changed["security"]["folderTrust"]["enabled"] = True
     settings.write_text(json.dumps(changed))
-    trust = scratch.home / ".gemini" / "trustedFolders.json"
-    trust.write_text(json.dumps({str(scratch.project): "DO_NOT_TRUST"}))
+    trust = world.home / ".gemini" / "trustedFolders.json"
+    trust.write_text(json.dumps({str(world.project): "DO_NOT_TRUST"}))
     stranger = world.gemini("stranger", connects=False)
     stranger.wait_for("Type your message")
     stranger.is_free()
@@ -243,18 +238,16 @@ VIEW = """
 QUESTIONS = 1000
 
 
-def test_a_thousand_questions_change_nothing_while_keys_are_typed(
-    world: World, scratch: Scratch
-) -> None:
-    file = scratch.file("a.py", GOOD)
-    scratch.file(".env", "SECRET=bytes of it\n")
+def test_a_thousand_questions_change_nothing_while_keys_are_typed(world: World) -> None:
+    file = world.file("a.py", GOOD)
+    world.file(".env", "SECRET=bytes of it\n")
     emacs = world.emacs(file, extra=FLYMAKE)
     emacs.eval("(progn (require 'gemini-companion-extension)"
                " (gemini-companion-extension-write)"
                " (gemini-companion-extension-ready 'started))")  # fmt: skip
     emacs.eval('(progn (switch-to-buffer "typed") (delete-other-windows))')
     emacs.holds(CHECKED)
-    (discovery,) = map(json.loads, map(Path.read_text, scratch.discovery_files()))
+    (discovery,) = map(json.loads, map(Path.read_text, world.scratch.discovery_files()))
     random = Random(QUESTIONS)
     before = emacs.value(VIEW)
 
@@ -267,7 +260,7 @@ def test_a_thousand_questions_change_nothing_while_keys_are_typed(
             "after": random.choice([None, 0, 7]),
         }
         request = {
-            "directory": str(scratch.project),
+            "directory": str(world.project),
             "method": "call",
             "name": random.choice(["references", "definition", "diagnostics"]),
             "arguments": {k: v for k, v in arguments.items() if v is not None},

@@ -6,7 +6,6 @@ import json
 import pytest
 from harness import gemini, qwen
 from harness.emacs import lisp
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.once
@@ -15,18 +14,16 @@ RESTART = "Press 'r' to restart"
 
 
 @pytest.mark.parametrize("value", ["untrusted", "nil"])
-def test_trust_is_overridden_on_request_only(
-    world: World, scratch: Scratch, value: str
-) -> None:
-    directory = scratch.home / ".gemini"
+def test_trust_is_overridden_on_request_only(world: World, value: str) -> None:
+    directory = world.home / ".gemini"
     settings = {**gemini.SETTINGS, "security": {**gemini.SETTINGS["security"]}}
     settings["security"]["folderTrust"] = {"enabled": True}
     directory.joinpath("settings.json").write_text(json.dumps(settings))
     directory.joinpath("trustedFolders.json").write_text(
-        json.dumps({str(scratch.project): "TRUST_FOLDER"})
+        json.dumps({str(world.project): "TRUST_FOLDER"})
     )
     world.emacs(
-        scratch.file("a.txt", "1\n"),
+        world.file("a.txt", "1\n"),
         extra=f"(setq gemini-companion-is-trusted '{value})",
     )
 
@@ -40,17 +37,15 @@ def test_trust_is_overridden_on_request_only(
 
 
 @pytest.mark.parametrize("client", ["gemini", "qwen"])
-def test_cli_has_the_command_that_the_status_names(
-    world: World, scratch: Scratch, client: str
-) -> None:
-    directory = scratch.home / f".{client}"
+def test_cli_has_the_command_that_the_status_names(world: World, client: str) -> None:
+    directory = world.home / f".{client}"
     directory.mkdir(exist_ok=True)
     settings = gemini.SETTINGS if client == "gemini" else qwen.SETTINGS
     trust = {**settings["security"], "folderTrust": {"enabled": True}}
     directory.joinpath("trustedFolders.json").write_text(
-        json.dumps({str(scratch.project): "DO_NOT_TRUST"})
+        json.dumps({str(world.project): "DO_NOT_TRUST"})
     )
-    emacs = world.emacs(scratch.file("a.txt", "1\n"))
+    emacs = world.emacs(world.file("a.txt", "1\n"))
     if client == "gemini":
         directory.joinpath("settings.json").write_text(
             json.dumps({**settings, "security": trust})

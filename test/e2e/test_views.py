@@ -5,7 +5,6 @@ import pytest
 from harness.emacs import Emacs, Reviews
 from harness.gemini import Gemini
 from harness.model import say, write_file
-from harness.scratch import Scratch
 from harness.world import World
 
 pytestmark = pytest.mark.shared
@@ -24,21 +23,17 @@ THEIRS = """
 """
 
 
-def proposed(
-    world: World, scratch: Scratch, extra: str = ""
-) -> tuple[Emacs, Reviews, Gemini]:
+def proposed(world: World, extra: str = "") -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs that shows a proposal with two hunks for a.txt."""
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file, extra=OWN + extra)
     reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     return emacs, reviews, cli
 
 
-def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, _, cli = proposed(world, scratch)
+def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(world: World) -> None:
+    emacs, _, cli = proposed(world)
     emacs.wait_for("+twenty")
 
     emacs.keys("n", "x")
@@ -52,15 +47,13 @@ def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(
     emacs.keys("a")
 
     cli.wait_for("all done")
-    written = (scratch.project / "a.txt").read_text()
+    written = (world.project / "a.txt").read_text()
     assert written == OLD.replace("\n10\n", "\nten\n")
     emacs.becomes("(e2e-windows)", "a.txt")
 
 
-def test_windows_of_ediff_keep_their_text_when_they_are_selected(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, _, cli = proposed(world, scratch, EDIFF)
+def test_windows_of_ediff_keep_their_text_when_they_are_selected(world: World) -> None:
+    emacs, _, cli = proposed(world, EDIFF)
     emacs.keys("e")
     emacs.holds('(string-search "proposal" (buffer-name (window-buffer)))')
     emacs.keys("C-x", "o", "C-x", "o", "C-x", "o")
@@ -70,11 +63,11 @@ def test_windows_of_ediff_keep_their_text_when_they_are_selected(
     emacs.keys("C-x", "o", "M->", "mine", "C-c", "C-c")
 
     cli.wait_for("all done")
-    assert (scratch.project / "a.txt").read_text() == f"{NEW}mine"
+    assert (world.project / "a.txt").read_text() == f"{NEW}mine"
 
 
-def test_current_hunk_in_ediff_has_signs(world: World, scratch: Scratch) -> None:
-    file = scratch.file("a.txt", OLD)
+def test_current_hunk_in_ediff_has_signs(world: World) -> None:
+    file = world.file("a.txt", OLD)
     emacs, reviews, cli = world.pair(file, extra=OWN + EDIFF)
     text = NEW.replace("\n5\n", "\n5\nadded\n")
     reviews.proposed(cli, file, write_file(file, text), say("all done"))
@@ -114,9 +107,9 @@ STRUCK = """
 
 
 def test_excluded_hunk_in_ediff_is_struck_through_until_it_is_restored(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    emacs, reviews, _ = proposed(world, scratch, EDIFF)
+    emacs, reviews, _ = proposed(world, EDIFF)
     emacs.keys("x", "n")
     emacs.wait_for("Hunk 2 of 2")
     emacs.becomes(STRUCK, "ten\n")
@@ -136,10 +129,8 @@ def test_excluded_hunk_in_ediff_is_struck_through_until_it_is_restored(
     reviews.reject()
 
 
-def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, reviews, _ = proposed(world, scratch, EDIFF)
+def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(world: World) -> None:
+    emacs, reviews, _ = proposed(world, EDIFF)
     for presses in range(4):
         emacs.keys(*presses * "h", "v")
         emacs.wait_for("+twenty")
@@ -157,10 +148,8 @@ def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(
     reviews.reject()
 
 
-def test_accepting_with_all_hunks_excluded_leaves_the_file(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, reviews, cli = proposed(world, scratch)
+def test_accepting_with_all_hunks_excluded_leaves_the_file(world: World) -> None:
+    emacs, reviews, cli = proposed(world)
     emacs.keys("x", "n", "x", "y")
     emacs.wait_for_match("2(?: hunks)?, 2 excluded")
 
@@ -169,15 +158,13 @@ def test_accepting_with_all_hunks_excluded_leaves_the_file(
     emacs.keys("n")
 
     cli.wait_for("all done")
-    assert (scratch.project / "a.txt").read_text() == OLD
+    assert (world.project / "a.txt").read_text() == OLD
     assert reviews.paths() == []
     cli.is_free()
 
 
-def test_view_changes_by_key_and_windows_are_restored(
-    world: World, scratch: Scratch
-) -> None:
-    emacs, reviews, cli = proposed(world, scratch, EDIFF)
+def test_view_changes_by_key_and_windows_are_restored(world: World) -> None:
+    emacs, reviews, cli = proposed(world, EDIFF)
     emacs.keys("x", "x", "C-c", "C-x", "C-c", "C-v")
     emacs.wait_for("+twenty")
     emacs.wait_for_match("2(?: hunks)?, 1 excluded")
@@ -192,16 +179,14 @@ def test_view_changes_by_key_and_windows_are_restored(
     emacs.keys("C-c", "C-c")
 
     cli.wait_for("all done")
-    written = (scratch.project / "a.txt").read_text()
+    written = (world.project / "a.txt").read_text()
     assert written == OLD.replace("\n20\n", "\ntwenty\n") + "mine"
     emacs.becomes("(e2e-windows)", "a.txt")
 
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_ediff_session_of_the_user_continues(
-    world: World, scratch: Scratch, view: str
-) -> None:
-    file = scratch.file("a.txt", OLD)
+def test_ediff_session_of_the_user_continues(world: World, view: str) -> None:
+    file = world.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view}){THEIRS}"
     emacs, reviews, cli = world.pair(file, extra=extra)
     emacs.keys("M-:", '(ediff-buffers "x" "y")', "Enter")
@@ -227,9 +212,9 @@ def test_ediff_session_of_the_user_continues(
 
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_winner_undo_restores_the_previous_windows_of_the_user(
-    world: World, scratch: Scratch, view: str
+    world: World, view: str
 ) -> None:
-    file = scratch.file("a.txt", OLD)
+    file = world.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view})(winner-mode 1)"
     emacs, reviews, cli = world.pair(file, extra=extra)
     emacs.keys("C-x", "2", "C-x", "b", "*scratch*", "Enter", "C-x", "3")
@@ -248,14 +233,14 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(
 
 
 def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
-    world: World, scratch: Scratch
+    world: World,
 ) -> None:
-    emacs, reviews, cli = proposed(world, scratch)
+    emacs, reviews, cli = proposed(world)
     emacs.keys("n", "x")
     emacs.wait_for_match("2(?: hunks)?, 1 excluded")
 
     cli.interrupt()
-    file = scratch.project / "a.txt"
+    file = world.project / "a.txt"
     again = OLD.replace("30", "thirty")
     cli.model.script(write_file(file, again), say("second done"))
     cli.ask()

@@ -36,6 +36,20 @@ class World:
         self._ends = ExitStack()
         gemini.configure(self.scratch)
 
+    @property
+    def project(self) -> Path:
+        """The directory of the project."""
+        return self.scratch.project
+
+    @property
+    def home(self) -> Path:
+        """The home directory."""
+        return self.scratch.home
+
+    def file(self, name: str, content: str | bytes = "") -> Path:
+        """Write ``content`` to ``name`` in the project and return its path."""
+        return self.scratch.file(name, content)
+
     def emacs(
         self, *files: Path, name: str = "emacs", extra: str = "", **options: Any
     ) -> Emacs:
