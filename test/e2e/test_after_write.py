@@ -37,6 +37,7 @@ def test_buffer_of_an_answered_file_goes_to_the_change(world: World) -> None:
     emacs.holds('(with-current-buffer "a.txt" (looking-at-p "eighty"))')
 
 
+@pytest.mark.once
 def test_unsaved_text_is_merged_on_request(world: World) -> None:
     file = world.file("a.txt", "1\n2\n3\n4\n5\n6\n7\n8\n9\n")
     emacs, reviews, cli = world.pair(file)
@@ -49,12 +50,12 @@ def test_unsaved_text_is_merged_on_request(world: World) -> None:
 
     reviews.select()
     emacs.keys("C-c", "C-c")
-    emacs.wait_for("gemini-companion-merge merges them")
+    emacs.says("gemini-companion-merge merges them")
     reviews.accept(reviews.shown("a.txt"))
     cli.wait_for("all done")
     emacs.command("gemini-companion-merge")
 
-    emacs.wait_for("Merged; not saved yet")
+    emacs.says("Merged; not saved yet")
     text = emacs.value('(with-current-buffer "a.txt" (buffer-string))')
     assert text == "mine 1\n2\n3\n4\nfive\n6\n7\n8\nnine\n"
     emacs.keys("C-x", "C-s")
@@ -102,7 +103,7 @@ def test_written_file_waits_for_a_command_that_asks(world: World) -> None:
     emacs.keys("y")
     emacs.wait_for("really edit")
     emacs.keys("y", "q")
-    emacs.wait_for("gemini-companion-merge merges them")
+    emacs.says("gemini-companion-merge merges them")
     emacs.act('(with-current-buffer "a.txt" (gemini-companion-merge) (save-buffer))')
 
     assert file.read_text() == "null\nzero\none a\ntwo x\nthree a\n"

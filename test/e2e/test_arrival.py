@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A review appears when the user is idle, and not before."""
 
-from itertools import pairwise, product
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pytest
 from harness.emacs import Emacs, Reviews, lisp
-from harness.proposals import PROPOSE, propose
+from harness.proposals import PROPOSE, arrive, propose
 from harness.world import World
+from test_after_write import HIGHLIGHTS
 
 pytestmark = pytest.mark.shared
 
@@ -18,9 +21,6 @@ OWN = f"""{PROPOSE}
 (xterm-mouse-mode 1)
 ;; It leaves the echo area alone, as Ediff does not.
 (setq gemini-companion-review-view 'diff)
-"""
-
-WINDOWS = """
 (defun e2e-arrangement ()
   "Return buffers and places of the windows, the selected one first."
   (mapcar (lambda (window)
@@ -29,9 +29,8 @@ WINDOWS = """
           (window-list nil 'no-minibuffer)))
 """
 
-EDIFF = "(setq gemini-companion-review-view 'ediff)"
-
-PRESS, RELEASE = "\x1b[<0;3;3M", "\x1b[<0;3;3m"
+ARRANGEMENT = "(e2e-arrangement)"
+SELECTED = "(buffer-name (window-buffer))"
 
 # An activity of the user, its state in Emacs, its end
 BUSY = [
@@ -43,13 +42,30 @@ BUSY = [
     (["C-u"], "prefix-arg", ["C-g"]),
     (["M-:"], "(active-minibuffer-window)", ["C-g"]),
     (["M-<", "M-%", "o", "Enter", "x", "Enter"], "(one-window-p)", ["q"]),
+    # A button of the mouse is pressed and, in the end, released.
+    ("\x1b[<0;3;3M", "track-mouse", "\x1b[<0;3;3m"),
 ]
 
 
-def started(world: World, arrival: str = "when-idle") -> Emacs:
-    """Return an Emacs that visits a.txt, and shows reviews by ``arrival``."""
-    option = f"(setq gemini-companion-review-arrival '{arrival})"
-    return world.emacs(world.file("a.txt", "one\n"), extra=OWN + option)
+def started(
+    world: World, extra: str = "", text: str = "one\n", **options: Any
+) -> tuple[Emacs, Path]:
+    """Return an Emacs that visits a.txt, and that file with ``text``."""
+    file = world.file("a.txt", text)
+    return world.emacs(file, extra=OWN + extra, **options), file
+
+
+def option(name: str, value: str) -> str:
+    """Return Lisp that sets an option of reviews."""
+    return f"(setq gemini-companion-review-{name} '{value})"
+
+
+def typed(emacs: Emacs, keys: list[str] | str) -> None:
+    """Press ``keys``; a text is sent as it is, and not waited for."""
+    if isinstance(keys, str):
+        emacs.terminal.text(keys)
+    else:
+        emacs.keys(*keys)
 
 
 def left_alone(emacs: Emacs) -> None:
@@ -58,17 +74,17 @@ def left_alone(emacs: Emacs) -> None:
 
 
 def test_review_waits_until_the_user_is_idle(world: World) -> None:
-    emacs = started(world)
+    emacs, file = started(world)
     reviews = Reviews(emacs)
     for begin, sign, end in BUSY:
-        emacs.keys(*begin)
+        typed(emacs, begin)
         emacs.holds(sign)
-        propose(emacs, world.project / "a.txt", "uno\n")
+        propose(emacs, file, "uno\n")
         left_alone(emacs)
         assert reviews.states() == ["pending"], sign
         emacs.wait_for("?1")
 
-        emacs.keys(*end)
+        typed(emacs, end)
         reviews.shown("a.txt")
         reviews.reject()
 
@@ -82,77 +98,58 @@ PROMPTS = [
 
 
 def test_review_appears_after_a_prompt_of_no_command(world: World) -> None:
-    emacs = started(world)
+    emacs, file = started(world)
     reviews = Reviews(emacs)
     for prompt, sign, answer in PROMPTS:
         emacs.eval(f"(run-at-time 0 nil (lambda () {prompt}))")
         emacs.holds(sign)
-        propose(emacs, world.project / "a.txt", "uno\n")
+        propose(emacs, file, "uno\n")
         emacs.keys(answer)
         reviews.shown("a.txt")
         reviews.reject()
 
 
-def test_review_waits_for_the_end_of_a_mouse_drag(world: World) -> None:
-    emacs = started(world)
-    reviews = Reviews(emacs)
-    emacs.terminal.text(PRESS)
-    emacs.holds("track-mouse")
-    propose(emacs, world.project / "a.txt", "uno\n")
-    left_alone(emacs)
-    assert reviews.states() == ["pending"]
-
-    emacs.terminal.text(RELEASE)
-    reviews.shown("a.txt")
-
-
 def test_text_that_is_being_typed_stays_in_its_window(world: World) -> None:
-    emacs = started(world)
+    emacs, file = started(world)
     reviews = Reviews(emacs)
     prose = "annul a pack of quiet aardvarks, please"
-    for number, (_, letter) in enumerate(pairwise(" " + prose)):
+    for number, letter in enumerate(prose):
         emacs.terminal.text(letter)
         if number == 3:
-            propose(emacs, world.project / "a.txt", "uno\n")
+            propose(emacs, file, "uno\n")
 
     reviews.shown("a.txt")
     emacs.becomes('(with-current-buffer "a.txt" (buffer-string))', prose + "one\n")
     assert reviews.proposal() == "uno\n"
 
 
-SIZES = [(80, 24), (100, 30), (160, 45)]
 PROSE = " annul a quiet box, equal to a new pack; rest anywhere\t!"
+NOTES = '(with-current-buffer "notes.txt" (buffer-string))'
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize(
+    ("view", "size"), [("diff", (80, 24)), ("diff", (160, 45)), ("ediff", (160, 45))]
+)
 def test_arrival_leaves_the_keys_to_the_window_in_use(
     world: World, view: str, size: tuple[int, int]
 ) -> None:
-    notes = world.file("notes.txt")
-    file = world.file("a.txt", "one\ntwo\nthree\n")
-    option = f"(setq gemini-companion-review-view '{view})"
-    emacs = world.emacs(file, notes, extra=OWN + WINDOWS + option, size=size)
-    reviews = Reviews(emacs)
+    emacs, file = started(world, option("view", view), size=size)
+    emacs.eval(f"(progn (find-file {lisp(world.file('notes.txt'))}) nil)")
     emacs.text("note:")
-    before = emacs.value("(e2e-arrangement)")
-    propose(emacs, file, "uno\ntwo\ntre\n")
-    reviews.shown("a.txt")
+    before = emacs.value(ARRANGEMENT)
+    reviews = arrive(emacs, file, "uno\ntwo\n")
     emacs.wait_for("selects it")
 
     emacs.text(PROSE)
     emacs.keys("Enter")
-    emacs.holds('(with-current-buffer "notes.txt" (bolp))')
 
-    emacs.becomes(
-        '(with-current-buffer "notes.txt" (buffer-string))', f"note:{PROSE}\n"
-    )
+    emacs.becomes(NOTES, f"note:{PROSE}\n")
     assert reviews.states() == ["shown"]
-    assert reviews.proposal() == "uno\ntwo\ntre\n"
+    assert reviews.proposal() == "uno\ntwo\n"
     emacs.wait_for(PROSE[:20])
     emacs.wait_for("uno")
     reviews.reject()
-    emacs.becomes("(e2e-arrangement)", before)
+    emacs.becomes(ARRANGEMENT, before)
     emacs.becomes("(window-point)", len(f"note:{PROSE}\n") + 1)
 
 
@@ -160,32 +157,27 @@ def test_arrival_leaves_the_keys_to_the_window_in_use(
 def test_review_that_was_covered_is_laid_out_and_selected_by_its_command(
     world: World, view: str
 ) -> None:
-    file = world.file("a.txt", "one\n")
-    option = f"(setq gemini-companion-review-view '{view})"
-    emacs = world.emacs(file, extra=OWN + WINDOWS + option)
-    reviews = Reviews(emacs)
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
+    emacs, file = started(world, option("view", view))
+    arrive(emacs, file, "uno\n")
     emacs.keys("C-x", "1", "C-x", "3")
-    before = emacs.value("(e2e-arrangement)")
+    before = emacs.value(ARRANGEMENT)
 
     emacs.command("gemini-companion-review")
     emacs.wait_for("uno")
     emacs.keys("C-c", "C-k")
 
     emacs.holds("(equal '(rejected) e2e-ends)")
-    emacs.becomes("(e2e-arrangement)", before)
+    emacs.becomes(ARRANGEMENT, before)
 
 
 def test_click_selects_a_review(world: World) -> None:
-    emacs = started(world)
-    propose(emacs, world.project / "a.txt", "uno\n")
-    Reviews(emacs).shown("a.txt")
+    emacs, file = started(world)
+    arrive(emacs, file, "uno\n")
     screen = emacs.wait_for("+uno").splitlines()
     row = next(n for n, line in enumerate(screen, 1) if "+uno" in line)
 
     emacs.text(f"\x1b[<0;3;{row}M\x1b[<0;3;{row}m")
-    emacs.holds('(equal "*gemini diff: a.txt*" (buffer-name (window-buffer)))')
+    emacs.becomes(SELECTED, "*gemini diff: a.txt*")
     emacs.keys("C-c", "C-c")
     emacs.holds("(equal '(accepted) e2e-ends)")
 
@@ -194,71 +186,85 @@ IN_TERMINAL = """
 (unless (get-process "cli")
   (start-process "cli" "*cli*" "cat")
   (set-process-query-on-exit-flag (get-process "cli") nil))
-(defun e2e-propose-there (file)
-  "Propose a text for FILE as a CLI that runs in *cli* would."
-  (gemini-companion-diff-open
-   (setq e2e-id (1+ e2e-id))
-   (list :id "one" :pid (process-id (get-process "cli"))
-         :directory (file-name-directory file))
-   file "uno\n")
-  nil)
-(defun e2e-beside (selected)
-  "Show a.txt and *cli* beside each other, and select SELECTED of them."
+(defun e2e-beside (selected &optional split)
+  "Show a.txt and *cli* beside each other by SPLIT, and select SELECTED of them."
   (delete-other-windows)
   (switch-to-buffer "a.txt")
-  (set-window-buffer (split-window-right) "*cli*")
+  (set-window-buffer (funcall (or split #'split-window-right)) "*cli*")
   (select-window (get-buffer-window selected))
   nil)
 """
+
+
+def arrive_from_there(emacs: Emacs, file: Path) -> Reviews:
+    """Propose a text for ``file`` as a CLI that runs in the buffer *cli* would."""
+    emacs.eval(
+        f"""(gemini-companion-diff-open
+             (setq e2e-id (1+ e2e-id))
+             (list :id "one" :pid (process-id (get-process "cli"))
+                   :directory {lisp(file.parent)})
+             {lisp(file)} "uno\n")"""
+    )
+    reviews = Reviews(emacs)
+    reviews.shown("a.txt")
+    return reviews
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 def test_terminal_of_the_cli_stays_visible_beside_a_review(
     world: World, size: tuple[int, int]
 ) -> None:
-    file = world.file("a.txt", "one\ntwo\nthree\n")
-    emacs = world.emacs(file, extra=OWN + WINDOWS + IN_TERMINAL, size=size)
-    reviews = Reviews(emacs)
+    emacs, file = started(world, IN_TERMINAL, "one\ntwo\nthree\n", size=size)
     for view, selected in product(("ediff", "diff"), ("a.txt", "*cli*")):
-        emacs.eval(f"(setq gemini-companion-review-view '{view})")
+        emacs.eval(option("view", view))
         emacs.eval(f"(e2e-beside {lisp(selected)})")
-        before = emacs.value("(e2e-arrangement)")
-        emacs.eval(f"(e2e-propose-there {lisp(file)})")
-        reviews.shown("a.txt")
+        before = emacs.value(ARRANGEMENT)
+        reviews = arrive_from_there(emacs, file)
         emacs.wait_for("uno")
-        arrived = emacs.value("(e2e-arrangement)")
+        arrived = emacs.value(ARRANGEMENT)
         assert next(iter(arrived)) == selected
         reviews.select()
         emacs.wait_for("uno")
         # There is no room for both in 80 columns.
         if size == (160, 45):
             assert arrived["*cli*"] == before["*cli*"]
-            assert emacs.value("(e2e-arrangement)")["*cli*"] == before["*cli*"]
+            assert emacs.value(ARRANGEMENT)["*cli*"] == before["*cli*"]
         reviews.reject()
-        emacs.becomes("(e2e-arrangement)", before)
+        emacs.becomes(ARRANGEMENT, before)
 
 
 @pytest.mark.parametrize("split", ["split-window-below", "split-window-right"])
 def test_terminal_stays_at_its_side_when_ediff_needs_more_room(
     world: World, split: str
 ) -> None:
-    file = world.file("a.txt", "one\n")
-    extra = OWN + WINDOWS + IN_TERMINAL
-    emacs = world.emacs(file, extra=extra, size=(120, 40))
-    reviews = Reviews(emacs)
-    emacs.eval(
-        f"""(progn (delete-other-windows) (switch-to-buffer "a.txt")
-                   (set-window-buffer ({split}) "*cli*") nil)"""
-    )
-    emacs.eval(f"(e2e-propose-there {lisp(file)})")
-    reviews.shown("a.txt")
+    emacs, file = started(world, IN_TERMINAL)
+    emacs.eval(f"""(e2e-beside "a.txt" '{split})""")
+    reviews = arrive_from_there(emacs, file)
     reviews.select()
     emacs.keys("v")
     emacs.wait_for("Hunk 1 of 1")
 
-    windows = emacs.value("(e2e-arrangement)")
+    windows = emacs.value(ARRANGEMENT)
     corners = {name: edges[:2] for name, (_, edges) in windows.items()}
     assert corners["*cli*"] == max(corners.values())
+    reviews.reject()
+
+
+def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
+    world: World,
+) -> None:
+    extra = IN_TERMINAL + option("view", "ediff")
+    emacs, file = started(world, extra, size=(200, 50))
+    emacs.eval('(e2e-beside "a.txt")')
+    before = emacs.value(ARRANGEMENT)
+    reviews = arrive_from_there(emacs, file)
+    emacs.wait_for("Hunk 1 of 1")
+    arrived = emacs.value(ARRANGEMENT)
+    assert arrived["*cli*"] == before["*cli*"]
+    sides = ("*gemini original: a.txt*", "*gemini proposal: a.txt*")
+    (left, top, right, bottom), (_, below, _, _) = (arrived[s][1] for s in sides)
+    assert (right - left, below) == (100, bottom)
+    assert bottom - top >= 15
     reviews.reject()
 
 
@@ -268,38 +274,32 @@ TYPES = """
 """
 
 
-@pytest.mark.parametrize("focus", ["nil", "terminal", "t"])
-@pytest.mark.parametrize("selected", ["a.txt", "*cli*"])
+@pytest.mark.parametrize(
+    ("focus", "selected"),
+    [("nil", "*cli*"), ("terminal", "a.txt"), ("terminal", "*cli*"), ("t", "a.txt")],
+)
 def test_review_is_selected_by_itself_only_if_the_user_wants_it(
-    world: World, selected: str, focus: str
+    world: World, focus: str, selected: str
 ) -> None:
-    file = world.file("a.txt", "one\n")
-    option = f"(setq gemini-companion-review-focus '{focus})"
-    emacs = world.emacs(file, extra=OWN + IN_TERMINAL + option)
-    reviews = Reviews(emacs)
-    emacs.eval(f"(e2e-beside {lisp(selected)})")
     wanted = focus == "t" or (focus == "terminal" and selected == "*cli*")
-    if wanted:
-        emacs.eval(f"(progn {TYPES} nil)")
-    emacs.eval(f"(e2e-propose-there {lisp(file)})")
-    reviews.shown("a.txt")
+    extra = IN_TERMINAL + option("focus", focus) + (TYPES if wanted else "")
+    emacs, file = started(world, extra)
+    emacs.eval(f"(e2e-beside {lisp(selected)})")
+    reviews = arrive_from_there(emacs, file)
     if not wanted:
-        emacs.becomes("(buffer-name (window-buffer))", selected)
+        emacs.becomes(SELECTED, selected)
         return
     emacs.says("Key ignored")
     assert reviews.states() == ["shown"]
     left_alone(emacs)
     emacs.keys("r")
     emacs.holds("(equal '(rejected) e2e-ends)")
-    emacs.becomes("(buffer-name (window-buffer))", selected)
+    emacs.becomes(SELECTED, selected)
 
 
 def test_review_in_a_narrow_frame_is_unified_at_first(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs = world.emacs(file, extra=PROPOSE, size=(119, 45))
-    reviews = Reviews(emacs)
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
+    emacs, file = started(world, option("view", "ediff"), size=(119, 45))
+    reviews = arrive(emacs, file, "uno\n")
     emacs.wait_for("+uno")
     reviews.select()
     emacs.keys("v")
@@ -311,122 +311,72 @@ def test_review_in_a_narrow_frame_is_unified_at_first(world: World) -> None:
     emacs.holds("(one-window-p)")
 
 
-def test_ediff_beside_the_terminal_of_the_cli_has_its_sides_above_each_other(
-    world: World,
-) -> None:
-    file = world.file("a.txt", "one\n")
-    extra = OWN + WINDOWS + IN_TERMINAL + EDIFF
-    emacs = world.emacs(file, extra=extra, size=(200, 50))
-    reviews = Reviews(emacs)
-    emacs.eval('(e2e-beside "a.txt")')
-    before = emacs.value("(e2e-arrangement)")
-    emacs.eval(f"(e2e-propose-there {lisp(file)})")
-    reviews.shown("a.txt")
-    emacs.wait_for("Hunk 1 of 1")
-    arrived = emacs.value("(e2e-arrangement)")
-    assert arrived["*cli*"] == before["*cli*"]
-    sides = ("*gemini original: a.txt*", "*gemini proposal: a.txt*")
-    (left, top, right, bottom), (_, below, _, _) = (arrived[s][1] for s in sides)
-    assert (right - left, below) == (100, bottom)
-    assert bottom - top >= 15
-    reviews.reject()
-
-
 def test_changes_of_other_windows_stay(world: World) -> None:
-    file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
-    emacs = world.emacs(file, extra=OWN)
-    reviews = Reviews(emacs)
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
+    other = world.file("b.txt", "two\n")
+    emacs, file = started(world)
+    reviews = arrive(emacs, file, "uno\n")
     emacs.keys("C-x", "C-f", "b.txt", "Enter", "C-f")
     emacs.wait_for("two")
 
     reviews.reject()
     emacs.holds("(one-window-p)")
-    emacs.becomes("(buffer-name (window-buffer))", other.name)
+    emacs.becomes(SELECTED, other.name)
     emacs.becomes("(window-point)", 2)
 
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
+    arrive(emacs, file, "uno\n")
     emacs.keys("C-h", "f", "car", "Enter")
     emacs.wait_for("car is a")
     emacs.keys("C-x", "o")
-    emacs.holds('(equal "*Help*" (buffer-name (window-buffer)))')
+    emacs.becomes(SELECTED, "*Help*")
     reviews.reject()
-    emacs.becomes("(buffer-name (window-buffer))", "*Help*")
+    emacs.becomes(SELECTED, "*Help*")
     emacs.wait_until_gone("gemini")
 
 
 def test_announcement_ends_when_the_review_appears(world: World) -> None:
-    emacs = started(world)
+    emacs, file = started(world)
     emacs.keys("C-f")
-    propose(emacs, world.project / "a.txt", "uno\n")
-    Reviews(emacs).shown("a.txt")
+    reviews = arrive(emacs, file, "uno\n")
 
     emacs.says("shows it")
     emacs.wait_until_gone("shows it")
     emacs.wait_for("Edit of a.txt by the CLI; M-x")
-    Reviews(emacs).reject()
+    reviews.reject()
     emacs.wait_until_gone("selects it")
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
-def test_announcement_leaves_the_report_of_a_cli_that_has_exited(
-    world: World, view: str
-) -> None:
-    first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
-    emacs = world.emacs(
-        first, extra=f"{OWN}(setq gemini-companion-review-view '{view})"
-    )
-    reviews = Reviews(emacs)
-    propose(emacs, first, "uno\n")
-    reviews.shown("a.txt")
-    propose(emacs, second, "due\n", "two")
-
-    emacs.act("(gemini-companion-diff-close (1- e2e-id) 'exited)")
-    reviews.shown("b.txt")
-    screen = emacs.wait_for("Edit of b.txt by the CLI; M-x")
-    assert "exited; review closed, a.txt not written" in screen
-
-
-# What happens to a review of a.txt, and the report
+EXITS = "(gemini-companion-diff-close e2e-id 'exited)"
+# The view of a review of a.txt, what happens to it, and the report.
 ENDS = [
+    ("ediff", EXITS, "exited; review closed, a.txt not written"),
+    ("diff", EXITS, "exited; review closed, a.txt not written"),
     (
+        "diff",
         "(with-current-buffer (gemini-companion-diff-proposal-buffer"
         ' (car (gemini-companion-diffs))) (insert "mine"))'
         '(write-region "uno\\n" nil "a.txt")',
         "a.txt was written without your edits",
     ),
-    ("(gemini-companion-diff-accept)", "a.txt was accepted 10 seconds ago"),
     (
+        "diff",
         '(with-current-buffer "a.txt" (insert "mine"))'
         "(gemini-companion-diff-accept)"
         '(write-region "uno\\n" nil "a.txt")',
         "a.txt was written, and has unsaved changes here",
     ),
-    (
-        "(gemini-companion-diff-reject)"
-        '(e2e-propose "one" (expand-file-name "a.txt") "one\\n")',
-        "Proposal for a.txt contains no changes",
-    ),
 ]
 
 
-@pytest.mark.parametrize(("end", "report"), ENDS)
-def test_announcement_leaves_a_report_about_a_file(
-    world: World, end: str, report: str
+@pytest.mark.parametrize(("view", "end", "report"), ENDS)
+def test_announcement_leaves_a_report(
+    world: World, view: str, end: str, report: str
 ) -> None:
-    emacs = started(world)
-    reviews = Reviews(emacs)
-    propose(emacs, world.project / "a.txt", "uno\n")
-    reviews.shown("a.txt")
-
+    emacs, file = started(world, option("view", view))
+    arrive(emacs, file, "uno\n")
     emacs.eval(f"(progn {end} nil)")
     emacs.wait_for(report)
-    propose(emacs, world.project / "b.txt", "due\n", "two")
-    reviews.shown("b.txt")
-    screen = emacs.wait_for("M-x gemini-companion-review selects it")
-    assert report in screen
+    arrive(emacs, world.project / "b.txt", "due\n", "two")
+    assert report in emacs.wait_for("M-x gemini-companion-review selects it")
 
 
 @pytest.mark.fresh
@@ -443,9 +393,9 @@ def test_announcement_takes_one_line_of_a_small_frame(world: World) -> None:
 
 
 def test_review_on_request_only(world: World) -> None:
-    emacs = started(world, "notify")
+    emacs, file = started(world, option("arrival", "notify"))
     reviews = Reviews(emacs)
-    propose(emacs, world.project / "a.txt", "uno\n")
+    propose(emacs, file, "uno\n")
     emacs.wait_for("M-x gemini-companion-review shows it")
     left_alone(emacs)
     assert reviews.states() == ["pending"]
@@ -455,11 +405,11 @@ def test_review_on_request_only(world: World) -> None:
 
 
 def test_review_at_once_and_the_others_one_by_one(world: World) -> None:
-    emacs = started(world, "now")
+    emacs, file = started(world, option("arrival", "now"))
     reviews = Reviews(emacs)
     emacs.keys("C-s", "o")
     for session in ("one", "two", "three"):
-        propose(emacs, world.project / "a.txt", f"{session}!\n", session)
+        propose(emacs, file, f"{session}!\n", session)
     reviews.shown("a.txt")
     emacs.wait_for("?3")
 
@@ -475,25 +425,19 @@ def test_review_at_once_and_the_others_one_by_one(world: World) -> None:
 def test_nothing_asks_while_a_review_appears(world: World) -> None:
     variables = "-*- eval: (setq e2e-bad t); mode: nonsense; foo: (1) -*-\n"
     file = world.file("b.txt", variables + "one\n")
-    emacs = started(world)
-    emacs.eval(
-        "(let ((enable-local-variables nil))"
-        f" (find-file-noselect {str(file)!r}) nil)".replace("'", '"')
-    )
+    emacs, _ = started(world)
+    visit = f"(find-file-noselect {lisp(file)})"
+    emacs.eval(f"(let ((enable-local-variables nil)) {visit} nil)")
     file.write_text(variables + "changed by another\n")
-    propose(emacs, file, variables + "uno\n")
+    arrive(emacs, file, variables + "uno\n")
 
-    Reviews(emacs).shown("b.txt")
     emacs.becomes("(or (active-minibuffer-window) (boundp 'e2e-bad))", None)
     emacs.wait_for("changed by another")
 
 
 def test_proposal_that_replaces_an_edited_one_keeps_the_edits(world: World) -> None:
-    emacs = started(world)
-    reviews = Reviews(emacs)
-    file = world.project / "a.txt"
-    propose(emacs, file, "uno\n")
-    reviews.shown("a.txt")
+    emacs, file = started(world)
+    reviews = arrive(emacs, file, "uno\n")
     reviews.edit("uno", "what I made of it")
     emacs.keys("C-x")
     emacs.holds("(equal [?\\C-x] (this-command-keys-vector))")
@@ -509,3 +453,66 @@ def test_proposal_that_replaces_an_edited_one_keeps_the_edits(world: World) -> N
     emacs.says("gemini-companion-last-proposal shows your edits")
     emacs.command("gemini-companion-last-proposal")
     emacs.wait_for("what I made of it")
+
+
+ONE_BY_ONE = """
+(setq gemini-companion-review-arrival 'now)
+(defvar e2e-flashes 0 "How often a.txt was drawn alone while a key was handled.")
+(defun e2e-watch (_)
+  (and real-this-command (one-window-p)
+       (setq e2e-flashes (1+ e2e-flashes))))
+(defun e2e-write (diff)
+  "Write what was accepted in DIFF, as a CLI does."
+  (when (eq 'accepted (gemini-companion-diff-state diff))
+    (write-region (gemini-companion-diff-accepted-text diff) nil
+                  (gemini-companion-diff-file-path diff) nil 'silent)))
+(add-hook 'gemini-companion-diff-closed-functions #'e2e-write)
+(defun e2e-places ()
+  "Return where the windows of this frame are."
+  (format "%s" (mapcar #'window-edges (window-list nil 'no-minibuffer
+                                                   (frame-first-window)))))
+(defun e2e-line ()
+  "Return the line of a.txt at its window's point."
+  (with-current-buffer "a.txt"
+    (line-number-at-pos (window-point (get-buffer-window)))))
+"""
+
+
+R_HERE = '(with-current-buffer (window-buffer) (key-binding "r"))'
+
+
+@pytest.mark.parametrize("view", ["ediff", "diff"])
+def test_next_review_takes_the_place_of_the_previous_one(
+    world: World, view: str
+) -> None:
+    old = "".join(f"{n}\n" for n in range(1, 41))
+    new = old.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
+    files = [world.file(name, old) for name in ("c.txt", "b.txt", "a.txt")]
+    extra = PROPOSE + ONE_BY_ONE + HIGHLIGHTS + option("view", view)
+    emacs = world.emacs(*files, extra=extra)
+    reviews = Reviews(emacs)
+    for file in reversed(files):
+        propose(emacs, file, new)
+    reviews.shown("a.txt")
+    reviews.select()
+    places = emacs.value("(e2e-places)")
+    emacs.eval("(setq e2e-flashes 0)")
+    emacs.eval("(add-hook 'pre-redisplay-functions #'e2e-watch)")
+
+    emacs.keys("n", "x", "a")
+    emacs.says("Accepted a.txt: 1 of 2 hunks (+1 \u22121); 2 more waiting")
+    reviews.shown("b.txt")
+    emacs.becomes("(e2e-line)", 5)
+    emacs.becomes("e2e-highlights", ["five\n"])
+    emacs.holds(f"(eq 'gemini-companion-diff-reject {R_HERE})", "keys work")
+    emacs.becomes("(e2e-places)", places)
+    emacs.keys("r")
+    emacs.says("Rejected b.txt; 1 more waiting")
+    reviews.shown("c.txt")
+    emacs.becomes("(e2e-places)", places)
+    assert emacs.value("e2e-flashes") == 0
+    emacs.eval("(remove-hook 'pre-redisplay-functions #'e2e-watch)")
+    emacs.keys("C-x", "k", "Enter")
+    emacs.says("Rejected c.txt")
+    emacs.holds("(one-window-p)")
+    emacs.eval("(remove-hook 'gemini-companion-diff-closed-functions #'e2e-write)")

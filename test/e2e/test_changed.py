@@ -20,6 +20,7 @@ REMARK = "file changed since the proposal"
 QUESTION = "accept and undo that change?"
 
 
+@pytest.mark.once
 def test_saved_file_is_compared_again_and_overwritten_only_on_request(
     world: World,
 ) -> None:

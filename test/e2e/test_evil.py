@@ -6,7 +6,7 @@ from harness.emacs import Emacs, Reviews
 from harness.proposals import PROPOSE, propose
 from harness.world import World
 
-pytestmark = pytest.mark.shared("evil")
+pytestmark = [pytest.mark.shared("evil"), pytest.mark.once]
 
 OWN = f"""{PROPOSE}
 (defvar e2e-evil (require 'evil nil t))

@@ -66,9 +66,7 @@ def by_force(emacs: Emacs) -> None:
 def test_cli_is_free_after_emacs_has_exited(
     world: World, leave: Callable[[Emacs], None]
 ) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"))
+    file, emacs, _, cli = world.review("one\n", "uno\n")
 
     leave(emacs)
 

@@ -39,9 +39,7 @@ def the_editor(emacs: Emacs, scratch: Scratch) -> int:
 def test_a_stopped_process_continues(
     world: World, whose: Callable[[Emacs, Scratch], int]
 ) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
+    file, emacs, reviews, cli = world.review("one\n", "uno\n", say("first done"))
     process = psutil.Process(whose(emacs, world.scratch))
     # It continues a stopped process at once.
     tmux = psutil.Process(world.tmux.pid)

@@ -2,7 +2,7 @@
 """Reviews beside their CLI, which runs in a terminal of the same Emacs."""
 
 import pytest
-from harness.model import say, write_file
+from harness.model import say
 from harness.world import World
 from test_views import NEW, OLD, OWN
 
@@ -10,11 +10,8 @@ pytestmark = pytest.mark.shared("inside")
 
 
 def test_terminal_of_the_cli_stays_selected_and_visible(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair_inside(file)
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-    cli.ask()
-    reviews.shown("a.txt")
+    turn = say("all done")
+    file, emacs, reviews, cli = world.review("one\n", "uno\n", turn, inside=True)
     emacs.becomes("(buffer-name (window-buffer))", "*terminal*")
 
     # It counts as an answer there.
@@ -26,13 +23,14 @@ def test_terminal_of_the_cli_stays_selected_and_visible(world: World) -> None:
     cli.is_free()
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize(
+    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
+)
 def test_terminal_is_back_when_the_review_is_laid_out_again(
     world: World, view: str
 ) -> None:
-    file = world.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair_inside(file, extra=OWN)
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    turn = say("all done")
+    _, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=OWN)
     reviews.select()
     if view == "ediff":
         emacs.keys("v")
@@ -57,15 +55,16 @@ def test_terminal_is_back_when_the_review_is_laid_out_again(
     emacs.becomes("(e2e-windows)", "*terminal*")
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize(
+    "view", ["diff", pytest.param("ediff", marks=pytest.mark.once)]
+)
 def test_list_from_a_review_leaves_the_terminal_and_the_review(
     world: World, view: str
 ) -> None:
-    file = world.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view})"
-    emacs, reviews, cli = world.pair_inside(file, extra=extra)
+    turn = say("all done")
+    _, emacs, reviews, cli = world.review(OLD, NEW, turn, inside=True, extra=extra)
     in_list = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
     reviews.select()
     before = emacs.value("(e2e-windows)")
 

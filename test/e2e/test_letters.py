@@ -25,6 +25,15 @@ BUFFERS = {
 }
 
 
+both = pytest.mark.parametrize(
+    "evil",
+    [
+        pytest.param(False, id="emacs"),
+        pytest.param(True, marks=pytest.mark.once, id="evil"),
+    ],
+)
+
+
 class User:
     """The user, who reviews a.txt by letters."""
 
@@ -59,7 +68,7 @@ class User:
         self.emacs.holds('(equal "b.txt" (e2e-here))')
 
 
-@pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
+@both
 @pytest.mark.parametrize("view", ["ediff", "diff"])
 def test_letters_of_a_review(world: World, view: str, evil: bool) -> None:
     user = User(world, evil, view)
@@ -95,7 +104,7 @@ def test_letters_of_a_review(world: World, view: str, evil: bool) -> None:
     user.ended("rejected")
 
 
-@pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
+@both
 def test_letters_of_a_new_file(world: World, evil: bool) -> None:
     user = User(world, evil, "ediff")
     user.file = world.project / "new.txt"
@@ -118,7 +127,7 @@ def test_letters_of_a_new_file(world: World, evil: bool) -> None:
 
 
 @pytest.mark.fresh
-@pytest.mark.parametrize("evil", [False, True], ids=["emacs", "evil"])
+@both
 def test_letters_of_the_list(world: World, evil: bool) -> None:
     user = User(world, evil, "diff")
     user.opens()

@@ -66,9 +66,9 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
 
 
 def test_review_of_a_cli_that_reconnects_reports_the_interruption(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair_inside(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    file, emacs, reviews, cli = world.review(
+        "one\n", "uno\n", say("all done"), inside=True
+    )
 
     with disconnected(emacs):
         emacs.wait_for("a.txt, not connected")
@@ -80,14 +80,14 @@ def test_review_of_a_cli_that_reconnects_reports_the_interruption(world: World) 
 
 
 def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair_inside(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
+    file, emacs, reviews, cli = world.review(
+        "one\n", "uno\n", say("all done"), inside=True
+    )
 
     with disconnected(emacs):
         reviews.edit("uno", "edited")
         reviews.accept()
-        emacs.wait_for("a.txt was not written")
+        emacs.says("a.txt was not written")
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
     cli.wait_for("all done")

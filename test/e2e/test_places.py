@@ -159,6 +159,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     )
 
 
+@pytest.mark.once
 def test_reject_new_file_terminal_answer_and_unsaved_text(
     world: World, far: Place
 ) -> None:
@@ -195,6 +196,7 @@ def test_reject_new_file_terminal_answer_and_unsaved_text(
     emacs.becomes(text_of(far, linked), "mine\n1\n2\ndrei\n")
 
 
+@pytest.mark.once
 def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
     places = [place_of("near"), place_of("far")]
     files = [place.file("a.txt", f"{place.name}\n") for place in places]
@@ -251,6 +253,7 @@ def test_nothing_is_left_there(world: World, far: Place, end: str) -> None:
     )
 
 
+@pytest.mark.once
 def test_a_restart_of_the_server_keeps_a_review_there(world: World, far: Place) -> None:
     there = far.file("a.txt", "one\n")
     emacs = start(world, far, there)
@@ -282,6 +285,7 @@ def test_a_killed_outpost_comes_back(world: World, far: Place) -> None:
     assert (far.project / "a.txt").read_text() == "two\n"
 
 
+@pytest.mark.once
 def test_qwen_code_there(world: World, far: Place) -> None:
     if not os.access(world.tools.qwen, os.X_OK):
         pytest.skip("Qwen Code is not installed")

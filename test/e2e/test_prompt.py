@@ -21,8 +21,10 @@ TYPE = "(gemini-companion-send-type (car (gemini-companion-sessions)) {} {})"
 
 TERMINALS = [
     pytest.param("*terminal*", START_TERM, id="term"),
-    pytest.param("*vterm*", START_VTERM, marks=needs_vterm, id="vterm"),
-    pytest.param("*eat*", START_EAT, marks=needs_eat, id="eat"),
+    pytest.param(
+        "*vterm*", START_VTERM, marks=[needs_vterm, pytest.mark.once], id="vterm"
+    ),
+    pytest.param("*eat*", START_EAT, marks=[needs_eat, pytest.mark.once], id="eat"),
 ]
 
 

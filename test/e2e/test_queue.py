@@ -67,6 +67,7 @@ def test_list_that_was_quit_during_a_review_does_not_return(world: World) -> Non
     emacs.becomes("(e2e-layout)", before)
 
 
+@pytest.mark.once
 @pytest.mark.fresh
 def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
     file, other = world.file("a.txt", "one\r\ntwo\r\n"), world.file("b.txt", "b\n")
@@ -89,7 +90,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
     emacs.command("gemini-companion-list")
     emacs.wait_for_match(r"accepted automatically +\+1 \u22121 +b\.txt")
     emacs.keys("C-n", "u", "y")
-    emacs.wait_for("Reverted a.txt")
+    emacs.says("Reverted a.txt")
     emacs.becomes(IN_FILE, ["one\ntwo\n", True, True])
     assert file.read_bytes() == b"one\r\nzwei\r\n"
     emacs.keys("C-x", "s", "y")
@@ -102,6 +103,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
     cli.wait_for("Rejected")
 
 
+@pytest.mark.once
 @pytest.mark.fresh
 def test_files_of_a_turn_are_answered_in_the_list(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 21))
@@ -145,7 +147,7 @@ def test_files_of_a_turn_are_answered_in_the_list(world: World) -> None:
     emacs.wait_for_match(r"rejected +\+1 \u22121 +b\.txt")
 
     emacs.keys("M-<", "n", "u", "y")
-    emacs.wait_for("Reverted a.txt")
+    emacs.says("Reverted a.txt")
     emacs.keys("C-x", "s", "y")
     wait_until_saved(first, text)
 
@@ -189,6 +191,7 @@ def test_key_after_an_answer_leaves_the_next_review_unselected(world: World) -> 
     cli.wait_for("all done")
 
 
+@pytest.mark.once
 def test_reject_says_that_other_edits_of_the_answer_are_dropped(world: World) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(first)
@@ -225,6 +228,7 @@ def test_edit_outside_the_project_is_reviewed_with_a_warning(world: World) -> No
     assert outside.read_text() == "# theirs\n"
 
 
+@pytest.mark.once
 def test_review_ends_when_its_file_has_the_proposed_text(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file)
@@ -232,7 +236,7 @@ def test_review_ends_when_its_file_has_the_proposed_text(world: World) -> None:
     reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
 
     file.write_text("uno\n")
-    emacs.wait_for("a.txt already has the proposed text")
+    emacs.says("a.txt already has the proposed text")
     reviews.wait_until(0)
     emacs.becomes("(car (e2e-layout))", before)
     emacs.becomes(IN_FILE, ["uno\n", None, True])

@@ -121,7 +121,7 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
     reviews.edit("uno", "mine")
     emacs.wait_for("answer here: a yes in the terminal")
     cli.answer("once")
-    emacs.wait_for("was written without your edits")
+    emacs.says("was written without your edits")
     cli.wait_for("first done")
     assert file.read_text() == "uno\n"
     emacs.eval("(gemini-companion-last-proposal)")
@@ -146,7 +146,7 @@ def test_answers_in_the_terminal_of_qwen_and_a_restart_of_the_server(
         say("both done"),
     )
     emacs.eval("(gemini-companion-restart)")
-    emacs.wait_for("server was restarted")
+    emacs.says("server was restarted")
     reviews.accept()
     reviews.shown("c.txt")
     reviews.accept()

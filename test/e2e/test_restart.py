@@ -32,9 +32,7 @@ def has_followed(previous: psutil.Process, scratch: Scratch) -> None:
 @pytest.mark.shared
 @pytest.mark.system
 def test_restart_keeps_the_cli_and_its_review(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("first done"))
+    file, emacs, reviews, cli = world.review("one\n", "uno\n", say("first done"))
     (server,) = world.scratch.servers()
 
     emacs.eval("(gemini-companion-restart)")

@@ -6,53 +6,36 @@ from collections.abc import Iterator
 import pytest
 from harness.model import replace, say, write_file
 from harness.world import World
+from test_prompt import asked_why
 
 pytestmark = pytest.mark.shared
 
-
-@pytest.mark.parametrize("accept", [("C-c", "C-c"), ("C-x", "C-s")])
-def test_keys_edit_and_accept_the_proposal(
-    world: World, accept: tuple[str, str]
-) -> None:
-    file = world.file("a.txt", "one\ntwo\n")
-    emacs, reviews, cli = world.pair(file)
-    reviews.proposed(cli, file, write_file(file, "one\nzwei\n"), say("all done"))
-
-    reviews.select_proposal()
-    emacs.keys("M->")
-    emacs.text("three")
-    emacs.keys(*accept)
-
-    cli.wait_for("all done")
-    assert file.read_text() == "one\nzwei\nthree"
-    assert reviews.paths() == []
-
-
-def test_reject_leaves_the_file_and_frees_the_cli(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    before = emacs.value("(e2e-layout)")
-    reviews.proposed(cli, file, write_file(file, "uno\n"))
-
-    reviews.select()
-    emacs.keys("C-c", "C-k")
-
-    cli.wait_for("Rejected")
-    assert file.read_text() == "one\n"
-    emacs.becomes("(e2e-layout)", before)
-    cli.is_free()
-    assert file.read_text() == "one\n"
-
-
+IN_FILE = """
+(with-current-buffer "a.txt"
+  (list (buffer-string) (and (buffer-modified-p) t) (verify-visited-file-modtime)))
+"""
 LAST_STATE = """
 (gemini-companion-edit-status (car (last (gemini-companion-edits))))
 """
 
 
+def test_keys_edit_and_accept_the_proposal(world: World) -> None:
+    file, emacs, reviews, cli = world.review("1\n2\n", "1\nzwei\n", say("all done"))
+
+    reviews.select_proposal()
+    emacs.keys("M->")
+    emacs.text("three")
+    emacs.keys("C-x", "C-s")
+
+    cli.wait_for("all done")
+    assert file.read_text() == "1\nzwei\nthree"
+    reviews.wait_until(0)
+
+
+@pytest.mark.once
 def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
     file = world.file("a.txt", "one\ntwo\n")
     emacs, reviews, cli = world.pair(file)
-    before = emacs.value("(e2e-layout)")
     reviews.proposed(cli, file, replace(file, "one", "eins"), say("all done"))
     reviews.edit("eins", "un")
 
@@ -60,25 +43,39 @@ def test_yes_in_the_terminal_writes_what_was_edited(world: World) -> None:
 
     cli.wait_for("all done")
     assert file.read_text() == "un\ntwo\n"
-    reviews.wait_until(0)
-    emacs.becomes("(e2e-layout)", before)
+    reviews.ended()
     emacs.holds(f"(eq 'accepted {LAST_STATE})")
 
 
-def test_no_in_the_terminal_closes_the_review(world: World) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
-    before = emacs.value("(e2e-layout)")
-    reviews.proposed(cli, file, write_file(file, "uno\n"))
+@pytest.mark.once
+def test_no_in_the_terminal_closes_the_review_and_keeps_its_edits(
+    world: World,
+) -> None:
+    file, emacs, reviews, cli = world.review("one\n", "uno\n")
+    reviews.edit("uno", "what I made of it")
 
     cli.answer("No, suggest")
 
     cli.wait_for("Rejected")
-    reviews.wait_until(0)
-    emacs.becomes("(e2e-layout)", before)
+    reviews.ended()
     cli.is_free()
     assert file.read_text() == "one\n"
     emacs.holds(f"(eq 'dismissed {LAST_STATE})")
+    emacs.command("gemini-companion-last-proposal")
+    emacs.wait_for("what I made of it")
+
+
+def test_answer_in_the_terminal_leaves_another_prompt_alone(world: World) -> None:
+    _, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
+    emacs.keys("M-x", "ver")
+
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    reviews.wait_until(0)
+    emacs.keys("sion")
+    emacs.wait_for("M-x version")
+    emacs.keys("Enter")
+    emacs.says("GNU Emacs")
 
 
 # `read-multiple-choice' reads a key, but in Emacs 31 in the minibuffer.
@@ -103,32 +100,16 @@ def way_to_ask(request: pytest.FixtureRequest, world: World) -> Iterator[str]:
         world.emacs().eval("(progn (advice-remove 'read-multiple-choice 'e2e-ask) nil)")
 
 
-def test_quit_key_asks_and_its_answer_counts(world: World, way_to_ask: str) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file, extra=way_to_ask)
-    reviews.proposed(cli, file, write_file(file, "uno\n"))
-
-    reviews.select()
-    emacs.keys("q")
-    emacs.wait_for_match("(?i)accept.*reject")
-    emacs.keys("C-g")
-    reviews.wait_until(1)
-    emacs.keys("q")
-    emacs.wait_for_match("(?i)accept.*reject")
-    emacs.keys("r")
-
-    cli.wait_for("Rejected")
-    assert file.read_text() == "one\n"
-
-
 def test_question_of_the_quit_key_ends_when_the_terminal_answers(
     world: World, way_to_ask: str
 ) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file, extra=way_to_ask)
-    before = emacs.value("(e2e-layout)")
-    reviews.proposed(cli, file, write_file(file, "uno\n"), say("all done"))
-    reviews.select()
+    file, emacs, reviews, cli = world.review(
+        "one\n", "uno\n", say("all done"), extra=way_to_ask
+    )
+    reviews.select("q")
+    emacs.wait_for_match("(?i)accept.*reject")
+    emacs.keys("C-g")
+    reviews.wait_until(1)
     emacs.keys("q")
     emacs.wait_for_match("(?i)accept.*reject")
 
@@ -136,27 +117,25 @@ def test_question_of_the_quit_key_ends_when_the_terminal_answers(
 
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
-    reviews.wait_until(0)
-    emacs.becomes("(e2e-layout)", before)
+    reviews.ended()
     emacs.becomes(IN_FILE, ["uno\n", None, True])
     emacs.keys("M-<")
     emacs.text("typed ")
     emacs.holds('(with-current-buffer "a.txt" (looking-back "typed " 1))')
 
 
-def test_windows_are_restored_after_a_review_from_a_side_window(world: World) -> None:
-    file = world.file("a.txt", "first\n" + "line\n" * 200)
-    other = world.file("b.txt", "other\n")
-    emacs, reviews, cli = world.pair(other, file)
-    emacs.eval(SIDE_WINDOW)
-    before = emacs.value("(e2e-layout)")
-    reviews.proposed(cli, file, replace(file, "first", "erste"))
+def test_question_for_a_reason_ends_when_the_terminal_answers(world: World) -> None:
+    file, emacs, reviews, cli = world.review("one\n", "uno\n", say("all done"))
+    asked_why(emacs, reviews, "half a sen")
 
-    reviews.select()
-    emacs.keys("C-c", "C-k")
+    cli.answer("Allow once")
 
-    cli.wait_for("Rejected")
-    emacs.becomes("(e2e-layout)", before)
+    cli.wait_for("all done")
+    assert file.read_text() == "uno\n"
+    emacs.says("your text is in the kill ring")
+    emacs.becomes("(current-kill 0)", "half a sen")
+    emacs.holds("(not (active-minibuffer-window))")
+    emacs.becomes("(buffer-name (window-buffer))", "a.txt")
 
 
 SIDE_WINDOW = """
@@ -172,32 +151,43 @@ SIDE_WINDOW = """
 """
 
 
+def test_windows_are_restored_after_a_review_from_a_side_window(world: World) -> None:
+    text = "first\n" + "line\n" * 200
+    file = world.file("a.txt", text)
+    emacs, reviews, cli = world.pair(world.file("b.txt", "other\n"), file)
+    emacs.eval(SIDE_WINDOW)
+    reviews.proposed(cli, file, replace(file, "first", "erste"))
+
+    reviews.select("C-c", "C-k")
+
+    cli.wait_for("Rejected")
+    reviews.ended()
+    cli.is_free()
+    assert file.read_text() == text
+
+
+@pytest.mark.once
 def test_new_file_in_a_new_directory_can_be_proposed_again(world: World) -> None:
     file = world.project / "new" / "b.txt"
     _, reviews, cli = world.pair(world.file("a.txt"))
-    cli.model.script(write_file(file, "born\n"))
-    cli.ask()
-    reviews.shown("b.txt")
+    reviews.proposed(cli, file, write_file(file, "born\n"))
     reviews.reject()
     cli.wait_for("Rejected")
     assert not file.parent.exists()
 
-    cli.model.script(write_file(file, "born again\n"), say("all done"))
-    cli.ask()
-    reviews.shown("b.txt")
+    reviews.proposed(cli, file, write_file(file, "born again\n"), say("all done"))
     reviews.accept()
 
     cli.wait_for("all done")
     assert file.read_text() == "born again\n"
 
 
+@pytest.mark.once
 def test_line_ends_names_and_text_beyond_ascii_survive(world: World) -> None:
     file = world.file("größe 大小 😀.txt", "naïve 日本\r\ntwo\r\n😀".encode())
     _, reviews, cli = world.pair(file)
     new = "größer 日本 👩‍💻 e\u0301 \u2028 x"
-    cli.model.script(replace(file, "naïve 日本", new), say("all done"))
-    cli.ask()
-    reviews.shown("😀.txt")
+    reviews.proposed(cli, file, replace(file, "naïve 日本", new), say("all done"))
     assert reviews.proposal() == f"{new}\ntwo\n😀"
 
     reviews.edit("日本", "中文 𝄞")
@@ -208,16 +198,10 @@ def test_line_ends_names_and_text_beyond_ascii_survive(world: World) -> None:
     assert file.read_bytes() == written.encode()
 
 
-IN_FILE = """
-(with-current-buffer "a.txt"
-  (list (buffer-string) (and (buffer-modified-p) t) (verify-visited-file-modtime)))
-"""
-
-
+@pytest.mark.once
 def test_edits_work_again_after_an_interrupt(world: World) -> None:
-    first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
-    emacs, reviews, cli = world.pair(first)
-    reviews.proposed(cli, first, write_file(first, "uno\n"))
+    first, emacs, reviews, cli = world.review("one\n", "uno\n")
+    second = world.file("b.txt", "two\n")
     cli.interrupt()
 
     cli.model.script(write_file(second, "due\n"), say("second done"))
@@ -226,7 +210,7 @@ def test_edits_work_again_after_an_interrupt(world: World) -> None:
     cli.wait_for("second done")
     assert (first.read_text(), second.read_text()) == ("one\n", "due\n")
     reviews.wait_until(0)
-    emacs.wait_for("interrupted; review closed, a.txt not written")
+    emacs.says("interrupted; review closed, a.txt not written")
 
     reviews.proposed(cli, first, write_file(first, "UNO\n"), say("third done"))
     reviews.accept()

@@ -16,11 +16,11 @@ from harness.world import World
 BUFFER = "*gemini: project*"
 TERMINALS = [
     pytest.param("term", "", id="term"),
-    pytest.param("eat", "", marks=needs_eat, id="eat"),
+    pytest.param("eat", "", marks=[needs_eat, pytest.mark.once], id="eat"),
     pytest.param(
         "vterm",
         f"(add-to-list 'load-path {lisp(VTERM)})",
-        marks=needs_vterm,
+        marks=[needs_vterm, pytest.mark.once],
         id="vterm",
     ),
 ]
@@ -120,6 +120,7 @@ def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
     emacs.wait_for("Connected: 1 Gemini CLI")
 
 
+@pytest.mark.once
 def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
     emacs = world.emacs(
         world.file("a.txt"),

@@ -35,6 +35,7 @@ EVIL = """(add-to-list 'load-path package-user-dir)
 (when (require 'evil nil t) (evil-mode 1))"""
 
 
+@pytest.mark.once
 @pytest.mark.shared("evil")
 def test_visual_states_of_evil(world: World) -> None:
     emacs = world.emacs(world.file("a.txt", TEXT), extra=EVIL)

@@ -71,6 +71,6 @@ def test_a_prompt_elsewhere_is_offered_for_pasting(world: World) -> None:
     emacs, _, cli = world.pair(file)
 
     emacs.command("gemini-companion-send")
-    emacs.wait_for("does not run in an Emacs terminal")
+    emacs.says("does not run in an Emacs terminal")
     emacs.becomes("(current-kill 0)", "@a.txt (line 1) ")
     assert "@a.txt" not in cli.screen()

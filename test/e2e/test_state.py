@@ -63,7 +63,13 @@ def configure(world: World) -> None:
     ("kind", "name", "terminal"),
     [
         pytest.param(Gemini, "gemini", "term", id="gemini-term"),
-        pytest.param(Gemini, "gemini", "vterm", marks=needs_vterm, id="gemini-vterm"),
+        pytest.param(
+            Gemini,
+            "gemini",
+            "vterm",
+            marks=[needs_vterm, pytest.mark.once],
+            id="gemini-vterm",
+        ),
         pytest.param(Qwen, "qwen", "term", marks=pytest.mark.once, id="qwen-term"),
     ],
 )

@@ -60,7 +60,7 @@ def link(world: World, emacs: Emacs) -> None:
     emacs.keys("y")
     emacs.wait_for("without confirmation")
     emacs.keys("y")
-    emacs.wait_for("Linked")
+    emacs.says("Linked")
 
 
 def unlink(world: World, emacs: Emacs) -> None:
@@ -68,7 +68,7 @@ def unlink(world: World, emacs: Emacs) -> None:
     emacs.command("gemini-companion-tools")
     emacs.wait_for("delete it and its links?")
     emacs.keys("y")
-    emacs.wait_for("Deleted the extension and its links")
+    emacs.says("Deleted the extension and its links")
     for home in (world.scratch.home / ".gemini", world.scratch.home / ".qwen"):
         assert not list(home.glob("**/gemini-companion*"))
         for file in [*home.glob("extensions/*"), *home.glob("*/state.json")]:
@@ -151,7 +151,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     emacs.command("gemini-companion-list")
     emacs.wait_for("written without review")
     emacs.keys("M-<", "C-s", "review  +", "Enter", "u", "y")
-    emacs.wait_for("Reverted a.py")
+    emacs.says("Reverted a.py")
     emacs.keys("C-x", "s", "y")
     wait_until_saved(file, GOOD)
     emacs.keys("C-x", "o", "C-x", "1")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Ediff and the unified view, and switching by keys."""
+"""The Ediff and the unified view, their keys, windows, frames and tabs."""
 
 import pytest
-from harness.emacs import Emacs, Reviews
+from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import say, write_file
 from harness.world import World
@@ -25,15 +25,14 @@ THEIRS = """
 
 def proposed(world: World, extra: str = "") -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs that shows a proposal with two hunks for a.txt."""
-    file = world.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair(file, extra=OWN + extra)
-    reviews.proposed(cli, file, write_file(file, NEW), say("all done"))
+    _, *found = world.review(OLD, NEW, say("all done"), extra=OWN + extra)
+    emacs, reviews, cli = found
     reviews.select()
     return emacs, reviews, cli
 
 
-def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(world: World) -> None:
-    emacs, _, cli = proposed(world)
+def test_accepting_with_all_hunks_excluded_leaves_the_file(world: World) -> None:
+    emacs, reviews, cli = proposed(world)
     emacs.wait_for("+twenty")
 
     emacs.keys("n", "x")
@@ -42,14 +41,14 @@ def test_hunk_excluded_by_key_in_the_unified_diff_is_not_written(world: World) -
     emacs.wait_for("exclude its last hunk?")
     emacs.keys("y")
     emacs.wait_for_match("2(?: hunks)?, 2 excluded")
-    emacs.keys("x")
-    emacs.wait_for_match("2(?: hunks)?, 1 excluded")
-    emacs.keys("a")
+    emacs.keys("C-c", "C-c")
+    emacs.wait_for("reject it instead?")
+    emacs.keys("n")
 
     cli.wait_for("all done")
-    written = (world.project / "a.txt").read_text()
-    assert written == OLD.replace("\n10\n", "\nten\n")
-    emacs.becomes("(e2e-windows)", "a.txt")
+    assert (world.project / "a.txt").read_text() == OLD
+    reviews.ended()
+    cli.is_free()
 
 
 def test_windows_of_ediff_keep_their_text_when_they_are_selected(world: World) -> None:
@@ -66,33 +65,6 @@ def test_windows_of_ediff_keep_their_text_when_they_are_selected(world: World) -
     assert (world.project / "a.txt").read_text() == f"{NEW}mine"
 
 
-def test_current_hunk_in_ediff_has_signs(world: World) -> None:
-    file = world.file("a.txt", OLD)
-    emacs, reviews, cli = world.pair(file, extra=OWN + EDIFF)
-    text = NEW.replace("\n5\n", "\n5\nadded\n")
-    reviews.proposed(cli, file, write_file(file, text), say("all done"))
-    reviews.select()
-
-    emacs.wait_for("+added")
-    emacs.wait_until_gone("-6")
-    emacs.keys("n")
-    emacs.wait_for("-10")
-    emacs.wait_for("+ten")
-    emacs.wait_until_gone("+added")
-    emacs.keys("x")
-    emacs.wait_for("Hunk 2 of 3, excluded")
-    emacs.wait_for("x restore")
-    emacs.wait_for("x10")
-    emacs.wait_for("xten")
-    emacs.act("(gemini-companion-ediff-compare-again)")
-    panel = "(with-current-buffer (window-buffer) (buffer-string))"
-    assert "Hunk 2 of 3, excluded" in emacs.eval(panel)
-    emacs.keys("n")
-    emacs.wait_for("Hunk 3 of 3  ")
-    emacs.keys("r")
-    reviews.wait_until(0)
-
-
 STRUCK = """
 (with-current-buffer "*gemini proposal: a.txt*"
   (mapconcat (lambda (overlay)
@@ -106,27 +78,43 @@ STRUCK = """
 """
 
 
-def test_excluded_hunk_in_ediff_is_struck_through_until_it_is_restored(
+def test_current_hunk_in_ediff_has_signs_and_an_excluded_one_is_struck_through(
     world: World,
 ) -> None:
-    emacs, reviews, _ = proposed(world, EDIFF)
-    emacs.keys("x", "n")
-    emacs.wait_for("Hunk 2 of 2")
-    emacs.becomes(STRUCK, "ten\n")
-    emacs.act("(gemini-companion-ediff-compare-again)")
+    text = NEW.replace("\n5\n", "\n5\nadded\n")
+    file, emacs, reviews, cli = world.review(OLD, text, say("all done"), extra=EDIFF)
+    reviews.select()
+
+    emacs.wait_for("+added")
+    emacs.wait_until_gone("-6")
+    emacs.keys("n")
+    emacs.wait_for("-10")
+    emacs.wait_for("+ten")
+    emacs.wait_until_gone("+added")
+    emacs.keys("x")
+    emacs.wait_for("Hunk 2 of 3, excluded")
+    emacs.wait_for("x restore")
+    emacs.wait_for("x10")
+    emacs.wait_for("xten")
+    emacs.command("ediff-update-diffs")
+    emacs.wait_for("Hunk 2 of 3, excluded")
+
+    emacs.keys("n")
+    emacs.wait_for("Hunk 3 of 3  ")
     emacs.becomes(STRUCK, "ten\n")
     emacs.keys("v")
     emacs.wait_for("+twenty")
     emacs.keys("v")
-    emacs.wait_for("Hunk 2 of 2")
+    emacs.wait_for("Hunk 3 of 3")
     emacs.becomes(STRUCK, "ten\n")
-
     emacs.keys("p")
-    emacs.wait_for("Hunk 1 of 2, excluded")
+    emacs.wait_for("Hunk 2 of 3, excluded")
     emacs.keys("x", "n")
-    emacs.wait_for("Hunk 2 of 2")
     emacs.becomes(STRUCK, "")
-    reviews.reject()
+    emacs.keys("x", "C-c", "C-c")
+
+    cli.wait_for("all done")
+    assert file.read_text() == text.replace("twenty", "20")
 
 
 def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(world: World) -> None:
@@ -146,21 +134,6 @@ def test_highlighting_of_ediff_leaves_nothing_in_the_other_view(world: World) ->
         emacs.wait_for("Hunk 1 of 2")
         assert emacs.eval(overlays) != "nil"
     reviews.reject()
-
-
-def test_accepting_with_all_hunks_excluded_leaves_the_file(world: World) -> None:
-    emacs, reviews, cli = proposed(world)
-    emacs.keys("x", "n", "x", "y")
-    emacs.wait_for_match("2(?: hunks)?, 2 excluded")
-
-    emacs.keys("C-c", "C-c")
-    emacs.wait_for("reject it instead?")
-    emacs.keys("n")
-
-    cli.wait_for("all done")
-    assert (world.project / "a.txt").read_text() == OLD
-    assert reviews.paths() == []
-    cli.is_free()
 
 
 def test_view_changes_by_key_and_windows_are_restored(world: World) -> None:
@@ -184,7 +157,9 @@ def test_view_changes_by_key_and_windows_are_restored(world: World) -> None:
     emacs.becomes("(e2e-windows)", "a.txt")
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize(
+    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
+)
 def test_ediff_session_of_the_user_continues(world: World, view: str) -> None:
     file = world.file("a.txt", OLD)
     extra = f"{OWN}(setq gemini-companion-review-view '{view}){THEIRS}"
@@ -210,7 +185,9 @@ def test_ediff_session_of_the_user_continues(world: World, view: str) -> None:
     emacs.eval("(custom-reevaluate-setting 'ediff-window-setup-function)")
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize(
+    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
+)
 def test_winner_undo_restores_the_previous_windows_of_the_user(
     world: World, view: str
 ) -> None:
@@ -232,6 +209,7 @@ def test_winner_undo_restores_the_previous_windows_of_the_user(
     emacs.eval("(winner-mode -1)")
 
 
+@pytest.mark.once
 def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
     world: World,
 ) -> None:
@@ -255,3 +233,97 @@ def test_exclusions_of_an_interrupted_edit_are_kept_when_it_is_proposed_again(
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     kept = '(with-current-buffer "*gemini last proposal*" (buffer-string))'
     emacs.becomes(kept, OLD.replace("\n10\n", "\nten\n"))
+
+
+def test_answer_in_the_terminal_waits_for_a_command_that_reads_keys(
+    world: World,
+) -> None:
+    _, emacs, reviews, cli = world.review("one one\n", "uno uno\n", say("all done"))
+    reviews.select_proposal()
+    emacs.keys("M-<", "M-%", "uno", "Enter", "due", "Enter")
+    emacs.wait_for("Query replacing")
+
+    cli.answer("Allow once")
+    cli.wait_for("all done")
+    assert "proposal" in emacs.eval("(buffer-name (window-buffer))")
+
+    emacs.keys("q")
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+    assert (world.project / "a.txt").read_text() == "uno uno\n"
+
+
+ALL = "*gemini original: a.txt* *gemini proposal: a.txt* *Ediff Control Panel*"
+
+
+@pytest.mark.once
+def test_deleted_windows_of_a_review_are_back_by_the_command(world: World) -> None:
+    emacs, reviews, _ = proposed(world, EDIFF)
+    for digit in "01":
+        for buffer in ("original: a.txt", "proposal: a.txt", "Control Panel"):
+            emacs.eval(
+                "(select-window (seq-find (lambda (window) (string-search"
+                f" {lisp(buffer)} (buffer-name (window-buffer window))))"
+                " (window-list)))"
+            )
+            count = int(emacs.eval("(length (window-list))"))
+            left = 1 if digit == "1" else count - 1
+            emacs.keys("C-x", digit)
+            emacs.becomes("(length (window-list))", left)
+            emacs.command("gemini-companion-review")
+            emacs.becomes("(e2e-windows)", ALL)
+    assert reviews.states() == ["shown"]
+    reviews.reject()
+
+
+def test_deleting_the_frame_of_a_review_rejects_it(world: World) -> None:
+    file = world.file("a.txt", "one\n")
+    emacs, reviews, cli = world.pair(file)
+    emacs.keys("C-x", "5", "2")
+    emacs.holds("(= 2 (length (frame-list)))")
+    reviews.proposed(cli, file, write_file(file, "uno\n"))
+
+    emacs.keys("C-x", "5", "0")
+
+    cli.wait_for("Rejected")
+    emacs.holds("(= 1 (length (frame-list)))")
+    emacs.becomes("(e2e-windows)", "a.txt")
+    assert "proposal" not in emacs.eval("(mapcar #'buffer-name (buffer-list))")
+    cli.is_free()
+
+
+def test_tab_of_a_review_is_restored_when_it_is_visited_again(world: World) -> None:
+    emacs, reviews, cli = proposed(world)
+    emacs.eval('(progn (tab-bar-new-tab) (switch-to-buffer "*scratch*"))')
+    emacs.eval("(delete-other-windows)")
+
+    reviews.accept()
+    cli.wait_for("all done")
+    emacs.becomes("(e2e-windows)", "*scratch*")
+
+    emacs.eval("(tab-bar-select-tab 1)")
+    emacs.holds('(equal "a.txt" (e2e-windows))')
+    hook = emacs.eval("(default-value 'window-configuration-change-hook)")
+    assert "gemini-companion" not in hook
+    emacs.eval("(progn (tab-bar-close-other-tabs) (tab-bar-mode -1))")
+
+
+@pytest.mark.once
+@pytest.mark.fresh
+def test_review_appears_on_the_terminal_that_shows_the_file(world: World) -> None:
+    file, other = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
+    emacs, _, cli = world.pair(file)
+    client = [world.tools.emacsclient, "-t", "-s", "emacs", str(other)]
+    second = world.tmux.start("second", client, world.project, {}, (80, 24))
+    second.wait_for("b.txt")
+    cli.model.script(write_file(file, "uno\n"), say("all done"))
+
+    cli.ask()
+
+    emacs.wait_for("gemini-companion-review to answer")
+    assert "to answer" not in second.screen()
+    emacs.command("gemini-companion-review")
+    emacs.keys("C-c", "C-c")
+    cli.wait_for("all done")
+    emacs.wait_until_gone("a.txt  +")
+    assert "two" in second.screen()
+    second.keys("C-x", "5", "0")

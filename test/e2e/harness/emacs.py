@@ -389,6 +389,7 @@ class Reviews:
 
     def __init__(self, emacs: Emacs) -> None:
         self.emacs = emacs
+        self._before: object = None
 
     def paths(self) -> list[str]:
         """Return the paths of the unsettled diffs, oldest first."""
@@ -402,9 +403,15 @@ class Reviews:
 
     def proposed(self, cli: Gemini, file: Path, *turns: Part) -> None:
         """Prompt ``cli`` for ``turns``, and wait for the review of ``file``."""
+        self._before = self.emacs.value("(e2e-layout)")
         cli.model.script(*turns)
         cli.ask()
         self.shown(file.name)
+
+    def ended(self) -> None:
+        """Wait until no diff is unsettled, and the windows are as before the last."""
+        self.wait_until(0)
+        self.emacs.becomes("(e2e-layout)", self._before)
 
     def shown(self, name: str) -> int:
         """Wait until a diff of the file ``name`` is shown; return its place."""
@@ -453,9 +460,11 @@ class Reviews:
         """Reject the diff at ``place`` by the function."""
         self._call("reject", place)
 
-    def select(self) -> None:
-        """Select the displayed review by the command."""
+    def select(self, *keys: str) -> None:
+        """Select the displayed review by the command, and press ``keys``."""
         self.emacs.eval("(progn (call-interactively #'gemini-companion-review) nil)")
+        if keys:
+            self.emacs.keys(*keys)
 
     def select_proposal(self, place: int = 0) -> None:
         """Select the window that shows the proposal at ``place``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .emacs import Emacs, lisp
+from .emacs import Emacs, Reviews, lisp
 
 PROPOSE = """
 (defvar e2e-id 0)
@@ -26,3 +26,11 @@ PROPOSE = """
 def propose(emacs: Emacs, file: Path, text: str, session: str = "one") -> None:
     """Propose ``text`` for ``file``; ``emacs`` was started with ``PROPOSE``."""
     emacs.eval(f"(e2e-propose {lisp(session)} {lisp(file)} {lisp(text)})")
+
+
+def arrive(emacs: Emacs, file: Path, text: str, session: str = "one") -> Reviews:
+    """Propose ``text`` for ``file``, and wait for its review."""
+    propose(emacs, file, text, session)
+    reviews = Reviews(emacs)
+    reviews.shown(file.name)
+    return reviews

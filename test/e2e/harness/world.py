@@ -10,7 +10,7 @@ from typing import Any
 from . import gemini, qwen
 from .emacs import SIZE, Emacs, Reviews, TerminalBuffer, lisp
 from .gemini import Gemini
-from .model import Model
+from .model import Model, Part, write_file
 from .qwen import Qwen
 from .scratch import Scratch
 from .terminal import Terminal, Tmux
@@ -146,6 +146,19 @@ class World:
             self._cli = self.gemini()
         emacs.holds(KNOWN, "it knows where the CLIs run")
         return emacs, Reviews(emacs), self._cli
+
+    def review(
+        self, old: str, new: str, *turns: Part, inside: bool = False, **options: Any
+    ) -> tuple[Path, Emacs, Reviews, Gemini]:
+        """Return a.txt, which holds ``old``, and a pair that reviews ``new`` for it.
+
+        The model's ``turns`` come after that; the CLI may be ``inside`` Emacs.
+        """
+        file = self.file("a.txt", old)
+        pair = self.pair_inside if inside else self.pair
+        emacs, reviews, cli = pair(file, **options)
+        reviews.proposed(cli, file, write_file(file, new), *turns)
+        return file, emacs, reviews, cli
 
     def second(self) -> Gemini:
         """Return another CLI outside Emacs that is connected."""
