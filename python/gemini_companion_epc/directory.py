@@ -14,7 +14,7 @@ from sexpdata import Symbol
 
 from .exceptions import MalformedArgument, StartError
 from .processes import lives
-from .sexp import Sexp, as_plist, as_text, is_text
+from .sexp import Sexp
 from .system import is_own, write_private
 from .types import clean, encode
 
@@ -74,14 +74,11 @@ class PrivateDirectory:
             raise
         return path
 
-    def read(self, value: Sexp) -> str:
-        """Return the text ``value`` of Emacs; delete the file that it is in, if any.
+    def take(self, name: str) -> str:
+        """Return the text in the file ``name`` in this directory, and delete it.
 
-        Raise MalformedArgument if it is not a text in this directory.
+        Raise MalformedArgument if it is not there.
         """
-        if is_text(value):
-            return clean(value)
-        name = as_text(as_plist(value).get(":file"), "TEXT")
         path = Path(os.path.realpath(name))
         if path.parent != Path(os.path.realpath(self.path)):
             raise MalformedArgument("a text file must be in the private directory")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sexpdata import Symbol
 
@@ -19,15 +19,7 @@ from .directory import PrivateDirectory, Text
 from .epc_server import Handler, PeerServer, to_loop
 from .exceptions import EmacsError, EmacsGone, MalformedArgument
 from .processes import describe
-from .sexp import (
-    Sexp,
-    as_integer,
-    as_plist,
-    as_text,
-    context_from,
-    place_from,
-    roots_from,
-)
+from .sexp import Sexp, value_of
 from .types import CloseReason, Diff, Facts, clean
 
 logger = logging.getLogger(__name__)
@@ -64,21 +56,9 @@ class Emacs:
         """
         self._hello = hello
         self._stop = methods["stop"]
-        text = self.directory.read
-        readers: dict[str, Sequence[Callable[[Sexp], object]]] = {
-            "context-update": [context_from],
-            "roots-update": [roots_from],
-            "tools-update": [bool],
-            "place-start": [place_from],
-            "place-stop": [_name],
-            "diff-accepted": [_id, text],
-            "diff-rejected": [_id],
-            "adopt-diff": [_id, _session, _path, text],
-        }
         server = self._server
         server.funcs = {
-            name: _method(function, readers.get(name, ()))
-            for name, function in methods.items()
+            name: partial(self._prepare, function) for name, function in methods.items()
         }
         server.funcs["processes"] = _processes
         server.loop = asyncio.get_running_loop()
@@ -159,13 +139,12 @@ class Emacs:
         Return None if Emacs has none.  Raise EmacsError if it cannot close it.
         """
         reply = await self._request("close-diff", diff_id, Symbol(reason))
-        if reply == []:
-            return None
         try:
             # It may be in a file.
-            return await asyncio.to_thread(self.directory.read, reply)
+            text = await asyncio.to_thread(self._argument, reply)
         except MalformedArgument as error:
             raise EmacsError(str(error)) from None
+        return None if text == [] else str(text)
 
     async def ask(self, kind: str, facts: Facts, texts: Sequence[str | None]) -> Facts:
         """Return what Emacs answers to the question ``kind`` with ``facts``.
@@ -173,7 +152,7 @@ class Emacs:
         ``texts`` go with the facts.  Raise EmacsError if it cannot be asked.
         """
         packed = [text and Text(text, self.directory) for text in texts]
-        return _facts(await self._request("ask", Symbol(kind), facts, *packed))
+        return Facts(value_of(await self._request("ask", Symbol(kind), facts, *packed)))
 
     def sessions_update(self, sessions: Sequence[Facts]) -> None:
         """Report the sessions that are connected."""
@@ -227,45 +206,24 @@ class Emacs:
         else:
             self._peer.call(name, args, succeed, fail)
 
+    # Arguments of Emacs
 
-# Arguments of Emacs
+    def _prepare(
+        self, function: Callable[..., object], *args: Sexp
+    ) -> Callable[[], object]:
+        """Return a call of ``function`` with ``args`` for the event loop."""
+        return partial(function, *map(self._argument, args))
 
-
-def _method(
-    function: Callable[..., object], readers: Sequence[Callable[[Sexp], object]]
-) -> Callable[..., Callable[[], object]]:
-    """Return the method that calls ``function`` with what ``readers`` return.
-
-    It runs in the thread that reads, and returns a function for the event loop,
-    whose value is the answer.
-    """
-
-    def method(*args: Sexp) -> Callable[[], object]:
-        if len(args) != len(readers):
-            raise TypeError
-        values = [read(arg) for read, arg in zip(readers, args, strict=True)]
-        return partial(function, *values)
-
-    return method
+    def _argument(self, form: Sexp) -> Any:
+        """Return the value of ``form``; the text if it is in a file."""
+        value = value_of(form)
+        if isinstance(value, dict) and value.keys() == {"file"}:
+            return self.directory.take(value["file"])
+        return value
 
 
-_id = partial(as_integer, name="ID")
-_session = partial(as_text, name="SESSION-ID")
-_path = partial(as_text, name="FILE-PATH")
-_name = partial(as_text, name="NAME")
-
-
-def _facts(value: Sexp) -> Facts:
-    try:
-        return {key[1:]: item for key, item in as_plist(value).items()}
-    except MalformedArgument as error:
-        raise EmacsError(str(error)) from None
-
-
-def _processes(pids: Sexp) -> Callable[[], object]:
-    if not isinstance(pids, list):
-        raise MalformedArgument("PIDS must be a list")
-    processes = [describe(as_integer(pid, "a PID")) for pid in pids]
+def _processes(pids: list[int]) -> Callable[[], object]:
+    processes = [describe(pid) for pid in pids]
     return lambda: processes
 
 

@@ -26,7 +26,7 @@ from sexpdata import Symbol
 
 from . import __version__
 from .exceptions import MalformedArgument
-from .sexp import Sexp, as_text, is_integer, is_text, parse
+from .sexp import Sexp, is_integer, parse
 from .system import acknowledge
 
 logger = logging.getLogger(__name__)
@@ -135,10 +135,8 @@ class Handler(EPCHandler):
             name, (secret, version) = rest
             if kind != "call" or name.value() != "hello":
                 raise ValueError
-            is_right = hmac.compare_digest(
-                as_text(secret, "SECRET").encode(), self.server.secret.encode()
-            )
-        except (ValueError, TypeError, AttributeError, MalformedArgument):
+            is_right = hmac.compare_digest(secret.encode(), self.server.secret.encode())
+        except (ValueError, TypeError, AttributeError):
             is_right = False
         if not is_right:
             logger.warning("EPC peer refused: no hello with the right secret")
@@ -161,20 +159,15 @@ class Handler(EPCHandler):
     def _receive_call(self, uid: int, rest: list[Sexp]) -> None:
         try:
             method, args = rest
-            name = method.value()
-            if not isinstance(args, list):
-                raise ValueError
-        except (ValueError, AttributeError):
-            self._send("epc-error", uid, "A call needs a method and its arguments")
-            return
-        try:
-            run = self.server.funcs[name](*args)
-        except KeyError:
-            self._send("epc-error", uid, f"No such method: {name}")
-        except MalformedArgument as error:
-            self._send("return-error", uid, f"{name}: {error}")
-        except TypeError:
-            self._send("return-error", uid, f"{name}: wrong number of arguments")
+            run = self.server.funcs[method.value()](*args)
+        except (
+            MalformedArgument,
+            AttributeError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ) as error:
+            self._send("return-error", uid, f"Malformed call: {error}")
         else:
             self.to_loop(self._run, uid, run)
 
@@ -246,9 +239,8 @@ def _title(message: Sequence[Sexp]) -> str:
 
 
 def _version_sentence(version: Sexp) -> str:
-    theirs = version if is_text(version) else "unknown"
     return (
-        f"Emacs has gemini-companion {theirs}, but the Python server that "
+        f"Emacs has gemini-companion {version}, but the Python server that "
         f"{sys.executable} runs is {__version__}; install the same version of both "
         "and restart Emacs"
     )

@@ -23,6 +23,7 @@ from .places import Places
 from .processes import lives, on_exit, process_of
 from .questions import Questions
 from .sessions import Sessions
+from .sexp import file_from, place_from
 from .system import on_signals
 from .types import Diff, Facts
 
@@ -133,13 +134,13 @@ class Server:
         self._emacs.listen(
             self.hello,
             {
-                "context-update": self._sessions.broadcast,
+                "context-update": self.context_update,
                 "roots-update": self.roots_update,
                 "tools-update": self.tools_update,
                 "diff-accepted": self._diffs.accept,
                 "diff-rejected": self._diffs.reject,
                 "adopt-diff": self.adopt_diff,
-                "place-start": self._places.start,
+                "place-start": lambda facts: self._places.start(place_from(facts)),
                 "place-stop": self._places.stop,
                 "serve": self.serve,
                 "quiet": self.quiet,
@@ -267,9 +268,13 @@ class Server:
         self._questions.roots = known
         self._warn_once(self._discovery.update(known))
 
-    def tools_update(self, is_on: bool) -> None:
+    def context_update(self, files: Sequence[Facts]) -> None:
+        """Send the context of Emacs to the clients."""
+        self._sessions.broadcast([file_from(file) for file in files])
+
+    def tools_update(self, is_on: object) -> None:
         """Answer the questions of models, or stop doing so."""
-        self._questions.is_on = is_on
+        self._questions.is_on = bool(is_on)
 
     def adopt_diff(self, diff_id: int, session_id: str, here: str, text: str) -> None:
         """Take over a diff for the file ``here`` from the previous process."""

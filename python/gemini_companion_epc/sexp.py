@@ -10,10 +10,8 @@ from typing import Any, TypeAlias
 import sexpdata
 from sexpdata import Symbol
 
-from .config import new_token
-from .exceptions import MalformedArgument
 from .places import Spec
-from .types import Facts, clean
+from .types import Facts
 
 Sexp: TypeAlias = Any
 
@@ -68,110 +66,37 @@ def parse(message: bytes) -> list[Sexp]:
     return forms[0]
 
 
-def is_text(value: Sexp) -> bool:
-    """Return whether ``value`` is a string; a symbol is none."""
-    return isinstance(value, str) and not isinstance(value, Symbol)
-
-
 def is_integer(value: Sexp) -> bool:
     """Return whether ``value`` is an integer; a boolean is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def as_integer(value: Sexp, name: str) -> int:
-    """Return ``value``, the argument ``name``.
-
-    Raise MalformedArgument if it is not an integer.
-    """
-    if not is_integer(value):
-        raise MalformedArgument(f"{name} must be an integer")
-    return int(value)
-
-
-def as_text(value: Sexp, name: str) -> str:
-    """Return ``value``, the argument ``name``, without lone surrogates.
-
-    Raise MalformedArgument if it is not a string.
-    """
-    if not is_text(value):
-        raise MalformedArgument(f"{name} must be a string")
-    return clean(value)
+def value_of(form: Sexp) -> Any:
+    """Return ``form`` with its property lists as dictionaries."""
+    if not isinstance(form, list):
+        return form
+    values = [value_of(item) for item in form]
+    if values and isinstance(values[0], Symbol):
+        keys = [key.value()[1:].replace("-", "_") for key in values[::2]]
+        return dict(zip(keys, values[1::2], strict=True))
+    return values
 
 
-def as_plist(value: Sexp) -> dict[str, Sexp]:
-    """Return the property list ``value`` as a dictionary.
-
-    Raise MalformedArgument if it is not a property list.
-    """
-    if not isinstance(value, list) or len(value) % 2:
-        raise MalformedArgument("a property list is required")
-    keys = value[::2]
-    if not all(isinstance(key, Symbol) for key in keys):
-        raise MalformedArgument("a property list is required")
-    return {key.value(): item for key, item in zip(keys, value[1::2], strict=True)}
-
-
-def file_from(value: Sexp) -> Facts:
-    """Return the file that the property list ``value`` describes.
-
-    It is spelled as in the protocol.  Raise MalformedArgument if it is malformed.
-    """
-    plist = as_plist(value)
-    file: Facts = {
-        "path": as_text(plist.get(":path"), ":path"),
-        "timestamp": as_integer(plist.get(":timestamp"), ":timestamp"),
-    }
-    if plist.get(":active"):
+def file_from(facts: Facts) -> Facts:
+    """Return the file that ``facts`` of Emacs describe, as the protocol spells it."""
+    file: Facts = {"path": facts["path"], "timestamp": facts["timestamp"]}
+    if facts.get("active"):
         file["isActive"] = True
-    if plist.get(":line"):
-        file["cursor"] = {
-            "line": as_integer(plist[":line"], ":line"),
-            "character": as_integer(plist.get(":character"), ":character"),
-        }
-    if plist.get(":selected-text"):
-        file["selectedText"] = as_text(plist[":selected-text"], ":selected-text")
+    if facts.get("line"):
+        file["cursor"] = {"line": facts["line"], "character": facts["character"]}
+    if facts.get("selected_text"):
+        file["selectedText"] = facts["selected_text"]
     return file
 
 
-def context_from(value: Sexp) -> list[Facts]:
-    """Return the files that the list ``value`` describes.
-
-    Raise MalformedArgument if it is malformed.
-    """
-    if not isinstance(value, list):
-        raise MalformedArgument("FILES must be a list")
-    return [file_from(item) for item in value]
-
-
-def roots_from(value: Sexp) -> tuple[str, ...]:
-    """Return the workspace roots in the list ``value``.
-
-    Raise MalformedArgument if it is not a list of strings.
-    """
-    if not isinstance(value, list):
-        raise MalformedArgument("ROOTS must be a list")
-    return tuple(as_text(root, "a root") for root in value)
-
-
-def place_from(value: Sexp) -> Spec:
-    """Return the place that the property list ``value`` describes.
-
-    Raise MalformedArgument if it is malformed.
-    """
-    plist = as_plist(value)
-
-    def texts(key: str) -> tuple[str, ...]:
-        values = plist.get(key)
-        return tuple(as_text(one, key) for one in values) if values else ()
-
-    shared = texts(":shared")
-    return Spec(
-        name=as_text(plist.get(":name"), ":name"),
-        command=texts(":command"),
-        mirror=as_text(plist.get(":mirror"), ":mirror"),
-        directories=texts(":directories"),
-        files=texts(":files"),
-        shared=tuple(zip(shared[::2], shared[1::2], strict=True)),
-        port=as_integer(plist.get(":port") or 0, ":port"),
-        token=as_text(plist.get(":token") or new_token(), ":token"),
-    )
+def place_from(facts: Facts) -> Spec:
+    """Return the place that ``facts`` of Emacs describe."""
+    given = {key: value for key, value in facts.items() if value}
+    names = given.pop("shared", [])
+    pairs = tuple(zip(names[::2], names[1::2], strict=True))
+    return Spec(**given, shared=pairs)

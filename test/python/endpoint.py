@@ -35,9 +35,6 @@ class Owner:
     def hello(self) -> dict[str, object]:
         return {"version": __version__, "port": 1, "token": "t", "discovery": None}
 
-    def context_update(self, context: list[Any]) -> None:
-        self.taken.put(("context", context))
-
     def roots_update(self, roots: Sequence[str]) -> None:
         self.taken.put(("roots", tuple(roots)))
 
@@ -62,7 +59,6 @@ class Owner:
 
     def methods(self) -> dict[str, Callable[..., object]]:
         return {
-            "context-update": self.context_update,
             "roots-update": self.roots_update,
             "diff-accepted": self.diff_accepted,
             "diff-rejected": self.diff_rejected,

@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from sexpdata import Symbol
 
 from gemini_companion_epc import directory
 from gemini_companion_epc.directory import PrivateDirectory
@@ -59,7 +58,7 @@ def test_a_directory_that_was_cleaned_up_is_made_again(
     private.path.rmdir()
     written = private.write("text")
     assert private.path.stat().st_mode & 0o777 == 0o700
-    assert private.read([Symbol(":file"), str(written)]) == "text"
+    assert private.take(str(written)) == "text"
 
 
 def test_what_another_user_puts_in_place_of_the_directory_is_left_alone(
@@ -72,7 +71,7 @@ def test_what_another_user_puts_in_place_of_the_directory_is_left_alone(
     with pytest.raises(PermissionError, match="another user"):
         private.write("text")
     with pytest.raises(MalformedArgument, match="another user"):
-        private.read([Symbol(":file"), str(written)])
+        private.take(str(written))
     assert written.exists()
 
 

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import contextlib
-from contextlib import suppress
-from typing import Any
 
 import pytest
 import sexpdata
 from hypothesis import given
 from hypothesis import strategies as st
-from sexpdata import Symbol
 
 from client_schema import refusal
-from gemini_companion_epc.exceptions import MalformedArgument
-from gemini_companion_epc.sexp import context_from, parse
-from gemini_companion_epc.types import (
-    context_update,
-)
+from gemini_companion_epc.sexp import file_from, parse, value_of
+from gemini_companion_epc.types import context_update
 
 
 @pytest.mark.parametrize(
@@ -58,64 +52,16 @@ def test_what_is_not_one_list_is_refused(text: str) -> None:
         parse(text.encode("latin-1"))
 
 
-def test_a_context_is_read_from_property_lists() -> None:
+def test_a_context_is_spelled_as_in_the_protocol() -> None:
     form = parse(
         rb"""((:path "/a" :timestamp 5 :active t :line 11 :character 21
                :selected-text "x") (:path "/b" :timestamp 4 :active nil))"""
     )
     active = {"isActive": True, "cursor": {"line": 11, "character": 21}}
-    assert context_from(form) == [
+    files = [file_from(file) for file in value_of(form)]
+    assert files == [
         {"path": "/a", "timestamp": 5, **active, "selectedText": "x"},
         {"path": "/b", "timestamp": 4},
     ]
-    assert context_from([]) == []
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        "1",
-        "nil",
-        "(:path)",
-        '(:path "/b")',
-        "(:path b :timestamp 1)",
-        '(:path "/b" :timestamp "1")',
-        '(:path "/b" :timestamp 1.0e+INF)',
-        '(:path "/b" :timestamp 1 :line "1")',
-        '("path" "/b")',
-    ],
-)
-def test_a_malformed_file_is_refused(entry: str) -> None:
-    with pytest.raises(MalformedArgument):
-        context_from(parse(f"({entry})".encode()))
-
-
-texts = st.text(st.sampled_from("a\u00e9\ud800\udfff\U0001f600")) | st.text()
-
-
-values = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    texts,
-    st.sampled_from([[], Symbol("t")]),
-)
-
-
-optional = ["active", "line", "character", "selected-text"]
-
-
-files = st.fixed_dictionaries(
-    {"path": texts, "timestamp": st.integers() | st.floats()},
-    optional=dict.fromkeys(optional, values),
-)
-
-
-@given(files, st.sampled_from([None, True, False]))
-def test_any_file_suits_the_client_or_is_refused(
-    file: dict[str, Any], is_trusted: bool | None
-) -> None:
-    plist = [part for key, value in file.items() for part in (Symbol(f":{key}"), value)]
-    with suppress(MalformedArgument):
-        assert refusal(context_update(context_from([plist]), is_trusted)) is None
+    for is_trusted in (None, True, False):
+        assert refusal(context_update(files, is_trusted)) is None
