@@ -124,16 +124,6 @@ class Asgi:
         version = headers.get("mcp-protocol-version")
         if version is not None and version not in HEADER_VERSIONS:
             raise HTTPException(400, "Unsupported MCP-Protocol-Version")
-        if request.method == "POST":
-            self._check_body(request)
-
-    def _check_body(self, request: Request) -> None:
-        media = request.headers.get("content-type", "").split(";")[0]
-        if media.strip().lower() != "application/json":
-            raise HTTPException(415, "Content-Type must be application/json")
-        length = request.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > self._config.body_limit:
-            raise HTTPException(413)
 
     async def _is_own(self, request: Request) -> bool:
         """Return whether the client is no other user's, who may have the token."""
@@ -186,7 +176,7 @@ class Asgi:
 
     async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
-        question, _ = _message(await self._body(request))
+        question, _ = _message(await request.body())
         try:
             client = request.state.client.name
             return JSONResponse(await self._questions.answer(client, question))
@@ -194,7 +184,7 @@ class Asgi:
             raise HTTPException(400, f"Bad Request: {error}") from None
 
     async def _post(self, request: Request) -> ASGIApp:
-        message, body = _message(await self._body(request))
+        message, body = _message(await request.body())
         is_new = message.get("method") == "initialize"
         if is_new:
             session = self._sessions.new(request.state.client, request.state.place)
@@ -215,14 +205,6 @@ class Asgi:
                 await self._answer(scope, _replayed(body, receive), send)
 
         return answer
-
-    async def _body(self, request: Request) -> bytes:
-        try:
-            return await asyncio.wait_for(
-                _read(request, self._config.body_limit), self._config.body_time
-            )
-        except asyncio.TimeoutError:
-            raise HTTPException(408) from None
 
     # GET
 
@@ -290,17 +272,6 @@ def _session_id(request: Request) -> str:
     if not _SESSION_ID.fullmatch(session_id):
         raise HTTPException(400, "Mcp-Session-Id is malformed")
     return session_id
-
-
-async def _read(request: Request, limit: int) -> bytes:
-    pieces = []
-    size = 0
-    async for piece in request.stream():
-        pieces.append(piece)
-        size += len(piece)
-        if size > limit:
-            raise HTTPException(413)
-    return b"".join(pieces)
 
 
 async def _discard_body(request: Request) -> None:

@@ -67,10 +67,6 @@ class Config:
     """
     comment_interval: float = 30
     """Time between two comments in a silent event stream."""
-    body_limit: int = 65 * 1024 * 1024
-    """Maximum size in bytes of an HTTP body: 64 MiB of text, and what JSON adds."""
-    body_time: float = 30
-    """Time limit for a client to send a body."""
     answer_limit: float = 0.3
     """Time limit for closeDiff to wait for Emacs when the server stops."""
     flush_limit: float = 1

@@ -62,6 +62,7 @@ CLOSE_DIFF = Tool(
     },
 )
 
+_LARGEST_BODY = 64 * 1024 * 1024
 _REMOTE = re.compile(r"/[A-Za-z0-9-]+:[^/]*:")
 
 
@@ -130,7 +131,8 @@ def session_manager(diffs: Diffs, config: Config) -> StreamableHTTPSessionManage
         server,
         json_response=True,
         stateless=True,
-        max_request_body_size=config.body_limit,
+        # Upstream: 4 MB.
+        max_request_body_size=_LARGEST_BODY,
     )
 
 
