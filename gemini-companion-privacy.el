@@ -314,17 +314,17 @@ The rules of the innermost file come first, see
 
 ;;;; Patterns
 
-(defconst gemini-companion-privacy--no-name '("\\`\\'")
-  "The empty name in a pattern, as before a slash at its beginning.")
-
-(defconst gemini-companion-privacy--classes
-  '(alnum alpha blank cntrl digit graph lower print punct space upper xdigit)
-  "The named classes of characters.")
-
 ;; A pattern is a list of names, with nil for `**'; a name is a list of regexps
 ;; with gaps between them that match anything.  A regexp matches texts of one
 ;; length only, and what follows a gap is matched where it is found first, so no
 ;; pattern takes exponential time.
+
+(defconst gemini-companion-privacy--token
+  (concat "\\(\\*+\\)\\|\\(\\?\\)"
+          "\\|\\[\\([!^]?\\)\\(\\(?:\\[:[a-z]+:]\\|.\\)"
+          "\\(?:\\[:[a-z]+:]\\|[^]]\\)*\\)]"
+          "\\|\\\\\\(.\\)\\|\\([^[\\]\\)")
+  "Regexp for a part of a name in a pattern: stars, ?, a class, a character.")
 
 (defun gemini-companion-privacy--match-p (pattern path)
   "Return non-nil if PATTERN matches PATH, a list of file names."
@@ -365,107 +365,62 @@ again what a previous rule ignores."
            (file-attribute-size (gemini-companion-text-attributes file)))
     (error "Too large: %s" file))
   (with-temp-buffer
-    (gemini-companion-text-fill file)
-    ;; Git skips it, too.
-    (when (eq (char-after) ?\uFEFF)
-      (delete-char 1))
+    (insert (gemini-companion-text-plain
+             (concat (gemini-companion-text-read file) "\n")))
+    (delete-trailing-whitespace)
     (let (rules)
-      (while (not (eobp))
-        (when-let* ((rule (catch 'invalid (gemini-companion-privacy--rule))))
-          (push (cons above rule) rules))
-        (forward-line))
+      (dolist (line (split-string (buffer-string) "\n"))
+        (when-let* ((rule (ignore-error invalid-regexp
+                            (gemini-companion-privacy--rule line))))
+          (push (cons above rule) rules)))
       rules)))
 
-(defun gemini-companion-privacy--rule ()
-  "Return the rule on the line at point, or nil."
-  (unless (eq (char-after) ?#)
-    (gemini-companion-privacy--trim)
-    (let* ((negated (when (eq (char-after) ?!) (forward-char) t))
-           (anchored (looking-at-p ".*/."))
-           (names (list (gemini-companion-privacy--name)))
-           directory)
-      (while (eq (char-after) ?/)
-        (forward-char)
-        (push (gemini-companion-privacy--name) names))
-      (when (and (cdr names)
-                 (equal (car names) gemini-companion-privacy--no-name))
-        (pop names)
-        (setq directory t))
-      ;; At the end ** stands for at least one name, elsewhere for any number.
-      (when (null (car names))
-        (push '("") names))
-      (setq names (nreverse names))
-      (cond ((not anchored) (push nil names))
-            ((equal (car names) gemini-companion-privacy--no-name) (pop names)))
-      (unless (equal (car (last names)) gemini-companion-privacy--no-name)
-        (list names directory negated)))))
+(defun gemini-companion-privacy--rule (line)
+  "Return the rule on LINE, or nil; see `gemini-companion-privacy--rules'."
+  (let* ((negated (string-prefix-p "!" line))
+         (pattern (if negated (substring line 1) line))
+         (names (split-string (string-remove-suffix "/" pattern) "/"))
+         (anchored (cdr names)))
+    (unless (or (string-prefix-p "#" line) (equal "" (car (last names))))
+      (when (equal "" (car names))
+        (pop names))
+      (setq names (mapcar #'gemini-companion-privacy--name names))
+      (list (append (unless anchored '(nil))
+                    names
+                    ;; At the end ** stands for at least one name, elsewhere for
+                    ;; any number.
+                    (unless (car (last names)) '((""))))
+            (string-suffix-p "/" pattern)
+            negated))))
 
-(defun gemini-companion-privacy--trim ()
-  "Delete the space at the end of the line, unless it is escaped."
-  (save-excursion
-    (end-of-line)
-    (skip-chars-backward "\r" (1- (point)))
-    (skip-chars-backward " ")
-    (when (and (eq (char-after) ?\s)
-               (cl-oddp (save-excursion (skip-chars-backward "\\\\"))))
-      (forward-char))
-    (delete-region (point) (line-end-position))))
-
-(defun gemini-companion-privacy--name ()
-  "Move over a name in a pattern, and return it; return nil for `**'."
-  (if (looking-at-p "\\*\\*+\\(?:/\\|$\\)")
-      (ignore (skip-chars-forward "*"))
-    (let ((regexps (list "\\`")))
-      (while (not (memq (char-after) '(?/ ?\n nil)))
-        (if (< 0 (skip-chars-forward "*"))
+(defun gemini-companion-privacy--name (text)
+  "Return the name TEXT of a pattern, or nil for `**'."
+  (unless (string-match-p "\\`\\*\\*+\\'" text)
+    (let ((start 0)
+          (regexps (list "\\`")))
+      (while (< start (length text))
+        (unless (eq start
+                    (string-match gemini-companion-privacy--token text start))
+          (signal 'invalid-regexp (list text)))
+        (setq start (match-end 0))
+        (if (match-beginning 1)
             (push "" regexps)
           (setcar regexps (concat (car regexps)
-                                  (gemini-companion-privacy--part)))))
+                                  (gemini-companion-privacy--part text)))))
       (setcar regexps (concat (car regexps) "\\'"))
       (nreverse regexps))))
 
-(defun gemini-companion-privacy--part ()
-  "Move over a character or class in a pattern; return a regexp for it."
-  (pcase (char-after)
-    (?? (forward-char) "[^/]")
-    (?\[ (forward-char) (gemini-companion-privacy--class))
-    (_ (regexp-quote (string (gemini-companion-privacy--character))))))
-
-(defun gemini-companion-privacy--character ()
-  "Move over a character, escaped or not, and return it."
-  (when (eq (char-after) ?\\)
-    (forward-char))
-  (when (eolp)
-    (throw 'invalid nil))
-  (prog1 (char-after) (forward-char)))
-
-(defun gemini-companion-privacy--class ()
-  "Move over a class of characters, from behind its bracket.
-Return a regexp for it."
-  (let ((negated (when (memq (char-after) '(?! ?^)) (forward-char) t))
-        (beginning (point))
-        members)
-    (while (or (= (point) beginning) (not (eq (char-after) ?\])))
-      (push (gemini-companion-privacy--member) members))
-    (forward-char)
-    (let ((any `(any ,@(delq nil members))))
-      (rx-to-string (if negated `(not ,any) any) t))))
-
-(defun gemini-companion-privacy--member ()
-  "Move over a part of a class, and return it as `rx' has it, or nil."
-  (if (looking-at "\\[:\\([a-z]*\\):\\]")
-      (progn
-        (goto-char (match-end 0))
-        (let ((name (intern (match-string 1))))
-          (if (memq name gemini-companion-privacy--classes)
-              name
-            (throw 'invalid nil))))
-    (let* ((first (gemini-companion-privacy--character))
-           (last (if (looking-at-p "-[^]\n]")
-                     (progn (forward-char)
-                            (gemini-companion-privacy--character))
-                   first)))
-      (and (<= first last) (cons first last)))))
+(defun gemini-companion-privacy--part (text)
+  "Return a regexp for the part of TEXT that was matched, which is no star.
+Signal an error if it is a class that does not exist."
+  (let ((regexp (cond ((match-beginning 2) "[^/]")
+                      ((match-beginning 4)
+                       (concat (if (equal "" (match-string 3 text)) "[" "[^")
+                               (match-string 4 text) "]"))
+                      (t (regexp-quote (or (match-string 5 text)
+                                           (match-string 6 text)))))))
+    (prog1 regexp
+      (string-match-p regexp ""))))
 
 ;;;; Files
 

@@ -310,7 +310,8 @@ Answers are kept, but not from before."
 
 (defun gemini-companion-privacy-test-pattern ()
   "Return a random pattern of a .gitignore.
-Not one with // or a**, which git takes now for this, now for that."
+Not one with // or a**, which git takes now for this, now for that, and
+none with a slash or an escape in brackets, which nobody writes."
   (gemini-companion-privacy-test-plain
    (concat
     (gemini-companion-privacy-test-pick '("" "" "" "!" "/" "#" "\\!" "**/"))
@@ -318,15 +319,17 @@ Not one with // or a**, which git takes now for this, now for that."
      (lambda (_)
        (gemini-companion-privacy-test-pick
         '("a" "b" "ab" "d" "*" "?" "**" "***" "/" "/" "/**/" "[ab]" "[!a]"
-          "[]a]" "[a-c]" "[^b-]" "[\\]b]" "[[:alpha:]]" "[[:nope:]]" "["
+          "[]a]" "[a-c]" "[^b-]" "[[:alpha:]]" "[[:nope:]]" "["
           "\\*" "\\ " "\\\\" " " "." "a*" "*b" "!" "e/")))
      (number-sequence 0 (random 4)) "")
     (gemini-companion-privacy-test-pick '("" "" "/" "/**" " " "\\" "\r")))))
 
 (defun gemini-companion-privacy-test-plain (pattern)
-  "Return PATTERN with fewer slashes and stars in a row."
-  (replace-regexp-in-string
-   "\\([^/]\\)\\*\\*+" "\\1*" (replace-regexp-in-string "//+" "/" pattern t t) t))
+  "Return PATTERN with fewer slashes and stars in a row, and none in brackets."
+  (pcase-dolist (`(,from ,to) '(("//+" "/") ("\\([^/]\\)\\*\\*+" "\\1*")
+                                ("\\[[^]]*[/\\][^]]*" "")))
+    (setq pattern (replace-regexp-in-string from to pattern t)))
+  pattern)
 
 (defun gemini-companion-privacy-test-patterns ()
   "Return the text of a random .gitignore."
