@@ -272,7 +272,7 @@ exit; else between two commands."
       (with-demoted-errors "Ending a review: %S"
         (gemini-companion-diff--keep-edits diff)
         (gemini-companion-diff--settle diff state later))))
-  (gemini-companion-revert-forget)
+  (gemini-companion-revert-stop)
   (setq gemini-companion-diff--ended nil))
 
 (defun gemini-companion-diff-drop-edits-p (&optional diff)

@@ -79,17 +79,13 @@ that is the time at which the file was visited or saved.")
   "Keep the text of each file buffer before it is edited."
   (add-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor))
 
-(defun gemini-companion-revert-forget ()
+(defun gemini-companion-revert-stop ()
   "Stop watching all files, and drop the texts that are kept."
-  (gemini-companion-revert-stop)
+  (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-revert--ancestor))))
-
-(defun gemini-companion-revert-stop ()
-  "Stop watching all files."
-  (mapc #'gemini-companion-revert--end gemini-companion-revert--watches))
 
 ;;;; Watching
 
@@ -301,42 +297,38 @@ See `gemini-companion-revert-now' for KEYS."
 Point, markers and undo stay, unless the buffer has its own way.
 Return the changed lines, if they are known; see
 `gemini-companion-text-replace'."
-  (let* ((inhibit-message t)
-         (read-only buffer-read-only)
-         (in-place (and enable-multibyte-characters
-                        (eq revert-buffer-function #'revert-buffer--default)))
-         (lines nil)
-         (revert-buffer-insert-file-contents-function
-          (if in-place
-              (lambda (&rest _)
-                (gemini-companion-revert--without-tramp
-                  (set-visited-file-modtime time)
-                  ;; Undoing the first change of an unmodified buffer would make
-                  ;; it unmodified.
-                  (let ((create-lockfiles nil))
-                    (set-buffer-modified-p t))
-                  (setq lines (gemini-companion-text-replace text))
-                  (set-buffer-modified-p nil)))
-            revert-buffer-insert-file-contents-function)))
-    ;; Eglot would close and open the document, whose versions start again.
-    (cl-flet ((staying (hook)
-                (seq-remove (lambda (function)
-                              (and in-place
-                                   (string-prefix-p "eglot-"
-                                                    (format "%s" function))))
-                            hook)))
-      (let ((before-revert-hook (staying before-revert-hook))
-            (after-revert-hook (staying after-revert-hook)))
-        (cond ((not (gemini-companion-revert--remote-p))
-               (revert-buffer t t t))
-              ;; That, and hooks, would call Tramp.
-              (in-place
-               (funcall revert-buffer-insert-file-contents-function)))))
-    ;; Before Emacs 29 a revert resets it.
-    (setq buffer-read-only read-only)
-    (when in-place
-      (gemini-companion-revert--save-as coding))
+  (let ((inhibit-message t)
+        ;; Hooks would call Tramp.
+        (local (not (gemini-companion-revert--remote-p)))
+        (revert-buffer-in-progress-p t)
+        lines)
+    (if (and enable-multibyte-characters
+             (eq revert-buffer-function #'revert-buffer--default))
+        (progn
+          (when local
+            (gemini-companion-revert--run-hook 'before-revert-hook))
+          (gemini-companion-revert--without-tramp
+            (set-visited-file-modtime time)
+            ;; Undoing the first change of an unmodified buffer would make it
+            ;; unmodified.
+            (let ((create-lockfiles nil))
+              (set-buffer-modified-p t))
+            (setq lines (gemini-companion-text-replace text))
+            (set-buffer-modified-p nil))
+          (gemini-companion-revert--save-as coding)
+          (when local
+            (gemini-companion-revert--run-hook 'after-revert-hook)))
+      (when local
+        (revert-buffer t t t)))
     lines))
+
+(defun gemini-companion-revert--run-hook (hook)
+  "Run HOOK without the functions of Eglot.
+They would close and open the document, whose versions would start again."
+  (run-hook-wrapped hook
+                    (lambda (function)
+                      (unless (string-prefix-p "eglot-" (format "%s" function))
+                        (ignore (funcall function))))))
 
 (defun gemini-companion-revert--read ()
   "Return (TEXT . CODING) of the current text of this buffer's file.

@@ -509,7 +509,7 @@ merging is not possible; assert that it is offered if it is."
                                        messages))
                 (should (buffer-modified-p))
                 merged))
-          (gemini-companion-revert-forget)
+          (gemini-companion-revert-stop)
           (set-buffer-modified-p nil))))))
 
 (ert-deftest gemini-companion-revert-merges-all-that-was-written ()
@@ -558,7 +558,7 @@ merging is not possible; assert that it is offered if it is."
             (funcall write "a1\n2\nvier\n")
             (gemini-companion-merge)
             (should (equal "ba1\n2\nvier\n" (buffer-string))))
-        (gemini-companion-revert-forget)
+        (gemini-companion-revert-stop)
         (set-buffer-modified-p nil)))))
 
 (ert-deftest gemini-companion-revert-merges-what-is-in-another-coding ()
