@@ -239,11 +239,7 @@ report for the user, or nil after `gemini-companion-process-close'."
                  (apply-partially #'gemini-companion-process--fail process))
           (error "Connection closed")))
     (error
-     (gemini-companion-process--fail
-      process (format "Cannot connect to port %d (%s)" port
-                      ;; The rest is a list of keywords.
-                      (car (split-string (error-message-string problem)
-                                         ", :name")))))))
+     (gemini-companion-process--fail process (error-message-string problem)))))
 
 (defun gemini-companion-process--handle (process method &rest args)
   "Pass METHOD and ARGS to the handler of PROCESS; pack and unpack texts.
