@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 from pydantic_core import from_json, to_json
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import (
@@ -199,10 +200,13 @@ class Asgi:
         logger.debug("HTTP in: %s POST %d bytes", session.short_id, len(body))
 
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            if is_new:
-                send = _with_header(SESSION_HEADER, session.id, send)
+            async def name_session(message: Message) -> None:
+                if is_new and message["type"] == "http.response.start":
+                    MutableHeaders(scope=message)[SESSION_HEADER] = session.id
+                await send(message)
+
             with self._sessions.request(session):
-                await self._answer(scope, _replayed(body, receive), send)
+                await self._answer(scope, _replayed(body, receive), name_session)
 
         return answer
 
@@ -243,18 +247,6 @@ class Asgi:
 def _refused(refusal: HTTPException) -> Response:
     logger.info("HTTP out: %d %s", refusal.status_code, refusal.detail)
     return PlainTextResponse(refusal.detail, refusal.status_code, refusal.headers)
-
-
-def _with_header(name: str, value: str, send: Send) -> Send:
-    """Return ``send`` with one more header in the answer."""
-
-    async def wrapped(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            header = name.lower().encode(), value.encode()
-            message = {**message, "headers": [*message["headers"], header]}
-        await send(message)
-
-    return wrapped
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

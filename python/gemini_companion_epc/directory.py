@@ -16,7 +16,7 @@ from .exceptions import MalformedArgument, StartError
 from .processes import lives
 from .sexp import Sexp
 from .system import is_own, write_private
-from .types import clean, encode
+from .types import clean
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class PrivateDirectory:
         self.restore()
         _check_owner(self.path)
         try:
-            write_private(path, encode(text))
+            write_private(path, clean(text).encode())
         except OSError:
             path.unlink(missing_ok=True)
             raise

@@ -4,7 +4,6 @@
 import json
 import logging
 import os
-import re
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -17,8 +16,6 @@ from .processes import lives
 from .system import IS_WINDOWS, is_own, write_private
 
 logger = logging.getLogger(__name__)
-
-_DRAFT_NAME = re.compile(r".+\.(?P<pid>\d+)\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -193,9 +190,6 @@ def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
 
 
 def _is_stale(path: Path, discovery: Discovery) -> bool:
-    draft = _DRAFT_NAME.fullmatch(path.name)
-    if draft and discovery.client.file_pattern.match(path.name):
-        return not lives(int(draft["pid"]))
     name = discovery.client.file_pattern.fullmatch(path.name)
     if name is None:
         return False

@@ -13,7 +13,6 @@ import signal
 import socket
 import struct
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -96,7 +95,6 @@ def leave_port(listener: socket.socket) -> None:
 # The process at the other end of a connection
 
 _LIKELY = re.compile("node|bun|deno|gemini|qwen", re.IGNORECASE)
-_SEARCH_LIMIT = 2.0
 # RuntimeError: a table has changed while psutil read it.
 _UNKNOWN = (psutil.Error, OSError, RuntimeError)
 
@@ -136,14 +134,7 @@ def _find_in_own(
     # A process that has just connected was probably started recently.
     own = [one for one in psutil.process_iter(["name"]) if _is_own_process(one)]
     own.sort(key=lambda one: (not _LIKELY.match(one.info["name"] or ""), -one.pid))
-    # Processor time, as a search on a busy machine takes longer.
-    end = time.thread_time() + _SEARCH_LIMIT
-    for process in own:
-        if time.thread_time() > end:
-            break
-        if _is_connected(process, peer, server):
-            return process
-    return None
+    return next((one for one in own if _is_connected(one, peer, server)), None)
 
 
 def _is_connected(

@@ -30,14 +30,6 @@ def clean(text: str) -> str:
     return text
 
 
-def encode(text: str) -> bytes:
-    """Return ``text`` in UTF-8, with lone surrogates replaced by U+FFFD."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        return clean(text).encode()
-
-
 def context_update(files: Sequence[Facts], is_trusted: bool | None) -> Notification:
     """Return the ide/contextUpdate with ``files``, as the protocol spells them.
 

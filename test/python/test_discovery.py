@@ -143,12 +143,10 @@ def test_a_sweep_removes_dead_files_of_ours_and_no_others(tmp_path: Path) -> Non
         f"gemini-ide-server-{dead}-2.json": '{"ideInfo": {"name": "em',
         f"gemini-ide-server-{dead}-3.json": "[]",
         f"gemini-ide-server-{dead}.json": json.dumps(_discovery().payload()),
-        f"gemini-ide-server-{dead}-1.json.{os.getpid()}.tmp": "",
         "notes.json": json.dumps(_discovery().payload()),
     }
     for name, content in others.items():
         (ours.parent / name).write_text(content)
-    (ours.parent / f"gemini-ide-server-{os.getpid()}-1.json.{dead}.tmp").write_text("{")
     discovery.sweep(_discovery(), _environ(tmp_path))
     left = {path.name for path in ours.parent.iterdir()}
     assert left == {living.name, *others}
