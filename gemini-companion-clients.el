@@ -46,6 +46,7 @@
                  "/ide enable"))
      :trust "/permissions trust"
      :link ("--consent")
+     :conversations ("--list-sessions")
      :leaves-container t
      :drops-edits t
      :ignore-files (".geminiignore")
@@ -78,6 +79,7 @@
                  "Qwen Code does not ask about edits, so no review appears"
                  "/approval-mode default"))
      :trust "/trust"
+     :conversations ("sessions" "list" "--json" "--limit" "100")
      ;; It writes before it fetches the text of the review.
      :discards-edits t
      :ignore-files (".qwenignore" ".agentignore" ".aiignore")
@@ -103,6 +105,8 @@ are needed: PROBLEM is what goes wrong without VALUE, and COMMAND is
 typed in the CLI to set it;
 `:trust', the command of the CLI that trusts its directory;
 `:link', options of its command that links an extension;
+`:conversations', the arguments with which its program prints the
+conversations of a directory, for `gemini-companion-resume';
 `:leaves-container', non-nil if a CLI in a container searches the host
 of the container for editors;
 `:discards-edits', non-nil if a yes in the terminal writes the text of

@@ -33,6 +33,7 @@
 
 (declare-function evil-emacs-state "ext:evil-states")
 (declare-function project-root "project")
+(defvar desktop-save-buffer)
 (defvar vterm-kill-buffer-on-exit)
 
 ;;;; Customization
@@ -68,13 +69,14 @@ as it cannot connect.  Answering no sets this option to nil."
 
 ;;;; State
 
-(defvar-local gemini-companion-run--place nil
+(defvar-local gemini-companion-run-place nil
   "Parameters of the CLI in this buffer, a plist, or nil.
 Its `:client', `:directory' and `:number' distinguish it from
-others; `:environment' and `:path' are what it is started with.")
+others; `:environment' and `:path' are what it is started with, and
+`:resume' is the conversation that it resumes, if any.")
 
 ;; The modes of terminals kill all other local variables.
-(put 'gemini-companion-run--place 'permanent-local t)
+(put 'gemini-companion-run-place 'permanent-local t)
 
 (defvar gemini-companion-run--waiting nil
   "Buffers in which a CLI is to start when the server is ready.")
@@ -141,7 +143,7 @@ and the ones of buffers, which packages such as envrc and mise make."
   (ensure-list (or (cdr (assoc client gemini-companion-run-commands))
                    (gemini-companion-clients-get client :program))))
 
-(defun gemini-companion-run--title (place)
+(defun gemini-companion-run-title (place)
   "Return the name for the user of the CLI of PLACE."
   (gemini-companion-clients-title (plist-get place :client)))
 
@@ -189,7 +191,7 @@ Return nil if the user has to edit a settings file first."
             (not (ignore-errors (gemini-companion-settings-read file) t)))
         t)
        ((y-or-n-p (format "Enable IDE integration in %s? "
-                          (gemini-companion-run--title place)))
+                          (gemini-companion-run-title place)))
         (gemini-companion-settings-set file keys value))
        (t
         (customize-save-variable 'gemini-companion-run-offer-ide nil)
@@ -197,10 +199,10 @@ Return nil if the user has to edit a settings file first."
 
 ;;;; Places
 
-(defun gemini-companion-run--wanted-place (number)
+(defun gemini-companion-run-wanted-place (number)
   "Return the place of the CLI for the current buffer, a plist.
 NUMBER, a raw prefix argument, chooses one of several in a directory."
-  (let* ((here (or gemini-companion-run--place
+  (let* ((here (or gemini-companion-run-place
                    (gemini-companion-run--new-place)))
          (directory (plist-get here :directory))
          (exec-path (plist-get here :path))
@@ -211,9 +213,10 @@ NUMBER, a raw prefix argument, chooses one of several in a directory."
          (number (pcase number
                    ('nil (or (plist-get here :number) 1))
                    ((pred consp)
-                    (gemini-companion-run--free-number client directory))
+                    (gemini-companion-run-free-number client directory))
                    (_ (prefix-numeric-value number)))))
-    (append (list :client client :number number) here)))
+    ;; Only `gemini-companion-resume' resumes one.
+    (append (list :client client :number number :resume nil) here)))
 
 (defun gemini-companion-run--new-place ()
   "Return a place for the current buffer, which is not the terminal of a CLI.
@@ -248,7 +251,7 @@ Until its workspace root is known, the directory stands for that."
 (defun gemini-companion-run--live-client (directory)
   "Return a live CLI of DIRECTORY, the chosen one first, or nil."
   (seq-find (lambda (client)
-              (gemini-companion-run--live-buffer
+              (gemini-companion-run-live-buffer
                (list :client client :directory directory :number 1)))
             (cons gemini-companion-run-client
                   (mapcar #'car gemini-companion-clients))))
@@ -257,24 +260,24 @@ Until its workspace root is known, the directory stands for that."
   "Return the buffer of PLACE, or nil."
   (seq-find
    (lambda (buffer)
-     (when-let* ((other (buffer-local-value 'gemini-companion-run--place
+     (when-let* ((other (buffer-local-value 'gemini-companion-run-place
                                             buffer)))
        (seq-every-p (lambda (key)
                       (equal (plist-get place key) (plist-get other key)))
                     '(:client :directory :number))))
    (buffer-list)))
 
-(defun gemini-companion-run--live-buffer (place)
+(defun gemini-companion-run-live-buffer (place)
   "Return the buffer of PLACE if it has a live process or waits for one."
   (when-let* ((buffer (gemini-companion-run--buffer place)))
     (and (or (memq buffer gemini-companion-run--waiting)
              (process-live-p (get-buffer-process buffer)))
          buffer)))
 
-(defun gemini-companion-run--free-number (client directory)
+(defun gemini-companion-run-free-number (client directory)
   "Return the first free number for CLIENT in DIRECTORY."
   (let ((number 1))
-    (while (gemini-companion-run--live-buffer
+    (while (gemini-companion-run-live-buffer
             (list :client client :directory directory :number number))
       (setq number (1+ number)))
     number))
@@ -290,7 +293,7 @@ Until its workspace root is known, the directory stands for that."
         (format "*%s: %s*" client directory)
       (format "*%s: %s (%d)*" client directory number))))
 
-(defun gemini-companion-run--check-place (place)
+(defun gemini-companion-run-check-place (place)
   "Signal an error if the program of PLACE or its terminal is missing."
   (unless (gemini-companion-terminal-function)
     (user-error "Emacs has no terminal on Windows; start the CLI in a window \
@@ -318,7 +321,7 @@ package-install RET %s), or customize `gemini-companion-terminal'"
 (defun gemini-companion-run--switch (place)
   "Switch to the live CLI of PLACE; return nil if there is none.
 If it is in a selected side window, hide that."
-  (when-let* ((buffer (gemini-companion-run--live-buffer place)))
+  (when-let* ((buffer (gemini-companion-run-live-buffer place)))
     (if (and gemini-companion-run-side-window
              (eq buffer (window-buffer)))
         (quit-window)
@@ -329,6 +332,19 @@ If it is in a selected side window, hide that."
 
 (defun gemini-companion-run--prepare (place)
   "Show a buffer in which the CLI of PLACE will run."
+  (let ((buffer (gemini-companion-run-show-buffer place)))
+    (with-current-buffer buffer
+      (insert (gemini-companion-run-title place)
+              " starts here when the server is ready.\n")
+      (set-buffer-modified-p nil))
+    (if-let* ((remote (plist-get place :remote)))
+        (gemini-companion-place-connect
+         remote (plist-get place :there)
+         (apply-partially #'gemini-companion-run--connected buffer))
+      (push buffer gemini-companion-run--waiting))))
+
+(defun gemini-companion-run-show-buffer (place)
+  "Select and return a new buffer for PLACE, instead of its previous one."
   (let ((previous (gemini-companion-run--buffer place))
         (buffer (generate-new-buffer " *gemini*")))
     (with-current-buffer buffer
@@ -336,11 +352,8 @@ If it is in a selected side window, hide that."
       (setq default-directory (if (plist-get place :remote)
                                   "~/"
                                 (plist-get place :directory))
-            gemini-companion-run--place place
-            gemini-companion-place-terminal (plist-get place :remote))
-      (insert (gemini-companion-run--title place)
-              " starts here when the server is ready.\n")
-      (set-buffer-modified-p nil))
+            gemini-companion-run-place place
+            gemini-companion-place-terminal (plist-get place :remote)))
     (if-let* ((window (and previous (get-buffer-window previous))))
         (let ((dedicated (window-dedicated-p window)))
           (select-window window)
@@ -353,11 +366,7 @@ If it is in a selected side window, hide that."
       (kill-buffer previous))
     (with-current-buffer buffer
       (rename-buffer (gemini-companion-run--name place) 'unique))
-    (if-let* ((remote (plist-get place :remote)))
-        (gemini-companion-place-connect
-         remote (plist-get place :there)
-         (apply-partially #'gemini-companion-run--connected buffer))
-      (push buffer gemini-companion-run--waiting))))
+    buffer))
 
 (defun gemini-companion-run--connected (buffer root problem)
   "Start the CLI in BUFFER, which waited for its remote place, in ROOT.
@@ -367,10 +376,10 @@ If PROBLEM, why that is not possible, is non-nil, show it instead."
       (with-current-buffer buffer
         (let ((directory (file-name-as-directory
                           (concat gemini-companion-place-terminal root))))
-          (setq gemini-companion-run--place
+          (setq gemini-companion-run-place
                 `( :directory ,directory :root ,root
-                   ,@gemini-companion-run--place)))
-        (rename-buffer (gemini-companion-run--name gemini-companion-run--place)
+                   ,@gemini-companion-run-place)))
+        (rename-buffer (gemini-companion-run--name gemini-companion-run-place)
                        'unique)))
     (gemini-companion-run--start-in buffer problem)))
 
@@ -399,14 +408,9 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
       (select-window window 'norecord))
     (with-current-buffer buffer
       (erase-buffer)
-      (let* ((place gemini-companion-run--place)
+      (let* ((place gemini-companion-run-place)
              (command (gemini-companion-run--full-command place))
-             (process-environment
-              ;; Of the terminal of Emacs itself, by which a CLI does not
-              ;; believe that a background is white.
-              (append '("TMUX" "TMUX_PANE" "STY")
-                      gemini-companion-run--exported
-                      (plist-get place :environment)))
+             (process-environment (gemini-companion-run-environment place))
              (exec-path (plist-get place :path)))
         (gemini-companion-terminal-start
          (cons (or (executable-find (car command)) (car command))
@@ -418,9 +422,20 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
     (run-with-idle-timer gemini-companion-run--connect-seconds nil
                          #'gemini-companion-run--hint buffer process)))
 
+(defun gemini-companion-run-environment (place)
+  "Return the environment of the CLI of PLACE."
+  ;; Of the terminal of Emacs itself, by which a CLI does not believe that
+  ;; a background is white.
+  (append '("TMUX" "TMUX_PANE" "STY")
+          gemini-companion-run--exported
+          (plist-get place :environment)))
+
 (defun gemini-companion-run--full-command (place)
   "Return the command for the terminal of the CLI of PLACE."
-  (let ((command (gemini-companion-run-command (plist-get place :client))))
+  (let ((command (append (gemini-companion-run-command
+                          (plist-get place :client))
+                         (when-let* ((id (plist-get place :resume)))
+                           (list "--resume" id)))))
     (if (plist-get place :remote)
         (gemini-companion-place-run-command
          (plist-get place :remote) (plist-get place :root) command)
@@ -434,8 +449,8 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
                                        (gemini-companion-sessions)))))
     (message "%s in %s is not connected; run /ide enable there \
 \(M-x gemini-companion-status shows why)"
-             (gemini-companion-run--title
-              (buffer-local-value 'gemini-companion-run--place buffer))
+             (gemini-companion-run-title
+              (buffer-local-value 'gemini-companion-run-place buffer))
              (buffer-name buffer))))
 
 ;;;; Keys
@@ -451,10 +466,18 @@ If PROBLEM, why none can start, is non-nil, show it there instead."
 \\{gemini-companion-run-mode-map}"
   :lighter nil
   :interactive nil
+  (setq-local desktop-save-buffer #'gemini-companion-run-desktop)
   ;; Some terminals have their keymaps in minor modes, too.
   (setq-local minor-mode-overriding-map-alist
               (list (cons 'gemini-companion-run-mode
                           gemini-companion-run-mode-map))))
+
+(defun gemini-companion-run-desktop (_directory)
+  "Return what a desktop is to save of the CLI in the current buffer.
+`gemini-companion-resume-restore' uses it."
+  (unless (plist-get gemini-companion-run-place :remote)
+    (mapcan (lambda (key) (list key (plist-get gemini-companion-run-place key)))
+            '(:client :directory :number))))
 
 (defun gemini-companion-run-escape ()
   "Send Escape to the CLI in this terminal.
@@ -469,13 +492,15 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
 (defvar gemini-companion-run-ended-mode-map
   (let ((map (make-sparse-keymap)))
     (define-key map "g" 'gemini-companion-run)
+    (define-key map "r" 'gemini-companion-resume)
     (define-key map "q" #'quit-window)
     map)
   "Keys in the buffer of a CLI that has ended.")
 
 (define-minor-mode gemini-companion-run-ended-mode
   "Mark a buffer in which a CLI ran and has ended."
-  :lighter " Ended"
+  ;; With one, desktop would turn it on again.
+  :lighter nil
   :interactive nil
   (setq-local minor-mode-overriding-map-alist
               (list (cons 'gemini-companion-run-ended-mode
@@ -494,8 +519,8 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
                 (not (process-live-p process)))
        (gemini-companion-run--end
         buffer (format "%s: %s"
-                       (gemini-companion-run--title
-                        (buffer-local-value 'gemini-companion-run--place
+                       (gemini-companion-run-title
+                        (buffer-local-value 'gemini-companion-run-place
                                             buffer))
                        (string-trim event)))))))
 
@@ -515,7 +540,8 @@ In a text terminal, a single Escape is the beginning of a key of Emacs."
                    (substitute-command-keys
                     (concat "; \\<gemini-companion-run-ended-mode-map>"
                             "\\[gemini-companion-run] restarts it, "
-                            "\\[quit-window] closes the window")))))))
+                            "\\[gemini-companion-resume] resumes a "
+                            "conversation, \\[quit-window] quits")))))))
 
 ;;;; Settings
 
@@ -570,17 +596,21 @@ that number in the same project; \\[universal-argument] alone starts
 one more, of either kind.  In a buffer on another host, the CLI runs
 there."
   (interactive "P")
-  (let ((place (gemini-companion-run--wanted-place number)))
+  (let ((place (gemini-companion-run-wanted-place number)))
     (unless (gemini-companion-run--switch place)
-      (gemini-companion-run--check-place place)
-      (when (if-let* ((remote (plist-get place :remote)))
-                (gemini-companion-place-agree remote)
-              (gemini-companion-run--offer-ide place))
-        (gemini-companion-run--turn-on)
-        (when gemini-companion-mode
-          (gemini-companion-run--prepare place)
-          (when (gemini-companion-server-ready-p)
-            (gemini-companion-run--start)))))))
+      (gemini-companion-run-check-place place)
+      (gemini-companion-run-start place))))
+
+(defun gemini-companion-run-start (place)
+  "Start the CLI of PLACE in a terminal, unless the user refuses."
+  (when (if-let* ((remote (plist-get place :remote)))
+            (gemini-companion-place-agree remote)
+          (gemini-companion-run--offer-ide place))
+    (gemini-companion-run--turn-on)
+    (when gemini-companion-mode
+      (gemini-companion-run--prepare place)
+      (when (gemini-companion-server-ready-p)
+        (gemini-companion-run--start)))))
 
 (defun gemini-companion-run--turn-on ()
   "Turn the mode on, unless it is on."

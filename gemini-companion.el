@@ -65,6 +65,7 @@
 (defconst gemini-companion-menu-commands
   '(("CLI"
      ("g" gemini-companion-run "Go to a CLI, or start it")
+     ("G" gemini-companion-resume "Resume a conversation")
      ("s" gemini-companion-send "Send what is at point"
       :enable gemini-companion-sessions)
      ("c" gemini-companion-compose "Write a prompt")
@@ -135,6 +136,7 @@ The transient stays after those with `:stay'.")
 (autoload 'gemini-companion-list "gemini-companion-list" nil t)
 (autoload 'gemini-companion-menu "gemini-companion-menu" nil t)
 (autoload 'gemini-companion-pause "gemini-companion-share" nil t)
+(autoload 'gemini-companion-resume "gemini-companion-resume" nil t)
 (autoload 'gemini-companion-review "gemini-companion-review" nil t)
 (autoload 'gemini-companion-run "gemini-companion-run" nil t)
 (autoload 'gemini-companion-send "gemini-companion-point" nil t)

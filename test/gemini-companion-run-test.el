@@ -147,7 +147,7 @@
       (gemini-companion-test-eventually
         (buffer-local-value 'header-line-format buffer))
       (should (string-match-p "Gemini CLI: finished; g restarts it, \
-q closes the window"
+r resumes a conversation, q quits"
                               header-line-format))
       (should (eq 'gemini-companion-run (key-binding "g")))
       (gemini-companion-run)

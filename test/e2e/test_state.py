@@ -121,6 +121,31 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     emacs.holds("(null (gemini-companion-sessions))")
     emacs.holds("(eq 'unknown (car e2e-states))")
     cli.model.answers.set()
+    if terminal == "vterm" or kind is Qwen:
+        resumed(world, emacs, cli)
+
+
+def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
+    """Read a desktop, and resume the conversation there."""
+    directory, buffer = lisp(world.scratch.root), lisp(cli.terminal.name)
+    emacs.holds(f"(not (get-buffer-process {buffer}))", "the program has ended")
+    emacs.eval(
+        f"""(progn (require 'desktop)
+                   (require 'gemini-companion-resume)
+                   (setq desktop-restore-frames nil)
+                   (desktop-save {directory} t)
+                   (kill-buffer {buffer})
+                   (desktop-read {directory})
+                   (switch-to-buffer {buffer}))"""
+    )
+    emacs.wait_for("(project) ran here; g lists")
+    emacs.keys("g")
+    # The words of Gemini CLI are a summary by its model.
+    emacs.wait_for_match(r"(?m)^ (Just now +\{\}|20.* prompt 1 please)")
+    emacs.keys("Enter")
+    emacs.holds(SESSION, "connected")
+    cli.terminal.wait_for("all done")
+    cli.is_free()
 
 
 def interrupted(emacs: Emacs, cli: Gemini) -> None:

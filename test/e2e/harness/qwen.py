@@ -38,13 +38,13 @@ def configure(scratch: Scratch, **changes: object) -> None:
 
 
 def script(tools: Tools, scratch: Scratch, model: Model, name: str) -> Path:
-    """Write a program without arguments that runs Qwen Code, and return it."""
+    """Write a program that runs Qwen Code, and return it."""
     path = scratch.root / name
     lines = [
         "#!/bin/sh",
         "export OPENAI_API_KEY=fake OPENAI_MODEL=model",
         f"export OPENAI_BASE_URL={model.url}/v1",
-        f"exec {tools.qwen}",
+        f'exec {tools.qwen} "$@"',
     ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

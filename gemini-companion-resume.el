@@ -1,0 +1,199 @@
+;;; gemini-companion-resume.el --- Resume conversations of CLIs  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The conversations that a CLI has kept for a project, in a buffer; the one
+;; that the user chooses is resumed in a terminal, which takes its window.
+;;
+;; The CLI is asked for them by its program, which takes seconds.  Nothing is
+;; known here about its files.
+;;
+;; After a restart of Emacs, a desktop has such a buffer where a CLI was in a
+;; terminal.
+
+;;; Code:
+
+(require 'gemini-companion-clients)
+(require 'gemini-companion-name)
+(require 'gemini-companion-run)
+(require 'json)
+(require 'seq)
+(require 'subr-x)
+(require 'tabulated-list)
+
+;;;; Conversations
+
+(defun gemini-companion-resume--parse (output)
+  "Return the conversations in OUTPUT of a CLI, as `tabulated-list-entries'.
+The newest comes first.  Gemini CLI prints that last, and Qwen Code
+prints objects of JSON."
+  (let ((entries nil))
+    (dolist (line (split-string output "[\r\n]+" t))
+      (if (string-match "\\` *[0-9]+\\. \\(.*\\) (\\([^()]*\\)) \\[\\([^]]+\\)\\]\\'"
+                        line)
+          (push (gemini-companion-resume--entry
+                 (match-string 3 line) (match-string 2 line)
+                 (match-string 1 line))
+                entries)
+        (when (string-prefix-p "{" line)
+          (let-alist (json-read-from-string line)
+            (setq entries
+                  (append entries
+                          (list (gemini-companion-resume--entry
+                                 .sessionId
+                                 (format-time-string "%F %R" (/ .mtime 1000))
+                                 (or .customTitle .prompt)))))))))
+    entries))
+
+(defun gemini-companion-resume--entry (id time words)
+  "Return the entry of the conversation ID of TIME, which begins with WORDS."
+  (list id (vector time (gemini-companion-name-escaped
+                         (replace-regexp-in-string "[ \t\n\r]+" " " words)))))
+
+(defun gemini-companion-resume--list (buffer)
+  "List the conversations of the CLI of BUFFER there, once it prints them."
+  (with-current-buffer buffer
+    (gemini-companion-resume--insert
+     (format "Listing the conversations of %s..."
+             (gemini-companion-resume--title)))
+    (let* ((place gemini-companion-run-place)
+           (client (plist-get place :client))
+           (process-environment (gemini-companion-run-environment place))
+           (exec-path (plist-get place :path))
+           (output (generate-new-buffer " *gemini conversations*")))
+      (process-send-eof
+       (make-process
+        :name "gemini-companion-conversations" :buffer output :noquery t
+        :command (append (gemini-companion-run-command client)
+                         (gemini-companion-clients-get client :conversations))
+        :connection-type 'pipe :coding 'utf-8
+        :sentinel
+        (lambda (process _event)
+          (unless (process-live-p process)
+            (let ((text (with-current-buffer output (buffer-string))))
+              (kill-buffer output)
+              (when (buffer-live-p buffer)
+                (with-current-buffer buffer
+                  (gemini-companion-resume--show
+                   text (process-exit-status process))))))))))))
+
+(defun gemini-companion-resume--show (output status)
+  "Show the conversations in OUTPUT of a CLI that exited with STATUS."
+  (setq tabulated-list-entries (gemini-companion-resume--parse output))
+  (cond (tabulated-list-entries
+         (tabulated-list-print))
+        ((eq 0 status)
+         (gemini-companion-resume--insert
+          (format "%s has no conversation to resume; %s begins one"
+                  (gemini-companion-resume--title)
+                  (substitute-command-keys "\\[gemini-companion-run]"))))
+        (t
+         (gemini-companion-resume--insert
+          (format "%s cannot list its conversations: %s"
+                  (gemini-companion-resume--title)
+                  (or (car (last (split-string output "[\r\n]+" t)))
+                      status))))))
+
+(defun gemini-companion-resume--title ()
+  "Return the name for the user of the CLI and the project of this buffer."
+  (format "%s (%s)" (gemini-companion-run-title gemini-companion-run-place)
+          (gemini-companion-name-shown
+           (file-name-nondirectory
+            (directory-file-name
+             (plist-get gemini-companion-run-place :directory))))))
+
+(defun gemini-companion-resume--insert (sentence)
+  "Replace the text of the buffer by SENTENCE."
+  (let ((inhibit-read-only t))
+    (erase-buffer)
+    (insert sentence "\n")
+    (goto-char (point-min))))
+
+;;;; Commands
+
+(defvar gemini-companion-resume-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map tabulated-list-mode-map)
+    (define-key map (kbd "RET") #'gemini-companion-resume-at-point)
+    map)
+  "Keymap of the list of conversations.")
+
+;;;###autoload
+(define-derived-mode gemini-companion-resume-mode tabulated-list-mode
+  "Conversations"
+  "Mode of the list of conversations that a CLI can resume.
+\\{gemini-companion-resume-mode-map}"
+  (setq tabulated-list-format [("When" 17 nil) ("Conversation" 0 nil)]
+        tabulated-list-padding 1)
+  (setq-local desktop-save-buffer #'gemini-companion-run-desktop
+              revert-buffer-function
+              (lambda (&rest _)
+                (gemini-companion-resume--list (current-buffer))))
+  (tabulated-list-init-header))
+
+(defun gemini-companion-resume-at-point ()
+  "Resume the conversation at point, in a terminal in this window."
+  (interactive nil gemini-companion-resume-mode)
+  (gemini-companion-run-start
+   `( :resume ,(or (tabulated-list-get-id)
+                   (user-error "No conversation at point; type g to list them"))
+      ,@gemini-companion-run-place)))
+
+;;;###autoload
+(defun gemini-companion-resume (&optional number)
+  "List the conversations of the CLI of this project, to resume one.
+NUMBER, the prefix argument, is as for `gemini-companion-run'.  If that
+CLI is running, the conversation is resumed in one more."
+  (interactive "P")
+  (let ((place (gemini-companion-run-wanted-place number)))
+    (when (plist-get place :remote)
+      (user-error "Conversations on other hosts are not listed; type /resume in \
+the CLI"))
+    (gemini-companion-run-check-place place)
+    (when (gemini-companion-run-live-buffer place)
+      (setq place (append (list :number (gemini-companion-run-free-number
+                                         (plist-get place :client)
+                                         (plist-get place :directory)))
+                          place)))
+    (gemini-companion-resume--list
+     (gemini-companion-resume--prepare
+      (gemini-companion-run-show-buffer place) place))))
+
+(defun gemini-companion-resume--prepare (buffer place)
+  "Make BUFFER a list of conversations for PLACE, and return it."
+  (with-current-buffer buffer
+    (gemini-companion-resume-mode)
+    (setq gemini-companion-run-place place
+          default-directory (plist-get place :directory)))
+  buffer)
+
+;;;; Desktop
+
+;;;###autoload
+(dolist (mode '(vterm-mode eat-mode term-mode gemini-companion-resume-mode))
+  (add-to-list 'desktop-buffer-mode-handlers
+               (cons mode 'gemini-companion-resume-restore) t))
+
+;;;###autoload
+(defun gemini-companion-resume-restore (_file name place)
+  "Return a buffer NAME in which the CLI of PLACE can be resumed.
+PLACE is what `gemini-companion-run-desktop' has saved.  Return nil if
+it is nil, or if its directory does not exist."
+  (let ((directory (plist-get place :directory)))
+    (when (and directory (file-directory-p directory))
+      (with-current-buffer (gemini-companion-resume--prepare
+                            (get-buffer-create name)
+                            `( :environment ,process-environment
+                               :path ,exec-path ,@place))
+        (gemini-companion-resume--insert
+         (format "%s ran here; g lists its conversations, to resume one"
+                 (gemini-companion-resume--title)))
+        (current-buffer)))))
+
+(provide 'gemini-companion-resume)
+;;; gemini-companion-resume.el ends here
