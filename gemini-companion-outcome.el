@@ -19,9 +19,6 @@
 (require 'gemini-companion-session)
 (require 'seq)
 
-(defconst gemini-companion-outcome--max-unwritten 50
-  "Maximum number of unwritten outcomes to keep.")
-
 (defvar gemini-companion-outcome--unwritten nil
   "Diffs whose outcome was not written to the CLI, the last one first.")
 
@@ -30,9 +27,7 @@
 Keep it until it is written to the CLI, as the server may crash."
   ;; After a quit here, the user answers again.
   (gemini-companion-outcome--call diff)
-  (setq gemini-companion-outcome--unwritten
-        (seq-take (cons diff gemini-companion-outcome--unwritten)
-                  gemini-companion-outcome--max-unwritten)))
+  (push diff gemini-companion-outcome--unwritten))
 
 (defun gemini-companion-outcome--call (diff)
   "Send the outcome of DIFF to the server, if there is one."

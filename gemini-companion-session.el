@@ -25,11 +25,8 @@
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
 
-(defconst gemini-companion-session--max-known 50
-  "Maximum number of sessions to keep that may reconnect after a restart.")
-
 (defvar gemini-companion-session--known nil
-  "Current and previous sessions, a list of plists.")
+  "Current and previous sessions, which may reconnect after a restart.")
 
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
@@ -41,10 +38,9 @@ Each is called with the previous value of `gemini-companion-sessions'.")
     (setq gemini-companion-session--all
           (mapcar #'gemini-companion-session--completed sessions)
           gemini-companion-session--known
-          (seq-take (seq-union gemini-companion-session--all
-                               gemini-companion-session--known
-                               #'gemini-companion-session--same-id-p)
-                    gemini-companion-session--max-known))
+          (seq-union gemini-companion-session--all
+                     gemini-companion-session--known
+                     #'gemini-companion-session--same-id-p))
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
     (force-mode-line-update t)
     t))

@@ -35,6 +35,7 @@ from .questions import Questions
 from .session import COMMENT, Session, Stream
 from .sessions import Sessions
 from .system import pid_of
+from .types import clean
 
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
@@ -50,8 +51,6 @@ SESSION_HEADER = "Mcp-Session-Id"
 logger = logging.getLogger(__name__)
 
 _EVENT_METHOD = re.compile(rb'"method":"([^"]+)"')
-_SESSION_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_VERSION = re.compile(r"[\w.+-]{1,64}", re.ASCII)
 _DRAIN_LIMIT = 1.0
 _ESCAPES = re.compile(
     rb"\\\\"
@@ -261,8 +260,6 @@ def _session_id(request: Request) -> str:
     session_id = request.headers.get(SESSION_HEADER)
     if session_id is None:
         raise HTTPException(400, "Mcp-Session-Id is missing")
-    if not _SESSION_ID.fullmatch(session_id):
-        raise HTTPException(400, "Mcp-Session-Id is malformed")
     return session_id
 
 
@@ -297,11 +294,10 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _version(initialize: dict[str, Any]) -> str | None:
-    """Return the version of the client, or None if it is missing or malformed."""
+    """Return the version of the client, or None if it is missing."""
     client = _object(_object(initialize.get("params")).get("clientInfo"))
     version = client.get("version")
-    is_proper = isinstance(version, str) and _VERSION.fullmatch(version)
-    return version if is_proper else None
+    return clean(version) if isinstance(version, str) else None
 
 
 def _with_known_version(initialize: dict[str, Any], body: bytes) -> bytes:

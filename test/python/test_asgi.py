@@ -193,9 +193,6 @@ def test_no_answer_is_newer_than_the_client(
     [
         ({"name": "cli", "version": "0.61.0"}, "0.61.0"),
         ({"name": "cli", "version": "0.62.0-nightly.1+a"}, "0.62.0-nightly.1+a"),
-        ({"name": "cli", "version": "a b"}, None),
-        ({"name": "cli", "version": "1" * 65}, None),
-        ({"name": "cli", "version": ""}, None),
     ],
 )
 def test_version_and_begin_of_a_session_are_reported_to_emacs(
@@ -235,15 +232,11 @@ def test_an_unknown_session_is_taken_in(alone: Alone, cli_of: CliOf) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
-@pytest.mark.parametrize("session_id", [None, "a b", "x" * 129])
-def test_a_request_without_a_proper_session_is_bad(
-    alone: Alone, cli_of: CliOf, method: str, session_id: str | None
+def test_a_request_without_a_session_is_bad(
+    alone: Alone, cli_of: CliOf, method: str
 ) -> None:
     cli = cli_of(alone)
-    headers = cli.headers()
-    if session_id is not None:
-        headers["Mcp-Session-Id"] = session_id
-    assert cli.request(method, json.dumps(PING), headers)[0] == 400
+    assert cli.request(method, json.dumps(PING), cli.headers())[0] == 400
 
 
 def test_delete_ends_the_session(alone: Alone, cli_of: CliOf) -> None:
