@@ -55,16 +55,13 @@ A CLI takes an Enter that follows at once for a part of the paste.")
 (defconst gemini-companion-send--still-checks 5
   "Number of checks after which an unchanged terminal is ready.")
 
-(defconst gemini-companion-send--most-seconds 30
-  "Seconds after which a reason is no longer typed.")
-
-(defvar gemini-companion-send--reasons nil
-  "Reasons to type, a list of plists.
-Each has the `:id' of the diff, its `:session', the `:text', the
-`:timer' that checks the terminal, the time `:until' which it checks,
-and, once the rejection was written to the CLI, the `:tick' of the
-terminal's text at the last check, or 0, and the number of checks since
-that changed, `:still'.")
+(defvar gemini-companion-send--later nil
+  "Prompts that wait for their CLI, a list of plists.
+Each has the `:text'; `:find', a function that returns its session, or
+nil; the `:diff' whose rejection is to be written first, an id or nil;
+the time `:until' which it waits; the `:problem' if that was too short;
+and the `:tick' of the terminal at the last check and the number of
+checks since that changed, `:still'.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -132,22 +129,24 @@ A CLI shows a placeholder for a long paste; that counts too."
 
 (defun gemini-companion-send--check (process text shown left)
   "Press Enter in PROCESS once it has TEXT more than SHOWN times.
-Give up after LEFT further checks."
-  (cond ((not (and (process-live-p process)
+Give up after LEFT further checks, or if PROCESS has ended."
+  (let ((live (and (process-live-p process)
                    (buffer-live-p (process-buffer process)))))
-        ((< shown (gemini-companion-send--shown process text))
-         (run-at-time gemini-companion-send--enter-seconds nil
-                      (lambda ()
-                        (when (process-live-p process)
-                          (process-send-string process "\r")
-                          (message "Prompt submitted in %s"
-                                   (buffer-name (process-buffer process)))))))
-        ((< 0 left)
-         (run-at-time gemini-companion-send--check-seconds nil
-                      #'gemini-companion-send--check
-                      process text shown (1- left)))
-        (t (message "The CLI did not take the text; see %s"
-                    (buffer-name (process-buffer process))))))
+    (cond ((and live (< shown (gemini-companion-send--shown process text)))
+           (run-at-time gemini-companion-send--enter-seconds nil
+                        #'gemini-companion-send--enter process))
+          ((and live (< 0 left))
+           (run-at-time gemini-companion-send--check-seconds nil
+                        #'gemini-companion-send--check
+                        process text shown (1- left)))
+          (t (gemini-companion-send--keep
+              text "The CLI did not take the text")))))
+
+(defun gemini-companion-send--enter (process)
+  "Press Enter in PROCESS."
+  (when (process-live-p process)
+    (process-send-string process "\r")
+    (message "Prompt submitted in %s" (buffer-name (process-buffer process)))))
 
 (defun gemini-companion-send-insert (text session &optional stay)
   "Insert TEXT into the prompt of SESSION, or add it to the kill ring.
@@ -222,70 +221,72 @@ Text typed until then is in the kill ring."
 
 (defun gemini-companion-send--reason (diff text)
   "Type TEXT as the next prompt of the CLI of DIFF, which was rejected."
-  (let ((session (gemini-companion-diff-session diff)))
+  (let* ((session (gemini-companion-diff-session diff))
+         (name (gemini-companion-session-name session)))
     (if (not (gemini-companion-session-terminal session))
         (gemini-companion-send--keep
-         text "Rejected; %s does not run in an Emacs terminal"
-         (gemini-companion-session-name session))
-      (let ((reason (list :id (gemini-companion-diff-id diff)
-                          :session session :text text :timer nil
-                          :until (+ (float-time)
-                                    gemini-companion-send--most-seconds)
-                          :tick nil :still 0)))
-        (plist-put reason :timer
-                   (run-at-time gemini-companion-send--check-seconds
-                                gemini-companion-send--check-seconds
-                                #'gemini-companion-send--check-reason reason))
-        (push reason gemini-companion-send--reasons)
-        (message "Rejected; the reason will be submitted in %s"
-                 (gemini-companion-session-name session))))))
+         text "Rejected; %s does not run in an Emacs terminal" name)
+      (gemini-companion-send-later
+       text (lambda () session) 30
+       (format "Rejected; %s is not ready for a prompt" name)
+       (gemini-companion-diff-id diff))
+      (message "Rejected; the reason will be submitted in %s" name))))
+
+;;;; Later
+
+(defun gemini-companion-send-later (text find seconds problem &optional diff)
+  "Submit TEXT when the terminal of a session does not change any more.
+The session is what the function FIND returns.  With the id of a DIFF,
+wait until its rejection was written, too.  After SECONDS, or if the
+terminal is killed, TEXT is added to the kill ring, and the message
+begins with PROBLEM."
+  (let ((prompt (list :text text :find find :diff diff :problem problem
+                      :until (+ (float-time) seconds) :tick nil :still 0)))
+    (push prompt gemini-companion-send--later)
+    (gemini-companion-send--try prompt)))
 
 (defun gemini-companion-send--written (id)
   "Record that the rejection of the diff ID was written to its CLI."
-  (when-let* ((reason (seq-find (lambda (reason)
-                                  (eql id (plist-get reason :id)))
-                                gemini-companion-send--reasons)))
-    (plist-put reason :tick 0)))
+  (dolist (prompt gemini-companion-send--later)
+    (when (eql id (plist-get prompt :diff))
+      (plist-put prompt :diff nil))))
 
-(defun gemini-companion-send--check-reason (reason)
-  "Type REASON if its terminal is ready; give up if that takes too long."
-  (let* ((session (plist-get reason :session))
-         (text (plist-get reason :text))
-         (terminal (gemini-companion-session-terminal session))
-         (late (or (not terminal)
-                   (< (plist-get reason :until) (float-time)))))
-    (when (or late
-              (and (not (eq 'waiting (gemini-companion-session-state session)))
-                   (gemini-companion-send--still-p reason terminal)))
-      (gemini-companion-send--drop reason)
+(defun gemini-companion-send--try (prompt)
+  "Submit PROMPT if its terminal is ready; give up if that takes too long."
+  (let* ((session (funcall (plist-get prompt :find)))
+         (terminal (and session (gemini-companion-session-terminal session)))
+         (late (or (< (plist-get prompt :until) (float-time))
+                   (and (plist-get prompt :tick) (not terminal)))))
+    (if (not (or late
+                 (and terminal
+                      (gemini-companion-send--still-p prompt terminal)
+                      (not (eq 'waiting
+                               (gemini-companion-session-state session))))))
+        (run-at-time gemini-companion-send--check-seconds nil
+                     #'gemini-companion-send--try prompt)
+      (setq gemini-companion-send--later
+            (delq prompt gemini-companion-send--later))
       ;; A text that is too long is kept, too.
-      (when (or late (not (ignore-error user-error
-                            (gemini-companion-send-type session text t))))
-        (gemini-companion-send--keep
-         text "Rejected; %s is not ready for a prompt"
-         (gemini-companion-session-name session))))))
+      (unless (and (not late)
+                   (ignore-error user-error
+                     (gemini-companion-send-type
+                      session (plist-get prompt :text) t)))
+        (gemini-companion-send--keep (plist-get prompt :text) "%s"
+                                     (plist-get prompt :problem))))))
 
-(defun gemini-companion-send--still-p (reason terminal)
-  "Return non-nil if TERMINAL is ready for REASON.
-The rejection was written, and nothing changed during the last checks."
-  (when-let* ((previous (plist-get reason :tick))
-              (tick (buffer-chars-modified-tick terminal)))
-    (plist-put reason :tick tick)
-    (plist-put reason :still
-               (if (eql tick previous) (1+ (plist-get reason :still)) 0))
-    (<= gemini-companion-send--still-checks (plist-get reason :still))))
-
-(defun gemini-companion-send--drop (reason)
-  "Remove REASON from those that are to be typed."
-  (cancel-timer (plist-get reason :timer))
-  (setq gemini-companion-send--reasons
-        (delq reason gemini-companion-send--reasons)))
-
-;;;; Life
+(defun gemini-companion-send--still-p (prompt terminal)
+  "Return non-nil if TERMINAL has been still since PROMPT may be typed."
+  (let ((tick (buffer-chars-modified-tick terminal)))
+    (plist-put prompt :still (if (and (eql tick (plist-get prompt :tick))
+                                      (not (plist-get prompt :diff)))
+                                 (1+ (plist-get prompt :still))
+                               0))
+    (plist-put prompt :tick tick)
+    (<= gemini-companion-send--still-checks (plist-get prompt :still))))
 
 (defun gemini-companion-send-idle-p ()
-  "Return non-nil if no reason is waiting to be typed."
-  (null gemini-companion-send--reasons))
+  "Return non-nil if no prompt is waiting to be typed."
+  (null gemini-companion-send--later))
 
 (defun gemini-companion-send-start ()
   "Follow which outcomes were written."
@@ -293,12 +294,14 @@ The rejection was written, and nothing changed during the last checks."
             #'gemini-companion-send--written))
 
 (defun gemini-companion-send-stop ()
-  "Stop typing, and put pending reasons into the kill ring."
+  "Stop typing; put what was to be typed into the kill ring."
   (remove-hook 'gemini-companion-outcome-written-functions
                #'gemini-companion-send--written)
-  (dolist (reason (copy-sequence gemini-companion-send--reasons))
-    (gemini-companion-send--drop reason)
-    (gemini-companion-send--keep (plist-get reason :text) "Reason not sent")))
+  (cancel-function-timers #'gemini-companion-send--try)
+  (dolist (prompt gemini-companion-send--later)
+    (gemini-companion-send--keep (plist-get prompt :text)
+                                 "Prompt not submitted"))
+  (setq gemini-companion-send--later nil))
 
 ;;;; Commands
 
