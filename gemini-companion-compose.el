@@ -13,6 +13,7 @@
 
 ;;; Code:
 
+(require 'dnd)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
@@ -37,14 +38,11 @@
 (defvar gemini-companion-compose-history nil
   "Submitted prompts, the last first.")
 
-(defconst gemini-companion-compose--most-prompts 100
-  "Maximum number of prompts in the history.")
+(defvar-local gemini-companion-compose--place 0
+  "Number of the prompt that is shown; 0 is the draft, 1 the last prompt.")
 
-(defvar-local gemini-companion-compose--place nil
-  "Place in the history, or nil before it; see `gemini-companion-compose-history'.")
-
-(defvar-local gemini-companion-compose--own nil
-  "Text that was written before the history was shown.")
+(defvar-local gemini-companion-compose--draft ""
+  "The draft, while another prompt is shown.")
 
 (defvar-local gemini-companion-compose--session nil
   "The session for the prompt, which may have ended, or nil.")
@@ -52,8 +50,11 @@
 (defvar-local gemini-companion-compose--files nil
   "Names for completion, a list of strings, or nil before they are needed.")
 
-(defvar gemini-companion-compose--pending nil
-  "Alist of (DIRECTORY . TEXT), prompts for CLIs that are starting.")
+(defconst gemini-companion-compose--start-seconds 300
+  "Seconds that a prompt waits for a CLI that is starting.")
+
+(defvar gemini-companion-compose--images nil
+  "Alist of (FILE . SESSION), images that were yanked.")
 
 ;;;; Draft
 
@@ -75,18 +76,17 @@
 
 (defun gemini-companion-compose--save ()
   "Save the draft in this buffer."
-  (when buffer-auto-save-file-name
-    (gemini-companion-compose--write buffer-auto-save-file-name
-                                     (buffer-substring-no-properties
-                                      (point-min) (point-max)))
-    (set-buffer-modified-p nil)))
+  (gemini-companion-compose--write buffer-auto-save-file-name
+                                   (gemini-companion-text-of-buffer))
+  (set-buffer-modified-p nil))
 
-(defun gemini-companion-compose--save-all ()
-  "Save all drafts."
+(defun gemini-companion-compose--leave ()
+  "Save all drafts, and delete the images, as Emacs exits."
   (dolist (buffer (buffer-list))
     (when (buffer-local-value 'gemini-companion-compose-mode buffer)
       (with-current-buffer buffer
-        (gemini-companion-compose--save)))))
+        (gemini-companion-compose--save))))
+  (mapc #'delete-file (mapcar #'car gemini-companion-compose--images)))
 
 ;;;; History
 
@@ -105,10 +105,9 @@
 (defun gemini-companion-compose--remember (text)
   "Add TEXT to the history."
   (let ((history-delete-duplicates t)
-        (history-length gemini-companion-compose--most-prompts))
-    (add-to-history 'gemini-companion-compose-history text nil t))
-  (unless (bound-and-true-p savehist-mode)
-    (let (print-length print-level)
+        print-length print-level)
+    (add-to-history 'gemini-companion-compose-history text 100 t)
+    (unless (bound-and-true-p savehist-mode)
       (gemini-companion-compose--write
        (gemini-companion-compose--file "history")
        (prin1-to-string gemini-companion-compose-history)))))
@@ -116,16 +115,15 @@
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one."
   (interactive "p")
-  (let ((place (+ (or gemini-companion-compose--place -1) (or n 1))))
-    (unless (< -2 place (length gemini-companion-compose-history))
+  (let ((place (+ gemini-companion-compose--place (or n 1))))
+    (unless (<= 0 place (length gemini-companion-compose-history))
       (user-error "No %s prompt" (if (< place 0) "next" "previous")))
-    (unless gemini-companion-compose--place
-      (setq gemini-companion-compose--own (buffer-string)))
-    (setq gemini-companion-compose--place (and (<= 0 place) place))
+    (when (= 0 gemini-companion-compose--place)
+      (setq gemini-companion-compose--draft (buffer-string)))
+    (setq gemini-companion-compose--place place)
     (erase-buffer)
-    (insert (if (<= 0 place)
-                (nth place gemini-companion-compose-history)
-              gemini-companion-compose--own))))
+    (insert (nth place (cons gemini-companion-compose--draft
+                             gemini-companion-compose-history)))))
 
 (defun gemini-companion-compose-next (&optional n)
   "Replace the text by the next prompt of the history, or the Nth one."
@@ -159,42 +157,42 @@ For `completion-at-point-functions'."
   "Return the names of the shared files of the project, quoted for the CLI.
 If a key is typed before they are known, return nil."
   (or gemini-companion-compose--files
-      (let ((names
-             (while-no-input
-               (let ((directory (file-truename default-directory)))
-                 (mapcar
-                  (lambda (file)
-                    (gemini-companion-point-escape
-                     (file-relative-name file directory)))
-                  (seq-remove #'gemini-companion-privacy-name-hidden-p
-                              (when-let* ((project (project-current
-                                                    nil directory)))
-                                (mapcar #'expand-file-name
-                                        (project-files project)))))))))
+      (let* ((directory (file-truename default-directory))
+             (project (project-current nil directory))
+             (names
+              (while-no-input
+                (mapcar (lambda (file)
+                          (gemini-companion-point-escape
+                           (file-relative-name file directory)))
+                        (seq-remove #'gemini-companion-privacy-name-hidden-p
+                                    (mapcar #'expand-file-name
+                                            (and project
+                                                 (project-files project))))))))
         (and (listp names)
              (setq gemini-companion-compose--files names)))))
 
 (defun gemini-companion-compose--command-names ()
-  "Return an alist of the names and descriptions of the commands of the CLI."
-  (let* ((client (or (plist-get gemini-companion-compose--session :client)
-                     (caar gemini-companion-clients)))
-         (home (gemini-companion-clients-home client))
-         (project (expand-file-name (file-name-nondirectory
-                                     (directory-file-name home)))))
-    (append
-     (seq-mapcat
-      (lambda (directory)
-        (let ((directory (expand-file-name "commands/" directory)))
-          (when (file-directory-p directory)
-            (mapcar (lambda (file)
-                      (cons (string-replace "/" ":" (file-name-sans-extension
-                                                     (file-relative-name
-                                                      file directory)))
-                            (gemini-companion-compose--description file)))
-                    (directory-files-recursively
-                     directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
-      (list home project))
-     (mapcar #'list gemini-companion-compose--commands))))
+  "Return an alist of the commands of the CLI and their descriptions."
+  (let ((home (gemini-companion-clients-home
+               (gemini-companion-compose--client
+                gemini-companion-compose--session))))
+    (append (seq-mapcat #'gemini-companion-compose--commands-in
+                        (list home
+                              (expand-file-name (file-name-nondirectory
+                                                 (directory-file-name home)))))
+            (mapcar #'list gemini-companion-compose--commands))))
+
+(defun gemini-companion-compose--commands-in (directory)
+  "Return an alist of the commands in files below DIRECTORY, as above."
+  (let ((directory (expand-file-name "commands/" directory)))
+    (when (file-directory-p directory)
+      (mapcar (lambda (file)
+                (cons (string-replace "/" ":" (file-name-sans-extension
+                                               (file-relative-name
+                                                file directory)))
+                      (gemini-companion-compose--description file)))
+              (directory-files-recursively
+               directory "\\`[^.].*\\.\\(?:toml\\|md\\)\\'")))))
 
 (defun gemini-companion-compose--description (file)
   "Return the description in FILE, of a command, or nil."
@@ -204,27 +202,60 @@ If a key is typed before they are known, return nil."
            "^description *[=:] *[\"']*\\([^\"'\n]+\\)" nil t)
       (concat "  " (match-string 1)))))
 
+;;;; Images
+
+(defun gemini-companion-compose--yank-image (type data)
+  "Insert a reference to a new private file with DATA, an image of TYPE."
+  (let ((file (make-temp-file (gemini-companion-compose--file "image-") nil
+                              (replace-regexp-in-string
+                               "\\`image/\\([a-z]+\\).*" ".\\1"
+                               (symbol-name type))))
+        (coding-system-for-write 'binary))
+    (write-region data nil file nil 'silent)
+    (push (cons file gemini-companion-compose--session)
+          gemini-companion-compose--images)
+    (insert "@" (gemini-companion-point-escape file) " ")))
+
+(defun gemini-companion-compose--drop (uri _action)
+  "Insert a reference to the file with URI, which was dropped here."
+  (insert (gemini-companion-point--reference
+           gemini-companion-compose--session
+           (dnd-get-local-file-name uri t) nil nil)
+          " ")
+  'private)
+
+(defun gemini-companion-compose--delete-images (_)
+  "Delete the images for CLIs that have ended."
+  (pcase-dolist (`(,file . ,session) gemini-companion-compose--images)
+    (unless (or (null session)
+                (gemini-companion-session-connected-p session))
+      (delete-file file)
+      (setq gemini-companion-compose--images
+            (assoc-delete-all file gemini-companion-compose--images)))))
+
 ;;;; Commands
 
-(defun gemini-companion-compose--find-session (directory)
-  "Return the session in DIRECTORY, or nil; ask if there are several.
-The one of this buffer is the first choice."
+(defun gemini-companion-compose--client (session)
+  "Return the name of the CLI of SESSION, or else the one that would start."
+  (or (plist-get session :client)
+      gemini-companion-run-client
+      (caar gemini-companion-clients)))
+
+(defun gemini-companion-compose--find-session ()
+  "Return the session of this buffer, or another one in its directory, or nil."
   (if (and gemini-companion-compose--session
            (gemini-companion-session-connected-p
             gemini-companion-compose--session))
       gemini-companion-compose--session
     (gemini-companion-session-read
-     (seq-filter (lambda (session)
-                   (gemini-companion-point--inside directory session))
-                 (gemini-companion-sessions)))))
+     (gemini-companion-point-sessions default-directory))))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
 While the CLI works, it queues the prompt."
   (interactive "P")
-  (let ((text (string-trim (buffer-substring-no-properties (point-min)
-                                                           (point-max))))
-        (session (gemini-companion-compose--find-session default-directory)))
+  (let ((text (string-trim (gemini-companion-text-of-buffer)))
+        (session (gemini-companion-compose--find-session)))
     (when (string-empty-p text)
       (user-error "Nothing to submit"))
     (setq gemini-companion-compose--session session)
@@ -234,20 +265,18 @@ While the CLI works, it queues the prompt."
           ((eq 'waiting (gemini-companion-session-state session))
            (user-error "%s waits for an answer; answer it first"
                        (gemini-companion-session-name session)))
-          (insert
-           (message "%s" (gemini-companion-send-insert text session 'stay)))
-          ((not (gemini-companion-send-type session text t))
-           (kill-new text)
-           (message "%s takes no input from Emacs; copied to the kill ring"
-                    (gemini-companion-session-name session))))
+          ((or insert (not (gemini-companion-send-type session text t)))
+           (message "%s" (gemini-companion-send-insert text session 'stay))))
     (gemini-companion-compose--remember text)
-    (gemini-companion-compose--close "")))
+    (erase-buffer)
+    (gemini-companion-compose-close)))
 
 (defun gemini-companion-compose--check-command (text)
   "Ask if TEXT begins like a command that is unknown."
-  (when (and (string-match "\\`[/!]\\([^ \n]*\\)" text)
-             (not (assoc (match-string 1 text)
-                         (gemini-companion-compose--command-names)))
+  (when (and (string-match-p "\\`[/!]" text)
+             (not (assoc (car (split-string (substring text 1)))
+                         (and (string-prefix-p "/" text)
+                              (gemini-companion-compose--command-names))))
              (not (y-or-n-p (format "This prompt begins with %c, as a command of \
 the CLI does; submit it? "
                                     (aref text 0)))))
@@ -257,55 +286,33 @@ the CLI does; submit it? "
   "Offer to start a CLI here, and submit TEXT when it is ready."
   (unless (y-or-n-p "No CLI is connected here; start one with this prompt? ")
     (user-error "Nothing was submitted"))
-  (setf (alist-get (file-truename default-directory)
-                   gemini-companion-compose--pending nil nil #'equal)
-        text)
-  (add-hook 'gemini-companion-state-functions
-            #'gemini-companion-compose--submit-pending)
-  (save-selected-window
-    (gemini-companion-run)))
-
-(defun gemini-companion-compose--submit-pending (session state)
-  "Submit the prompt that SESSION was started for, if STATE is ready."
-  (when-let* ((entry (and (eq state 'ready)
-                          (seq-find
-                           (pcase-lambda (`(,directory . ,_))
-                             (gemini-companion-point--inside directory session))
-                           gemini-companion-compose--pending))))
-    (setq gemini-companion-compose--pending
-          (delq entry gemini-companion-compose--pending))
-    (unless (gemini-companion-send-type session (cdr entry) t)
-      (kill-new (cdr entry))
-      (message "Prompt not submitted; it is in the kill ring"))
-    (unless gemini-companion-compose--pending
-      (remove-hook 'gemini-companion-state-functions
-                   #'gemini-companion-compose--submit-pending))))
-
-(defun gemini-companion-compose--close (text)
-  "Close this buffer, and keep TEXT as its draft."
-  (gemini-companion-compose--write buffer-auto-save-file-name text)
-  (setq buffer-auto-save-file-name nil)
-  (if-let* ((window (get-buffer-window)))
-      (quit-restore-window window 'kill)
-    (kill-buffer)))
+  (let ((directory default-directory))
+    (save-selected-window
+      (gemini-companion-run))
+    (gemini-companion-send-later
+     text (lambda () (car (gemini-companion-point-sessions directory)))
+     gemini-companion-compose--start-seconds "No CLI was ready")))
 
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
   (interactive)
-  (gemini-companion-compose--close (buffer-string)))
+  (if-let* ((window (get-buffer-window)))
+      (quit-restore-window window 'kill)
+    (kill-buffer)))
 
 (defun gemini-companion-compose-attach (buffer)
   "Insert what `gemini-companion-send' would send from BUFFER."
   (interactive
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t)))
-  (let ((session (gemini-companion-compose--find-session default-directory))
+  (let ((session (gemini-companion-compose--find-session))
         (window (get-buffer-window buffer t)))
     (insert (with-current-buffer buffer
               (save-excursion
                 (when window
                   (goto-char (window-point window)))
-                (gemini-companion-point-attachment session)))
+                (gemini-companion-point--text
+                 (gemini-companion-point--things) session)))
             "\n")))
 
 ;;;; Mode
@@ -329,7 +336,14 @@ the CLI does; submit it? "
   (add-hook 'completion-at-point-functions
             #'gemini-companion-compose--complete nil t)
   (add-hook 'kill-buffer-hook #'gemini-companion-compose--save nil t)
-  (add-hook 'kill-emacs-hook #'gemini-companion-compose--save-all)
+  (add-hook 'kill-emacs-hook #'gemini-companion-compose--leave)
+  (add-hook 'gemini-companion-session-changed-functions
+            #'gemini-companion-compose--delete-images)
+  (setq-local dnd-protocol-alist
+              (cons '("^file:" . gemini-companion-compose--drop)
+                    dnd-protocol-alist))
+  (when (fboundp 'yank-media-handler)
+    (yank-media-handler "image/.*" #'gemini-companion-compose--yank-image))
   (gemini-companion-compose--load-history))
 
 (defun gemini-companion-compose--header ()
@@ -353,18 +367,17 @@ the CLI does; submit it? "
 
 (defun gemini-companion-compose--buffer (client directory)
   "Return the buffer with the draft for CLIENT in DIRECTORY."
-  (let* ((name (format "*prompt: %s*"
-                       (gemini-companion-name-shown
-                        (file-name-nondirectory
-                         (directory-file-name directory)))))
-         (file (gemini-companion-compose--file
-                (format "%s-%s" client (sha1 directory))))
-         (buffer (seq-find (lambda (buffer)
-                             (equal file (buffer-local-value
-                                          'buffer-auto-save-file-name buffer)))
-                           (buffer-list))))
-    (or buffer
-        (with-current-buffer (generate-new-buffer name)
+  (let ((file (gemini-companion-compose--file
+               (format "%s-%s" client (sha1 directory)))))
+    (or (seq-find (lambda (buffer)
+                    (equal file (buffer-local-value
+                                 'buffer-auto-save-file-name buffer)))
+                  (buffer-list))
+        (with-current-buffer (generate-new-buffer
+                              (format "*prompt: %s*"
+                                      (gemini-companion-name-shown
+                                       (file-name-nondirectory
+                                        (directory-file-name directory)))))
           (if (fboundp 'gfm-mode) (gfm-mode) (text-mode))
           (setq default-directory directory)
           (gemini-companion-compose-mode)
@@ -376,39 +389,31 @@ the CLI does; submit it? "
           (set-buffer-modified-p nil)
           (current-buffer)))))
 
-(defun gemini-companion-compose--display (buffer session)
-  "Display BUFFER below the terminal of SESSION, or anywhere, and select it."
-  (let* ((terminal (and session (gemini-companion-session-terminal session)))
-         (window (and terminal (get-buffer-window terminal))))
-    (pop-to-buffer buffer (and window
-                               `(display-buffer-in-direction
-                                 (direction . below)
-                                 (window . ,window)
-                                 (window-height . 0.3))))))
-
 ;;;###autoload
 (defun gemini-companion-compose (&optional session text)
-  "Write the next prompt of a CLI in a buffer of Emacs.
+  "Write the next prompt of a CLI in a buffer, below its terminal.
 SESSION is by default the CLI of this project.  TEXT is added to the
 draft."
   (interactive)
-  (let* ((project (project-current))
-         (default-directory (file-truename
-                             (if project (project-root project)
-                               default-directory)))
-         (session (or session (gemini-companion-compose--find-session
-                               default-directory)))
+  (let* ((default-directory (if-let* ((project (project-current)))
+                                (project-root project)
+                              default-directory))
+         (session (or session (gemini-companion-compose--find-session)))
+         (terminal (and session (gemini-companion-session-terminal session)))
+         (window (and terminal (get-buffer-window terminal)))
          (buffer (gemini-companion-compose--buffer
-                  (or (plist-get session :client)
-                      gemini-companion-run-client
-                      (caar gemini-companion-clients))
+                  (gemini-companion-compose--client session)
                   (file-name-as-directory
-                   (or (plist-get session :directory) default-directory)))))
-    (gemini-companion-compose--display buffer session)
+                   (or (plist-get session :directory)
+                       (file-truename default-directory))))))
+    (pop-to-buffer buffer (and window `(display-buffer-in-direction
+                                        (direction . below)
+                                        (window . ,window)
+                                        (window-height . 0.3))))
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text
-      (unless (or (bobp) (bolp))
+      (unless (bolp)
         (insert "\n"))
       (insert text "\n"))))
 

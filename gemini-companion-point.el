@@ -13,64 +13,53 @@
 
 ;;; Code:
 
+(require 'compile)
+(require 'diff-mode)
+(require 'dired)
+(require 'flymake)
 (require 'gemini-companion-name)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
 (require 'gemini-companion-text)
-(require 'map)
 (require 'seq)
 (require 'subr-x)
-;; Parts of a hit are read by macros.
-(eval-when-compile (require 'compile))
+(require 'xref)
 
-(declare-function compilation--message->loc "compile")
-(declare-function diff-bounds-of-hunk "diff-mode")
-(declare-function diff-find-file-name "diff-mode")
-(declare-function dired-get-marked-files "dired")
 (declare-function flycheck-error-filename "ext:flycheck")
 (declare-function flycheck-error-line "ext:flycheck")
 (declare-function flycheck-error-message "ext:flycheck")
 (declare-function flycheck-overlay-errors-in "ext:flycheck")
-(declare-function flymake-diagnostic-beg "flymake")
-(declare-function flymake-diagnostic-buffer "flymake")
-(declare-function flymake-diagnostic-text "flymake")
-(declare-function flymake-diagnostics "flymake")
 (declare-function gemini-companion-compose "gemini-companion-compose")
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
-(declare-function tabulated-list-get-id "tabulated-list")
 (declare-function vterm-previous-prompt "ext:vterm")
-(declare-function xref-item-location "xref")
-(declare-function xref-location-group "xref")
-(declare-function xref-location-line "xref")
 (defvar comint-last-input-start)
 (defvar eshell-last-input-start)
 
 (defvar gemini-companion-send-alist
   '((dired-mode . gemini-companion-point-dired)
-    (compilation-mode . gemini-companion-point-compilation)
-    (xref--xref-buffer-mode . gemini-companion-point-xref)
-    (occur-mode . gemini-companion-point-occur)
-    (flymake-diagnostics-buffer-mode . gemini-companion-point-flymake)
-    (flymake-project-diagnostics-mode . gemini-companion-point-flymake)
-    (flycheck-error-list-mode . gemini-companion-point-flycheck)
+    (compilation-mode . gemini-companion-point-hits)
+    (xref--xref-buffer-mode . gemini-companion-point-hits)
+    (occur-mode . gemini-companion-point-hits)
+    (flymake-diagnostics-buffer-mode . gemini-companion-point-hits)
+    (flymake-project-diagnostics-mode . gemini-companion-point-hits)
+    (flycheck-error-list-mode . gemini-companion-point-hits)
     (diff-mode . gemini-companion-point-diff)
     (magit-mode . gemini-companion-point-magit)
     (eshell-mode . gemini-companion-point-shell)
     (comint-mode . gemini-companion-point-shell)
     (vterm-mode . gemini-companion-point-shell)
-    (image-mode . gemini-companion-point-file)
-    (fundamental-mode . gemini-companion-point-file-or-text))
+    (fundamental-mode . gemini-companion-point-file))
   "Alist of (MODE . FUNCTION): what `gemini-companion-send' sends.
 The first element counts whose MODE is the major mode, or one that it is
 derived from; `fundamental-mode' is for all modes.
 
 FUNCTION returns a list of what is at point.  Each element is a string,
-which is quoted, or a list (FILE WHERE TEXT) for a reference to FILE, an
-absolute file name: WHERE is a string such as \"line 2\", or nil, and
-TEXT is a string from FILE or about it, or nil.")
+which is quoted, or a list (FILE LINES TEXT) for a reference to FILE, an
+absolute file name: LINES is a number, a cons (FIRST . LAST), or nil,
+and TEXT is a string from FILE or about it, or nil.")
 
 (defconst gemini-companion-point--most-lines 200
   "Maximum number of lines of the output of a command.")
@@ -78,47 +67,38 @@ TEXT is a string from FILE or about it, or nil.")
 ;;;; Files
 
 (defun gemini-companion-point-file ()
-  "Return a reference to the file of this buffer."
-  (let ((file (buffer-file-name (or (buffer-base-buffer) (current-buffer)))))
-    (when (buffer-modified-p)
-      (message "Unsaved changes; the CLI reads the file on disk"))
-    (list (list file nil nil))))
-
-(defun gemini-companion-point-file-or-text ()
   "Return a reference to the lines of the region, the defun or the line.
-With a diagnostic on the line of point, it has its message.  Without a
-file, return the region or the paragraph."
-  (pcase (and (buffer-file-name (or (buffer-base-buffer) (current-buffer)))
-              (gemini-companion-point-file))
-    (`((,file . ,_))
-     (pcase-let* ((messages (and (not (use-region-p))
-                                 (gemini-companion-point--diagnostics)))
-                  (`(,start . ,end)
-                   (or (gemini-companion-point--region)
-                       (and (not messages)
-                            (derived-mode-p 'prog-mode)
-                            (bounds-of-thing-at-point 'defun))
-                       (cons (point) (point)))))
-       (list (list file (gemini-companion-point--lines start end)
-                   (and messages (string-join messages "\n"))))))
-    (_ (gemini-companion-point-text))))
-
-(defun gemini-companion-point--region ()
-  "Return the bounds of the active region, or nil."
-  (and (use-region-p)
-       (cons (region-beginning) (region-end))))
+With a diagnostic on the line of point, it has its message.  An image
+has no lines.  Without a file, return the region or the paragraph."
+  (let ((file (buffer-file-name (buffer-base-buffer)))
+        messages)
+    (cond ((null file)
+           (gemini-companion-point-text))
+          ((derived-mode-p 'image-mode)
+           (list (list file nil nil)))
+          ((use-region-p)
+           (list (list file (gemini-companion-point--lines
+                             (region-beginning) (region-end))
+                       nil)))
+          ((setq messages (gemini-companion-point--diagnostics))
+           (list (list file (line-number-at-pos nil t)
+                       (string-join messages "\n"))))
+          (t
+           (pcase-let ((`(,start . ,end)
+                        (or (and (derived-mode-p 'prog-mode)
+                                 (bounds-of-thing-at-point 'defun))
+                            (cons (point) (point)))))
+             (list (list file (gemini-companion-point--lines start end)
+                         nil)))))))
 
 (defun gemini-companion-point--lines (start end)
-  "Return a text for the lines from START to END."
-  (let ((first (line-number-at-pos start t))
-        (last (line-number-at-pos (if (and (< start end)
-                                           (eq (char-before end) ?\n))
-                                      (1- end)
-                                    end)
-                                  t)))
-    (if (= first last)
-        (format "line %d" first)
-      (format "lines %d-%d" first last))))
+  "Return a cons of the numbers of the lines at START and before END."
+  (cons (line-number-at-pos start t)
+        (line-number-at-pos (if (and (< start end)
+                                     (eq (char-before end) ?\n))
+                                (1- end)
+                              end)
+                            t)))
 
 (defun gemini-companion-point--diagnostics ()
   "Return the messages of Flymake and Flycheck on the line of point."
@@ -141,154 +121,122 @@ file, return the region or the paragraph."
 
 ;;;; Lists of places
 
-(defun gemini-companion-point--on-lines (function)
-  "Return the values of FUNCTION on the lines of the region, or here."
-  (if (not (use-region-p))
-      (delq nil (list (funcall function)))
-    (save-excursion
-      (let ((end (copy-marker (region-end)))
-            (found nil))
-        (goto-char (region-beginning))
-        (while (< (point) end)
-          (push (funcall function) found)
-          (forward-line))
-        (delq nil (nreverse found))))))
+(defun gemini-companion-point-hits ()
+  "Return the hits or diagnostics on the lines of the region, or here."
+  (save-excursion
+    (let ((count (if (use-region-p)
+                     (count-lines (region-beginning) (region-end))
+                   1))
+          (found nil))
+      (when (use-region-p)
+        (goto-char (region-beginning)))
+      (dotimes (_ count)
+        (push (gemini-companion-point--hit) found)
+        (forward-line))
+      (delq nil (nreverse found)))))
 
-(defun gemini-companion-point--this-line ()
-  "Return the text of the line of point."
-  (string-trim (buffer-substring-no-properties (line-beginning-position)
-                                               (line-end-position))))
+(defun gemini-companion-point--hit ()
+  "Return the hit or the diagnostic on this line, or nil.
+Searches have a text property on each, other lists the id of an entry."
+  (let* ((start (line-beginning-position))
+         (text (string-trim (buffer-substring-no-properties
+                             start (line-end-position))))
+         (id (get-text-property start 'tabulated-list-id))
+         place)
+    (cond ((setq place (get-text-property start 'compilation-message))
+           (setq place (compilation--message->loc place))
+           (pcase-let ((`(,name ,directory)
+                        (car (compilation--loc->file-struct place))))
+             (list (expand-file-name name directory)
+                   (compilation--loc->line place) text)))
+          ((setq place (get-text-property start 'xref-item))
+           (setq place (xref-item-location place))
+           (list (expand-file-name (xref-location-group place))
+                 (xref-location-line place) text))
+          ((setq place (get-text-property start 'occur-target))
+           ;; Emacs 28 has a marker, later versions a list of pairs of them.
+           (setq place (if (consp place) (caar place) place))
+           (gemini-companion-point--at (marker-buffer place) place text))
+          ((setq place (plist-get (and (listp id) id) :diagnostic))
+           (gemini-companion-point--at (flymake-diagnostic-buffer place)
+                                       (flymake-diagnostic-beg place)
+                                       (flymake-diagnostic-text place)))
+          (id (list (flycheck-error-filename id) (flycheck-error-line id)
+                    (flycheck-error-message id))))))
 
-(defun gemini-companion-point-compilation ()
-  "Return the messages or hits of a compilation or a search."
-  (gemini-companion-point--on-lines
-   (lambda ()
-     (when-let* ((message (get-text-property (line-beginning-position)
-                                             'compilation-message))
-                 (place (compilation--message->loc message)))
-       (pcase-let ((`(,name ,directory)
-                    (car (compilation--loc->file-struct place))))
-         (list (expand-file-name name directory)
-               (format "line %s" (compilation--loc->line place))
-               (gemini-companion-point--this-line)))))))
-
-(defun gemini-companion-point-xref ()
-  "Return the hits in a list of references."
-  (gemini-companion-point--on-lines
-   (lambda ()
-     (when-let* ((item (get-text-property (line-beginning-position) 'xref-item))
-                 (place (xref-item-location item)))
-       (list (expand-file-name (xref-location-group place))
-             (format "line %s" (xref-location-line place))
-             (gemini-companion-point--this-line))))))
-
-(defun gemini-companion-point-occur ()
-  "Return the lines that were found in a buffer."
-  (gemini-companion-point--on-lines
-   (lambda ()
-     (let* ((target (get-text-property (point) 'occur-target))
-            ;; Emacs 28 has a marker, later versions a list of pairs of them.
-            (marker (if (consp target) (caar target) target))
-            (text (gemini-companion-point--this-line)))
-       (when marker
-         (with-current-buffer (marker-buffer marker)
-           (if buffer-file-name
-               (list buffer-file-name
-                     (gemini-companion-point--lines marker marker) text)
-             text)))))))
-
-(defun gemini-companion-point-flymake ()
-  "Return the diagnostics in a list of Flymake."
-  (gemini-companion-point--on-lines
-   (lambda ()
-     (when-let* ((id (tabulated-list-get-id))
-                 (diagnostic (plist-get id :diagnostic))
-                 (text (flymake-diagnostic-text diagnostic))
-                 (buffer (flymake-diagnostic-buffer diagnostic)))
-       ;; In Emacs 29 and later, it may be the name of a file.
-       (if (stringp buffer)
-           (list buffer (format "line %s" (car (flymake-diagnostic-beg
-                                                diagnostic)))
-                 text)
-         (with-current-buffer buffer
-           (list (or buffer-file-name (buffer-name))
-                 (gemini-companion-point--lines
-                  (flymake-diagnostic-beg diagnostic)
-                  (flymake-diagnostic-beg diagnostic))
-                 text)))))))
-
-(defun gemini-companion-point-flycheck ()
-  "Return the diagnostics in a list of Flycheck."
-  (gemini-companion-point--on-lines
-   (lambda ()
-     (when-let* ((problem (tabulated-list-get-id)))
-       (list (flycheck-error-filename problem)
-             (format "line %s" (flycheck-error-line problem))
-             (flycheck-error-message problem))))))
+(defun gemini-companion-point--at (buffer place text)
+  "Return a reference with TEXT to PLACE, a position in BUFFER.
+For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
+If BUFFER visits no file, return TEXT."
+  (if (stringp buffer)
+      (list buffer (car place) text)
+    (with-current-buffer buffer
+      (if buffer-file-name
+          (list buffer-file-name (line-number-at-pos place t) text)
+        text))))
 
 ;;;; Texts
 
 (defun gemini-companion-point-diff ()
   "Return the hunk at point, with the name of its file."
   (pcase-let ((`(,start ,end) (diff-bounds-of-hunk)))
-    (list (list (expand-file-name (diff-find-file-name nil t)) nil
-                (gemini-companion-point--fenced
-                 (buffer-substring-no-properties start end) "diff")))))
+    (gemini-companion-point--hunk (diff-find-file-name nil t) start end)))
 
 (defun gemini-companion-point-magit ()
   "Return the hunk at point, with the name of its file."
-  (let ((section (magit-current-section))
-        (file (magit-file-at-point)))
-    (unless file
-      (user-error "No hunk or file here"))
-    (list (list (expand-file-name file (locate-dominating-file
-                                        default-directory ".git"))
-                nil
-                (gemini-companion-point--fenced
-                 (buffer-substring-no-properties (slot-value section 'start)
-                                                 (slot-value section 'end))
-                 "diff")))))
+  (let ((section (magit-current-section)))
+    (gemini-companion-point--hunk (magit-file-at-point)
+                                  (slot-value section 'start)
+                                  (slot-value section 'end))))
+
+(defun gemini-companion-point--hunk (file start end)
+  "Return the hunk of FILE, or nil, from START to END."
+  (list (list (expand-file-name (or file (user-error "No hunk or file here")))
+              nil
+              (gemini-companion-point--fenced
+               (buffer-substring-no-properties start end) "diff"))))
 
 (defun gemini-companion-point-shell ()
   "Return the region, or the last command and its output."
   (if (use-region-p)
       (gemini-companion-point-text)
-    (let* ((start (cond ((bound-and-true-p eshell-last-input-start))
-                        ((bound-and-true-p comint-last-input-start))
-                        (t (save-excursion
-                             (ignore-errors (vterm-previous-prompt 1))
-                             (line-beginning-position)))))
-           (lines (split-string
-                   (string-trim (buffer-substring-no-properties
-                                 (save-excursion (goto-char start)
-                                                 (line-beginning-position))
-                                 (point-max)))
-                   "\n")))
+    (save-excursion
+      (goto-char (or (bound-and-true-p eshell-last-input-start)
+                     (bound-and-true-p comint-last-input-start)
+                     (point)))
+      (when (derived-mode-p 'vterm-mode)
+        (ignore-errors (vterm-previous-prompt 1)))
       (list (gemini-companion-point--fenced
-             (string-join (last lines gemini-companion-point--most-lines) "\n")
+             (string-join
+              (last (split-string (string-trim (buffer-substring-no-properties
+                                                (line-beginning-position)
+                                                (point-max)))
+                                  "\n")
+                    gemini-companion-point--most-lines)
+              "\n")
              "")))))
 
 (defun gemini-companion-point-text ()
   "Return the region or the paragraph at point, as a quotation."
-  (pcase-let* ((`(,start . ,end)
-                (or (gemini-companion-point--region)
-                    (bounds-of-thing-at-point 'paragraph)
-                    (user-error "Nothing here; select a region")))
-               (text (string-trim (buffer-substring-no-properties start end)
-                                  "\n+")))
+  (pcase-let ((`(,start . ,end)
+               (or (and (use-region-p)
+                        (cons (region-beginning) (region-end)))
+                   (bounds-of-thing-at-point 'paragraph)
+                   (user-error "Nothing here; select a region"))))
     (list (format "From %s:\n%s" (buffer-name)
                   (gemini-companion-point--fenced
-                   text (if (derived-mode-p 'prog-mode)
-                            (string-remove-suffix
-                             "-mode" (symbol-name major-mode))
-                          ""))))))
+                   (buffer-substring-no-properties start end)
+                   (if (derived-mode-p 'prog-mode)
+                       (string-remove-suffix "-mode" (symbol-name major-mode))
+                     ""))))))
 
 (defun gemini-companion-point--fenced (text language)
   "Return TEXT as a code block of Markdown in LANGUAGE."
   (let ((fence "```"))
     (while (string-search fence text)
       (setq fence (concat fence "`")))
-    (format "%s%s\n%s\n%s" fence language (string-trim-right text "\n+") fence)))
+    (format "%s%s\n%s\n%s" fence language (string-trim text "\n+" "\n+")
+            fence)))
 
 ;;;; Prompt
 
@@ -303,15 +251,18 @@ file, return the region or the paragraph."
 
 (defun gemini-companion-point--session (things)
   "Return the session for THINGS; ask if several would do."
-  (let* ((sessions (or (gemini-companion-sessions)
-                       (user-error "No CLI is connected; \
-M-x gemini-companion-run starts one, /ide enable connects a running one")))
-         (file (or (seq-some #'car-safe things) default-directory))
-         (near (seq-filter (lambda (session)
-                             (gemini-companion-point--inside
-                              (file-truename file) session))
-                           sessions)))
-    (gemini-companion-session-read (or near sessions))))
+  (gemini-companion-session-read
+   (or (gemini-companion-point-sessions
+        (or (seq-some #'car-safe things) default-directory))
+       (gemini-companion-sessions)
+       (user-error "No CLI is connected; \
+M-x gemini-companion-run starts one, /ide enable connects a running one"))))
+
+(defun gemini-companion-point-sessions (file)
+  "Return the sessions in whose directory FILE is."
+  (seq-filter (apply-partially #'gemini-companion-point--inside
+                               (file-truename file))
+              (gemini-companion-sessions)))
 
 (defun gemini-companion-point--inside (file session)
   "Return the name of FILE, a true name, in the directory of SESSION.
@@ -333,18 +284,19 @@ Return nil if FILE is not in that directory."
   "Return TEXT in which no @ refers to a file."
   (replace-regexp-in-string "@\\([^[:space:]]\\)" "\\\\@\\1" text))
 
-(defun gemini-companion-point--reference (session file where text)
-  "Return a reference for SESSION to FILE, with WHERE and TEXT.
+(defun gemini-companion-point--reference (session file lines text)
+  "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
 directory of the CLI."
   (when (or (file-remote-p file) (not (file-exists-p file)))
     (user-error "%s is not a file on this machine; a CLI cannot read it" file))
   (when (string-match-p "[[:cntrl:]]" file)
     (user-error "A prompt cannot name a file with a control character"))
-  (let* ((file (concat (file-truename (file-name-directory file))
-                       (file-name-nondirectory file)))
-         (name (gemini-companion-point--inside file session))
-         (hidden (gemini-companion-point--hidden-p file)))
+  (pcase-let* ((file (concat (file-truename (file-name-directory file))
+                             (file-name-nondirectory file)))
+               (name (gemini-companion-point--inside file session))
+               (hidden (gemini-companion-point--hidden-p file))
+               (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
                 (y-or-n-p (format (if hidden
                                       "%s is not shared; name it anyway? "
@@ -353,7 +305,9 @@ name it anyway? ")
                                   (abbreviate-file-name file))))
       (user-error "Nothing was sent"))
     (concat "@" (gemini-companion-point-escape (or name file))
-            (and where (format " (%s)" where))
+            (cond ((null lines) "")
+                  ((eql first last) (format " (line %d)" first))
+                  (t (format " (lines %d-%d)" first last)))
             (and text (not hidden)
                  (concat (if (string-search "\n" text) ":\n" ": ")
                          (gemini-companion-point--quoted text))))))
@@ -374,10 +328,6 @@ name it anyway? ")
          (concat "\"" name "\""))
         (t name)))
 
-(defun gemini-companion-point-attachment (session)
-  "Return the text about what is at point here for a prompt of SESSION."
-  (gemini-companion-point--text (gemini-companion-point--things) session))
-
 ;;;; Command
 
 ;;;###autoload
@@ -395,12 +345,14 @@ With COMPOSE, a prefix argument, insert it into the buffer of
   (interactive "P")
   (let* ((things (gemini-companion-point--things))
          (session (gemini-companion-point--session things))
-         (text (gemini-companion-point--text things session)))
+         (text (gemini-companion-point--text things session))
+         (unsaved (and buffer-file-name (buffer-modified-p))))
     (if compose
         (gemini-companion-compose session text)
-      (message "%s" (gemini-companion-send-insert
-                     (concat text (if (string-search "\n" text) "\n" " "))
-                     session)))))
+      (message "%s%s"
+               (gemini-companion-send-insert
+                (concat text (if (string-search "\n" text) "\n" " ")) session)
+               (if unsaved "; save the buffer first" "")))))
 
 ;;;###autoload
 (define-obsolete-function-alias 'gemini-companion-send-file

@@ -4,7 +4,7 @@
 
 ;;; Commentary:
 
-;; Drafts, history and completion, for a CLI that runs in term as `cat'.  What
+;; Drafts, history, completion and images, for a CLI that runs in term as `cat'.  What
 ;; reaches the model of a real one is in test/e2e.
 
 ;;; Code:
@@ -47,7 +47,9 @@ is none."
                ,@body)
            (gemini-companion-state-stop)
            (gemini-companion-session-forget)
-           (remove-hook 'kill-emacs-hook #'gemini-companion-compose--save-all)
+           (remove-hook 'kill-emacs-hook #'gemini-companion-compose--leave)
+           (remove-hook 'gemini-companion-session-changed-functions
+                        #'gemini-companion-compose--delete-images)
            (dolist (buffer (buffer-list))
              (when (or (eq buffer terminal)
                        (string-prefix-p "*prompt: " (buffer-name buffer)))
@@ -168,7 +170,7 @@ is none."
       (cl-letf (((symbol-function 'y-or-n-p)
                  (lambda (prompt) (push prompt asked) nil)))
         (gemini-companion-compose)
-        (dolist (text '("/tmp is full" "!rm"))
+        (dolist (text '("/tmp is full" "!copy"))
           (erase-buffer)
           (insert text)
           (should-error (gemini-companion-compose-submit) :type 'user-error)
@@ -190,6 +192,27 @@ is none."
     (gemini-companion-compose-attach "a b.txt")
     (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string)))))
 
+(ert-deftest gemini-companion-compose-inserts-references-to-images ()
+  (skip-unless (fboundp 'yank-media))
+  (gemini-companion-compose-test-with "gemini"
+    (gemini-companion-compose)
+    (funcall (cdr (assoc "^file:" dnd-protocol-alist))
+             (concat "file://" (expand-file-name "c")) 'copy)
+    (should (equal "@c " (buffer-string)))
+    (erase-buffer)
+    (cl-letf (((symbol-function 'image-type-available-p) #'always)
+              ((symbol-function 'gui-get-selection)
+               (lambda (_ type)
+                 (if (eq type 'TARGETS) [TEXT image/png] "\211PNG"))))
+      (call-interactively 'yank-media))
+    (should (string-match "\\`@\\(.+[.]png\\) \\'" (buffer-string)))
+    (let ((file (string-replace "\\" "" (match-string 1 (buffer-string)))))
+      (should (equal #o600 (file-modes file)))
+      (should (equal "\211PNG" (gemini-companion-text-bytes file)))
+      ;; It goes with the CLI.
+      (gemini-companion-session-update nil)
+      (should-not (file-exists-p file)))))
+
 (ert-deftest gemini-companion-compose-starts-a-cli-with-the-prompt ()
   (gemini-companion-compose-test-with nil
     (let (started)
@@ -207,7 +230,6 @@ is none."
         (gemini-companion-state-title process "◇  Ready"))
       (gemini-companion-test-eventually
         (string-search "Begin" (gemini-companion-test-text terminal)))
-      (should-not (memq #'gemini-companion-compose--submit-pending
-                        gemini-companion-state-functions)))))
+      (should (gemini-companion-send-idle-p)))))
 
 ;;; gemini-companion-compose-test.el ends here

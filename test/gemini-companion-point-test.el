@@ -9,16 +9,18 @@
 
 ;;; Code:
 
-(require 'compile)
-(require 'diff-mode)
-(require 'dired)
-(require 'flymake)
 (require 'gemini-companion-point)
 (require 'gemini-companion-test-helper)
 (require 'grep)
-(require 'info)
 (require 'shell)
-(require 'xref)
+
+(declare-function flycheck-buffer "ext:flycheck")
+(declare-function flycheck-define-generic-checker "ext:flycheck")
+(declare-function flycheck-error-new-at "ext:flycheck")
+(declare-function flycheck-list-errors "ext:flycheck")
+(declare-function flycheck-mode "ext:flycheck")
+(defvar flycheck-checker)
+(defvar flycheck-error-list-buffer)
 
 (defmacro gemini-companion-point-test-with (sessions &rest body)
   "Run BODY in a directory with p/a, which is visited, while SESSIONS connect.
@@ -125,6 +127,26 @@ SESSIONS is nil for one CLI in p."
       (goto-char (point-min))
       (should (equal "@a (line 2): \\@Bad number"
                      (gemini-companion-point-test-sent))))))
+
+(ert-deftest gemini-companion-point-includes-the-errors-of-flycheck ()
+  (skip-unless (require 'flycheck nil t))
+  (gemini-companion-point-test-with nil
+    (flycheck-define-generic-checker 'gemini-companion-point-test
+      "Find an error on the second line."
+      :start (lambda (checker report)
+               (funcall report 'finished
+                        (list (flycheck-error-new-at 2 1 'error "Bad"
+                                                     :checker checker))))
+      :modes '(fundamental-mode))
+    (setq flycheck-checker 'gemini-companion-point-test)
+    (flycheck-mode)
+    (flycheck-buffer)
+    (goto-char 7)
+    (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent)))
+    (flycheck-list-errors)
+    (gemini-companion-point-test-in flycheck-error-list-buffer
+      (goto-char (point-min))
+      (should (equal "@a (line 2): Bad" (gemini-companion-point-test-sent))))))
 
 (ert-deftest gemini-companion-point-asks-about-files-outside-or-excluded ()
   (gemini-companion-point-test-with '((:id "1" :directory "/nowhere"))
