@@ -20,6 +20,30 @@ PIECES = [
     "大小", "😀", "'", '"', "\\", "$(ls)", "`ls`", "```\n", "word ",
 ]  # fmt: skip
 
+# How to go to what is at point in a kind of buffer, and what is sent of that.
+KINDS = {
+    '(dired ".") (dired-goto-file (expand-file-name "b.txt"))': "@b.txt ",
+    """(grep "grep -nH two b.txt")
+       (pop-to-buffer "*grep*")
+       (while (not (progn (goto-char (point-min)) (search-forward ":2:" nil t)))
+         (accept-process-output nil 0.1))""": "@b.txt (line 2): b.txt:2:two",
+    """(occur "thr") (pop-to-buffer "*Occur*") (goto-char (point-min))
+       (forward-line)""": "@b.txt (line 3): 3:three",
+    """(require 'xref)
+       (funcall xref-show-xrefs-function
+                (lambda ()
+                  (list (xref-make "one" (xref-make-file-location
+                                          (expand-file-name "b.txt") 1 0))))
+                nil)
+       (pop-to-buffer "*xref*") (goto-char (point-min))
+       (search-forward "one")""": "@b.txt (line 1): 1: one",
+    """(pop-to-buffer "*changes*")
+       (insert "--- b.txt\n+++ b.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n")
+       (diff-mode) (goto-char (point-max)) (forward-line -2)""": "-two+zwei three",
+    '(eshell) (insert "upcase works") (eshell-send-input)': "upcase works WORKS",
+    '(describe-function \'car) (pop-to-buffer "*Help*")': "From *Help*:",
+}
+
 
 def submit(emacs: Emacs, text: str) -> None:
     """Write ``text`` as a prompt, and submit it by the key."""
@@ -69,7 +93,8 @@ def test_prompts_are_nothing_but_text(
 
     random = Random(7)
     texts = ["".join(random.choices(PIECES, k=12)) for _ in range(4)]
-    texts.append("\n".join(f"line {number}" for number in range(100)))
+    # 2,000 lines, 100 kB.
+    texts.append("\n".join(f"line {number:4}" + 8 * " word" for number in range(2000)))
     for number, text in enumerate(texts):
         prompt = f"prompt {number} please {text} end {number}"
         asked = len(cli.model.requests)
@@ -80,6 +105,19 @@ def test_prompts_are_nothing_but_text(
         assert len(cli.model.requests) == asked + 1
         assert visible(prompt) in visible(last_message(cli))
         assert "\x1b" not in last_message(cli)
+
+    # All of that is in one prompt.
+    file = world.file("b.txt", "one\ntwo\nthree\n")
+    for code in KINDS:
+        emacs.eval(
+            f"(progn (find-file {lisp(file)}) {code} (gemini-companion-send) nil)"
+        )
+    cli.model.script(say("I see them"))
+    submit(emacs, "prompt 7 please")
+    cli.wait_for("I see them")
+    emacs.holds(f"(eq 'ready {STATE})")
+    for text in KINDS.values():
+        assert visible(text) in visible(last_message(cli))
 
     # A prompt that is submitted while it works is queued.
     cli.model.answers.clear()
