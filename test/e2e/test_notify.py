@@ -11,8 +11,10 @@ from harness.world import World
 
 pytestmark = pytest.mark.once
 
+# In a narrower window, term would keep the lines of before.
+WHERE = """(setq display-buffer-alist
+                 '(("terminal" display-buffer-same-window)))"""
 LOOK_AWAY = '(progn (setq gemini-companion-notify--turn-seconds 0) (find-file "a.txt"))'
-LOOK = '(switch-to-buffer "*terminal*")'
 
 
 def shell(file: str) -> Part:
@@ -25,7 +27,7 @@ def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> N
     settings = {**gemini.SETTINGS, "ui": {"dynamicWindowTitle": True}}
     path = world.home / ".gemini" / "settings.json"
     path.write_text(json.dumps(settings), encoding="utf-8")
-    emacs, _, cli = world.pair_inside(world.file("a.txt"))
+    emacs, _, cli = world.pair_inside(world.file("a.txt"), extra=WHERE)
     cli.model.script(shell("one"), shell("two"), say("all done"))
     cli.prompt()
     cli.answer("Allow once")
@@ -36,7 +38,8 @@ def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> N
     emacs.wait_for("Gemini CLI (project) asks in its terminal")
     emacs.wait_for("Gemini:1?1")
 
-    emacs.eval(LOOK)
+    emacs.command("gemini-companion-review")
+    emacs.holds('(equal "*terminal*" (buffer-name (window-buffer)))')
     cli.answer("Allow once")
     emacs.eval(LOOK_AWAY)
     emacs.wait_for("Gemini:1 working")
@@ -45,3 +48,5 @@ def test_cli_that_asks_and_then_is_done_is_seen_and_announced(world: World) -> N
     world.project.joinpath("two").touch()
     emacs.wait_for("Gemini CLI (project) is done")
     eventually(lambda: "working" not in emacs.terminal.screen(), "nothing works")
+    emacs.command("gemini-companion-review")
+    emacs.wait_for_match(r"No proposal waits for an answer; Gemini CLI .* is ready")

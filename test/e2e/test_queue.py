@@ -156,25 +156,33 @@ ACCEPTS = """(with-current-buffer (window-buffer)
   (eq 'gemini-companion-diff-accept (key-binding (kbd "C-c C-c"))))"""
 
 
-@pytest.mark.parametrize("view", ["ediff", "diff"])
+@pytest.mark.parametrize(
+    "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
+)
 def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
-    files = [world.file(f"{name}.txt", "old\n") for name in "abc"]
+    files = [world.file(f"{name}.txt", "old\n") for name in "abcdefg"]
     emacs, reviews, cli = world.pair(
         world.file("mine.txt", "mine\n"),
         extra=f"(setq gemini-companion-review-view '{view})",
     )
     before = emacs.value("(e2e-layout)")
-    turns = [write_file(file, "new\n") for file in files]
-    reviews.proposed(cli, files[0], *turns, say("all done"))
+    edits = [write_file(file, "new\n") for file in files]
+    reviews.proposed(cli, files[0], *edits[:-2], together(*edits[-2:]))
     emacs.command("gemini-companion-review")
-    for file in files:
+    for file in files[:-2]:
         reviews.shown(file.name)
         emacs.holds(ACCEPTS, f"the review of {file.name} is selected")
         emacs.keys("C-c", "C-c")
         wait_until_saved(file, "new\n")
 
-    cli.wait_for("all done")
+    reviews.shown("f.txt")
+    emacs.holds(ACCEPTS, "the review of f.txt is selected")
+    emacs.keys("C-c", "C-k")
+    emacs.says("Rejected f.txt; Gemini CLI drops its other edits of this answer")
     emacs.becomes("(e2e-layout)", before)
+    cli.is_free()
+    assert reviews.paths() == []
+    assert [file.read_text() for file in files[-2:]] == ["old\n", "old\n"]
 
 
 def test_key_after_an_answer_leaves_the_next_review_unselected(world: World) -> None:
@@ -189,19 +197,6 @@ def test_key_after_an_answer_leaves_the_next_review_unselected(world: World) -> 
     emacs.holds('(equal "mine.txt" (buffer-name (window-buffer)))')
     reviews.accept()
     cli.wait_for("all done")
-
-
-@pytest.mark.once
-def test_reject_says_that_other_edits_of_the_answer_are_dropped(world: World) -> None:
-    first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
-    emacs, reviews, cli = world.pair(first)
-    both = together(write_file(first, "new\n"), write_file(second, "new\n"))
-    reviews.proposed(cli, first, both, say("all done"))
-    emacs.command("gemini-companion-review")
-    emacs.keys("C-c", "C-k")
-    emacs.says("Rejected a.txt; Gemini CLI drops its other edits of this answer")
-    cli.is_free()
-    assert (reviews.paths(), second.read_text()) == ([], "old\n")
 
 
 @pytest.mark.fresh

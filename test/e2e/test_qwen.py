@@ -11,10 +11,11 @@ import pytest
 from harness import qwen
 from harness.emacs import STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import QUESTION
-from harness.model import call, edit, read_file, say, write_file
+from harness.model import call, edit, read_file, say, together, write_file
 from harness.qwen import Qwen
-from harness.wait import eventually
+from harness.wait import eventually, wait_until_saved
 from harness.world import World
+from test_queue import ACCEPTS
 
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, link, unlink
 
@@ -61,6 +62,20 @@ def test_qwen_is_sent_the_context_and_its_edit_is_accepted_with_changes(
     reviews.accept()
 
     cli.wait_for("all done")
+    assert file.read_text() == "one\ndeux\nthree\n"
+
+    cli.is_free()
+    other = file.parent / "b.txt"
+    both = together(edit(file, "deux", "due"), write_file(other, "two\n"))
+    reviews.proposed(cli, file, read_file(file), both, say("the rest done"))
+    reviews.select()
+    emacs.keys("C-c", "C-k")
+    emacs.says("Rejected a.txt")
+    reviews.shown("b.txt")
+    emacs.holds(ACCEPTS, "the review of b.txt is selected")
+    emacs.keys("C-c", "C-c")
+    wait_until_saved(other, "two\n")
+    cli.wait_for("the rest done")
     assert file.read_text() == "one\ndeux\nthree\n"
 
 

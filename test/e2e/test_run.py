@@ -78,7 +78,7 @@ exec cat
 """
 
 
-@pytest.mark.parametrize(("terminal", "load"), [TERMINALS[0], TERMINALS[2]])
+@pytest.mark.parametrize(("terminal", "load"), TERMINALS)
 def test_cli_is_sent_the_background_color(
     world: World, terminal: str, load: str
 ) -> None:

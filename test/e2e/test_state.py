@@ -11,8 +11,8 @@ import pytest
 from harness import gemini, qwen
 from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
 from harness.gemini import Gemini
-from harness.model import call, say, write_file
-from harness.needs import VTERM, needs_vterm
+from harness.model import call, fail, say, write_file
+from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.qwen import Qwen
 from harness.world import World
 
@@ -70,6 +70,13 @@ def configure(world: World) -> None:
             marks=[needs_vterm, pytest.mark.once],
             id="gemini-vterm",
         ),
+        pytest.param(
+            Gemini,
+            "gemini",
+            "eat",
+            marks=[needs_eat, pytest.mark.once],
+            id="gemini-eat",
+        ),
         pytest.param(Qwen, "qwen", "term", marks=pytest.mark.once, id="qwen-term"),
     ],
 )
@@ -112,7 +119,9 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     assert "unknown" not in order
     assert emacs.eval(f"(gemini-companion-turn-ended {TURN})") != "nil"
 
-    interrupted(emacs, cli)
+    refused(emacs, cli)
+    interrupted(emacs, cli, 27)
+    interrupted(emacs, cli, 3)
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
@@ -121,7 +130,7 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     emacs.holds("(null (gemini-companion-sessions))")
     emacs.holds("(eq 'unknown (car e2e-states))")
     cli.model.answers.set()
-    if terminal == "vterm" or kind is Qwen:
+    if terminal != "term" or kind is Qwen:
         resumed(world, emacs, cli)
 
 
@@ -145,15 +154,25 @@ def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
     emacs.keys("Enter")
     emacs.holds(SESSION, "connected")
     cli.terminal.wait_for("all done")
-    cli.is_free()
+    is_(emacs, "ready")
+    cli.type("/quit", lambda: "g restarts it" in emacs.screen())
+    emacs.holds("(eq 'unknown (car e2e-states))")
 
 
-def interrupted(emacs: Emacs, cli: Gemini) -> None:
-    """Interrupt the CLI while it works; it is ready again."""
+def refused(emacs: Emacs, cli: Gemini) -> None:
+    """Let the API answer with an error; the CLI is ready again."""
+    emacs.eval("(setq e2e-states nil)")
+    cli.model.script(fail())
+    cli.prompt()
+    emacs.becomes("(reverse e2e-states)", ["working", "ready"])
+
+
+def interrupted(emacs: Emacs, cli: Gemini, key: int) -> None:
+    """Interrupt the CLI by ``key`` while it works; it is ready again."""
     cli.model.answers.clear()
     cli.prompt()
     is_(emacs, "working")
     buffer = lisp(cli.terminal.name)
-    emacs.eval(f"(process-send-string (get-buffer-process {buffer}) (string 27))")
+    emacs.eval(f"(process-send-string (get-buffer-process {buffer}) (string {key}))")
     is_(emacs, "ready")
     cli.model.answers.set()

@@ -22,6 +22,11 @@ def say(text: str) -> Part:
     return {"text": text}
 
 
+def fail() -> Part:
+    """Return a turn in which the model refuses the request."""
+    return {"status": 400}
+
+
 def write_file(path: object, content: str) -> Part:
     """Return a turn in which the model writes ``content`` to ``path``."""
     return _call("write_file", file_path=str(path), content=content)
@@ -75,13 +80,20 @@ def _answer(part: Part) -> bytes:
 def _openai_answer(part: Part, is_stream: bool) -> bytes:
     """Return ``part`` as the OpenAI API has it, which Qwen Code speaks."""
     message: dict[str, Any] = {"role": "assistant", "content": part.get("text")}
-    reason = "stop"
-    if call := part.get("functionCall"):
-        function = {"name": call["name"], "arguments": json.dumps(call["args"])}
-        message["tool_calls"] = [
-            {"index": 0, "id": "call", "type": "function", "function": function}
-        ]
-        reason = "tool_calls"
+    calls = [
+        each["functionCall"]
+        for each in part.get("parts", [part])
+        if "functionCall" in each
+    ]
+    message["tool_calls"] = [
+        {
+            "index": index,
+            "id": f"call-{index}",
+            "type": "function",
+            "function": {"name": call["name"], "arguments": json.dumps(call["args"])},
+        }
+        for index, call in enumerate(calls)
+    ]
     answer = {
         "id": "answer",
         "object": "chat.completion.chunk" if is_stream else "chat.completion",
@@ -91,7 +103,7 @@ def _openai_answer(part: Part, is_stream: bool) -> bytes:
             {
                 "index": 0,
                 "delta" if is_stream else "message": message,
-                "finish_reason": reason,
+                "finish_reason": "tool_calls" if calls else "stop",
             }
         ],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
@@ -165,21 +177,22 @@ class Model:
                 if ":streamGenerateContent" in self.path:
                     part = model._next(request)
                     event = b"data: " + _answer(part) + b"\r\n\r\n"
-                    self._send("text/event-stream", event)
+                    self._send("text/event-stream", event, part)
                 elif self.path.endswith("/chat/completions"):
                     is_stream = bool(request.get("stream"))
                     part = model._next(request) if _is_turn(request) else say("")
                     self._send(
                         "text/event-stream" if is_stream else "application/json",
                         _openai_answer(part, is_stream),
+                        part,
                     )
                 elif ":countTokens" in self.path:
                     self._send("application/json", b'{"totalTokens": 1}')
                 else:
                     self._send("application/json", _answer(say("{}")))
 
-            def _send(self, kind: str, body: bytes) -> None:
-                self.send_response(200)
+            def _send(self, kind: str, body: bytes, part: Part | None = None) -> None:
+                self.send_response((part or {}).get("status", 200))
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
