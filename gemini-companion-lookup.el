@@ -320,23 +320,20 @@ signals an error, ANSWER is called with a plist that has it as
                          (lambda (results)
                            (gemini-companion-lookup-guarded answer
                              (funcall then results)))
-                         'deferred))))
-               (finish (apply-partially then remark)))
+                         'deferred)))))
     (funcall
      ask
-     (if (gemini-companion-lookup-buffer file)
-         finish
-       (lambda (results)
-         (if (gemini-companion-lookup--includes-p (car (last results))
-                                                file symbol at column)
-             (funcall finish results)
-           (let ((own (gemini-companion-lookup--open file buffer server)))
-             (funcall ask (lambda (results)
-                            ;; It may be visited meanwhile.
-                            (when (and own
-                                       (not (gemini-companion-lookup-buffer file)))
-                              (gemini-companion-lookup-close file server))
-                            (funcall finish results))))))))))
+     (lambda (results)
+       (if (or (gemini-companion-lookup-buffer file)
+               (gemini-companion-lookup--includes-p (car (last results))
+                                                    file symbol at column))
+           (funcall then remark results)
+         (gemini-companion-lookup--open file buffer server)
+         (funcall ask (lambda (results)
+                        ;; It may be visited meanwhile.
+                        (unless (gemini-companion-lookup-buffer file)
+                          (gemini-companion-lookup-close file server))
+                        (funcall then remark results))))))))
 
 (defun gemini-companion-lookup-request (server requests then &optional deferred)
   "Send SERVER the REQUESTS, a list of (METHOD . PARAMS).
@@ -382,18 +379,16 @@ RESULT is a vector of locations, or of highlights in FILE."
           result))))
 
 (defun gemini-companion-lookup--open (file buffer server)
-  "Send the text of FILE to SERVER unless it is visited.
-BUFFER visits a file of the same language.  Return non-nil if the
-text was sent.  Signal an error if it is too large."
-  (unless (gemini-companion-lookup-buffer file)
-    (let ((text (gemini-companion-lookup--with-text file (buffer-string))))
-      (when (< gemini-companion-lookup--sendable (string-bytes text))
-        (gemini-companion-lookup-fail "%s is too large to be sent to the \
+  "Send the text of FILE, which is not visited, to SERVER.
+BUFFER visits a file of the same language.  Signal an error if the text
+is too large."
+  (let ((text (gemini-companion-lookup--with-text file (buffer-string))))
+    (when (< gemini-companion-lookup--sendable (string-bytes text))
+      (gemini-companion-lookup-fail "%s is too large to be sent to the \
 language server; open it in Emacs, or use grep_search" file))
-      (gemini-companion-lookup-send
-       file server text
-       (with-current-buffer buffer (gemini-companion-lookup-language)))
-      t)))
+    (gemini-companion-lookup-send
+     file server text
+     (with-current-buffer buffer (gemini-companion-lookup-language)))))
 
 (defvar gemini-companion-lookup--version 0
   "The version of the last text that was sent, of any file.
