@@ -121,8 +121,6 @@ By itself it may do so only when the buffer is displayed."
            when (equal severity "error")
            collect (list line text nil)))
 
-
-
 (defun gemini-companion-diagnostics--of-buffer (buffer)
   "Return the diagnostics that Flymake or Flycheck has in BUFFER.
 They are lists of LINE, SEVERITY and TEXT."
@@ -352,8 +350,6 @@ Leave out all but the first 20, as each takes time in a large text."
                   (string-search (concat "\n" (nth 2 one) "\n") old))
                 (seq-take located 20))))
 
-
-
 (defconst gemini-companion-diagnostics--lines 10
   "Maximum number of errors to report.")
 
@@ -421,14 +417,13 @@ Return nil if there are none."
 CALLBACK is called at the end, or by TIMEOUT, a timer, and is then nil.  SERVER is the
 language server, if there is one, and REQUESTS are the requests for the
 errors that it supports; see `gemini-companion-diagnostics--requests'.
-TEXTS are the texts whose errors are to be known, of which the first one
-was ASKED about, and ANSWER is nil, or a list of its errors.  TICK is the
-tick of AFTER in the buffer that visits FILE.  If there is none, SERVER
-has the text with VERSION, opened in LANGUAGE.  NAMES are the definitions
-in AFTER, then a regexp for the names of definitions that were changed, and
-OTHERS is an alist of the buffers that have one and the last report about
-each."
-  file before after callback timeout server requests (texts 'new) asked answer
+TEXTS are the texts whose errors are to be known; ANSWER is nil, `awaited', or
+a list of the errors of the first one.  TICK is the tick of AFTER in the
+buffer that visits FILE.  If there is none, SERVER has the text with VERSION,
+opened in LANGUAGE.  NAMES are the definitions in AFTER, then a regexp for the
+names of definitions that were changed, and OTHERS is an alist of the buffers
+that have one and the last report about each."
+  file before after callback timeout server requests (texts 'new) answer
   tick version language names others)
 
 (defvar gemini-companion-diagnostics-timeout 2.7
@@ -453,31 +448,29 @@ A pipe holds 64 KB, and Emacs waits until the server has read the rest.")
 The texts that another check sends would disturb it.")
 
 (defvar gemini-companion-diagnostics--known nil
-  "Alist of (FILE . ((TEXT ERRORS REPORTS)...)), the last texts of files.
-For ERRORS and REPORTS, see `gemini-companion-diagnostics--remember'.")
+  "List of (FILE TEXT ERRORS), the errors of the last texts.
+FILE is a true name.  An edit of another file may have changed them.")
+
+(defvar gemini-companion-diagnostics--reverted nil
+  "The last buffer that was reverted, as (FILE TEXT . REPORTS), or nil.
+TEXT is the text before, and REPORTS are the reports until then; see
+`gemini-companion-diagnostics--reports'.")
 
 (defvar gemini-companion-diagnostics--busy
   (make-hash-table :test #'eq :weakness 'key)
   "Tokens of the work in progress of each language server.")
 
-(defun gemini-companion-diagnostics--remember (file text reports errors)
-  "Remember the ERRORS of TEXT of FILE, a true name.
-REPORTS are the last reports about other buffers while FILE had TEXT, an
-alist, or nil."
-  (let ((known (alist-get file gemini-companion-diagnostics--known
-                          nil nil #'equal)))
-    (setf (alist-get file gemini-companion-diagnostics--known nil nil #'equal)
-          (seq-take (cons (list text errors reports)
-                          (assoc-delete-all text known))
-                    4))))
-
-
+(defun gemini-companion-diagnostics--remember (file text errors)
+  "Remember the ERRORS of TEXT of FILE, a true name."
+  (push (list file text errors) gemini-companion-diagnostics--known)
+  (setq gemini-companion-diagnostics--known
+        (seq-take gemini-companion-diagnostics--known 8)))
 
 (defun gemini-companion-diagnostics--recall (file text)
-  "Return (TEXT ERRORS REPORTS) of TEXT of FILE, or nil if they are not known."
-  (assoc text (cdr (assoc file gemini-companion-diagnostics--known))))
-
-
+  "Return a list of the errors of TEXT of FILE, or nil if they are not known."
+  (cddr (seq-find (lambda (known)
+                    (and (equal file (car known)) (equal text (cadr known))))
+                  gemini-companion-diagnostics--known)))
 
 (defun gemini-companion-diagnostics-after-edit (file before after callback)
   "Call CALLBACK with a text about the errors that an edit of FILE made.
@@ -601,13 +594,14 @@ If not, clangd first reports what the previous files make of AFTER."
 (defun gemini-companion-diagnostics--learn (check)
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after server (texts `(,text . ,rest)) asked others)
+                          file after callback server (texts `(,text . ,rest))
+                          answer others)
                check))
     (cond
      ((null text)
       (unless (seq-some #'gemini-companion-diagnostics--awaited-other-p others)
         (gemini-companion-diagnostics--report check)))
-     ((not (eq text asked))
+     ((null answer)
       (gemini-companion-diagnostics--ask check text))
      ((and server (not (jsonrpc-running-p server)))
       (gemini-companion-diagnostics--end check nil))
@@ -615,10 +609,11 @@ If not, clangd first reports what the previous files make of AFTER."
      (t
       (pcase (gemini-companion-diagnostics--answer check)
         (`(,errors)
-         (gemini-companion-diagnostics--remember file text nil errors)
-         ;; Without errors after the edit, those before it do not matter.
-         (setf (gemini-companion-diagnostics--check-texts check)
-               (and (or errors others) rest))
+         (gemini-companion-diagnostics--remember file text errors)
+         (setf (gemini-companion-diagnostics--check-answer check) nil
+               (gemini-companion-diagnostics--check-texts check)
+               ;; Without errors after the edit, those before it do not matter.
+               (and callback (or errors others) rest))
          (when (eq text after)
            (gemini-companion-diagnostics--ask-others check))
          (gemini-companion-diagnostics--learn check)))))))
@@ -629,12 +624,9 @@ If not, clangd first reports what the previous files make of AFTER."
                           file after server requests)
                check)
               (answer (lambda (errors)
-                        (when (eq text (gemini-companion-diagnostics--check-asked
-                                        check))
-                          (setf (gemini-companion-diagnostics--check-answer check)
-                                (list errors))))))
-    (setf (gemini-companion-diagnostics--check-asked check) text
-          (gemini-companion-diagnostics--check-answer check) nil)
+                        (setf (gemini-companion-diagnostics--check-answer check)
+                              (list errors)))))
+    (setf (gemini-companion-diagnostics--check-answer check) 'awaited)
     (when (eq text after)
       (gemini-companion-diagnostics--note-others check))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
@@ -671,19 +663,18 @@ does not read would block Emacs."
                            :timeout-fn #'ignore)))
 
 (defun gemini-companion-diagnostics--answer (check)
-  "Return a list of the errors that CHECK has asked for, or nil."
+  "Return a list of the errors that CHECK has asked for, or another value."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
                           file requests tick answer)
                check))
-    (if-let* ((tick)
-              (buffer (gemini-companion-lookup-buffer file)))
-        (with-current-buffer buffer
-          (unless (eql tick (buffer-chars-modified-tick))
-            (error "The buffer has another text"))
-          (if requests
-              answer
-            (gemini-companion-diagnostics--current)))
-      answer)))
+    (if (null tick)
+        answer
+      (with-current-buffer (gemini-companion-lookup-buffer file)
+        (unless (eql tick (buffer-chars-modified-tick))
+          (error "The buffer has another text"))
+        (if requests
+            answer
+          (gemini-companion-diagnostics--current))))))
 
 (defun gemini-companion-diagnostics--expire (check)
   "End CHECK, as its time is up, with what is known.
@@ -697,30 +688,25 @@ of the file is compared with the errors after this one."
         (gemini-companion-diagnostics--report check)))
     (if (not (and version (memq after texts)))
         (gemini-companion-diagnostics--end check nil)
-      (setf (gemini-companion-diagnostics--check-texts check) (list after)
-            (gemini-companion-diagnostics--check-others check) nil
+      (setf (gemini-companion-diagnostics--check-others check) nil
             (gemini-companion-diagnostics--check-callback check) nil
             (gemini-companion-diagnostics--check-timeout check)
             (run-at-time 10 nil #'gemini-companion-diagnostics--end check nil))
       (funcall callback nil))))
-
-
-
-
 
 (defun gemini-companion-diagnostics--report (check)
   "End CHECK with its result, if its text is still in the file."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
                            file before after names others)
                 check)
-               (errors (nth 1 (gemini-companion-diagnostics--recall file after)))
+               (errors (car (gemini-companion-diagnostics--recall file after)))
                (old (if before
                         (gemini-companion-diagnostics--recall file before)
-                      '("")))
+                      '(nil)))
                (text (and old
                           (gemini-companion-diagnostics--text
                            (gemini-companion-diagnostics--new
-                            errors after (nth 1 old) (car old))
+                            errors after (car old) (or before ""))
                            (gemini-companion-diagnostics--name file)
                            (delq nil
                                  (mapcar
@@ -786,13 +772,6 @@ of the file is compared with the errors after this one."
              ("begin" (push token tokens))
              ("end" (setq tokens (delete token tokens))))
            (puthash server tokens gemini-companion-diagnostics--busy)))))))
-
-(defun gemini-companion-diagnostics-busy-p (file)
-  "Return non-nil if the language server of FILE reports work in progress."
-  (when-let* ((buffer (or (find-buffer-visiting file)
-                          (gemini-companion-lookup-neighbor file)))
-              (server (gemini-companion-lookup-server buffer)))
-    (and (gethash server gemini-companion-diagnostics--busy) t)))
 
 (defun gemini-companion-diagnostics--published (server params)
   "Record the errors that SERVER has published with PARAMS."
@@ -888,8 +867,6 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
                                  (plist-get found :text)
                                  "typescript"))))
 
-
-
 (defun gemini-companion-diagnostics--errors (diagnostics)
   "Return the errors among the DIAGNOSTICS of a language server, a vector."
   (cl-loop for diagnostic across diagnostics
@@ -903,8 +880,6 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
                                         :line))
                          (plist-get diagnostic :message)
                          (plist-get diagnostic :source))))
-
-
 
 (defun gemini-companion-diagnostics--current ()
   "Return a list of the errors of this buffer, or nil if they are not known."
@@ -978,16 +953,16 @@ They have the name of a definition that the edit has changed."
                           'gemini-companion-diagnostics--report buffer)))
           (buffer-list)))
 
-
-
 (defun gemini-companion-diagnostics--note-others (check)
   "Record in CHECK what was reported about other buffers before the edit.
 The server may have reported about them again since its file was reverted."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check file before others)
                 check)
-               (reports (or (nth 2 (gemini-companion-diagnostics--recall
-                                    file before))
-                            (gemini-companion-diagnostics--reports))))
+               (`(,last-file ,last-text . ,last-reports)
+                gemini-companion-diagnostics--reverted)
+               (reports (if (and (equal file last-file) (equal before last-text))
+                            last-reports
+                          (gemini-companion-diagnostics--reports))))
     (dolist (other others)
       (setcdr other (alist-get (car other) reports)))))
 
@@ -1057,13 +1032,16 @@ their lines, have one of NAMES, a regexp."
   (gemini-companion-events-guarded 'errors
     (when (and buffer-file-truename (not (buffer-modified-p)))
       (let* ((file (expand-file-name buffer-file-truename))
+             (text (gemini-companion-text-of-buffer))
              (remember (apply-partially #'gemini-companion-diagnostics--remember
-                                        file (gemini-companion-text-of-buffer)
-                                        (gemini-companion-diagnostics--reports)))
+                                        file text))
              (errors (gemini-companion-diagnostics--current))
              (requests (and (gemini-companion-lookup-server (current-buffer))
                             (gemini-companion-diagnostics--requests file))))
-        (cond (requests (gemini-companion-diagnostics--query requests remember))
+        (setq gemini-companion-diagnostics--reverted
+              (cons file (cons text (gemini-companion-diagnostics--reports))))
+        (cond ((gemini-companion-diagnostics--recall file text))
+              (requests (gemini-companion-diagnostics--query requests remember))
               (errors (funcall remember (car errors))))))))
 
 (defun gemini-companion-diagnostics--after-revert ()
@@ -1107,7 +1085,8 @@ their lines, have one of NAMES, a regexp."
     (remove-hook hook function))
   (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--notified)
   (clrhash gemini-companion-diagnostics--busy)
-  (setq gemini-companion-diagnostics--known nil)
+  (setq gemini-companion-diagnostics--known nil
+        gemini-companion-diagnostics--reverted nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (mapc #'kill-local-variable '(gemini-companion-diagnostics--begun

@@ -351,14 +351,7 @@ It is about FACTS, a plist, and TEXTS."
       (pcase-exhaustive kind
         ('references
          (gemini-companion-lookup-references
-          file symbol line (plist-get facts :after)
-          (lambda (found)
-            (funcall answer
-                     (append found
-                             ;; Otherwise the file may be a remote one.
-                             (unless (plist-get found :problem)
-                               (list :busy (gemini-companion-diagnostics-busy-p
-                                            file))))))))
+          file symbol line (plist-get facts :after) answer))
         ('definition
          (gemini-companion-lookup-definition file symbol line answer))
         ('diagnostics
