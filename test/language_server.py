@@ -102,8 +102,13 @@ def report(uri: str) -> None:
     found = {"uri": uri, "diagnostics": diagnostics(TEXTS[uri])}
     if "versions" in FLAGS and VERSIONS[uri]:
         found["version"] = VERSIONS[uri]
-    method = "textDocument/publishDiagnostics"
-    threading.Timer(0.15, notify, [method], found).start()
+    threading.Timer(0.15, publish, [found]).start()
+
+
+def publish(found: dict[str, Any]) -> None:
+    """Send `found`, a report, unless its text was closed meanwhile."""
+    if found["uri"] in TEXTS:
+        notify("textDocument/publishDiagnostics", **found)
 
 
 def known_text(uri: str) -> str:
