@@ -137,6 +137,17 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
        (run-hooks 'post-command-hook)
        (judge-until 60 #'eglot-managed-p))))
 
+(defun judge-warm (file)
+  "Wait until the errors of FILE are known, as its server may start slowly."
+  (let ((gemini-companion-diagnostics-timeout 60)
+        (answered nil))
+    (gemini-companion-diagnostics-after-edit
+     file nil (with-temp-buffer
+                (insert-file-contents file)
+                (buffer-string))
+     (lambda (_) (setq answered t)))
+    (judge-until 70 (lambda () answered))))
+
 (defun judge ()
   "Make all edits of the plan."
   (let* ((json-object-type 'plist)
@@ -156,13 +167,13 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
     (when (equal checker "flycheck")
       (judge-flycheck (plist-get plan :command)))
     (judge-visit (plist-get plan :home) checker)
-    (judge-until (plist-get plan :warm) #'ignore)
+    (judge-warm (plist-get plan :home))
     (dolist (edit (plist-get plan :edits))
       (let ((file (plist-get edit :file)))
         (judge-write file (plist-get edit :before))
         (when (and visited (not (member file files)))
           (judge-visit file checker)
-          (judge-until (plist-get plan :settle) #'ignore)
+          (judge-warm file)
           (push file files)))
       (push (judge-edit edit) results)
       (judge-until (plist-get plan :pause) #'ignore))
