@@ -417,13 +417,12 @@ Return nil if there are none."
 CALLBACK is called at the end, or by TIMEOUT, a timer, and is then nil.  SERVER is the
 language server, if there is one, and REQUESTS are the requests for the
 errors that it supports; see `gemini-companion-diagnostics--requests'.
-TEXTS are the texts whose errors are to be known; ANSWER is nil, `awaited', or
-a list of the errors of the first one.  TICK is the tick of AFTER in the
-buffer that visits FILE.  If there is none, SERVER has the text with VERSION,
-opened in LANGUAGE.  NAMES are the definitions in AFTER, then a regexp for the
+TEXTS are the texts whose errors are to be known, and ASKED is the one that was
+asked about last.  TICK is the tick of AFTER in the buffer that visits
+FILE.  If there is none, SERVER has the text with VERSION, opened in LANGUAGE.  NAMES are the definitions in AFTER, then a regexp for the
 names of definitions that were changed, and OTHERS is an alist of the buffers
 that have one and the last report about each."
-  file before after callback timeout server requests (texts 'new) answer
+  file before after callback timeout server requests (texts 'new) asked
   tick version language names others)
 
 (defvar gemini-companion-diagnostics-timeout 2.7
@@ -451,6 +450,10 @@ The texts that another check sends would disturb it.")
   "List of (FILE TEXT ERRORS), the errors of the last texts.
 FILE is a true name.  An edit of another file may have changed them.")
 
+(defvar gemini-companion-diagnostics--sent nil
+  "List of (VERSION FILE TEXT), the last texts that were sent to be checked.
+A server may report about one when the next one was sent already.")
+
 (defvar gemini-companion-diagnostics--reverted nil
   "The last buffer that was reverted, as (FILE TEXT . REPORTS), or nil.
 TEXT is the text before, and REPORTS are the reports until then; see
@@ -462,9 +465,10 @@ TEXT is the text before, and REPORTS are the reports until then; see
 
 (defun gemini-companion-diagnostics--remember (file text errors)
   "Remember the ERRORS of TEXT of FILE, a true name."
-  (push (list file text errors) gemini-companion-diagnostics--known)
   (setq gemini-companion-diagnostics--known
-        (seq-take gemini-companion-diagnostics--known 8)))
+        (seq-take (cons (list file text errors)
+                        gemini-companion-diagnostics--known)
+                  8)))
 
 (defun gemini-companion-diagnostics--recall (file text)
   "Return a list of the errors of TEXT of FILE, or nil if they are not known."
@@ -482,7 +486,10 @@ new errors, or if they are not known within three seconds."
     ;; The edit may have changed errors of other files.
     (setq gemini-companion-diagnostics--known
           (seq-filter (lambda (known) (equal file (car known)))
-                      gemini-companion-diagnostics--known))
+                      gemini-companion-diagnostics--known)
+          gemini-companion-diagnostics--sent
+          (seq-filter (lambda (sent) (equal file (cadr sent)))
+                      gemini-companion-diagnostics--sent))
     (gemini-companion-diagnostics--add file before after callback)))
 
 (defun gemini-companion-diagnostics--arrived (diff)
@@ -545,7 +552,6 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
     (if (not (and place
                   (or (gemini-companion-lookup-server place)
                       (gemini-companion-diagnostics-checker place))
-                  (gemini-companion-diagnostics--same-includes-p before after)
                   (file-exists-p file)
                   (<= (max (string-bytes (or before "")) (string-bytes after))
                       (if buffer
@@ -568,21 +574,21 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
                   ;; The server may know the text after the edit from the file.
                   ((gemini-companion-diagnostics--check-others check)
                    (list before after))
-                  ((gemini-companion-diagnostics--recall file before)
-                   (list after))
                   (t (list after before))))
       (gemini-companion-diagnostics--learn check))))
 
-(defun gemini-companion-diagnostics--same-includes-p (before after)
-  "Return non-nil if AFTER includes the same files as BEFORE, in C.
-If not, clangd first reports what the previous files make of AFTER."
+(defun gemini-companion-diagnostics--includes-changed-p (check)
+  "Return non-nil if the edit of CHECK changes which files C includes.
+Until clangd has read them, it reports what the previous ones make of the
+text; it reads them at once when the file is opened."
   (cl-flet ((includes (text)
               (cl-loop with at = 0
                        while (string-match "^[ \t]*#[ \t]*include.*$" text at)
                        do (setq at (match-end 0))
                        collect (match-string 0 text))))
-    (or (null before)
-        (equal (includes before) (includes after)))))
+    (pcase-let (((cl-struct gemini-companion-diagnostics--check before after) check))
+      (and before
+           (not (equal (includes before) (includes after)))))))
 
 (defun gemini-companion-diagnostics--shared-p (file)
   "Return non-nil if errors of FILE may be shared."
@@ -595,38 +601,42 @@ If not, clangd first reports what the previous files make of AFTER."
   "Ask for the errors of the texts of CHECK, and end it when all are known."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
                           file after callback server (texts `(,text . ,rest))
-                          answer others)
+                          asked others)
                check))
     (cond
      ((null text)
       (unless (seq-some #'gemini-companion-diagnostics--awaited-other-p others)
         (gemini-companion-diagnostics--report check)))
-     ((null answer)
+     ((not (or (eq text asked)
+               (and (not (eq text after)) (null others)
+                    (gemini-companion-diagnostics--recall file text))))
       (gemini-companion-diagnostics--ask check text))
      ((and server (not (jsonrpc-running-p server)))
       (gemini-companion-diagnostics--end check nil))
      ((gethash server gemini-companion-diagnostics--busy))
      (t
-      (pcase (gemini-companion-diagnostics--answer check)
+      (gemini-companion-diagnostics--check-buffer check)
+      (pcase (gemini-companion-diagnostics--recall file text)
         (`(,errors)
-         (gemini-companion-diagnostics--remember file text errors)
-         (setf (gemini-companion-diagnostics--check-answer check) nil
-               (gemini-companion-diagnostics--check-texts check)
-               ;; Without errors after the edit, those before it do not matter.
+         ;; Without errors after the edit, those before it do not matter.
+         (setf (gemini-companion-diagnostics--check-texts check)
                (and callback (or errors others) rest))
          (when (eq text after)
            (gemini-companion-diagnostics--ask-others check))
          (gemini-companion-diagnostics--learn check)))))))
 
 (defun gemini-companion-diagnostics--ask (check text)
-  "Ask for the errors of TEXT of CHECK."
-  (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file after server requests)
-               check)
-              (answer (lambda (errors)
-                        (setf (gemini-companion-diagnostics--check-answer check)
-                              (list errors)))))
-    (setf (gemini-companion-diagnostics--check-answer check) 'awaited)
+  "Ask for the errors of TEXT of CHECK, to remember them."
+  (pcase-let* (((cl-struct gemini-companion-diagnostics--check
+                           file after server requests)
+                check)
+               (remember (apply-partially #'gemini-companion-diagnostics--remember
+                                          file text)))
+    (setf (gemini-companion-diagnostics--check-asked check) text
+          ;; What was known of this text may have changed.
+          gemini-companion-diagnostics--known
+          (seq-remove (lambda (known) (equal text (cadr known)))
+                      gemini-companion-diagnostics--known))
     (when (eq text after)
       (gemini-companion-diagnostics--note-others check))
     (if-let* ((buffer (gemini-companion-lookup-buffer file)))
@@ -635,46 +645,60 @@ If not, clangd first reports what the previous files make of AFTER."
             (error "The buffer has another text"))
           (setf (gemini-companion-diagnostics--check-tick check)
                 (buffer-chars-modified-tick))
+          (when (and server (gemini-companion-diagnostics--includes-changed-p check))
+            (gemini-companion-diagnostics--reopen))
           (if server
-              (gemini-companion-diagnostics--query requests answer)
+              (gemini-companion-diagnostics--query requests remember)
             (gemini-companion-diagnostics--start-check)))
       (gemini-companion-diagnostics--send
        check text
        (lambda ()
-         (gemini-companion-diagnostics--request server requests answer))))))
+         (gemini-companion-diagnostics--request server requests remember))))))
 
 (defun gemini-companion-diagnostics--send (check text then)
   "Send TEXT to the server of CHECK, and call THEN.
 Wait until the server has answered a request: sending a text to one that
 does not read would block Emacs."
   (pcase-let* (((cl-struct gemini-companion-diagnostics--check
-                           file server language version)
+                           file server requests language version)
                 check)
                (reads (lambda (&rest _)
                         (when (and (memq check gemini-companion-diagnostics--checks)
                                    (jsonrpc-running-p server))
-                          (setf (gemini-companion-diagnostics--check-version check)
-                                (gemini-companion-lookup-send
-                                 file server text (unless version language)))
+                          (when (and version
+                                     (gemini-companion-diagnostics--includes-changed-p
+                                      check))
+                            (gemini-companion-lookup-close file server)
+                            (setq version nil))
+                          (setf version (gemini-companion-lookup-send
+                                         file server text (unless version language))
+                                (gemini-companion-diagnostics--check-version check)
+                                version)
+                          (unless requests
+                            (setq gemini-companion-diagnostics--sent
+                                  (seq-take (cons (list version file text)
+                                                  gemini-companion-diagnostics--sent)
+                                            4)))
                           (funcall then)))))
     ;; The server must answer that it does not know this method.
     (jsonrpc-async-request server :$/gemini-companion nil
                            :success-fn reads :error-fn reads
                            :timeout-fn #'ignore)))
 
-(defun gemini-companion-diagnostics--answer (check)
-  "Return a list of the errors that CHECK has asked for, or another value."
+(defun gemini-companion-diagnostics--check-buffer (check)
+  "Remember the errors of the buffer that visits the file of CHECK, if any.
+Signal an error if it has another text."
   (pcase-let (((cl-struct gemini-companion-diagnostics--check
-                          file requests tick answer)
+                          file after requests tick)
                check))
-    (if (null tick)
-        answer
+    (when tick
       (with-current-buffer (gemini-companion-lookup-buffer file)
         (unless (eql tick (buffer-chars-modified-tick))
           (error "The buffer has another text"))
-        (if requests
-            answer
-          (gemini-companion-diagnostics--current))))))
+        (unless requests
+          (pcase (gemini-companion-diagnostics--current)
+            (`(,errors)
+             (gemini-companion-diagnostics--remember file after errors))))))))
 
 (defun gemini-companion-diagnostics--expire (check)
   "End CHECK, as its time is up, with what is known.
@@ -780,25 +804,20 @@ of the file is compared with the errors after this one."
     (let ((version (plist-get params :version))
           (errors (gemini-companion-diagnostics--errors
                    (plist-get params :diagnostics)))
-          (check (car gemini-companion-diagnostics--checks))
           (buffer (gemini-companion-lookup-buffer file)))
-      (cond
-       (buffer
-        (with-current-buffer buffer
-          (when (and (eq server (gemini-companion-lookup-server buffer))
-                     ;; Eglot opens a file with the version 0, which some
-                     ;; servers leave out.
-                     (eql (or version 0) (gemini-companion-diagnostics--version))
-                     (or version errors
-                         (not gemini-companion-diagnostics--reopened)))
-            (setq gemini-companion-diagnostics--report
-                  (list (buffer-chars-modified-tick) errors version)))))
-       ((and check version
-             (equal file (gemini-companion-diagnostics--check-file check))
-             (eql version (gemini-companion-diagnostics--check-version check))
-             (null (gemini-companion-diagnostics--check-requests check)))
-        (setf (gemini-companion-diagnostics--check-answer check)
-              (list errors)))))))
+      (if buffer
+          (with-current-buffer buffer
+            (when (and (eq server (gemini-companion-lookup-server buffer))
+                       ;; Eglot opens a file with the version 0, which some
+                       ;; servers leave out.
+                       (eql (or version 0) (gemini-companion-diagnostics--version))
+                       (or version errors
+                           (not gemini-companion-diagnostics--reopened)))
+              (setq gemini-companion-diagnostics--report
+                    (list (buffer-chars-modified-tick) errors version))))
+        (pcase (assoc version gemini-companion-diagnostics--sent)
+          (`(,_ ,(pred (equal file)) ,text)
+           (gemini-companion-diagnostics--remember file text errors)))))))
 
 (defun gemini-companion-diagnostics--version ()
   "Return the version of the text of this buffer, as Eglot counts."
@@ -857,6 +876,15 @@ For REQUESTS and DONE, see `gemini-companion-diagnostics--request'."
     (eglot--signal-textDocument/didChange))
   (gemini-companion-diagnostics--request
    (gemini-companion-lookup-server (current-buffer)) requests done))
+
+(defun gemini-companion-diagnostics--reopen ()
+  "Have the server of this buffer close and open its file."
+  (when (and (fboundp 'eglot--signal-textDocument/didClose)
+             (fboundp 'eglot--signal-textDocument/didOpen))
+    (setq gemini-companion-diagnostics--reopened t
+          gemini-companion-diagnostics--report nil)
+    (eglot--signal-textDocument/didClose)
+    (eglot--signal-textDocument/didOpen)))
 
 (defun gemini-companion-diagnostics--answered (result)
   "Return the errors in RESULT, the answer to a request for them."
@@ -1086,6 +1114,7 @@ their lines, have one of NAMES, a regexp."
   (advice-remove 'eglot-handle-notification #'gemini-companion-diagnostics--notified)
   (clrhash gemini-companion-diagnostics--busy)
   (setq gemini-companion-diagnostics--known nil
+        gemini-companion-diagnostics--sent nil
         gemini-companion-diagnostics--reverted nil)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer

@@ -321,15 +321,16 @@ OLD-ERRORS are those of OLD-LINES; an error is (LINE TEXT)."
           (should-not (gemini-companion-diagnostics-test-edit
                        file "fine" "error x")))))))
 
-(ert-deftest gemini-companion-diagnostics-reports-nothing-of-other-includes ()
-  (gemini-companion-diagnostics-test-with '("versions") nil
-    (pcase-dolist (`(,before ,after . ,expected)
-                   '(("#include \"a\"\n" "error x\n")
-                     ("#include \"a\"\n" "#include \"b\"\nerror x\n")
-                     ("#include \"a\"\n" "#include \"a\"\nerror x\n"
-                      "2: error: x is wrong [test]")))
-      (should (equal expected (gemini-companion-diagnostics-test-edit
-                               "a.txt" before after))))))
+(ert-deftest gemini-companion-diagnostics-knows-what-other-includes-break ()
+  (gemini-companion-diagnostics-test-with '("versions" "includes")
+      '(("b.txt" "#include \"a\"\nerror old\n"))
+    (gemini-companion-test-visit "b.txt")
+    (gemini-companion-diagnostics-test-known "b.txt")
+    (dolist (file '("a.txt" "b.txt"))
+      (should (equal '("3: error: x is wrong [test]")
+                     (gemini-companion-diagnostics-test-edit
+                      file "#include \"a\"\nerror old\n"
+                      "#include \"b\"\nerror old\nerror x\n"))))))
 
 (ert-deftest gemini-companion-diagnostics-reports-nothing-of-a-dead-server ()
   (gemini-companion-diagnostics-test-with '("versions") nil

@@ -9,6 +9,7 @@ The references to a word are all its places in the same file.  The notification
 `test/sleep` makes it read nothing for some seconds.
 
 Usage: language_server.py [versions] [pull] [busy] [mute] [once] [saved] [open] [stale]
+                          [includes]
 
 versions   name the version of the text in each report, unless it is 0
 pull       report nothing unless asked
@@ -18,6 +19,7 @@ once       report nothing of a text that was reported before
 saved      report on other texts only when a text was saved
 open       know no text that is not open
 stale      read a text that is not open only once
+includes   report no errors of an open text that includes other files than before
 """
 
 from __future__ import annotations
@@ -38,6 +40,8 @@ REPORTED: list[str] = []
 READ: dict[str, str] = {}
 LOCK = threading.Lock()
 LEVELS = {"error": 1, "warning": 2}
+INCLUDE = re.compile("#include.*")
+NONE: dict[str, Any] = {"diagnostics": []}
 
 
 def send(**message: Any) -> None:
@@ -79,11 +83,14 @@ def diagnostics(text: str) -> list[dict[str, Any]]:
 
 def change(document: dict[str, Any], text: str) -> None:
     """Take `text` as that of `document`, and report on all texts that are open."""
+    old = TEXTS.get(document["uri"], text)
     TEXTS[document["uri"]] = text
     VERSIONS[document["uri"]] = document["version"]
     if "pull" in FLAGS or ("mute" in FLAGS and REPORTED):
         return
-    if not ("once" in FLAGS and text in REPORTED):
+    if "includes" in FLAGS and set(INCLUDE.findall(old)) ^ set(INCLUDE.findall(text)):
+        publish({"uri": document["uri"], "version": document["version"]} | NONE)
+    elif not ("once" in FLAGS and text in REPORTED):
         report(document["uri"])
     REPORTED.append(text)
     if "saved" not in FLAGS:
