@@ -81,6 +81,32 @@ By itself Emacs would ask whether to, if it visits FILE."
                             (buffer-list)))
         (with-current-buffer (messages-buffer) (buffer-string))))
 
+(defvar judge-text nil "The text whose errors are to be known.")
+(defvar judge-asked nil "When the checker was asked about it.")
+(defvar judge-known nil "When it had answered.")
+
+(advice-add 'gemini-companion-diagnostics--ask :before
+            (lambda (_ text)
+              (when (equal text judge-text)
+                (setq judge-asked (float-time)))))
+(advice-add 'gemini-companion-diagnostics--remember :before
+            (lambda (_file text _errors)
+              (when (equal text judge-text)
+                (setq judge-known (or judge-known (float-time))))))
+
+(defun judge-checker-seconds (file)
+  "Wait until the checker of FILE has answered; return how long it took.
+Return 0 if it was not asked."
+  (judge-until 20 (lambda ()
+                    (when (and (find-buffer-visiting file)
+                               (with-current-buffer (find-buffer-visiting file)
+                                 (gemini-companion-diagnostics--current)))
+                      (setq judge-known (or judge-known (float-time))))
+                    (or judge-known (not judge-asked))))
+  (if judge-asked
+      (- (or judge-known (float-time)) judge-asked)
+    0))
+
 (defun judge-edit (edit)
   "Make EDIT, a plist, and return what was reported of it, a plist."
   (let* ((file (plist-get edit :file))
@@ -88,6 +114,9 @@ By itself Emacs would ask whether to, if it visits FILE."
          (after (plist-get edit :after))
          (answers nil)
          visible began)
+    (setq judge-text after
+          judge-asked nil
+          judge-known nil)
     (judge-write file after)
     (gemini-companion-revert file)
     (redisplay)
@@ -103,7 +132,8 @@ By itself Emacs would ask whether to, if it visits FILE."
                                                  (unless (equal a b)
                                                    (format "%S\n%S" a b)))
                                                visible (judge-visible)))
-                  :answers (length answers))
+                  :answers (length answers)
+                  :checker (judge-checker-seconds file))
             (car answers))))
 
 (defun judge-flycheck (command)
@@ -175,8 +205,7 @@ Without one, CHECKER is \"flymake\" or \"flycheck\"."
           (judge-visit file checker)
           (judge-warm file)
           (push file files)))
-      (push (judge-edit edit) results)
-      (judge-until (plist-get plan :pause) #'ignore))
+      (push (judge-edit edit) results))
     (let ((coding-system-for-write 'utf-8-unix))
       (write-region (json-encode (vconcat (nreverse results))) nil
                     (getenv "JUDGE_RESULT") nil 'silent))))
