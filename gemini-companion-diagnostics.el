@@ -578,7 +578,7 @@ Call CALLBACK; see `gemini-companion-diagnostics-after-edit'."
       (gemini-companion-diagnostics--learn check))))
 
 (defun gemini-companion-diagnostics--includes-changed-p (check)
-  "Return non-nil if the edit of CHECK changes which files C includes.
+  "Return non-nil if the edit of CHECK affects which files C includes.
 Until clangd has read them, it reports what the previous ones make of the
 text; it reads them at once when the file is opened."
   (cl-flet ((includes (text)
