@@ -307,7 +307,7 @@ priority = 100
 (defun gemini-companion-extension-ask (&rest args)
   "Return the answer to a question of the server, which is known later.
 For ARGS see `gemini-companion-extension-answer'."
-  (gemini-companion-process-later
+  (gemini-companion-server-later
    (lambda (answer)
      (apply #'gemini-companion-extension-answer answer args))))
 

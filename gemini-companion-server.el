@@ -1,4 +1,4 @@
-;;; gemini-companion-server.el --- Start, restart and recover the server  -*- lexical-binding: t; -*-
+;;; gemini-companion-server.el --- The Python server of this Emacs  -*- lexical-binding: t; -*-
 
 ;; Copyright (C) 2026 The gemini-companion authors
 
@@ -7,17 +7,29 @@
 
 ;;; Commentary:
 
-;; Start, restart, recover and stop the one Python server of this Emacs.  A new
-;; process takes over the port and token of the previous one, so that connected
-;; CLIs stay connected.  At a restart it listens just before the previous one ends,
-;; so that their requests wait meanwhile.  The meaning of the calls is not known
-;; here.
+;; Start, restart, recover, call and stop the Python server of this Emacs, which
+;; is one process after another.  A new process takes over the port and token of
+;; the previous one, so that connected CLIs stay connected.  At a restart it
+;; listens just before the previous one ends, so that their requests wait
+;; meanwhile.  The meaning of the calls is not known here.
+;;
+;; Nothing here waits for a process, except for its last error output, for
+;; 0.2 seconds at most, if it ends unexpectedly.
 
 ;;; Code:
 
 (require 'cl-lib)
-(require 'gemini-companion-process)
+(require 'gemini-companion-text)
+(require 'seq)
 (require 'subr-x)
+
+(declare-function json-encode "json")
+
+;; EPC is loaded once a process has printed its port.
+(autoload 'gemini-companion-epc-open "gemini-companion-epc")
+(autoload 'gemini-companion-epc-close "gemini-companion-epc")
+(autoload 'gemini-companion-epc-call "gemini-companion-epc")
+(autoload 'gemini-companion-epc-later "gemini-companion-epc")
 
 ;;;; Customization
 
@@ -96,24 +108,128 @@ but it opens no more reviews if the first attempt fails.")
   "Seconds after which a server that crashes gets all attempts again.
 The soak test crashes it more often, and sets this to 0.")
 
-(cl-defstruct (gemini-companion-server--record
+(defconst gemini-companion-server--start-seconds 30
+  "Maximum seconds from the start of a process to its first answer.")
+
+(defconst gemini-companion-server--stop-seconds 8
+  "Seconds after which a process that should stop is killed.")
+
+(defconst gemini-companion-server--log-size 32768
+  "Number of characters to keep of the error output of a process.")
+
+(defconst gemini-companion-server--large-text 262144
+  "Size in bytes above which a text is sent in a private file.")
+
+(defun gemini-companion-server--new-secret ()
+  "Return a random string of hexadecimal digits."
+  (secure-hash 'sha256 'iv-auto 64))
+
+(cl-defstruct (gemini-companion-server--process
                (:conc-name gemini-companion-server--)
                (:constructor gemini-companion-server--make)
                (:predicate nil)
                (:copier nil))
-  "The server, which may use one process after another.
-For the slots up to ON-END see `gemini-companion-server-start'."
-  command roots offer-tools methods on-ready on-end
-  (current nil :documentation "Process in use: ready, at its first start, or
-crashed and not replaced yet.")
-  (next nil :documentation "Process that will replace the current one.")
-  (died 0 :documentation "When the last process crashed.")
-  (delays-left gemini-companion-server--delays
-               :documentation "Seconds before each of the attempts left.")
-  (timer nil :documentation "Timer of the next start of a process."))
+  "One Python process and the connection to it.
+STATE is `starting', `ready', `handing-over', `stopping' or `ended'.
+CHILD is the process object, which runs COMMAND, and LOG the buffer with
+its error output.  INFO is a plist, see `gemini-companion-server-info'."
+  (state 'starting) command child log connection info timer
+  (secret (gemini-companion-server--new-secret))
+  (output "" :documentation "Standard output so far.")
+  (posts nil :documentation "Alist of (METHOD) or (METHOD VALUE): posts
+without an answer, and the value to post next, if any."))
 
-(defvar gemini-companion-server--server nil
-  "The server, or nil if there is none.")
+(defvar gemini-companion-server--properties nil
+  "Arguments of `gemini-companion-server-start', or nil without a server.")
+
+(defvar gemini-companion-server--current nil
+  "Process in use: ready, at its first start, or crashed and not replaced yet.")
+
+(defvar gemini-companion-server--next nil
+  "Process that will replace the current one, or nil.")
+
+(defvar gemini-companion-server--died 0
+  "Time when the last process crashed.")
+
+(defvar gemini-companion-server--delays-left nil
+  "Seconds before each of the attempts left.")
+
+(defvar gemini-companion-server--next-start nil
+  "Timer of the next start of a process, or nil.")
+
+(defun gemini-companion-server--callable-p (process)
+  "Return non-nil if PROCESS can be called."
+  (memq (gemini-companion-server--state process) '(ready handing-over)))
+
+(defun gemini-companion-server--used-p (process)
+  "Return non-nil if PROCESS is in use or will be, and was not stopped."
+  (memq process (list gemini-companion-server--current
+                      gemini-companion-server--next)))
+
+(defun gemini-companion-server--directory (process)
+  "Return the private directory of PROCESS, nil before its first answer."
+  (plist-get (gemini-companion-server--info process) :directory))
+
+(defun gemini-companion-server--property (key &rest args)
+  "Call the function KEY of the properties of the server with ARGS."
+  (apply (plist-get gemini-companion-server--properties key) args))
+
+;;;; Texts
+
+(defun gemini-companion-server--clean (value)
+  "Return VALUE with only the characters of its strings, also in lists.
+Python can read neither properties nor bytes in place of characters."
+  (cond ((consp value) (mapcar #'gemini-companion-server--clean value))
+        ((not (stringp value)) value)
+        ((multibyte-string-p value) (substring-no-properties value))
+        (t (decode-coding-string (substring-no-properties value)
+                                 'utf-8-unix))))
+
+(defun gemini-companion-server--pack (process value)
+  "Return VALUE in the form for PROCESS; a large text becomes a file."
+  (if (and (stringp value)
+           (< gemini-companion-server--large-text (string-bytes value)))
+      (list :file (gemini-companion-server--write process value))
+    (gemini-companion-server--clean value)))
+
+(defun gemini-companion-server--write (process text)
+  "Write TEXT to a new private file of PROCESS, and return its name."
+  (let* ((directory (gemini-companion-server--directory process))
+         (file (expand-file-name
+                (concat "emacs-" (gemini-companion-server--new-secret))
+                directory)))
+    ;; A cleanup of temporary files may have deleted it.
+    (with-file-modes #o700 (make-directory directory t))
+    (with-file-modes #o600
+      (gemini-companion-text-write file text 'exclusive))
+    file))
+
+(defun gemini-companion-server--text-file (process value)
+  "Return the private file of PROCESS that VALUE names, or nil."
+  (pcase value
+    (`(:file ,(and (pred stringp) file))
+     (and (equal (file-name-directory file)
+                 (file-name-as-directory
+                  (gemini-companion-server--directory process)))
+          file))))
+
+(defun gemini-companion-server--unpack (process value)
+  "Return VALUE, which PROCESS sent, as a method takes it.
+A text in a private file becomes a function that fills an empty
+buffer with it, because a string of this size would trigger a garbage
+collection."
+  (if-let* ((file (gemini-companion-server--text-file process value)))
+      (lambda () (gemini-companion-text-fill file))
+    value))
+
+(defun gemini-companion-server-later (start)
+  "Return a value for the handler of a process that is known later.
+Call START with a function, which is to be called with the value."
+  (gemini-companion-epc-later
+   (lambda (answer)
+     (funcall start
+              (lambda (value)
+                (funcall answer (gemini-companion-server--clean value)))))))
 
 ;;;; Command line
 
@@ -150,24 +266,24 @@ shadows a module."
                                path-separator))
           process-environment)))
 
-(defun gemini-companion-server--settings (server)
-  "Return the start-up settings of a process of SERVER, a plist."
+(defun gemini-companion-server--settings ()
+  "Return the start-up settings of a process, a plist."
   (append
-   (list :roots (vconcat (funcall (gemini-companion-server--roots server))))
+   (list :roots (vconcat (gemini-companion-server--property :roots)))
    (when-let* ((file gemini-companion-log-file)
                ;; The server can write on this host only.
                ((not (file-remote-p (expand-file-name file)))))
      (list :logFile (expand-file-name file)
            :logLevel gemini-companion-log-level))
-   (unless (funcall (gemini-companion-server--offer-tools server))
+   (unless (gemini-companion-server--property :offer-tools)
      '(:offerTools :json-false))
    (pcase gemini-companion-is-trusted
      ('trusted '(:isTrusted t))
      ('untrusted '(:isTrusted :json-false)))
    ;; What it takes over from the current process, if that has been ready.
-   (when-let* ((current (gemini-companion-server--current server))
-               (info (gemini-companion-process-info current)))
-     (let ((ready (gemini-companion-process-ready-p current)))
+   (when-let* ((current gemini-companion-server--current)
+               (info (gemini-companion-server--info current)))
+     (let ((ready (gemini-companion-server--callable-p current)))
        (list :port (plist-get info :port) :token (plist-get info :token)
              :isSuccessor (if ready t :json-false)
              ;; Another user may know the token: a program that had the port
@@ -192,10 +308,13 @@ with `restarted' after `gemini-companion-server-restart', with
 `resumed' after a crash that no CLI has noticed, or else with
 `recovered'.  `:on-end' is called with a report for the user when it
 could not start or crashed too often."
-  (let ((server (apply #'gemini-companion-server--make properties)))
-    (setf (gemini-companion-server--current server)
-          (gemini-companion-server--launch server))
-    (setq gemini-companion-server--server server)))
+  (setq gemini-companion-server--properties properties
+        gemini-companion-server--delays-left gemini-companion-server--delays)
+  (condition-case problem
+      (setq gemini-companion-server--current (gemini-companion-server--open))
+    (error
+     (setq gemini-companion-server--properties nil)
+     (signal (car problem) (cdr problem)))))
 
 (defun gemini-companion-server-restart ()
   "Replace the server's process by a new one.
@@ -205,175 +324,384 @@ CLIs stay connected, and open reviews stay open."
                     "The server is starting; try again soon"
                   "The server is not running; M-x gemini-companion-mode \
 starts it")))
-  (let ((server gemini-companion-server--server))
-    (unless (gemini-companion-server--next server)
-      (setf (gemini-companion-server--next server)
-            (gemini-companion-server--launch server)))))
+  (unless gemini-companion-server--next
+    (setq gemini-companion-server--next (gemini-companion-server--open))))
 
 (defun gemini-companion-server-stop ()
   "Stop the server, if there is one, without waiting for it."
-  (when-let* ((server gemini-companion-server--server))
-    (unless (gemini-companion-server-ready-p)
-      (gemini-companion-server--delete-discovery server))
-    (gemini-companion-server--cancel server)
-    (setq gemini-companion-server--server nil)
-    (mapc #'gemini-companion-process-close
-          (delq nil (list (gemini-companion-server--current server)
-                          (gemini-companion-server--next server))))))
+  (when gemini-companion-server--properties
+    (mapc #'gemini-companion-server--close (gemini-companion-server--drop))))
 
-(defun gemini-companion-server--delete-discovery (server)
-  "Delete the discovery files of SERVER, which no process will delete."
-  (pcase-dolist (`(,_ ,file)
-                 (plist-get (gemini-companion-process-info
-                             (gemini-companion-server--current server))
-                            :discovery))
-    (ignore-error file-error
-      (delete-file file))))
+(defun gemini-companion-server--drop ()
+  "Forget the server, and return its processes.
+Delete the discovery files if no process will do so."
+  (unless (gemini-companion-server-ready-p)
+    (pcase-dolist (`(,_ ,file)
+                   (plist-get (gemini-companion-server--info
+                               gemini-companion-server--current)
+                              :discovery))
+      (ignore-error file-error
+        (delete-file file))))
+  (gemini-companion-server--cancel)
+  (prog1 (delq nil (list gemini-companion-server--current
+                         gemini-companion-server--next))
+    (setq gemini-companion-server--properties nil
+          gemini-companion-server--current nil
+          gemini-companion-server--next nil)))
 
-(defun gemini-companion-server--cancel (server)
-  "Cancel the timer of SERVER."
-  (when-let* ((timer (gemini-companion-server--timer server)))
-    (cancel-timer timer)
-    (setf (gemini-companion-server--timer server) nil)))
+(defun gemini-companion-server--cancel ()
+  "Cancel the next start of a process."
+  (when gemini-companion-server--next-start
+    (cancel-timer gemini-companion-server--next-start)
+    (setq gemini-companion-server--next-start nil)))
 
-;;;; Processes
+;;;; Start of a process
 
-(defun gemini-companion-server--launch (server)
-  "Start a process of SERVER, and return it."
-  (let ((command (funcall (gemini-companion-server--command server))))
+(defun gemini-companion-server--open ()
+  "Start a process, and return it at once."
+  (let ((command (gemini-companion-server--property :command))
+        process)
     (gemini-companion-server--check command)
-    (gemini-companion-process-open
-     (gemini-companion-server--environment)
-     ;; Before Python 3.11 the current directory is searched for modules.
-     (expand-file-name "python/" gemini-companion-server-directory)
-     :command command
-     :version gemini-companion-server-version
-     :settings (apply-partially #'gemini-companion-server--settings server)
-     :methods (mapcar #'car (gemini-companion-server--methods server))
-     :handler (apply-partially #'gemini-companion-server--handle server)
-     :on-ready (apply-partially #'gemini-companion-server--ready server)
-     :on-end (apply-partially #'gemini-companion-server--ended server))))
+    (setq process (gemini-companion-server--make :command command))
+    (gemini-companion-server--spawn process)
+    (if after-init-time
+        (run-at-time 0 nil #'gemini-companion-server--instruct process)
+      ;; Timers run only after the init file.
+      (gemini-companion-server--instruct process))
+    (setf (gemini-companion-server--timer process)
+          (run-at-time gemini-companion-server--start-seconds nil
+                       #'gemini-companion-server--fail process
+                       (format "No answer within %d seconds"
+                               gemini-companion-server--start-seconds)))
+    process))
 
-(defun gemini-companion-server--handle (server _process method &rest args)
-  "Call METHOD with ARGS for a process of SERVER, and return its value."
-  (when (eq server gemini-companion-server--server)
-    (apply (alist-get method (gemini-companion-server--methods server)) args)))
+(defun gemini-companion-server--spawn (process)
+  "Start PROCESS."
+  (let* ((process-environment (gemini-companion-server--environment))
+         (exec-path (default-value 'exec-path))
+         ;; Before Python 3.11 the current directory is searched for modules.
+         (default-directory
+          (expand-file-name "python/" gemini-companion-server-directory))
+         (log (generate-new-buffer " *gemini-companion log*" t))
+         (errors (make-pipe-process
+                  :name "gemini-companion log" :buffer log :noquery t
+                  :coding 'utf-8-unix :sentinel #'ignore
+                  :filter #'gemini-companion-server--keep-log)))
+    (setf (gemini-companion-server--log process) log)
+    (condition-case problem
+        (setf (gemini-companion-server--child process)
+              (make-process
+               :name "gemini-companion" :noquery t
+               :command (gemini-companion-server--command process)
+               :connection-type 'pipe :coding 'utf-8-unix :stderr errors
+               :filter (lambda (_child string)
+                         (gemini-companion-server--read-port process string))
+               :sentinel (lambda (child _event)
+                           (unless (process-live-p child)
+                             (gemini-companion-server--exited process)))))
+      (error
+       (kill-buffer log)                ; Deletes ERRORS, too.
+       (signal (car problem) (cdr problem))))))
 
-(defun gemini-companion-server--ready (server process)
-  "Use PROCESS of SERVER, which became ready, once the current one has ended.
+(defun gemini-companion-server--instruct (process)
+  "Send PROCESS its first line, which has its settings."
+  (when (eq (gemini-companion-server--state process) 'starting)
+    (require 'json)
+    (condition-case problem
+        (let ((line (json-encode
+                     (append
+                      (list :secret (gemini-companion-server--secret process)
+                            :emacsPid (emacs-pid))
+                      (gemini-companion-server--settings)))))
+          ;; This fails if the process has exited, which its sentinel reports.
+          (ignore-errors
+            (process-send-string (gemini-companion-server--child process)
+                                 (concat line "\n"))))
+      (error
+       ;; In the init file, the caller does not know PROCESS yet.
+       (run-at-time 0 nil #'gemini-companion-server--fail
+                    process (error-message-string problem))))))
+
+(defun gemini-companion-server--keep-log (errors string)
+  "Append STRING to the buffer of ERRORS, and keep only its end."
+  (with-current-buffer (process-buffer errors)
+    (goto-char (point-max))
+    (insert string)
+    (when (> (buffer-size) (* 2 gemini-companion-server--log-size))
+      (delete-region (point-min) (- (point-max)
+                                    gemini-companion-server--log-size)))))
+
+(defun gemini-companion-server--read-port (process string)
+  "Connect PROCESS once STRING completes the line of its port."
+  (let ((output (concat (gemini-companion-server--output process) string)))
+    (setf (gemini-companion-server--output process) output)
+    (cond
+     ((gemini-companion-server--connection process))
+     ((string-match "\\`\\([0-9]+\\)\r?\n" output)
+      (gemini-companion-server--connect
+       process (string-to-number (match-string 1 output))))
+     ((not (string-match-p "\\`[0-9]*\r?\\'" output))
+      (gemini-companion-server--fail
+       process (format "Expected a port number, got: %s"
+                       (truncate-string-to-width (string-trim output) 200)))))))
+
+(defun gemini-companion-server--connect (process port)
+  "Connect PROCESS to PORT, and call hello."
+  (condition-case problem
+      (progn
+        (setf (gemini-companion-server--connection process)
+              (gemini-companion-epc-open
+               port (gemini-companion-server--command process)
+               (mapcar #'car (plist-get gemini-companion-server--properties
+                                        :methods))
+               (apply-partially #'gemini-companion-server--handle process)))
+        (unless (gemini-companion-epc-call
+                 (gemini-companion-server--connection process) 'hello
+                 (list (gemini-companion-server--secret process)
+                       gemini-companion-server-version)
+                 (apply-partially #'gemini-companion-server--greeted process)
+                 (apply-partially #'gemini-companion-server--fail process))
+          (error "Connection closed")))
+    (error
+     (gemini-companion-server--fail process (error-message-string problem)))))
+
+(defun gemini-companion-server--handle (process method &rest args)
+  "Call METHOD with ARGS for PROCESS, if it is in use; pack and unpack texts.
+A large text is passed as a function that fills the current, empty
+buffer with it, and that is valid during the call."
+  (gemini-companion-server--pack
+   process
+   (unwind-protect
+       (when (gemini-companion-server--used-p process)
+         (apply (alist-get method
+                           (plist-get gemini-companion-server--properties
+                                      :methods))
+                (mapcar (apply-partially #'gemini-companion-server--unpack
+                                         process)
+                        args)))
+     (dolist (arg args)
+       (when-let* ((file (gemini-companion-server--text-file process arg)))
+         (delete-file file))))))
+
+(defun gemini-companion-server--greeted (process info)
+  "Make PROCESS, which answered hello with INFO, ready."
+  (when (eq (gemini-companion-server--state process) 'starting)
+    (cancel-timer (gemini-companion-server--timer process))
+    (setf (gemini-companion-server--info process)
+          (append (list :pid (process-id
+                              (gemini-companion-server--child process))
+                        :command (gemini-companion-server--command process)
+                        :since (float-time))
+                  info)
+          (gemini-companion-server--state process) 'ready)
+    (gemini-companion-server--ready process)))
+
+;;;; End of a process
+
+(defun gemini-companion-server--close (process)
+  "Stop PROCESS, if it has not ended, without waiting for it.
+At the end of its input it rejects open diffs, ends its streams and
+deletes its discovery file."
+  (gemini-companion-server--expect-end process 'stopping)
+  ;; This fails if the process is suspended or has exited.
+  (ignore-errors
+    (process-send-eof (gemini-companion-server--child process))))
+
+(defun gemini-companion-server--expect-end (process state)
+  "Expect PROCESS to end, unless it has, and kill it after some seconds.
+STATE is its state until then."
+  (unless (eq (gemini-companion-server--state process) 'ended)
+    (cancel-timer (gemini-companion-server--timer process))
+    (setf (gemini-companion-server--state process) state
+          (gemini-companion-server--timer process)
+          (run-at-time gemini-companion-server--stop-seconds nil
+                       #'delete-process
+                       (gemini-companion-server--child process)))))
+
+(defun gemini-companion-server--fail (process reason)
+  "End PROCESS, which did not start, because of REASON."
+  (when (eq (gemini-companion-server--state process) 'starting)
+    (gemini-companion-server--finish process reason)))
+
+(defun gemini-companion-server--exited (process)
+  "End PROCESS, which has exited."
+  (let ((child (gemini-companion-server--child process)))
+    (gemini-companion-server--finish
+     process (unless (memq (gemini-companion-server--state process)
+                           '(handing-over stopping))
+               (format (if (eq (process-status child) 'signal)
+                           "Killed by signal %d"
+                         "Exited with status %d")
+                       (process-exit-status child))))))
+
+(defun gemini-companion-server--finish (process problem)
+  "Release all resources of PROCESS, and report PROBLEM, a string or nil."
+  (let* ((child (gemini-companion-server--child process))
+         (log (gemini-companion-server--log process))
+         (errors (get-buffer-process log))
+         (connection (gemini-companion-server--connection process))
+         (report nil))
+    (setf (gemini-companion-server--state process) 'ended)
+    (cancel-timer (gemini-companion-server--timer process))
+    (set-process-sentinel child #'ignore)
+    (delete-process child)
+    (when connection
+      (gemini-companion-epc-close connection))
+    (gemini-companion-server--delete-directory process)
+    (when problem
+      ;; Not for long: a child of the process may continue writing.
+      (cl-loop repeat 9
+               while (and errors (accept-process-output errors 0.02)))
+      (setq report (gemini-companion-server--report process problem)))
+    (kill-buffer log)                   ; Deletes ERRORS, too.
+    (gemini-companion-server--ended process report)))
+
+(defun gemini-companion-server--delete-directory (process)
+  "Delete the private directory that PROCESS left behind, if any."
+  (let ((directory (gemini-companion-server--directory process)))
+    (when (and directory (file-directory-p directory))
+      (with-demoted-errors "Deleting the server's directory: %S"
+        (delete-directory directory t)))))
+
+(defun gemini-companion-server--report (process problem)
+  "Return PROBLEM with the command and the last output of PROCESS."
+  (let ((output (with-current-buffer (gemini-companion-server--log process)
+                  (goto-char (point-max))
+                  (forward-line -12)
+                  (string-trim (buffer-substring (point) (point-max))))))
+    (format "%s.\n\nCommand:\n  %s\n\n%s"
+            problem
+            (mapconcat #'shell-quote-argument
+                       (gemini-companion-server--command process) " ")
+            (if (string-empty-p output)
+                "No output"
+              (concat "Last output:\n  "
+                      (string-replace "\n" "\n  " output))))))
+
+;;;; From one process to the next
+
+(defun gemini-companion-server--ready (process)
+  "Use PROCESS, which became ready, once the current one has ended.
 The current one serves until no CLI waits for an answer.  One may have
 connected and be busy for minutes before it sends its request."
-  (let ((current (gemini-companion-server--current server)))
+  (let ((current gemini-companion-server--current))
     (cond ((eq process current)
-           (gemini-companion-server--use server process 'started))
-          ((eq 'ready (gemini-companion-process-state current))
-           (gemini-companion-process-ask
+           (gemini-companion-server--use process 'started))
+          ((eq 'ready (gemini-companion-server--state current))
+           (gemini-companion-server--ask
             current
-            (lambda (_) (gemini-companion-server--hand-over server process))
+            (lambda (_) (gemini-companion-server--hand-over current process))
             'quiet))
-          ((eq 'ended (gemini-companion-process-state current))
+          ((eq 'ended (gemini-companion-server--state current))
            (gemini-companion-server--use
-            server process
-            (if (< (- (float-time) (gemini-companion-server--died server))
+            process
+            (if (< (- (float-time) gemini-companion-server--died)
                    gemini-companion-server--unnoticed-seconds)
                 'resumed
               'recovered))))))
 
-(defun gemini-companion-server--hand-over (server next)
-  "Replace the current process of SERVER, which is quiet, by NEXT."
-  (let ((current (gemini-companion-server--current server)))
-    ;; One of them may have ended meanwhile.
-    (when (and (eq next (gemini-companion-server--next server))
-               (gemini-companion-process-ready-p next))
-      (gemini-companion-process-ask
-       next (lambda (_) (gemini-companion-process-hand-over current))
-       'listen))))
+(defun gemini-companion-server--hand-over (current next)
+  "Replace the process CURRENT, which is quiet, by NEXT.
+It answers the requests in progress, rejects nothing and leaves the
+discovery file.  It can be called until it ends."
+  ;; One of them may have ended meanwhile.
+  (when (and (eq next gemini-companion-server--next)
+             (gemini-companion-server--callable-p next))
+    (gemini-companion-server--ask
+     next
+     (lambda (_)
+       (gemini-companion-epc-call
+        (gemini-companion-server--connection current) 'hand-over nil)
+       (gemini-companion-server--expect-end current 'handing-over))
+     'listen)))
 
-(defun gemini-companion-server--use (server process how)
-  "Use PROCESS of SERVER, which became ready HOW, from now on."
-  (setf (gemini-companion-server--current server) process
-        (gemini-companion-server--next server) nil)
-  (funcall (gemini-companion-server--on-ready server) how)
+(defun gemini-companion-server--use (process how)
+  "Use PROCESS, which became ready HOW, from now on."
+  (setq gemini-companion-server--current process
+        gemini-companion-server--next nil)
+  (gemini-companion-server--property :on-ready how)
   ;; Clients wait until it knows the diffs.
-  (gemini-companion-process-call process 'serve))
+  (gemini-companion-server-call 'serve))
 
-(defun gemini-companion-server--ended (server process report)
-  "Handle the end of PROCESS of SERVER.
-REPORT is the reason, or nil if it was intended."
-  (let ((next (gemini-companion-server--next server)))
-    (cond ((not (eq server gemini-companion-server--server)))
+(defun gemini-companion-server--ended (process report)
+  "Handle the end of PROCESS; REPORT is the reason, nil if it was intended."
+  (let ((next gemini-companion-server--next))
+    (cond ((not (gemini-companion-server--used-p process)))
           ((eq process next)
-           (setf (gemini-companion-server--next server) nil)
-           (if (eq 'ready (gemini-companion-process-state
-                           (gemini-companion-server--current server)))
+           (setq gemini-companion-server--next nil)
+           (if (eq 'ready (gemini-companion-server--state
+                           gemini-companion-server--current))
                (display-warning
                 'gemini-companion
                 (concat "Restart failed; the previous server is still running.  "
                         report))
-             (gemini-companion-server--recover server report)))
-          ((and next (gemini-companion-process-ready-p next))
-           (gemini-companion-server--use server next
-                                         (if report 'resumed 'restarted)))
-          ((gemini-companion-process-info process)
-           (gemini-companion-server--crashed server process report))
-          (t (gemini-companion-server--give-up server report)))))
+             (gemini-companion-server--recover report)))
+          ((and next (gemini-companion-server--callable-p next))
+           (gemini-companion-server--use next (if report 'resumed 'restarted)))
+          ((gemini-companion-server--info process)
+           (gemini-companion-server--crashed process report))
+          (t (gemini-companion-server--give-up report)))))
 
-(defun gemini-companion-server--crashed (server process report)
-  "Handle the crash of PROCESS, the current one of SERVER, with REPORT."
-  (setf (gemini-companion-server--died server) (float-time))
+(defun gemini-companion-server--crashed (process report)
+  "Handle the crash of PROCESS, the current one, with REPORT."
+  (setq gemini-companion-server--died (float-time))
   (when (< gemini-companion-server-healthy-seconds
-           (- (gemini-companion-server--died server)
-              (plist-get (gemini-companion-process-info process) :since)))
-    (setf (gemini-companion-server--delays-left server)
-          gemini-companion-server--delays))
-  (unless (gemini-companion-server--next server)
-    (gemini-companion-server--recover server report 'now)))
+           (- gemini-companion-server--died
+              (plist-get (gemini-companion-server--info process) :since)))
+    (setq gemini-companion-server--delays-left gemini-companion-server--delays))
+  (unless gemini-companion-server--next
+    (gemini-companion-server--recover report 'now)))
 
-(defun gemini-companion-server--recover (server report &optional now)
-  "Start a process for crashed SERVER, or give up with REPORT.
+(defun gemini-companion-server--recover (report &optional now)
+  "Start a process for the crashed server, or give up with REPORT.
 Start it immediately if NOW is non-nil."
-  (gemini-companion-server--cancel server)
-  (if-let* ((delay (pop (gemini-companion-server--delays-left server))))
-      (setf (gemini-companion-server--timer server)
+  (gemini-companion-server--cancel)
+  (if-let* ((delay (pop gemini-companion-server--delays-left)))
+      (setq gemini-companion-server--next-start
             (run-at-time (if now 0 delay) nil
-                         #'gemini-companion-server--try server report))
-    (gemini-companion-server--give-up server report)))
+                         #'gemini-companion-server--try report))
+    (gemini-companion-server--give-up report)))
 
-(defun gemini-companion-server--try (server report)
-  "Try to start a process for SERVER, which ended with REPORT."
-  (setf (gemini-companion-server--timer server) nil)
+(defun gemini-companion-server--try (report)
+  "Try to start a process for the server, which ended with REPORT."
+  (setq gemini-companion-server--next-start nil)
   (condition-case problem
-      (setf (gemini-companion-server--next server)
-            (gemini-companion-server--launch server))
+      (setq gemini-companion-server--next (gemini-companion-server--open))
     (error
      (gemini-companion-server--recover
-      server (concat (error-message-string problem) "\n\n" report)))))
+      (concat (error-message-string problem) "\n\n" report)))))
 
-(defun gemini-companion-server--give-up (server report)
-  "Drop SERVER, whose last process ended with REPORT."
-  (gemini-companion-server--delete-discovery server)
-  (setq gemini-companion-server--server nil)
-  (funcall (gemini-companion-server--on-end server)
-           (format "The gemini-companion server is not running.  %s
+(defun gemini-companion-server--give-up (report)
+  "Drop the server, whose last process ended with REPORT."
+  (let ((on-end (plist-get gemini-companion-server--properties :on-end)))
+    (gemini-companion-server--drop)
+    (funcall on-end (format "The gemini-companion server is not running.  %s
 
 To find the reason, run the command above in a terminal.  Or
 %s.
 Then turn on `gemini-companion-mode' again."
-                   report
-                   (if gemini-companion-server-command
-                       "customize \
+                            report
+                            (if gemini-companion-server-command
+                                "customize \
 `gemini-companion-server-command' to a Python (3.10 or later)
 that has the packages epc, sexpdata, mcp, hypercorn and psutil"
-                     "install the packages of the server again: \
-M-x gemini-companion-install-server"))))
+                              "install the packages of the server again: \
+M-x gemini-companion-install-server")))))
 
 ;;;; Calls
 
+(defun gemini-companion-server--ask (process done method &rest args)
+  "Call METHOD of PROCESS, which is ready, with ARGS.
+DONE is called with the answer later, or with nil after an error.
+Return non-nil if the call was sent."
+  (gemini-companion-epc-call
+   (gemini-companion-server--connection process) method args
+   done (lambda (_problem) (funcall done nil))))
+
 (defun gemini-companion-server--process ()
   "Return the process that can be called, or nil."
-  (when-let* ((server gemini-companion-server--server)
-              (process (gemini-companion-server--current server)))
-    (and (gemini-companion-process-ready-p process)
+  (when-let* ((process gemini-companion-server--current))
+    (and (gemini-companion-server--callable-p process)
          process)))
 
 (defun gemini-companion-server-ready-p ()
@@ -383,11 +711,11 @@ M-x gemini-companion-install-server"))))
 (defun gemini-companion-server-idle-p ()
   "Return non-nil if the server has answered all posts."
   (when-let* ((process (gemini-companion-server--process)))
-    (null (gemini-companion-process-posts process))))
+    (null (gemini-companion-server--posts process))))
 
 (defun gemini-companion-server-running-p ()
   "Return non-nil if there is a server, ready or not."
-  (and gemini-companion-server--server t))
+  (and gemini-companion-server--properties t))
 
 (defun gemini-companion-server-info ()
   "Return a description of the server that can be called, or nil.
@@ -397,13 +725,16 @@ hello: `:version', `:port', `:token', `:discovery', lists of a client
 and the name of its discovery file, `:directory', its private directory,
 and `:is-exposed', which is non-nil if another user may know the token."
   (when-let* ((process (gemini-companion-server--process)))
-    (gemini-companion-process-info process)))
+    (gemini-companion-server--info process)))
 
 (defun gemini-companion-server-call (method &rest args)
   "Call METHOD of the server with ARGS, without waiting for its answer.
-Return non-nil if the call was sent."
+Strings among ARGS, not in lists, may be of any length.  Return non-nil
+if the call was sent."
   (when-let* ((process (gemini-companion-server--process)))
-    (apply #'gemini-companion-process-call process method args)))
+    (gemini-companion-epc-call
+     (gemini-companion-server--connection process) method
+     (mapcar (apply-partially #'gemini-companion-server--pack process) args))))
 
 (defun gemini-companion-server-ask-processes (pids done)
   "Ask for the processes PIDS of the user, and call DONE with them later.
@@ -414,14 +745,31 @@ only `:pid'.
 If the server cannot be asked, call DONE with nil at once."
   (let ((process (gemini-companion-server--process)))
     (unless (and process
-                 (gemini-companion-process-ask process done 'processes pids))
+                 (gemini-companion-server--ask process done 'processes pids))
       (funcall done nil))))
 
 (defun gemini-companion-server-post (method value)
   "Call METHOD of the server with VALUE, a state.
-While an earlier post has no answer, only the latest VALUE is kept."
+While an earlier post of METHOD has no answer, only the latest VALUE
+is kept, so that a process that does not read never blocks Emacs."
   (when-let* ((process (gemini-companion-server--process)))
-    (gemini-companion-process-post process method value)))
+    (if-let* ((post (assq method (gemini-companion-server--posts process))))
+        (setcdr post (list value))
+      (push (list method) (gemini-companion-server--posts process))
+      (let ((answered (lambda (_)
+                        (gemini-companion-server--answered process method))))
+        (gemini-companion-epc-call
+         (gemini-companion-server--connection process) method
+         (list (gemini-companion-server--clean value))
+         answered answered)))))
+
+(defun gemini-companion-server--answered (process method)
+  "Post the latest value of METHOD, if any, as PROCESS has answered."
+  (let ((post (assq method (gemini-companion-server--posts process))))
+    (setf (gemini-companion-server--posts process)
+          (delq post (gemini-companion-server--posts process)))
+    (when (and (cdr post) (eq process gemini-companion-server--current))
+      (gemini-companion-server-post method (cadr post)))))
 
 (provide 'gemini-companion-server)
 ;;; gemini-companion-server.el ends here
