@@ -87,7 +87,8 @@ def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(world: World) 
     with disconnected(emacs):
         reviews.edit("uno", "edited")
         reviews.accept()
-        emacs.says("a.txt was not written")
+        # A warning, which is no message.
+        emacs.wait_for("a.txt was not written")
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
     cli.wait_for("all done")
