@@ -104,6 +104,11 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
     (let ((shown (gemini-companion-send--shown process text)))
       (process-send-string
        process (concat "\e[200~" (gemini-companion-send--clean text)
+                       ;; Enter would choose a file for a name at the end.
+                       (and submit
+                            (string-match-p
+                             "@\\(?:\\\\.\\|[^[:space:]]\\)*\\'" text)
+                            " ")
                        "\e[201~"))
       (when submit
         (gemini-companion-state-submitted session text)
@@ -297,6 +302,7 @@ begins with PROBLEM."
   "Stop typing; put what was to be typed into the kill ring."
   (remove-hook 'gemini-companion-outcome-written-functions
                #'gemini-companion-send--written)
+  (cancel-function-timers #'gemini-companion-send--check)
   (cancel-function-timers #'gemini-companion-send--try)
   (dolist (prompt gemini-companion-send--later)
     (gemini-companion-send--keep (plist-get prompt :text)

@@ -40,27 +40,23 @@ outcomes."
            (gemini-companion-send-stop)
            (gemini-companion-diff-stop 'dismissed))))))
 
-(ert-deftest gemini-companion-send-reason-of-a-cli-outside-goes-to-the-kill-ring ()
-  (gemini-companion-send-test-with-reason (lambda () "Too long") '(:id "one")
+(ert-deftest gemini-companion-send-reason-for-a-cli-outside-is-kept ()
+  (gemini-companion-send-test-with-reason (lambda () "/quit is what I want")
+      '(:id "one")
     (gemini-companion-diff-reject-with-reason diff)
     (should (equal '(rejected) outcomes))
-    (should (equal "Too long" (car kill-ring)))))
+    ;; It is no command of the CLI.
+    (should (equal "No: /quit is what I want" (car kill-ring)))))
 
-(ert-deftest gemini-companion-send-reason-empty-decides-nothing ()
-  (gemini-companion-send-test-with-reason (lambda () " ") '(:id "one")
-    (should-error (gemini-companion-diff-reject-with-reason diff)
-                  :type 'user-error)
-    (should (equal (list diff) (gemini-companion-diffs)))
-    (should-not outcomes)
-    (should (equal '("before") kill-ring))))
-
-(ert-deftest gemini-companion-send-reason-quit-decides-nothing ()
-  (gemini-companion-send-test-with-reason (lambda () (signal 'quit nil)) '(:id "one")
-    (should (eq 'quit (condition-case nil
-                          (gemini-companion-diff-reject-with-reason diff)
-                        (quit 'quit))))
-    (should (equal (list diff) (gemini-companion-diffs)))
-    (should-not outcomes)))
+(ert-deftest gemini-companion-send-reason-empty-or-quit-decides-nothing ()
+  (dolist (answer (list (lambda () " ") (lambda () (signal 'quit nil))))
+    (gemini-companion-send-test-with-reason answer '(:id "one")
+      (should (condition-case nil
+                  (ignore (gemini-companion-diff-reject-with-reason diff))
+                ((quit user-error) t)))
+      (should (equal (list diff) (gemini-companion-diffs)))
+      (should-not outcomes)
+      (should (equal '("before") kill-ring)))))
 
 (ert-deftest gemini-companion-send-reason-for-a-diff-that-ended-is-kept ()
   (gemini-companion-send-test-with-reason
@@ -140,12 +136,6 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
                      (insert-file-contents "answers"))
                    (buffer-string))))))))
 
-(ert-deftest gemini-companion-send-reason-is-no-command ()
-  (gemini-companion-send-test-with-reason (lambda () "/quit is what I want")
-      '(:id "one")
-    (gemini-companion-diff-reject-with-reason diff)
-    (should (equal "No: /quit is what I want" (car kill-ring)))))
-
 (ert-deftest gemini-companion-send-reason-waits-until-the-terminal-stands-still ()
   (gemini-companion-send-test-with-reason-terminal
     (gemini-companion-send-start)
@@ -162,28 +152,19 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
     (should (gemini-companion-send-idle-p))
     (should (equal "before" (car kill-ring)))))
 
-(ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
-  (gemini-companion-send-test-with-reason-terminal
-    (gemini-companion-diff-reject-with-reason diff)
-    (kill-buffer terminal)
-    (gemini-companion-test-eventually (equal "Too long" (car kill-ring)))
-    (should (gemini-companion-send-idle-p))))
-
-(ert-deftest gemini-companion-send-reason-that-is-too-long-is-kept ()
-  (gemini-companion-send-test-with-reason-terminal
-    (let ((reason (make-string 200001 ?x)))
+(ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
+  (pcase-dolist
+      (`(,reason . ,end)
+       (list (cons "Too long" #'kill-buffer)
+             (cons "Too long" (lambda (_) (gemini-companion-send-stop)))
+             (cons (make-string 200001 ?x)
+                   (lambda (_) (gemini-companion-outcome-written 1)))))
+    (gemini-companion-send-test-with-reason-terminal
       (gemini-companion-send-start)
       (gemini-companion-diff-reject-with-reason diff reason)
-      (gemini-companion-outcome-written 1)
+      (should (equal "before" (car kill-ring)))
+      (funcall end terminal)
       (gemini-companion-test-eventually (gemini-companion-send-idle-p))
       (should (equal reason (car kill-ring))))))
-
-(ert-deftest gemini-companion-send-reason-outlives-the-mode ()
-  (gemini-companion-send-test-with-reason-terminal
-    (gemini-companion-diff-reject-with-reason diff)
-    (should (equal "before" (car kill-ring)))
-    (gemini-companion-send-stop)
-    (should (equal "Too long" (car kill-ring)))
-    (should (gemini-companion-send-idle-p))))
 
 ;;; gemini-companion-send-test.el ends here

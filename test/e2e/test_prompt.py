@@ -110,6 +110,7 @@ def test_enter_answers_no_question_of_the_cli(world: World) -> None:
     emacs.eval("(gemini-companion-state-stop)")
     emacs.holds(TYPE.format('"some words"', "t"), "typed")
     emacs.says("did not take the text")
+    emacs.becomes("(current-kill 0)", "some words")
     emacs.eval("(gemini-companion-state-start)")
     assert file.read_text() == "one\n"
     assert "all done" not in cli.screen()
