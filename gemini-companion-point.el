@@ -34,7 +34,6 @@
 (declare-function magit-current-section "ext:magit-section")
 (declare-function magit-file-at-point "ext:magit-git")
 (declare-function slot-value "eieio")
-(declare-function vterm-previous-prompt "ext:vterm")
 (defvar comint-last-input-start)
 (defvar eshell-last-input-start)
 
@@ -205,7 +204,10 @@ If BUFFER visits no file, return TEXT."
                      (bound-and-true-p comint-last-input-start)
                      (point)))
       (when (derived-mode-p 'vterm-mode)
-        (ignore-errors (vterm-previous-prompt 1)))
+        (let ((prompt (string-trim-right (buffer-substring-no-properties
+                                          (line-beginning-position) (point)))))
+          (forward-line 0)
+          (re-search-backward (concat "^" (regexp-quote prompt)) nil 'move)))
       (list (gemini-companion-point--fenced
              (string-join
               (last (split-string (string-trim (buffer-substring-no-properties

@@ -243,7 +243,13 @@ SESSIONS is nil for one CLI in p."
         (let ((sent (gemini-companion-point-test-sent)))
           (should (string-prefix-p "```\n" sent))
           (should (string-search "\n300\n" sent))
-          (should (equal 202 (length (split-string sent "\n")))))))))
+          (should (equal 202 (length (split-string sent "\n")))))))
+    ;; The prompt is known from the line of the cursor.
+    (gemini-companion-point-test-in (generate-new-buffer "*vterm*")
+      (setq major-mode 'vterm-mode)
+      (insert "p$ one\n1\np$ two\n2\nthree\np$ ")
+      (should (equal "```\np$ two\n2\nthree\np$\n```"
+                     (gemini-companion-point-test-sent))))))
 
 (ert-deftest gemini-companion-point-quotes-texts-without-a-file ()
   (gemini-companion-point-test-with nil
