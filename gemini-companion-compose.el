@@ -50,9 +50,6 @@
 (defvar-local gemini-companion-compose--files nil
   "Names for completion, a list of strings, or nil before they are needed.")
 
-(defconst gemini-companion-compose--start-seconds 300
-  "Seconds that a prompt waits for a CLI that is starting.")
-
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
 
@@ -291,7 +288,7 @@ the CLI does; submit it? "
       (gemini-companion-run))
     (gemini-companion-send-later
      text (lambda () (car (gemini-companion-point-sessions directory)))
-     gemini-companion-compose--start-seconds "No CLI was ready")))
+     300 "No CLI was ready")))
 
 (defun gemini-companion-compose-close ()
   "Close this buffer, and keep its text as a draft."
@@ -324,6 +321,8 @@ the CLI does; submit it? "
     (define-key map (kbd "C-c C-a") #'gemini-companion-compose-attach)
     (define-key map (kbd "M-p") #'gemini-companion-compose-previous)
     (define-key map (kbd "M-n") #'gemini-companion-compose-next)
+    ;; Text mode completes words of a dictionary by it in Emacs 28 and 29.
+    (define-key map (kbd "C-M-i") #'completion-at-point)
     map)
   "Keys in the buffer of a prompt.")
 
