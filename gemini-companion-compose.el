@@ -215,10 +215,11 @@ If a key is typed before they are known, return nil."
 
 (defun gemini-companion-compose--drop (uri _action)
   "Insert a reference to the file with URI, which was dropped here."
-  (insert (gemini-companion-point--reference
-           gemini-companion-compose--session
-           (dnd-get-local-file-name uri t) nil nil)
-          " ")
+  (let ((file (or (dnd-get-local-file-name uri t)
+                  (user-error "Not a file on this machine: %s" uri))))
+    (insert (gemini-companion-point--text
+             (list (list file nil nil)) (gemini-companion-compose--reader))
+            " "))
   'private)
 
 (defun gemini-companion-compose--delete-images (_)
@@ -246,6 +247,11 @@ If a key is typed before they are known, return nil."
       gemini-companion-compose--session
     (gemini-companion-session-read
      (gemini-companion-point-sessions default-directory))))
+
+(defun gemini-companion-compose--reader ()
+  "Return the session that is to read files, or one like that to start."
+  (or (gemini-companion-compose--find-session)
+      (list :directory default-directory)))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
@@ -302,7 +308,7 @@ the CLI does; submit it? "
   (interactive
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t)))
-  (let ((session (gemini-companion-compose--find-session))
+  (let ((session (gemini-companion-compose--reader))
         (window (get-buffer-window buffer t)))
     (insert (with-current-buffer buffer
               (save-excursion

@@ -183,15 +183,16 @@ is none."
         (should (equal 2 (length asked)))))))
 
 (ert-deftest gemini-companion-compose-attaches-what-is-at-point-elsewhere ()
-  (gemini-companion-compose-test-with "gemini"
-    (with-current-buffer (find-file-noselect "a b.txt")
-      (insert "one\ntwo")
-      (let ((inhibit-message t))
-        (save-buffer)))
-    (gemini-companion-compose)
-    (insert "Look: ")
-    (gemini-companion-compose-attach "a b.txt")
-    (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string)))))
+  (dolist (client '("gemini" nil))
+    (gemini-companion-compose-test-with client
+      (with-current-buffer (find-file-noselect "a b.txt")
+        (insert "one\ntwo")
+        (let ((inhibit-message t))
+          (save-buffer)))
+      (gemini-companion-compose)
+      (insert "Look: ")
+      (gemini-companion-compose-attach "a b.txt")
+      (should (equal "Look: @a\\ b.txt (line 2)\n" (buffer-string))))))
 
 (ert-deftest gemini-companion-compose-inserts-references-to-images ()
   (skip-unless (fboundp 'yank-media))
