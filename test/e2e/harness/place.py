@@ -3,6 +3,7 @@
 
 The project, HOME and TMPDIR there are other directories than here.  The network is
 the same, so the port of the server is taken there, and a CLI reaches the model.
+The real ssh and sshd lead there, or a program with the command line of docker.
 """
 
 from __future__ import annotations
@@ -19,40 +20,92 @@ from . import qwen
 from .emacs import lisp
 from .gemini import SETTINGS
 from .scratch import MARK, Scratch
+from .tools import ROOT
 
-ROOT = ("-U", "--preserve-credentials")
+AS_USER = ("-U", "--preserve-credentials")
 UNSHARE = ("unshare", "-m") if os.geteuid() == 0 else ("unshare", "-U", "-r", "-m")
+SSHD = ROOT / ".deps" / "sshd"
 
 MAKE = """
-mount --make-rprivate / && mount --bind "$1" "$2" && echo up && exec sleep infinity
+mount --make-rprivate / && mount --bind "$1" "$2" || exit
+if [ -e "$3/passwd" ]; then
+    mount --bind "$3/passwd" /etc/passwd && mount -t tmpfs none /run &&
+        mkdir /run/sshd || exit
+fi
+echo up && exec sleep infinity
 """
 
-# What `ssh host' or `docker exec -i' would be.
 RUN = """#!/bin/sh
 # place NAME COMMAND...: run COMMAND in the place NAME.
 name=$1; shift
-echo "$@" >>{root}/$name/calls
 exec nsenter -t "$(cat {root}/$name/pid)" -m {user} \\
     env -i HOME={root}/$name/home TMPDIR={root}/$name/tmp PATH="$PATH" \\
     LANG=C.UTF-8 SHELL=/bin/sh TERM="$TERM" {mark}={root} \\
     sh -c 'cd {project} && exec "$@"' sh "$@"
 """
 
+DOCKER = """#!/bin/sh
+# docker exec [-i] [-t] [-u USER] CONTAINER COMMAND...
+[ "$1" = exec ] || exit 1
+shift
+while getopts itu: option; do
+    case $option in
+        i) input=yes ;;
+        t) [ -t 0 ] || {{ echo "the input device is not a TTY" >&2; exit 1; }} ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ "$input" ] || exec {program} "$@" </dev/null
+exec {program} "$@"
+"""
+
+SSH = """#!/bin/sh
+exec {ssh} -F {root}/{name}/ssh_config "$@"
+"""
+
+SSH_CONFIG = """
+Host {name}
+    User root
+    IdentityFile {root}/{name}/key
+    StrictHostKeyChecking no
+    UserKnownHostsFile /dev/null
+    LogLevel ERROR
+    ProxyCommand {relay}{program} {name} env LD_LIBRARY_PATH={library} {sshd} -i -f \
+{root}/{name}/sshd_config
+"""
+
+SSHD_CONFIG = """
+HostKey {root}/{name}/key
+AuthorizedKeysFile {root}/{name}/key.pub
+StrictModes no
+PasswordAuthentication no
+LogLevel QUIET
+SetEnv TMPDIR={root}/{name}/tmp PATH={path} {mark}={root}
+"""
+
+PASSWD = """\
+root:x:0:0::{home}:/bin/sh
+sshd:x:74:65534::/run/sshd:/bin/false
+nobody:x:65534:65534::/:/bin/false
+"""
+
 INIT = """
 (require 'tramp)
 (setq tramp-verbose 1
       tramp-allow-unsafe-temporary-files t)
-(add-to-list 'tramp-methods
-             '("place" (tramp-login-program {program})
-               (tramp-login-args (("%h") ("sh")))
-               (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c"))))
-(require 'gemini-companion-place)
-(add-to-list 'gemini-companion-place-commands '(("place") {program} "%h"))
+(setenv "PATH" (concat {bin} ":" (getenv "PATH")))
+(push {bin} exec-path)
+;; Emacs 28 has no such method.
+(unless (assoc "docker" tramp-methods)
+  (add-to-list 'tramp-methods
+               '("docker" (tramp-login-program "docker")
+                 (tramp-login-args (("exec") ("-it") ("%h") ("sh")))
+                 (tramp-remote-shell "/bin/sh") (tramp-remote-shell-args ("-c")))))
 """
 
 
-def why_not() -> str:
-    """Return why there can be no place, or an empty string."""
+def why_not(method: str = "docker") -> str:
+    """Return why there can be no place for ``method``, or an empty string."""
     if sys.platform != "linux":
         return "mount namespaces are of Linux"
     if not all(map(shutil.which, ("unshare", "nsenter", "mount", "node"))):
@@ -60,29 +113,55 @@ def why_not() -> str:
     command = [*UNSHARE, "mount", "--make-rprivate", "/"]
     if subprocess.run(command, check=False, capture_output=True).returncode:
         return "mount namespaces are not permitted"
+    if method == "ssh":
+        if os.geteuid() != 0:
+            return "sshd serves places for root only"
+        if not (SSHD / "usr/sbin/sshd").exists() or not shutil.which("ssh-keygen"):
+            return "ssh is not installed, or sshd not unpacked"
     return ""
 
 
 class Place:
-    """A place called ``name``; TRAMP calls it /place:NAME:."""
+    """A place called ``name``, which TRAMP reaches by ``method``.
 
-    def __init__(self, scratch: Scratch, name: str) -> None:
+    With "ssh", each way of the connection takes ``delay`` seconds.
+    """
+
+    def __init__(
+        self, scratch: Scratch, name: str, method: str = "docker", delay: float = 0
+    ) -> None:
         self.scratch = scratch
         self.name = name
-        self.prefix = f"/place:{name}:"
+        self.prefix = f"/{method}:{name}:"
         self.root = scratch.root / name
         self.project = self._directory("project")
         self.home = self._directory("home")
         self.tmp = self._directory("tmp")
         (self.project / ".git").mkdir()
         self.program = scratch.root / "place"
-        user = "" if os.geteuid() == 0 else " ".join(ROOT)
-        self.program.write_text(
-            RUN.format(root=scratch.root, project=scratch.project, user=user, mark=MARK)
+        user = "" if os.geteuid() == 0 else " ".join(AS_USER)
+        _write_program(
+            self.program,
+            RUN.format(
+                root=scratch.root, project=scratch.project, user=user, mark=MARK
+            ),
         )
-        self.program.chmod(0o755)
+        self.bin = scratch.root / "bin"
+        self.bin.mkdir(exist_ok=True)
+        _write_program(self.bin / "docker", DOCKER.format(program=self.program))
+        if method == "ssh":
+            self._configure_ssh(delay)
         self._holder = subprocess.Popen(
-            [*UNSHARE, "sh", "-c", MAKE, "sh", self.project, scratch.project],
+            [
+                *UNSHARE,
+                "sh",
+                "-c",
+                MAKE,
+                "sh",
+                self.project,
+                scratch.project,
+                self.root,
+            ],
             stdout=subprocess.PIPE,
         )
         assert self._holder.stdout is not None
@@ -92,10 +171,37 @@ class Place:
             directory = self._directory(f"home/.{client}")
             (directory / "settings.json").write_text(json.dumps(settings))
 
+    def _configure_ssh(self, delay: float) -> None:
+        """Make keys, and the program ssh that logs in here."""
+        subprocess.run(
+            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.root / "key"],
+            check=True,
+        )
+        relay = f"{sys.executable} {Path(__file__).with_name('relay.py')} {delay} "
+        values = {
+            "root": self.scratch.root,
+            "name": self.name,
+            "program": self.program,
+            "relay": relay if delay else "",
+            "library": next(SSHD.glob("usr/lib/*-linux-gnu*")),
+            "sshd": SSHD / "usr/sbin/sshd",
+            "path": os.environ["PATH"],
+            "mark": MARK,
+            "ssh": shutil.which("ssh"),
+            "home": self.home,
+        }
+        for name, text in (
+            ("ssh_config", SSH_CONFIG),
+            ("sshd_config", SSHD_CONFIG),
+            ("passwd", PASSWD),
+        ):
+            (self.root / name).write_text(text.format(**values))
+        _write_program(self.bin / "ssh", SSH.format(**values))
+
     @property
     def init(self) -> str:
         """The Lisp by which Emacs knows this place and all others."""
-        return INIT.format(program=lisp(self.program))
+        return INIT.format(bin=lisp(self.bin))
 
     def file(self, name: str, content: str = "") -> Path:
         """Write the file ``name`` in the project there, and return its name there."""
@@ -106,13 +212,10 @@ class Place:
         """Return the name in Emacs of the file ``path`` there."""
         return f"{self.prefix}{path}"
 
-    def discovery_files(self) -> list[Path]:
-        """Return the discovery files there."""
-        return [*self.tmp.glob("gemini/ide/*"), *self.home.glob(".qwen/ide/*")]
-
-    def calls(self) -> int:
-        """Return how many programs were started there by the command."""
-        return len((self.root / "calls").read_text().splitlines())
+    def discovery_files(self, client: str = "") -> list[Path]:
+        """Return the discovery files there, of ``client`` or of all."""
+        files = [*self.tmp.glob("gemini/ide/*"), *self.home.glob(".qwen/ide/*")]
+        return [file for file in files if client in file.name]
 
     def close(self) -> None:
         """End the place."""
@@ -123,3 +226,8 @@ class Place:
         directory = self.root / name
         directory.mkdir(parents=True, exist_ok=True)
         return directory
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(0o755)
