@@ -84,9 +84,11 @@ Omit hidden ones."
                 (list directory)))))
 
 (defun gemini-companion-roots--buffer-directory (buffer)
-  "Return the local directory of BUFFER, or nil if it is hidden."
+  "Return the local directory of BUFFER, or nil if it is hidden or remote."
   (if-let* ((file (buffer-file-name buffer)))
-      (unless (gemini-companion-privacy-hidden-p buffer)
+      ;; Tramp would search for a project.
+      (unless (or (file-remote-p file)
+                  (gemini-companion-privacy-hidden-p buffer))
         (file-name-directory file))
     (let ((directory (buffer-local-value 'default-directory buffer)))
       (and directory

@@ -161,6 +161,8 @@ If the CLI runs in a remote place, it must be the only one there."
 (defun gemini-companion-session--local-terminal (session)
   "Return the terminal buffer of local SESSION in this Emacs, or nil."
   (let ((pid (plist-get session :pid))
+        ;; In a remote one, Tramp would ask for the processes there.
+        (default-directory "/")
         (buffers (mapcar (lambda (process)
                            (cons (process-id process) (process-buffer process)))
                          (seq-filter #'process-tty-name (process-list))))
