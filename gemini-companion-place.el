@@ -17,6 +17,7 @@
 
 ;;; Code:
 
+(require 'format-spec)
 (require 'gemini-companion-clients)
 (require 'gemini-companion-server)
 (require 'seq)
@@ -191,24 +192,19 @@ KIND is `:pipe' or `:terminal'."
                             gemini-companion-place-commands)
                   (user-error "No command is known for the method %s; \
 customize `gemini-companion-place-commands'" method)))
-         (values `((?m . ,method)
-                   (?h . ,(tramp-file-name-host hop))
-                   (?u . ,(tramp-file-name-user hop))
-                   (?p . ,(tramp-file-name-port hop))))
-         (expand (lambda (word)
-                   (replace-regexp-in-string
-                    "%[mhup]"
-                    (lambda (match)
-                      (format "%s" (or (alist-get (aref match 1) values)
-                                       (throw 'empty nil))))
-                    word t t))))
+         (values (seq-filter #'cdr
+                             `((?m . ,method)
+                               (?h . ,(tramp-file-name-host hop))
+                               (?u . ,(tramp-file-name-user hop))
+                               (?p . ,(tramp-file-name-port hop))))))
     (append
      (seq-mapcat
       (lambda (words)
-        (let ((words (ensure-list words)))
-          (cond ((keywordp (car words))
-                 (when (eq kind (car words)) (cdr words)))
-                (t (catch 'empty (mapcar expand words))))))
+        (pcase (ensure-list words)
+          (`(,(or :pipe :terminal) . ,more) (and (eq kind (car words)) more))
+          ;; Without a value for one of them, there is an error.
+          (words (ignore-errors
+                   (mapcar (lambda (word) (format-spec word values)) words)))))
       (remq :line (cdr row)))
      (if (memq :line row)
          (list (gemini-companion-place--quote program))
@@ -266,25 +262,29 @@ exec \"${SHELL:-sh}\" -lic \"$0\""
 
 ;;;; Connecting
 
+(defun gemini-companion-place-there (file)
+  "Return a cons of the place of FILE, or of a directory, and its name there.
+Return nil if FILE is local and in no directory that is shared."
+  (if-let* ((name (file-remote-p file)))
+      (cons name (directory-file-name (file-local-name file)))
+    (seq-some
+     (pcase-lambda (`(,name . ,pairs))
+       (seq-some (pcase-lambda (`(,there . ,here))
+                   (let ((here (file-name-as-directory
+                                (expand-file-name here))))
+                     (when (string-prefix-p here file)
+                       (cons name
+                             (directory-file-name
+                              (concat (file-name-as-directory there)
+                                      (substring file (length here))))))))
+                 pairs))
+     gemini-companion-places)))
+
 (defun gemini-companion-place-here ()
-  "Return a cons of the place of the current buffer and its directory there.
-Return nil if the buffer is local and in no directory that is shared."
-  (if-let* ((name (file-remote-p default-directory)))
-      (cons name (directory-file-name (file-local-name default-directory)))
-    (let ((directory (expand-file-name default-directory)))
-      (seq-some
-       (pcase-lambda (`(,name . ,pairs))
-         (seq-some (pcase-lambda (`(,there . ,here))
-                     (let ((here (file-name-as-directory
-                                  (expand-file-name here))))
-                       (when (string-prefix-p here directory)
-                         (cons name
-                               (directory-file-name
-                                (concat (file-name-as-directory there)
-                                        (substring directory
-                                                   (length here))))))))
-                   pairs))
-       gemini-companion-places))))
+  "Return what `gemini-companion-place-there' has for the current directory."
+  (gemini-companion-place-there (if (file-remote-p default-directory)
+                                    default-directory
+                                  (expand-file-name default-directory))))
 
 (defun gemini-companion-place-root (name directory)
   "Return the workspace root of DIRECTORY in the place NAME, if it is known."
@@ -347,8 +347,7 @@ if that is not possible."
                      name :pipe gemini-companion-place--outpost)
            :mirror (gemini-companion-place--get name :mirror)
            :directories (gemini-companion-place--get name :directories)
-           :files (cons ".dir-locals.el"
-                        (gemini-companion-clients-all :ignore-files))
+           :files (gemini-companion-place--files)
            :shared (seq-mapcat
                     (pcase-lambda (`(,there . ,here))
                       (list (directory-file-name there)
@@ -356,6 +355,19 @@ if that is not possible."
                     (cdr (assoc name gemini-companion-places)))
            :port (gemini-companion-place--get name :port)
            :token (gemini-companion-place--get name :token)))))
+
+(defun gemini-companion-place--files ()
+  "Return the names of files there that decide what is shared, or are settings.
+They are in a workspace root unless they begin with a tilde."
+  `(".dir-locals.el"
+    ,@(gemini-companion-clients-all :ignore-files)
+    ,@(seq-mapcat #'gemini-companion-place-settings
+                  (mapcar #'car gemini-companion-clients))))
+
+(defun gemini-companion-place-settings (client)
+  "Return the names of the settings files of CLIENT, of project and user."
+  (list (gemini-companion-clients-get client :project-settings)
+        (car (last (gemini-companion-clients-get client :user-settings)))))
 
 (defun gemini-companion-place-update (facts)
   "Record FACTS, which the server has reported about a place."
@@ -370,49 +382,37 @@ if that is not possible."
          (message "Connection to %s is back; run /ide enable in each CLI there"
                   title))
         (`("connected" . "lost")
-         (message "Connection to %s was lost; trying again" title)))
-      (if (equal state "ended")
-          (gemini-companion-place--ended name)
-        (gemini-companion-place--call-waiting name))
+         (message "Connection to %s was lost; trying again" title))
+        (`(,_ . "ended")
+         (message "%s" (gemini-companion-place-explain name))))
+      (gemini-companion-place--call-waiting
+       name (when (equal state "ended") (gemini-companion-place-explain name)))
       (run-hooks 'gemini-companion-place-changed-hook)))
   t)
 
-(defun gemini-companion-place--call-waiting (name)
-  "Call the functions that wait for the place NAME and its roots."
-  (pcase-dolist ((and waiting `(,(pred (equal name)) ,directory ,function))
-                 gemini-companion-place--waiting)
-    (pcase (assoc directory (gemini-companion-place--get name :roots))
-      (`(,_ ,root)
-       (setq gemini-companion-place--waiting
-             (delq waiting gemini-companion-place--waiting))
-       (gemini-companion-place--call
-        function root
-        (unless root
-          (format "No CLI can connect from %s on %s: it does not exist, or is \
-the home directory or /"
-                  directory (gemini-companion-place-title name))))))))
+(defun gemini-companion-place--call-waiting (name problem)
+  "Call the functions that wait for the place NAME, with PROBLEM if any.
+Those whose directory has not been checked go on to wait."
+  (dolist (waiting gemini-companion-place--waiting)
+    (pcase-let* ((`(,place ,directory ,function) waiting)
+                 (roots (gemini-companion-place--get name :roots))
+                 (root (assoc directory roots)))
+      (when (and (equal place name) (or problem root))
+        (setq gemini-companion-place--waiting
+              (delq waiting gemini-companion-place--waiting))
+        (with-demoted-errors "Connecting a remote CLI: %S"
+          (funcall function (cadr root)
+                   (cond (problem)
+                         ((null (cadr root))
+                          (format "No CLI can connect from %s on %s: it does \
+not exist, or is the home directory or /"
+                                  directory
+                                  (gemini-companion-place-title name))))))))))
 
-(defun gemini-companion-place--call (function root problem)
-  "Call FUNCTION, which waited for a place, with ROOT and PROBLEM."
-  (with-demoted-errors "Connecting a remote CLI: %S"
-    (funcall function root problem)))
-
-(defun gemini-companion-place--ended (name)
-  "Drop the place NAME, which cannot be connected, and report why."
-  (let ((problem (gemini-companion-place-explain
-                  name (gemini-companion-place--get name :problem)))
-        (waiting gemini-companion-place--waiting))
-    (gemini-companion-place--put name :roots nil)
-    (setq gemini-companion-place--waiting
-          (seq-remove (lambda (one) (equal name (car one))) waiting))
-    (pcase-dolist (`(,_ ,_ ,function)
-                   (seq-difference waiting gemini-companion-place--waiting))
-      (gemini-companion-place--call function nil problem))
-    (message "%s" problem)))
-
-(defun gemini-companion-place-explain (name problem)
-  "Return a sentence about PROBLEM, why the place NAME is not connected."
+(defun gemini-companion-place-explain (name)
+  "Return a sentence about why the place NAME is not connected."
   (let ((title (gemini-companion-place-title name))
+        (problem (gemini-companion-place--get name :problem))
         (case-fold-search t))
     (format
      (cond ((string-match-p "node.*not found\\|not found.*node" problem)
@@ -439,11 +439,9 @@ tries again"))
 
 (defun gemini-companion-place-stop ()
   "Drop all places, as the server stops."
-  (mapc #'gemini-companion-place--drop
-        (mapcar #'car gemini-companion-place--all))
-  (pcase-dolist (`(,_ ,_ ,function) gemini-companion-place--waiting)
-    (gemini-companion-place--call function nil "The server is not running"))
-  (setq gemini-companion-place--waiting nil))
+  (dolist (name (mapcar #'car gemini-companion-place--all))
+    (gemini-companion-place--call-waiting name "The server is not running")
+    (gemini-companion-place--drop name)))
 
 (defun gemini-companion-place--drop (name)
   "Drop the place NAME and the copies of its files."

@@ -27,7 +27,7 @@ Its files in /shared are those in `directory' here, a new directory."
 
 (ert-deftest gemini-companion-place-runs-programs-by-the-method-of-tramp ()
   ;; Emacs 28 does not know these methods.
-  (dolist (method '("docker" "podman"))
+  (dolist (method '("docker" "podman" "kubernetes" "wsl"))
     (add-to-list 'tramp-methods (list method)))
   (pcase-dolist
       (`(,name ,kind . ,command)
@@ -36,6 +36,8 @@ Its files in /shared are those in `directory' here, a new directory."
          ("/docker:web:" :pipe "docker" "exec" "-i" "web" "a" "it's")
          ("/podman:me@web:" :terminal
           "podman" "exec" "-it" "-u" "me" "web" "a" "it's")
+         ("/kubernetes:pod:" :pipe "kubectl" "exec" "-i" "pod" "--" "a" "it's")
+         ("/wsl:Debian:" :pipe "wsl.exe" "-d" "Debian" "-e" "a" "it's")
          ("/sudo:me@here:" :pipe "sudo" "-n" "-H" "-u" "me" "a" "it's")
          ;; Each hop takes a line for its shell.
          ("/ssh:one|ssh:two|sudo:root@two:" :terminal
@@ -112,8 +114,10 @@ Its files in /shared are those in `directory' here, a new directory."
                     "cannot be reached")
                    ("no answer in 30 seconds" "cannot be reached")
                    ("exit status 3" "Cannot connect to far (exit status 3)")))
-    (should (string-search wanted (gemini-companion-place-explain
-                                   "/ssh:far:" problem)))))
+    (let ((gemini-companion-place--all
+           `(("/ssh:far:" :state "ended" :problem ,problem))))
+      (should (string-search wanted (gemini-companion-place-explain
+                                     "/ssh:far:"))))))
 
 (provide 'gemini-companion-place-test)
 ;;; gemini-companion-place-test.el ends here

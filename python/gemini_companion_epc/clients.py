@@ -58,15 +58,15 @@ class Client:
         """Return whether the client can be sent the workspace root ``root``."""
         return self.takes_json_roots or os.pathsep not in root
 
-    @property
-    def elsewhere(self) -> dict[str, object]:
-        """The names of the discovery file for an outpost, which knows the rest."""
+    def elsewhere(self, token: str) -> dict[str, object]:
+        """Return the description of the discovery file for an outpost."""
         return {
+            "name": self.name,
             "home": self.home_variable,
             "parts": self.parts,
-            "name": self.file_name("PID", "PORT"),
+            "file": self.file_name("PID", "PORT"),
             "suffix": self.file_name("PID", "PORT").rpartition("PORT")[2],
-            "json": self.takes_json_roots,
+            "content": {"authToken": self.bearer(token), "ideInfo": IDE_INFO},
         }
 
     def is_installed(self, environ: Mapping[str, str]) -> bool:

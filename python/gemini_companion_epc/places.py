@@ -17,16 +17,15 @@ import os
 import posixpath
 import re
 import shutil
-from asyncio import StreamReader
+from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from .clients import CLIENTS, IDE_INFO, bearers
+from .clients import CLIENTS, bearers
 from .config import Config, new_token
 from .exceptions import EmacsError, MalformedArgument
 from .types import Facts, clean
@@ -35,18 +34,18 @@ logger = logging.getLogger(__name__)
 
 Address: TypeAlias = tuple[str, int]
 Report: TypeAlias = Callable[[Facts], None]
-Incoming: TypeAlias = "asyncio.Queue[bytes | None]"
 
 OUTPOST = "outpost-base64"
 """The word in a command that stands for the program of the outpost."""
 
 _LARGEST_FILE = 20 * 1024 * 1024
-_LARGEST_FRAME = 72 * 1024 * 1024
-_LARGEST_NOISE = 1024 * 1024
+_LONGEST_LINE = 32 * 1024 * 1024
+_MOST_CONNECTIONS = 64
 _CHUNK = 64 * 1024
 _GREETING = b"gemini-companion-outpost\n"
 _PORT_TRIES = 60
 _PING = 15
+_END = 1
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -63,7 +62,7 @@ class Spec:
     directories: tuple[str, ...] = ()
     """Directories there from which the user wants to connect a CLI."""
     files: tuple[str, ...] = ()
-    """Names of files that are copied if they are in a workspace root."""
+    """Names of files that are copied, in the home or in each workspace root."""
     shared: tuple[tuple[str, str], ...] = ()
     """The directories that are the same there and here."""
     port: int = 0
@@ -86,6 +85,7 @@ class Place:
         self.bearers = bearers(spec.token)
         self.addresses: set[Address] = set()
         """The addresses here of the connections that the outpost carries."""
+        self._writers: dict[int, StreamWriter] = {}
         self._spec = spec
         self._config = config
         self._server_port = server_port
@@ -96,13 +96,11 @@ class Place:
         )
         self._facts: Facts = {"port": spec.port}
         self._process: Process | None = None
-        self._numbers = count(1)
-        self._awaited: dict[int, asyncio.Future[Facts]] = {}
-        self._carried: dict[int, tuple[Incoming, asyncio.Task[None]]] = {}
-        self.has_ended = False
-        self._is_ending = False
+        self._copied: dict[str, asyncio.Future[str]] = {}
+        """Whether each file that was asked for has a copy, or why it has none."""
+        self._tasks: set[asyncio.Task[None]] = set()
         self._heard = 0.0
-        self._life = asyncio.get_running_loop().create_task(self._live())
+        self._life = asyncio.create_task(self._live())
 
     # Names
 
@@ -137,41 +135,46 @@ class Place:
         Raise EmacsError if it cannot be read.
         """
         if self.copies(path):
-            facts = await self._ask(path)
-            if problem := facts.get("problem"):
-                raise EmacsError(_shown(str(problem)))
+            try:
+                copied = asyncio.shield(self._request(path))
+                problem = await asyncio.wait_for(copied, self._config.diff_limit)
+            except asyncio.TimeoutError:
+                problem = f"{self.name} does not answer"
+            if problem:
+                raise EmacsError(problem)
 
-    async def _ask(self, path: str) -> Facts:
-        number = next(self._numbers)
-        answer = asyncio.get_running_loop().create_future()
-        self._awaited[number] = answer
-        try:
-            self._send(b"R", number, path.encode())
-            return await asyncio.wait_for(answer, self._config.diff_limit)
-        except asyncio.TimeoutError:
-            raise EmacsError(f"{self.name} does not answer") from None
-        finally:
-            del self._awaited[number]
+    def _request(self, path: str) -> asyncio.Future[str]:
+        """Ask for the file ``path``; return the future of its problem, or ""."""
+        self._send("R", path)
+        copied = self._copied.get(path)
+        if copied is None or copied.done():
+            copied = self._copied[path] = asyncio.get_running_loop().create_future()
+        return copied
 
-    def _store(self, body: bytes) -> Facts:
-        """Write the copy of a file that the outpost has sent; return its facts."""
-        line, _, content = body.partition(b"\n")
-        facts: Facts = json.loads(line)
+    async def _copy(self, facts: Facts) -> None:
+        """Write the copy of a file that the outpost has sent, if it was asked for."""
+        path = str(facts["path"])
+        if path in self._copied:
+            problem = await asyncio.to_thread(self._store, path, facts)
+            if not self._copied[path].done():
+                self._copied[path].set_result(_shown(problem))
+
+    def _store(self, path: str, facts: Facts) -> str:
+        """Write or delete the copy of ``path``; return the problem, or ""."""
+        copy = Path(self.here(path))
+        text = facts.get("text")
         try:
-            copy = Path(self.here(facts["path"]))
-            if facts.get("problem") or not self.copies(facts["path"]):
-                return facts
-            if facts.get("absent"):
+            if text is None:
                 copy.unlink(missing_ok=True)
-                return facts
+                return str(facts.get("problem", ""))
             copy.parent.mkdir(parents=True, exist_ok=True)
             draft = Path(self.mirror, ".draft")
-            draft.write_bytes(content)
+            draft.write_bytes(base64.b64decode(text))
             os.utime(draft, ns=(time := int(facts["mtime"] * 1e6), time))
             os.replace(draft, copy)
-        except (MalformedArgument, OSError) as error:
-            facts["problem"] = f"cannot be copied: {error}"
-        return facts
+        except OSError as error:
+            return f"cannot be copied: {error}"
+        return ""
 
     # The life of the outpost
 
@@ -183,38 +186,32 @@ class Place:
         if self._process is not None:
             self._greet()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no outpost runs, and none will be started again."""
+        return self._life.done()
+
     async def stop(self) -> None:
         """End the outpost, and wait for its end, but not for long."""
-        self._is_ending = True
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-        await asyncio.wait([self._life], timeout=self._config.end_limit)
         self._life.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._life
+        await asyncio.wait([self._life])
 
     async def _live(self) -> None:
         delays = iter(_DELAYS)
         while True:
             problem = await self._run_once()
-            if self._is_ending:
-                return
             logger.info("The outpost of a place has ended: %s", problem)
-            if self._facts.get("roots"):
+            if self._facts.pop("roots", None):
                 delays = iter(_DELAYS)
             delay = next(delays, None) if "home" in self._facts else None
-            self.has_ended = delay is None
-            state = "ended" if delay is None else "lost"
-            self._facts = {**self._facts, "roots": {}}
-            self._report(state, problem)
+            self._report("ended" if delay is None else "lost", problem)
             if delay is None:
                 return
             await asyncio.sleep(delay)
 
     def _report(self, state: str, problem: str = "") -> None:
-        facts = {**self._facts, "name": self.name, "state": state, "token": self.token}
-        roots = [[name, root] for name, root in self._facts.get("roots", {}).items()]
-        self._report_to_emacs({**facts, "roots": roots, "problem": problem})
+        facts = {"name": self.name, "token": self.token, "state": state}
+        self._report_to_emacs({"roots": [], **self._facts, **facts, "problem": problem})
 
     async def _run_once(self) -> str:
         """Run an outpost until it ends, and return why it did."""
@@ -222,7 +219,7 @@ class Place:
         command = [one.replace(OUTPOST, program.decode()) for one in self._spec.command]
         try:
             process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LARGEST_NOISE
+                *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
             )
         except OSError as error:
             return f"cannot run {command[0]}: {error.strerror or error}"
@@ -241,7 +238,7 @@ class Place:
             problem = f"no answer in {self._config.place_limit:.0f} seconds"
         except (asyncio.IncompleteReadError, OSError):
             pass
-        except (asyncio.LimitOverrunError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # whatever the other host has sent
             logger.warning("Malformed output of an outpost: %r", error)
             problem = "malformed output"
         finally:
@@ -255,46 +252,39 @@ class Place:
 
     def _drop(self) -> None:
         """Close the connections, and give up what the outpost has not answered."""
-        for _, task in self._carried.values():
-            task.cancel()
-        for answer in self._awaited.values():
-            if not answer.done():
-                error = EmacsError(f"the connection to {self.name} was lost")
-                answer.set_exception(error)
+        for writer in self._writers.values():
+            writer.close()
+        for copied in self._copied.values():
+            if not copied.done():
+                copied.set_result(f"the connection to {self.name} was lost")
 
     def _greet(self) -> None:
         """Send what the outpost needs, again when it has changed."""
-        facts = {
-            "directories": self._directories,
-            "clients": [
-                {**client.elsewhere, "bearer": client.bearer(self.token)}
-                for client in CLIENTS
-            ],
-            "ide": IDE_INFO,
-            "limit": _LARGEST_FILE,
-            "port": self._facts["port"] or self._server_port,
-            "tries": _PORT_TRIES if self._facts["port"] else 1,
-        }
-        self._send(b"H", 0, json.dumps(facts).encode())
+        clients = [client.elsewhere(self.token) for client in CLIENTS]
+        port = self._facts["port"]
+        self._send(
+            "H",
+            {
+                "directories": self._directories,
+                "clients": clients,
+                "limit": _LARGEST_FILE,
+                "port": port or self._server_port,
+                "tries": _PORT_TRIES if port else 1,
+            },
+        )
 
-    # Frames
+    # Lines
 
-    def _send(self, kind: bytes, number: int, body: bytes = b"") -> None:
+    def _send(self, *line: object) -> None:
         if self._process is None or self._process.stdin is None:
             raise EmacsError(f"{self.name} is not connected")
-        head = kind + number.to_bytes(4, "big") + len(body).to_bytes(4, "big")
-        self._process.stdin.write(head + body)
+        self._process.stdin.write(json.dumps(line).encode() + b"\n")
 
     async def _receive(self, stream: StreamReader) -> None:
         pinging = asyncio.create_task(self._ping())
         try:
-            while True:
-                head = await stream.readexactly(9)
-                number = int.from_bytes(head[1:5], "big")
-                length = int.from_bytes(head[5:], "big")
-                if length > _LARGEST_FRAME:
-                    raise ValueError("frame too long")
-                await self._handle(head[:1], number, await stream.readexactly(length))
+            while line := await stream.readline():
+                await self._handle(*json.loads(line))
                 self._heard = asyncio.get_running_loop().time()
         finally:
             pinging.cancel()
@@ -304,60 +294,82 @@ class Place:
         clock = asyncio.get_running_loop().time
         self._heard = clock()
         while self._process is not None and clock() - self._heard < 3 * _PING:
-            self._send(b"P", 0)
+            self._send("P")
             await asyncio.sleep(_PING)
         if self._process is not None:
             self._process.kill()
 
-    async def _handle(self, kind: bytes, number: int, body: bytes) -> None:
-        if kind == b"O":
-            queue: Incoming = asyncio.Queue(maxsize=256)
-            task = asyncio.create_task(self._carry(number, queue))
-            self._carried[number] = queue, task
-        elif kind in (b"D", b"C"):
-            if number in self._carried:
-                await self._carried[number][0].put(body if kind == b"D" else None)
-        elif kind == b"H":
-            self._facts = {**self._facts, **json.loads(body)}
-            for root in filter(None, self._facts["roots"].values()):
-                for name in self._spec.files:
-                    self._send(b"R", 0, posixpath.join(root, name).encode())
-            # The answer comes after these files.
-            self._send(b"P", 1)
-        elif kind == b"P" and number == 1:
+    async def _handle(self, kind: str, key: Any = None, data: str = "") -> None:
+        if kind == "O":
+            await self._open(key)
+        elif kind == "D" and key in self._writers:
+            self._writers[key].write(base64.b64decode(data))
+            with suppress(OSError):
+                await self._writers[key].drain()
+        elif kind == "C" and key in self._writers:
+            self._writers[key].close()
+        elif kind == "F":
+            await self._copy(key)
+        elif kind == "H":
+            self._know(key)
+        elif kind == "P" and key == "copied":
             self._report("connected")
-        elif kind == b"F":
-            facts = await asyncio.to_thread(self._store, body)
-            answer = self._awaited.get(number)
-            if answer is not None and not answer.done():
-                answer.set_result(facts)
+
+    def _know(self, sent: Facts) -> None:
+        """Take the facts that the outpost has ``sent``, and ask for files of roots."""
+        roots = {name: sent["roots"][name] for name in self._directories}
+        for path in (sent["home"], *filter(None, roots.values())):
+            self.here(path)
+        versions = sent["versions"]
+        self._facts = {
+            **{key: int(sent[key]) for key in ("port", "pid")},
+            **{key: _shown(sent[key]) for key in ("node", "home", "tmp")},
+            "container": bool(sent["container"]),
+            "problems": [_shown(problem) for problem in sent["problems"]],
+            "versions": [[name, _shown(versions[name])] for name in versions],
+            "roots": [[name, root] for name, root in roots.items()],
+        }
+        for name in self._spec.files:
+            if name.startswith("~/"):
+                self._request(sent["home"] + name[1:])
+            else:
+                for root in filter(None, roots.values()):
+                    self._request(posixpath.join(root, name))
+        # The answer comes after these files.
+        self._send("P", "copied")
 
     # Connections
 
-    async def _carry(self, number: int, incoming: Incoming) -> None:
+    async def _open(self, number: int) -> None:
         """Connect a connection there to the server of this process."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._server_port)
-        address = writer.get_extra_info("sockname")
-        self.addresses.add(address)
-        back = asyncio.create_task(self._carry_back(number, reader))
+        if len(self._writers) >= _MOST_CONNECTIONS:
+            raise ValueError("too many connections")
         try:
-            while (data := await incoming.get()) is not None:
-                with suppress(OSError):
-                    writer.write(data)
-                    await writer.drain()
-        finally:
-            back.cancel()
-            writer.close()
-            del self._carried[number]
-            self.addresses.discard(address)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", self._server_port
+            )
+        except OSError:
+            self._send("C", number)
+            return
+        self._writers[number] = writer
+        self.addresses.add(writer.get_extra_info("sockname"))
+        task = asyncio.create_task(self._carry_back(number, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
-    async def _carry_back(self, number: int, reader: StreamReader) -> None:
+    async def _carry_back(
+        self, number: int, reader: StreamReader, writer: StreamWriter
+    ) -> None:
+        address = writer.get_extra_info("sockname")
         with suppress(OSError, EmacsError):
             while data := await reader.read(_CHUNK):
-                self._send(b"D", number, data)
+                self._send("D", number, base64.b64encode(data).decode())
                 if self._process is not None and self._process.stdin is not None:
                     await self._process.stdin.drain()
-            self._send(b"E", number)
+            self._send("C", number)
+        writer.close()
+        self._writers.pop(number, None)
+        self.addresses.discard(address)
 
 
 class Places:
@@ -372,8 +384,9 @@ class Places:
 
     def start(self, spec: Spec) -> None:
         """Connect the place of ``spec``, or let CLIs connect from more directories."""
-        if spec.name in self._all and not self._all[spec.name].has_ended:
-            self._all[spec.name].add(spec.directories)
+        place = self._all.get(spec.name)
+        if place is not None and not place.is_over:
+            place.add(spec.directories)
         else:
             place = Place(spec, self._config, self._server_port, self._report)
             self._all[spec.name] = place
@@ -415,9 +428,11 @@ class Places:
 
 
 async def _ended(process: Process) -> int:
-    """End ``process`` if it does not by itself, and return its exit status."""
+    """End ``process``, by the end of its input if it can, and return its status."""
+    assert process.stdin is not None
+    process.stdin.close()
     with suppress(asyncio.TimeoutError):
-        return await asyncio.wait_for(process.wait(), 0.5)
+        return await asyncio.wait_for(process.wait(), _END)
     with suppress(ProcessLookupError):
         process.kill()
     return await process.wait()

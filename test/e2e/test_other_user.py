@@ -19,6 +19,8 @@ import pytest
 from harness.emacs import Emacs, lisp
 from harness.gemini import CONNECTED
 from harness.model import write_file
+from harness.place import Place
+from harness.place import why_not as why_no_place
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
@@ -196,6 +198,40 @@ def test_port_of_a_live_server_cannot_be_bound(world: World) -> None:
     printed = as_nobody(BIND, discovered(world.scratch)["port"]).decode()
 
     assert printed.splitlines() == ["Address already in use"] * 2
+
+
+def test_an_outpost_answers_its_user_only(world: World) -> None:
+    if reason := why_no_place():
+        pytest.skip(reason)
+    far = Place(world.scratch, "far")
+    emacs = world.emacs(extra=far.init)
+    emacs.eval(f"(progn (find-file {lisp(far.remote(far.file('a.txt')))}) nil)")
+    emacs.command("gemini-companion-connect")
+    emacs.wait_for("share your open files there with them? (y or n)")
+    emacs.keys("y")
+    emacs.says("Connected to far; run ")
+    (file,) = far.discovery_files("gemini")
+    found = json.loads(file.read_text())
+    let_others_in(world.scratch)
+    for directory in (far.root, far.home):
+        directory.chmod(0o755)
+    far.tmp.chmod(0o1777)
+    (far.tmp / "public").write_text("readable by all")
+    (outpost,) = world.scratch.processes("process.env.GC_OUTPOST")
+    proc = Path(f"/proc/{outpost.pid}")
+
+    printed = as_nobody(READ, far.home, far.tmp, proc / "cmdline", proc / "environ")
+    bound = as_nobody(BIND, found["port"]).decode()
+    # The token of this host is worth nothing there.
+    token = discovered(world.scratch)["authToken"]
+    status = as_nobody(ASK, found["port"], token).decode().strip()
+    emacs.quit()
+    far.close()
+
+    assert b"readable by all" in printed
+    assert found["authToken"].encode() not in printed
+    assert bound.splitlines() == ["Address already in use"] * 2
+    assert status == "401"
 
 
 @pytest.mark.parametrize("then", ["stays", "leaves"])

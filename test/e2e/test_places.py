@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CLIs on another host: the real CLIs there, Emacs here, TRAMP between them."""
+"""CLIs on another host: the real CLIs there, Emacs here, TRAMP and ssh between."""
 
 from __future__ import annotations
 
@@ -25,25 +25,38 @@ REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
 BUFFER = "*gemini: project*"
+# What Tramp sends, and what it sends although the user has called no command.
 CALLS = """
-(progn (defvar e2e-tramp nil)
-       (advice-add 'tramp-send-command :before
-                   (lambda (_ command &rest _) (push command e2e-tramp))))
+(defvar e2e-tramp nil)
+(defvar e2e-tramp-unasked nil)
+(advice-add 'tramp-send-command :before
+            (lambda (_ command &rest _)
+              (push command e2e-tramp)
+              (let ((functions (mapcar #'cadr (backtrace-frames))))
+                (when (or (memq 'timer-event-handler functions)
+                          (not (or (memq 'command-execute functions)
+                                   (memq 'e2e-answer functions))))
+                  (push (cons command functions) e2e-tramp-unasked)))))
 """
 
-PlaceOf = Callable[[str], Place]
+PlaceOf = Callable[..., Place]
 
 
 @pytest.fixture
 def place_of(world: World) -> Iterator[PlaceOf]:
     made: list[Place] = []
 
-    def place_of(name: str) -> Place:
-        made.append(Place(world.scratch, name))
+    def place_of(name: str, method: str = "docker", delay: float = 0) -> Place:
+        if reason := why_not(method):
+            pytest.skip(reason)
+        made.append(Place(world.scratch, name, method, delay))
         return made[-1]
 
     yield place_of
     for emacs in world.emacsen:
+        if emacs.terminal.is_open():
+            unasked = emacs.value("(mapcar #'prin1-to-string e2e-tramp-unasked)")
+            assert not unasked, unasked[-1]
         emacs.quit()
     eventually(lambda: not world.scratch.servers(), "the server is gone")
     eventually(lambda: not outposts(world.scratch), "no outpost")
@@ -62,10 +75,10 @@ def outposts(scratch: Scratch) -> list[psutil.Process]:
     return scratch.processes("process.env.GC_OUTPOST")
 
 
-def start(world: World, far: Place, *files: Path, extra: str = "") -> Emacs:
+def start(world: World, far: Place, *files: Path) -> Emacs:
     """Return an Emacs that visits ``files`` of ``far``."""
     terminal = "(setq gemini-companion-terminal 'term)"
-    emacs = world.emacs(extra=far.init + terminal + extra)
+    emacs = world.emacs(extra=far.init + CALLS + terminal)
     visit(emacs, far, *files)
     return emacs
 
@@ -121,11 +134,12 @@ def text_of(place: Place, file: Path) -> str:
 
 
 def test_run_connects_there_and_an_accepted_text_is_written_there(
-    world: World, far: Place
+    world: World, place_of: PlaceOf
 ) -> None:
+    far = place_of("far", "ssh", delay=0.15)
     here = world.file("a.txt", "here\n")
     there = far.file("a.txt", "one\ntwo\n")
-    emacs = start(world, far, there, extra=CALLS)
+    emacs = start(world, far, there)
     reviews = Reviews(emacs)
 
     cli = run(world, emacs)
@@ -133,7 +147,7 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     # Only files of the place are in the context, by their names there.
     context = cli.context()
     assert str(there) in json.dumps(context)
-    assert "/place:" not in json.dumps(context)
+    assert far.prefix not in json.dumps(context)
 
     # Nothing of a review waits for the other host.
     emacs.eval("(setq e2e-tramp nil)")
@@ -156,6 +170,12 @@ def test_run_connects_there_and_an_accepted_text_is_written_there(
     eventually(
         lambda: (far.project / "a.txt").read_text().startswith("one\nmine\nx"),
         "the user saves without a question",
+    )
+
+    emacs.command("gemini-companion-send")
+    eventually(
+        lambda: f"@{there}(line3)" in "".join(cli.screen().split()),
+        "the prompt names the file there",
     )
 
 

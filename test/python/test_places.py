@@ -32,6 +32,7 @@ class Far:
         self.directory = directory
         self.name = f"/test:{directory.name}:"
         self.project = directory / "project"
+        self.asked = directory / "asked"
         for name in ("home/.qwen", "tmp", "mirror", "project/.git", "project/sub"):
             (directory / name).mkdir(parents=True)
 
@@ -39,6 +40,8 @@ class Far:
         """Connect the place from a directory below the project; return the facts."""
         home, tmp = self.directory / "home", self.directory / "tmp"
         command = ["env", f"HOME={home}", f"TMPDIR={tmp}", "node", "-e", RUN, OUTPOST]
+        # What the outpost is asked is counted.
+        command = ["sh", "-c", 'tee "$0" | exec "$@"', str(self.asked), *command]
         fields = {
             "command": tuple(command),
             "directories": (str(self.project / "sub"),),
@@ -88,7 +91,7 @@ def test_a_discovery_file_is_there_for_its_user_until_the_end(far: Far) -> None:
     until(lambda: not psutil.pid_exists(facts["pid"]))
 
 
-def test_a_review_has_the_text_there_and_follows_the_file(far: Far) -> None:
+def test_a_review_follows_the_file_after_one_round_trip(far: Far) -> None:
     far.connect()
     file = far.project / "a.txt"
     file.write_text("old\n" * 1_000_000)
@@ -109,6 +112,9 @@ def test_a_review_has_the_text_there_and_follows_the_file(far: Far) -> None:
     assert far.copy(file).stat().st_mtime == pytest.approx(file.stat().st_mtime)
     file.unlink()
     until(lambda: not far.copy(file).exists())
+    # Only the review has asked for the file; what is written there comes by itself.
+    asked = [json.loads(line) for line in far.asked.read_text().splitlines()]
+    assert [line[1] for line in asked if line[0] == "R"] == [str(file)]
     cli.close()
 
 
@@ -265,3 +271,61 @@ def test_an_outpost_ends_with_the_process_that_has_started_it(far: Far) -> None:
         far.alone.do(far.alone.places.stop, far.name)
         assert idle.recv(1) == b""
     until(lambda: not list(far.directory.glob("tmp/gemini/ide/*")))
+
+
+LIAR = """
+import json, random, sys
+lies, seed = json.loads(sys.argv[1]), random.Random(int(sys.argv[2]))
+print("gemini-companion-outpost", flush=True)
+for line in sys.stdin:
+    for lie in [lies[0], ["P", "copied"], *seed.sample(lies, 5)]:
+        print(json.dumps(lie) if isinstance(lie, list) else lie, flush=True)
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lying_outpost_writes_nothing_and_names_no_file_here(
+    far: Far, tmp_path: Path, seed: int
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    facts = {
+        "port": 1,
+        "pid": 1,
+        "node": "20",
+        "home": "/",
+        "tmp": "/",
+        "roots": {},
+        "container": 0,
+        "problems": [],
+        "versions": {},
+        "mirror": "/",
+        "name": "/sudo::",
+        "token": "x",
+        "state": "connected",
+    }
+    there = str(far.project / "sub")
+    text = {"mtime": 1, "text": "c3RvbGVu"}
+    names = [str(secret), f"/../../..{secret}", "/.draft", "a", "/a\0", 1, None]
+    lies = [
+        ["H", {**facts, "roots": {there: there}}],
+        *(["F", {"path": name, **text}] for name in names),
+        *(["H", {**facts, "roots": {there: name}}] for name in names[1:]),
+        *(["H", {**facts, "home": name}] for name in names[1:]),
+        *(["H", {**facts, "port": value}] for value in ("1", 1e999, -1, None)),
+        *(["D", 1, "x"], ["C", []], ["O", 1], ["O", {}], ["P", "copied"], ["?"]),
+        *("[" * 100_000, "{}", "nonsense", "[]", "null", '"H"', "[1,2,3,4,5]"),
+    ]
+    liar = ("python3", "-c", LIAR, json.dumps(lies), str(seed))
+    far.connect(command=liar)
+    until(lambda: far.alone.place_facts[-1]["state"] in ("lost", "ended"))
+    far.alone.do(far.alone.places.stop, far.name)
+    assert secret.read_text() == "secret"
+    assert far.alone.place_facts[0]["state"] == "connected"
+    assert not list((far.directory / "mirror").rglob("*"))
+    for reported in far.alone.place_facts:
+        assert reported["name"] == far.name
+        assert reported["token"] != "x"
+        assert "mirror" not in reported
+        assert reported["roots"] in ([], [[there, there]])
+    assert far.connect()["state"] == "connected"
