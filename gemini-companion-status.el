@@ -150,6 +150,7 @@ Type \\[gemini-companion-status-menu] there for its keys."
                   gemini-companion-ready-hook
                   gemini-companion-session-changed-functions
                   gemini-companion-state-functions
+                  gemini-companion-place-changed-hook
                   gemini-companion-diff-functions))
     (funcall change hook #'gemini-companion-status--changed)))
 
@@ -737,27 +738,69 @@ directory and / are never roots.")))))
 
 (defun gemini-companion-status--places (_directory _ask)
   "Check the remote places."
-  (mapcar
+  (seq-mapcat
    (pcase-lambda (`(,name . ,place))
-     (pcase-let* (((map :state :problem :problems :node :tmp) place)
-                  (title (gemini-companion-place-title name))
-                  (least (gemini-companion-clients-get "gemini" :node)))
-       (cond ((member state '("lost" "ended"))
-              `(bad ,(gemini-companion-place-explain name problem)))
-             ((not (equal state "connected"))
-              `(wait ,(format "%s is being connected" title)))
-             (problems
-              `(bad ,(format "%s: the discovery file could not be written (%s)"
-                             title (car problems))))
-             ((version< node least)
-              `(bad ,(format "%s has Node.js %s" title node)
-                    ,(format "The CLIs need %s or later." least)))
-             (t
-              `(note ,(format "%s is connected (Node.js %s)" title node)
-                     ,(format "A CLI there needs /ide enable once, and the \
-temporary directory %s.  The tools of M-x gemini-companion-tools do not \
-reach it." tmp))))))
+     (pcase (plist-get place :state)
+       ("connected" (gemini-companion-status--place name place))
+       ((or "lost" "ended")
+        `((bad ,(gemini-companion-place-explain name))))
+       (_ `((wait ,(format "%s is being connected"
+                           (gemini-companion-place-title name)))))))
    (gemini-companion-places)))
+
+(defun gemini-companion-status--place (name place)
+  "Return the findings about the place NAME, which is connected, and PLACE."
+  (pcase-let (((map :problems :node :tmp :port :container :versions) place)
+              (title (gemini-companion-place-title name)))
+    `(,@(mapcar (lambda (problem)
+                  `(bad ,(format "%s: the discovery file could not be written \
+(%s)" title problem)
+                        "Correct that, then type M-x gemini-companion-connect."))
+                problems)
+      ,@(seq-mapcat (pcase-lambda (`(,client ,version))
+                      (gemini-companion-status--place-client
+                       client version node name))
+                    versions)
+      (note ,(format "%s is connected (port %s there, Node.js %s)"
+                     title port node)
+            ,(format "If a CLI there does not connect: it must trust its \
+directory, use the temporary directory %s%s, and reach 127.0.0.1, which a \
+firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
+                     tmp
+                     (if container
+                         ", have REMOTE_CONTAINERS=1 in its environment"
+                       ""))))))
+
+(defun gemini-companion-status--place-client (client version node name)
+  "Return the findings about CLIENT, of VERSION, in the place NAME with NODE."
+  (pcase-let* ((title (gemini-companion-clients-title client))
+               (host (gemini-companion-place-title name))
+               ((map :oldest :package (:node least) :required)
+                (alist-get client gemini-companion-clients nil nil #'equal)))
+    `(,@(when (version< version oldest)
+          `((bad ,(format "%s %s on %s cannot find Emacs; %s or later is needed"
+                          title version host oldest)
+                 ,(format "To update it there: npm install -g %s" package))))
+      ,@(when (version< node least)
+          `((bad ,(format "%s has Node.js %s, and %s needs %s or later"
+                          host node title least))))
+      ,@(mapcar (pcase-lambda (`(,_ ,_ ,problem ,command))
+                  `(bad ,(format "%s on %s" problem host)
+                        ,(format "Type %s in %s there." command title)))
+                (seq-remove
+                 (pcase-lambda (`(,keys ,value . ,_))
+                   (equal value (gemini-companion-status--place-setting
+                                 client name keys)))
+                 required)))))
+
+(defun gemini-companion-status--place-setting (client name keys)
+  "Return what the settings of CLIENT in the place NAME have for KEYS, or nil."
+  (pcase-let ((`(,project ,user) (gemini-companion-place-settings client)))
+    (seq-some (lambda (file) (gemini-companion-settings-get file keys))
+              (append (mapcar (lambda (root) (expand-file-name project root))
+                              (gemini-companion-place-roots name))
+                      (list (gemini-companion-place-copy
+                             (concat name user)))))))
 
 ;;;; Other editors
 

@@ -149,6 +149,33 @@
         (should (equal "/far:/directory/" default-directory))
         (should-not asked)))))
 
+(ert-deftest gemini-companion-status-test-names-what-is-wrong-elsewhere ()
+  (let* ((mirror (make-temp-file "mirror-" 'directory))
+         (settings (concat mirror "/home/me/.gemini/settings.json"))
+         (gemini-companion-place--all
+          `(("/ssh:a:" :state "lost" :problem "exec: node: not found")
+            ("/ssh:b:" :state "connecting")
+            ("/ssh:c:" :state "connected" :node "18.1.0" :tmp "/there"
+             :port 1 :problems ("EACCES") :container t :home "/home/me"
+             :mirror ,mirror :versions (("gemini" "0.1.0")))))
+         (texts (lambda ()
+                  (mapconcat (lambda (finding)
+                               (mapconcat (apply-partially #'format "%s")
+                                          finding " "))
+                             (gemini-companion-status--places nil nil) "\n"))))
+    (dolist (wanted '("bad Node.js was not found on a" "wait b is"
+                      "could not be written (EACCES)"
+                      "bad Gemini CLI 0.1.0 on c cannot find Emacs"
+                      "c has Node.js 18.1.0, and Gemini CLI needs 20"
+                      "IDE integration is off in Gemini CLI on c"
+                      "Type /ide enable in Gemini CLI there" "port 1 there"
+                      "temporary directory /there" "REMOTE_CONTAINERS=1"))
+      (should (string-search wanted (funcall texts))))
+    (make-directory (file-name-directory settings) t)
+    (write-region "{\"ide\": {\"enabled\": true}}" nil settings nil 'silent)
+    (should-not (string-search "IDE integration is off" (funcall texts)))
+    (delete-directory mirror 'recursive)))
+
 (ert-deftest gemini-companion-status-test-leaves-nothing-behind ()
   (let ((timers (gemini-companion-test-timer-count)))
     (gemini-companion-status-test--with-status
