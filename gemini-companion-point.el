@@ -18,6 +18,7 @@
 (require 'dired)
 (require 'flymake)
 (require 'gemini-companion-name)
+(require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-send)
 (require 'gemini-companion-session)
@@ -261,10 +262,16 @@ If BUFFER visits no file, return TEXT."
 M-x gemini-companion-run starts one, /ide enable connects a running one"))))
 
 (defun gemini-companion-point-sessions (file)
-  "Return the sessions in whose directory FILE is."
-  (seq-filter (apply-partially #'gemini-companion-point--inside
-                               (file-truename file))
+  "Return the sessions in whose directory or place FILE is."
+  (seq-filter (apply-partially #'gemini-companion-point--near-p file)
               (gemini-companion-sessions)))
+
+(defun gemini-companion-point--near-p (file session)
+  "Return non-nil if FILE is in the directory or the place of SESSION."
+  (if-let* ((place (plist-get session :place)))
+      (equal place (car (gemini-companion-place-there file)))
+    (and (not (file-remote-p file))
+         (gemini-companion-point--inside (file-truename file) session))))
 
 (defun gemini-companion-point--inside (file session)
   "Return the name of FILE, a true name, in the directory of SESSION.
@@ -290,13 +297,9 @@ Return nil if FILE is not in that directory."
   "Return a reference for SESSION to FILE, with LINES and TEXT.
 Ask about a file that is not shared, and omit its TEXT, or outside the
 directory of the CLI."
-  (when (or (file-remote-p file) (not (file-exists-p file)))
-    (user-error "%s is not a file on this machine; a CLI cannot read it" file))
   (when (string-match-p "[[:cntrl:]]" file)
     (user-error "A prompt cannot name a file with a control character"))
-  (pcase-let* ((file (concat (file-truename (file-name-directory file))
-                             (file-name-nondirectory file)))
-               (name (gemini-companion-point--inside file session))
+  (pcase-let* ((`(,file ,name) (gemini-companion-point--names file session))
                (hidden (gemini-companion-point--hidden-p file))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
@@ -314,9 +317,25 @@ name it anyway? ")
                  (concat (if (string-search "\n" text) ":\n" ": ")
                          (gemini-companion-point--quoted text))))))
 
+(defun gemini-companion-point--names (file session)
+  "Return a list of the true name of FILE, and its name for SESSION.
+The former may be that of a copy.  The latter is nil if FILE is outside the
+directory of the CLI.  Signal an error if FILE is on another machine."
+  (let* ((place (plist-get session :place))
+         (known (and place (gemini-companion-place-there file))))
+    (cond ((and place (equal place (car known)))
+           (list (gemini-companion-place-copy (concat place (cdr known)))
+                 (cdr known)))
+          ((not (or place (file-remote-p file) (not (file-exists-p file))))
+           (let ((file (concat (file-truename (file-name-directory file))
+                               (file-name-nondirectory file))))
+             (list file (gemini-companion-point--inside file session))))
+          (t (user-error "%s is not a file on the machine of %s"
+                         file (gemini-companion-session-name session))))))
+
 (defun gemini-companion-point--hidden-p (file)
   "Return non-nil if FILE, a true name, may not be shared."
-  (if-let* ((buffer (find-buffer-visiting file)))
+  (if-let* ((buffer (gemini-companion-place-buffer file)))
       (gemini-companion-privacy-hidden-p buffer)
     (gemini-companion-privacy-name-hidden-p file)))
 
