@@ -132,9 +132,17 @@ EVENT is `prompt', with the first line of PROMPT, `end' of the turn,
                           (gemini-companion-state--session record) 'unknown))
     (gemini-companion-state--update-all)))
 
-(defun gemini-companion-state--diff-changed (_diff event)
-  "Update the states of all CLIs if EVENT opened or settled a diff."
+(defun gemini-companion-state--diff-changed (diff event)
+  "Update the states of all CLIs if EVENT opened or settled DIFF."
   (when (memq event '(opened settled))
+    (when-let* ((record (gemini-companion-state--of
+                         (gemini-companion-diff-session diff)))
+                ;; Gemini CLI then ends its turn, which no hook reports.
+                ((pcase (gemini-companion-diff-state diff)
+                   ('rejected t)
+                   ('dismissed (eq 'waiting (gemini-companion-state--reported
+                                             record))))))
+      (setf (gemini-companion-state--reported record) nil))
     (gemini-companion-state--update-all)))
 
 ;;;; State

@@ -83,6 +83,7 @@ reported states, the last first."
     (should (eq 'unknown (gemini-companion-session-state session)))
     (let ((diff (gemini-companion-state-test-open session)))
       (should (eq 'waiting (gemini-companion-session-state session)))
+      (gemini-companion-state-report session 'question nil)
       (gemini-companion-diff-reject diff)
       (should (eq 'unknown (gemini-companion-session-state session))))
     (pcase-dolist (`(,event . ,state)

@@ -103,6 +103,12 @@ _TURN_EVENTS = {
 }
 """The events of the hooks of Gemini CLI and Qwen Code that are not edits."""
 
+_NOTIFICATIONS = {"idle_prompt": "end", "auth_success": None}
+"""The notifications of Qwen Code that are not questions.
+
+It sends the first also after Esc and after an error, where it does not stop.
+"""
+
 _SCHEMAS = {tool["name"]: tool["inputSchema"] for tool in TOOLS}
 
 
@@ -142,6 +148,10 @@ class Questions:
             return await self._edited(client, request)
         assert isinstance(event, dict)
         self._directory(event.get("cwd"))
+        if name == "Notification":
+            kind = _NOTIFICATIONS.get(str(event.get("notification_type")), kind)
+            if kind is None:
+                return {}
         prompt = str(event.get("submitted_prompt") or event.get("prompt", "")).strip()
         if kind == "prompt" and not prompt:
             # Qwen Code also reports the results of tools.

@@ -247,4 +247,11 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     cli.wait_for("that is it")
     assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
 
+    cli.model.answers.clear()
+    cli.prompt()
+    emacs.holds(f"(eq 'working {STATE})")
+    cli.terminal.keys("Escape")
+    emacs.holds(f"(eq 'ready {STATE})")
+    cli.model.answers.set()
+
     unlink(world, emacs)

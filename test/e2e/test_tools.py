@@ -113,8 +113,9 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     cli.model.answers.clear()
     cli.prompt()
     emacs.holds(f"(eq 'working {STATE})")
-    cli.model.answers.set()
+    cli.terminal.keys("Escape")
     emacs.holds(f"(eq 'ready {STATE})")
+    cli.model.answers.set()
 
     # After an edit that was accepted.
     reviews.proposed(cli, file, write_file(file, BAD), say("accepted so"))

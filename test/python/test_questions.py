@@ -251,12 +251,16 @@ def test_an_edit_reaches_emacs_with_its_texts_and_the_process(alone: Alone) -> N
         ("UserPromptSubmit", "prompt"),
         ("AfterAgent", "end"),
         ("Stop", "end"),
-        ("Notification", "question"),
+        ("Notification ToolPermission", "question"),
+        ("Notification permission_prompt", "question"),
+        ("Notification idle_prompt", "end"),
     ],
 )
 def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) -> None:
     answer_with(alone, lambda kind, facts: {})
+    name, _, notification = name.partition(" ")
     event = {"hook_event_name": name, "cwd": "/p", "prompt": " Fix it\nplease"}
+    event["notification_type"] = notification
     body = {"method": "event", "event": event, "pid": os.getpid()}
     assert request(alone.port, alone.token, body) == (200, {})
     ((asked, facts, _),) = alone.emacs.asked
@@ -267,6 +271,11 @@ def test_the_course_of_a_turn_reaches_emacs(alone: Alone, name: str, kind: str) 
         del event["prompt"]
         assert request(alone.port, alone.token, body) == (200, {})
         assert alone.emacs.asked[-1][1]["event"] == "edit"
+
+    if kind == "question":
+        event["notification_type"] = "auth_success"
+        assert request(alone.port, alone.token, body) == (200, {})
+        assert len(alone.emacs.asked) == 1
 
 
 def test_a_question_goes_to_emacs_by_epc_and_back(
