@@ -175,84 +175,70 @@ value is a plist; see `gemini-companion-review--kinds'."
                                (gemini-companion-diff-view diff))))
             :close (lambda () (gemini-companion-ediff--close panel))))))
 
-(defconst gemini-companion-ediff--diff-options "--text"
-  "Options of `diff', as of `gemini-companion-hunk-compare'.
-A null character would make the texts binary.")
-
 (defun gemini-companion-ediff--start (diff original proposal frame keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
 If KEEP is non-nil, the selected window there stays visible.  Return
-the control panel.  If Ediff fails, kill its buffers and signal its
-error."
-  (let ((buffers (buffer-list))
-        panel)
+the control panel.  The user's own hooks for Ediff do not run."
+  (gemini-companion-hunk-check-program)
+  (let (panel)
     (condition-case problem
         (with-selected-frame frame
           (select-window (gemini-companion-ediff--make-window original diff keep))
           ;; The original is current now: other buffers may have local values,
           ;; which would be bound instead of the default ones.
-          (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
-                (ediff-before-setup-windows-hook
-                 (cons #'gemini-companion-ediff--lay-out
-                       ediff-before-setup-windows-hook))
+          (let ((change-major-mode-hook nil)
+                (ediff-before-setup-hook nil)
+                (ediff-mode-hook
+                 (list (lambda ()
+                         (setq panel (current-buffer))
+                         (gemini-companion-ediff--set-up diff))))
+                (ediff-keymap-setup-hook
+                 (list #'gemini-companion-ediff--set-keys))
+                (ediff-prepare-buffer-hook nil)
+                (ediff-startup-hook nil)
                 (ediff-make-buffers-readonly-at-startup nil)
-                (ediff-coding-system-for-write 'utf-8-emacs-unix)
-                ;; The user's own options may hide changes.
-                (ediff-diff-options "")
-                (ediff-actual-diff-options
-                 gemini-companion-ediff--diff-options))
+                (ediff-diff-program diff-command)
+                (ediff-coding-system-for-write 'utf-8-emacs-unix))
             (ediff-buffers original proposal
                            (list (lambda ()
-                                   (setq panel (current-buffer))
-                                   (gemini-companion-ediff--set-up diff))))))
+                                   (when (< 0 ediff-number-of-differences)
+                                     (ediff-jump-to-difference 1)))))))
       ((error quit)
-       (when panel
-         (gemini-companion-ediff--close panel))
-       (gemini-companion-ediff--clean (list original proposal) buffers)
+       (gemini-companion-ediff--close panel)
        (signal (car problem) (cdr problem))))
     ;; Windows display the first buffers in the buffer list.
     (bury-buffer ediff-registry-buffer)
     panel))
 
-(defun gemini-companion-ediff--clean (sides buffers)
-  "Clean up after an Ediff session that failed.
-SIDES are the buffers to compare, BUFFERS all buffers from before it.
-A hook of the user may fail at any time."
-  (dolist (buffer (seq-difference (buffer-list) buffers #'eq))
-    (when (string-match-p "\\`\\*[Ee]diff" (buffer-name buffer))
-      (gemini-companion-diff-discard buffer)))
-  (dolist (side sides)
-    (with-current-buffer side
-      (kill-local-variable 'mode-line-format)
-      (dolist (overlay (overlays-in (point-min) (point-max)))
-        (when (or (overlay-get overlay 'ediff)
-                  (overlay-get overlay 'ediff-diff-num))
-          (delete-overlay overlay))))))
-
 (defun gemini-companion-ediff--set-up (diff)
-  "Set up the control panel, which is current, for the review of DIFF."
+  "Set up the control panel, which is current and new, for the review of DIFF."
   (gemini-companion-diff-adopt diff)
-  (setq-local ediff-grab-mouse nil
+  (setq-local ediff-window-setup-function #'ediff-setup-windows-plain
+              ediff-before-setup-windows-hook
+              (list #'gemini-companion-ediff--lay-out)
+              ediff-after-setup-windows-hook nil
+              ediff-select-hook (list #'gemini-companion-ediff--selected)
+              ediff-unselect-hook
+              (list #'gemini-companion-ediff--unmark-current)
+              ediff-grab-mouse nil
               ediff-verbose-p nil
+              ;; The user's own options may hide changes.
               ediff-ignore-similar-regions nil
               ediff-diff-options ""
-              ediff-actual-diff-options gemini-companion-ediff--diff-options)
-  (add-hook 'ediff-before-setup-windows-hook
-            #'gemini-companion-ediff--lay-out nil t)
-  (add-hook 'ediff-quit-hook #'gemini-companion-diff-buffer-killed nil t)
-  (add-hook 'ediff-select-hook #'gemini-companion-ediff--selected nil t)
-  (add-hook 'ediff-unselect-hook #'gemini-companion-ediff--unmark-current nil t)
+              ;; A null character would make the texts binary.
+              ediff-actual-diff-options "--text")
   (dolist (hook '(window-selection-change-functions
                   window-size-change-functions))
     (add-hook hook #'gemini-companion-ediff--panel-changed nil t))
   (when (bound-and-true-p global-display-line-numbers-mode)
     ;; That would number the panel after the next command.
-    (display-line-numbers-mode -1))
+    (display-line-numbers-mode -1)))
+
+(defun gemini-companion-ediff--set-keys ()
+  "Use our keys in the control panel, which is current."
   (use-local-map gemini-companion-ediff--panel-map)
   ;; Before Emacs 29, `describe-mode' shows its keys.
-  (setq-local ediff-mode-map gemini-companion-ediff--panel-map)
-  (when (< 0 ediff-number-of-differences)
-    (ediff-jump-to-difference 1)))
+  (setq-local ediff-mode-map gemini-companion-ediff--panel-map))
 
 ;;;; Windows
 
@@ -284,8 +270,8 @@ If KEEP is non-nil, the selected window stays visible."
        (list (window-buffer window)
              (window-total-width window) (window-total-height window))))
 
-(defvar-local gemini-companion-ediff--wide nil
-  "Non-nil if the window of this control panel was wide at the last layout.")
+(defvar-local gemini-companion-ediff--wide 'unknown
+  "Non-nil if the windows of this control panel were wide at the last layout.")
 
 (defun gemini-companion-ediff--lay-out ()
   "Lay out the session of the control panel, which is current.
@@ -301,9 +287,7 @@ itself always does.  If all windows exist, do nothing."
            (ediff-use-long-help-message nil)
            (there (gemini-companion-ediff--place))
            (bottom (split-window there -2 'below))
-           (here (progn
-                   (gemini-companion-ediff--fit bottom)
-                   (gemini-companion-ediff--split there))))
+           (here (gemini-companion-ediff--split there)))
       (set-window-buffer there ediff-buffer-A)
       (set-window-buffer here ediff-buffer-B)
       (setq ediff-window-A there
@@ -322,19 +306,13 @@ The control panel is current."
   (save-current-buffer
     (let ((windows (gemini-companion-ediff--windows)))
       (mapc #'delete-window (cdr windows))
-      (cond (windows
-             ;; Ediff dedicates the window of the panel.
-             (set-window-dedicated-p (car windows) nil)
-             (set-window-parameter (car windows) 'mode-line-format nil)
-             (car windows))
-            (gemini-companion-diff-here
-             (gemini-companion-ediff--make-window ediff-buffer-A
-                                                  gemini-companion-diff-here))
-            (t
-             ;; Ediff also lays out a session that is ending.
-             (select-window (frame-first-window (window-main-window)))
-             (delete-other-windows)
-             (selected-window))))))
+      (if (null windows)
+          (gemini-companion-ediff--make-window ediff-buffer-A
+                                               gemini-companion-diff-here)
+        ;; Ediff dedicates the window of the panel.
+        (set-window-dedicated-p (car windows) nil)
+        (set-window-parameter (car windows) 'mode-line-format nil)
+        (car windows)))))
 
 (defun gemini-companion-ediff--windows ()
   "Return the windows of the control panel's session on this frame.
@@ -343,35 +321,24 @@ The control panel is current."
                 (get-buffer-window-list buffer nil (selected-frame)))
               (list ediff-buffer-A ediff-buffer-B (current-buffer))))
 
-(defun gemini-companion-ediff--fits-p (window)
-  "Return non-nil if the last layout fits the width of WINDOW, below both sides.
-The control panel is current."
-  (eq gemini-companion-ediff--wide
-      (gemini-companion-ediff--wide-p (window-total-width window))))
-
-(defun gemini-companion-ediff--fit (window)
-  "Change how the sides are split if the last layout does not fit WINDOW.
-WINDOW is below both sides.  The control panel is current."
-  (unless (gemini-companion-ediff--fits-p window)
-    (setq gemini-companion-ediff--wide (not gemini-companion-ediff--wide))
-    ;; Otherwise the user has chosen another one.
-    (when (eq (default-value 'ediff-split-window-function)
-              #'split-window-vertically)
-      (setq ediff-split-window-function
-            (if gemini-companion-ediff--wide
-                #'split-window-horizontally
-              #'split-window-vertically)))))
-
 (defun gemini-companion-ediff--split (window)
-  "Split WINDOW as the user likes it in Ediff, and return the new one.
-The control panel is current."
-  (let ((function ediff-split-window-function))
+  "Split WINDOW, and return the new one.  The control panel is current.
+The sides are beside each other if both are wide enough, unless the user
+has customized that, or has changed it since WINDOW became so wide."
+  (let ((wide (gemini-companion-ediff--wide-p (window-total-width window))))
+    (unless (eq wide gemini-companion-ediff--wide)
+      (setq gemini-companion-ediff--wide wide)
+      (when (eq (default-value 'ediff-split-window-function)
+                #'split-window-vertically)
+        (setq ediff-split-window-function
+              (if wide #'split-window-horizontally #'split-window-vertically))))
     (save-current-buffer
-      (select-window window)
-      (funcall function)
-      (when (eq window (selected-window))
-        (select-window (next-window nil 'no-minibuffer)))
-      (selected-window))))
+      (let ((function ediff-split-window-function))
+        (select-window window)
+        (funcall function)
+        (when (eq window (selected-window))
+          (select-window (next-window nil 'no-minibuffer)))
+        (selected-window)))))
 
 (defun gemini-companion-ediff--select (panel)
   "Select the window of PANEL if the session is laid out for its width.
@@ -381,7 +348,9 @@ Return non-nil if it is."
                                       ediff-control-window)
                                 (gemini-companion-ediff--windows)
                                 #'eq)
-               (gemini-companion-ediff--fits-p ediff-control-window))
+               (eq gemini-companion-ediff--wide
+                   (gemini-companion-ediff--wide-p
+                    (window-total-width ediff-control-window))))
       (select-window ediff-control-window))))
 
 (defun gemini-companion-ediff--display (panel)
@@ -533,57 +502,38 @@ The numbers of the session of PANEL begin with 0."
 ;;;; Closing
 
 (defun gemini-companion-ediff--close (panel)
-  "End the Ediff session of PANEL without changing the windows."
+  "End the Ediff session of PANEL, which may be incomplete.
+Ediff's own command for that would also rearrange the windows, and run
+hooks of the user, many of which kill the compared buffers."
   (when (buffer-live-p panel)
-    (let ((buffers (with-current-buffer panel
-                     (list panel ediff-diff-buffer ediff-custom-diff-buffer
-                           ediff-fine-diff-buffer ediff-error-buffer)))
-          (layout (gemini-companion-windows-layout (selected-frame)))
-          (kill-buffer-query-functions nil)
-          ;; Ediff makes the selected window the only one, even a side window.
-          (ignore-window-parameters t)
-          ;; With it Ediff accepts that its buffers are killed, and does not
-          ;; display them.
-          (this-command 'ediff-quit))
-      (gemini-companion-ediff--keeping-message
-        (save-window-excursion
-          (with-current-buffer panel
-            (remove-hook 'ediff-quit-hook
-                         #'gemini-companion-diff-buffer-killed t)
-            (gemini-companion-diff-release)
-            (when (window-live-p ediff-control-window)
-              (set-window-parameter ediff-control-window
-                                    'mode-line-format nil))
-            (gemini-companion-ediff--quit))))
-      (gemini-companion-windows-restore layout)
+    (let (buffers)
+      (with-current-buffer panel
+        (gemini-companion-diff-release)
+        (setq buffers (list ediff-diff-buffer ediff-custom-diff-buffer
+                            ediff-fine-diff-buffer ediff-error-buffer
+                            (get-buffer ediff-tmp-buffer)
+                            (get-buffer ediff-msg-buffer) panel))
+        (ediff-clear-diff-vector 'ediff-difference-vector-A 'fine-diffs-also)
+        (ediff-clear-diff-vector 'ediff-difference-vector-B 'fine-diffs-also)
+        (mapc #'delete-overlay
+              (seq-filter #'overlayp
+                          (cons ediff-current-diff-overlay-A
+                                (cons ediff-current-diff-overlay-B
+                                      ediff-wide-bounds))))
+        (dolist (side (list ediff-buffer-A ediff-buffer-B))
+          (when (buffer-live-p side)
+            (with-current-buffer side
+              (setq ediff-this-buffer-ediff-sessions
+                    (delq panel ediff-this-buffer-ediff-sessions))
+              (mapc #'kill-local-variable
+                    '( mode-line-buffer-identification mode-line-format
+                       face-remapping-alist line-prefix wrap-prefix))))))
       (mapc #'gemini-companion-diff-discard buffers)
-      ;; A hook that fails may have kept Ediff from that.
       (setq ediff-session-registry (delq panel ediff-session-registry))
-      (unless (or ediff-session-registry
-                  (get-buffer-window ediff-registry-buffer t))
-        (gemini-companion-diff-discard ediff-registry-buffer)))))
-
-(defun gemini-companion-ediff--quit ()
-  "End the session of the control panel, which is current.
-Hooks of the user run meanwhile, and many kill the compared buffers,
-which a review that continues still needs."
-  (let ((ediff-keep-variants t)
-        (overlays (list ediff-current-diff-overlay-A
-                        ediff-current-diff-overlay-B))
-        (buffers (seq-filter #'buffer-live-p
-                             (list ediff-buffer-A ediff-buffer-B))))
-    (dolist (buffer buffers)
-      (with-current-buffer buffer
-        (add-hook 'kill-buffer-query-functions #'ignore nil t)
-        (kill-local-variable 'line-prefix)
-        (kill-local-variable 'wrap-prefix)))
-    (with-demoted-errors "Ending the review: %S"
-      (ediff-really-quit nil))
-    ;; Ediff leaves them where it does not use faces.
-    (mapc #'delete-overlay (delq nil overlays))
-    (dolist (buffer buffers)
-      (with-current-buffer buffer
-        (remove-hook 'kill-buffer-query-functions #'ignore t)))))
+      (if (or ediff-session-registry
+              (get-buffer-window "*Ediff Registry*" t))
+          (ediff-update-registry)
+        (gemini-companion-diff-discard (get-buffer "*Ediff Registry*"))))))
 
 (provide 'gemini-companion-ediff)
 ;;; gemini-companion-ediff.el ends here

@@ -24,14 +24,18 @@
 
 ;;;; Comparison
 
+(defun gemini-companion-hunk-check-program ()
+  "Signal an error if there is no program to compare texts."
+  (unless (executable-find diff-command)
+    (user-error "Cannot find the program %s; install it or customize \
+`diff-command'"
+                diff-command)))
+
 (defun gemini-companion-hunk-compare (original proposal on-end)
   "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
 ON-END is called with the hunks, or `failed', unless the process
 is canceled; see `gemini-companion-hunk-wait'."
-  (unless (executable-find diff-command)
-    (user-error "Cannot find the program %s; install it or customize \
-`diff-command'"
-                diff-command))
+  (gemini-companion-hunk-check-program)
   (let* ((inhibit-modification-hooks t)
          (files (mapcar (lambda (buffer)
                           (with-current-buffer buffer

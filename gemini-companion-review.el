@@ -674,6 +674,7 @@ the excluded hunks stay."
          ;; Without hunks, point cannot go to the same one.
          (gemini-companion-unified-wait 3))
     (setf (gemini-companion-review--view-squeezed view) nil)
+    (gemini-companion-hunk-check-program)
     (gemini-companion-review--check-switch view kind)
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))

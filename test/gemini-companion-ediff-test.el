@@ -262,28 +262,6 @@
                      outcomes))
       (should (equal layout (gemini-companion-test-layout))))))
 
-(ert-deftest gemini-companion-ediff-outlives-hooks-that-kill-what-was-compared ()
-  (gemini-companion-test-with-reviews '(("a" "old\n") ("b" "b\n"))
-    (let* ((ediff-keep-variants nil)
-           (ediff-cleanup-hook (list (lambda () (ediff-janitor nil nil))))
-           (diff (gemini-companion-test-show "a" "new\n")))
-      (with-current-buffer (gemini-companion-review-main diff)
-        (gemini-companion-review-switch-view))
-      (should (eq 'shown (gemini-companion-diff-state diff)))
-      (with-current-buffer (gemini-companion-review-main diff)
-        (gemini-companion-review-switch-view))
-      (gemini-companion-diff-open 2 (gemini-companion-test-session "two")
-                                  (expand-file-name "b" directory)
-                                  "B\n")
-      (gemini-companion-arrival-view (cadr (gemini-companion-diffs)))
-      (should (eq 'pending (gemini-companion-diff-state diff)))
-      (should-not (memq #'ignore
-                        (buffer-local-value
-                         'kill-buffer-query-functions
-                         (gemini-companion-diff-proposal-buffer diff))))
-      (gemini-companion-diff-accept diff)
-      (should (equal '((1 accepted "new\n")) outcomes)))))
-
 (ert-deftest gemini-companion-ediff-selecting-another-window-changes-no-text ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
     (gemini-companion-test-show "a" "one\n2\nthree\n")
@@ -323,34 +301,32 @@
     (should (equal "Hunk excluded; x restores it\n"
                    (gemini-companion-test-text (messages-buffer))))))
 
-(ert-deftest gemini-companion-ediff-whose-hook-fails-becomes-a-unified-diff ()
-  (dolist (hook '( ediff-before-setup-hook ediff-mode-hook
-                   ediff-keymap-setup-hook ediff-prepare-buffer-hook
-                   ediff-before-setup-windows-hook
-                   ediff-after-setup-windows-hook ediff-select-hook
-                   ediff-startup-hook))
-    (ert-info ((symbol-name hook))
-      (gemini-companion-test-with-reviews '(("a" "old\n"))
-        (let ((layout (gemini-companion-test-layout))
-              (registry ediff-session-registry)
-              (fail (lambda () (error "Boom"))))
-          (unwind-protect
-              (let (diff)
-                (add-hook hook fail)
-                (setq diff (gemini-companion-test-show "a" "new\n"))
-                (should (get-buffer-window "*gemini diff: a*"))
-                (should-not (gemini-companion-ediff-test-leftovers))
-                (should (equal registry ediff-session-registry))
-                (with-current-buffer (gemini-companion-diff-proposal-buffer
-                                      diff)
-                  (should-not (overlays-in (point-min) (point-max))))
-                (remove-hook hook fail)
-                (with-current-buffer (window-buffer)
-                  (gemini-companion-review-switch-view))
-                (should (gemini-companion-ediff-test-panel))
-                (gemini-companion-diff-accept)
-                (should (equal '((1 accepted "new\n")) outcomes))
-                (should (equal layout (gemini-companion-test-layout))))
-            (remove-hook hook fail)))))))
+(ert-deftest gemini-companion-ediff-runs-no-hook-of-the-user ()
+  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
+    ;; Those of the registry of all sessions do.
+    (let* ((hooks (seq-remove (lambda (symbol)
+                                (string-match-p "registry\\|meta\\|help"
+                                                (symbol-name symbol)))
+                              (apropos-internal "\\`ediff-.*-hook\\'"
+                                                #'default-boundp)))
+           (values (mapcar #'default-value hooks))
+           (ran nil)
+           (layout (gemini-companion-test-layout)))
+      (should (memq 'ediff-startup-hook hooks))
+      (unwind-protect
+          (let (diff)
+            (dolist (hook hooks)
+              (set-default hook (list (lambda () (push hook ran)))))
+            (setq diff (gemini-companion-test-show "a" "one\n2\nthree\n"))
+            (with-current-buffer (window-buffer)
+              (gemini-companion-review-next-hunk))
+            (dotimes (_ 2)
+              (with-current-buffer (gemini-companion-review-main diff)
+                (gemini-companion-review-switch-view)))
+            (gemini-companion-diff-accept)
+            (should-not ran)
+            (should (equal '((1 accepted "one\n2\nthree\n")) outcomes))
+            (should (equal layout (gemini-companion-test-layout))))
+        (cl-mapc #'set-default hooks values)))))
 
 ;;; gemini-companion-ediff-test.el ends here
