@@ -692,11 +692,6 @@ the excluded hunks stay."
 
 (defun gemini-companion-review--check-switch (view kind)
   "Signal an error if VIEW cannot become one of KIND now."
-  (unless (gemini-companion-windows-shown-p
-           (gemini-companion-review--view-layout view)
-           (gemini-companion-review--buffers view)
-           (gemini-companion-review--view-windows view))
-    (user-error "The review is on another tab; switch to that first"))
   (when (and (eq kind 'ediff)
              (< gemini-companion-review--ediff-limit
                 (gemini-companion-review--size

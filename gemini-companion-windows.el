@@ -78,21 +78,20 @@ COLUMNS is the desired width."
          (terminal (gemini-companion-windows-terminal diff))
          (window (or (and terminal
                           (gemini-companion-windows--beside
-                           (if used (list used terminal) (list terminal))
+                           (delete-dups (delq nil (list used terminal)))
                            lines columns))
                      (and used
                           (gemini-companion-windows--beside
                            (list used) lines columns)))))
     (unless (or window used)
-      (setq window (frame-first-window (window-main-window))
-            terminal nil))
+      ;; Otherwise another file could be selected meanwhile.
+      (setq window (select-window (frame-first-window (window-main-window))))
+      (set-window-dedicated-p window nil)
+      (set-window-buffer window buffer)
+      (delete-other-windows))
     (when window
       (set-window-dedicated-p window nil)
       (set-window-buffer window buffer)
-      (unless (or used terminal)
-        ;; Otherwise another file could be selected meanwhile.
-        (select-window window)
-        (delete-other-windows))
       window)))
 
 (defun gemini-companion-windows-terminal (diff &optional frame)
@@ -110,113 +109,67 @@ FRAME is the selected frame by default."
 
 (defun gemini-companion-windows--beside (kept lines columns)
   "Return a window beside the windows KEPT, or nil if there is no room.
-It takes the largest part of the frame without KEPT.  If that is too
-small, it takes most of the part with only the first window of KEPT.  See
+It is the largest other one.  If that is too small, it takes the place
+of all others, or else most of the first of KEPT.  See
 `gemini-companion-windows-make' for LINES and COLUMNS."
-  (let ((free (gemini-companion-windows--largest-part kept lines)))
-    (if free
-        (gemini-companion-windows--merge
-         free (gemini-companion-windows--member (selected-window) free) kept)
-      (gemini-companion-windows--split (car kept) (remq (car kept) kept)
+  (let* ((others (seq-remove (lambda (window)
+                               (or (memq window kept)
+                                   (window-parameter window 'window-side)))
+                             (window-list nil 'no-minibuffer)))
+         (largest (car (seq-sort-by (lambda (window)
+                                      (* (window-total-width window)
+                                         (window-total-height window)))
+                                    #'> others)))
+         (fits-p (lambda ()
+                   (let ((width (window-total-width largest)))
+                     (and (<= gemini-companion-windows-least-columns width)
+                          (<= (funcall lines width)
+                              (window-total-height largest))))))
+         (sides (gemini-companion-windows--sides (car kept))))
+    (when (and largest (not (funcall fits-p)))
+      (gemini-companion-windows--delete (remq largest others) kept))
+    (if (and largest (funcall fits-p))
+        largest
+      (gemini-companion-windows--delete (delq nil (list largest)) (cdr kept))
+      (gemini-companion-windows--split (car kept) sides (null (cdr kept))
                                        lines columns))))
 
-(defun gemini-companion-windows--split (window others lines columns)
-  "Return a new window beside WINDOW where OTHERS are not, or nil.
-WINDOW stays at its side of the frame.  See
-`gemini-companion-windows-make' for LINES and COLUMNS."
-  (let* ((part (if others
-                   (seq-find (lambda (part)
-                               (gemini-companion-windows--member window part))
-                             (gemini-companion-windows--parts
-                              (frame-root-window) others))
-                 (list (frame-root-window))))
-         (width (gemini-companion-windows--part-size part t))
-         (height (gemini-companion-windows--part-size part nil))
-         (half (max columns (/ width 2)))
-         (most (/ (* 2 height) 3))
-         (side (lambda (edge first last)
-                 (if (< (apply #'min (mapcar edge part)) (funcall edge window))
-                     first
-                   last))))
-    (cond ((and (<= (+ columns gemini-companion-windows-side-columns) width)
-                (<= (funcall lines half) height))
-           (setq side (funcall side #'window-left-column 'left 'right))
-           (gemini-companion-windows--merge part window others)
-           (split-window window (- half) side))
-          ((and (<= (funcall lines width) most)
-                (or (null others)
-                    (<= gemini-companion-windows-least-columns width)))
-           (setq side (funcall side #'window-top-line 'above 'below))
-           (gemini-companion-windows--merge part window others)
-           (split-window window (- most) side)))))
-
-(defun gemini-companion-windows--largest-part (kept lines)
-  "Return the largest part of the frame without the windows KEPT, or nil.
-It must have the LINES for its width."
-  (let ((largest 0)
-        best)
-    (dolist (part (gemini-companion-windows--parts (frame-root-window) kept)
-                  best)
-      (let ((width (gemini-companion-windows--part-size part t))
-            (height (gemini-companion-windows--part-size part nil)))
-        (when (and (<= gemini-companion-windows-least-columns width)
-                   (<= (funcall lines width) height)
-                   (< largest (* width height)))
-          (setq largest (* width height)
-                best part))))))
-
-(defun gemini-companion-windows--parts (window kept)
-  "Return the parts of WINDOW without the windows KEPT.
-Each is a list of windows that are next to each other."
-  (let ((child (window-child window))
-        part parts)
-    (while child
-      (cond ((seq-some (lambda (window)
-                         (gemini-companion-windows--member window (list child)))
-                       kept)
-             (setq parts (append (gemini-companion-windows--parts child kept)
-                                 (cons (nreverse part) parts))
-                   part nil))
-            ((window-parameter child 'window-side)
-             (setq parts (cons (list child) (cons (nreverse part) parts))
-                   part nil))
-            (t (push child part)))
-      (setq child (window-next-sibling child)))
-    (delq nil (cons (nreverse part) parts))))
-
-(defun gemini-companion-windows--member (window part)
-  "Return WINDOW if it is in PART of a frame, a list of windows."
-  (let ((parent window))
-    (while (and parent (not (memq parent part)))
-      (setq parent (window-parent parent)))
-    (and parent window)))
-
-(defun gemini-companion-windows--part-size (part horizontal)
-  "Return the height of PART of a frame, a list of windows.
-If HORIZONTAL is non-nil, return its width."
-  (apply (if (window-combined-p (car part) horizontal) #'+ #'max)
-         (mapcar (lambda (window) (window-total-size window horizontal))
-                 part)))
-
-(defun gemini-companion-windows--merge (part window kept)
-  "Delete all windows in PART of a frame but WINDOW, and return that one.
-It is one of them; the default is the first.  The windows KEPT keep
-their sizes."
+(defun gemini-companion-windows--delete (windows kept)
+  "Delete WINDOWS; the windows KEPT keep their sizes, if possible."
   (let ((sizes (mapcar (lambda (window)
                          (list window (window-total-width window)
                                (window-total-height window)))
-                       kept))
-        windows)
-    (dolist (root part)
-      (walk-window-subtree (lambda (window) (push window windows)) root))
-    (setq window (or window (car (last windows))))
-    (mapc #'delete-window (delq window windows))
+                       kept)))
+    (mapc #'delete-window windows)
     (pcase-dolist (`(,window ,width ,height) sizes)
       (ignore-errors
         (window-resize window (- width (window-total-width window)) t t))
       (ignore-errors
-        (window-resize window (- height (window-total-height window)) nil t)))
-    window))
+        (window-resize window (- height (window-total-height window)) nil t)))))
+
+(defun gemini-companion-windows--sides (window)
+  "Return where a window beside WINDOW goes, so that WINDOW stays at its edge.
+The value is a list of two sides, for `split-window'."
+  (list (if (< 0 (window-left-column window)) 'left 'right)
+        (if (< (window-top-line (frame-root-window)) (window-top-line window))
+            'above
+          'below)))
+
+(defun gemini-companion-windows--split (window sides narrow lines columns)
+  "Return a new window at one of SIDES of WINDOW, or nil if there is no room.
+If NARROW is non-nil, any width will do for one above or below.  See
+`gemini-companion-windows-make' for LINES and COLUMNS."
+  (let* ((width (window-total-width window))
+         (height (window-total-height window))
+         (half (max columns (/ width 2)))
+         (most (/ (* 2 height) 3)))
+    (cond ((and (<= (+ columns gemini-companion-windows-side-columns) width)
+                (<= (funcall lines half) height))
+           (split-window window (- half) (car sides)))
+          ((and (<= (funcall lines width) most)
+                (or narrow
+                    (<= gemini-companion-windows-least-columns width)))
+           (split-window window (- most) (cadr sides))))))
 
 ;;;; Other buffers
 
@@ -265,35 +218,28 @@ They show that one again when the other buffer is quit."
 
 ;;;; Layout
 
+(cl-defstruct (gemini-companion-windows-layout
+               (:constructor gemini-companion-windows--layout-make)
+               (:copier nil))
+  "The windows of FRAME before a review.
+CONFIGURATION is their configuration, WINDOWS a list of them, SELECTED
+the selected one, and POINT a marker at its point.  BURIED are the
+buffers that were quit before."
+  frame configuration windows selected point buried)
+
 (defun gemini-companion-windows-layout (frame)
   "Return the layout of FRAME, for `gemini-companion-windows-restore'."
-  (list (let ((window-persistent-parameters
-               (append '((window-atom . t)) window-persistent-parameters)))
-          (current-window-configuration frame))
-        ;; A configuration does not keep point in the selected window, if
-        ;; others show the same buffer.
-        (let ((window (frame-selected-window frame)))
-          (list window (set-marker (make-marker) (window-point window)
-                                   (window-buffer window))))
-        ;; Nor does it keep the histories of the windows.
-        (mapcar (lambda (window)
-                  (list window (window-prev-buffers window)
-                        (window-next-buffers window)
-                        (gemini-companion-windows--followed window)))
-                (window-list frame 'no-minibuffer))
-        (frame-parameter frame 'buried-buffer-list)))
-
-(defun gemini-companion-windows-layout-frame (layout)
-  "Return the frame of LAYOUT, which may be deleted."
-  (window-configuration-frame (car layout)))
-
-(defun gemini-companion-windows--followed (window)
-  "Return the buffer of WINDOW if WINDOW follows the output in it, or nil."
-  (let ((buffer (window-buffer window)))
-    (and (get-buffer-process buffer)
-         (= (window-point window)
-            (with-current-buffer buffer (point)))
-         buffer)))
+  (let ((window (frame-selected-window frame)))
+    (gemini-companion-windows--layout-make
+     :frame frame
+     :configuration (current-window-configuration frame)
+     :windows (window-list frame 'no-minibuffer)
+     ;; A configuration does not keep point in the selected window, if others
+     ;; show the same buffer.
+     :selected window
+     :point (set-marker (make-marker) (window-point window)
+                        (window-buffer window))
+     :buried (frame-parameter frame 'buried-buffer-list))))
 
 (defun gemini-companion-windows-restore (layout &optional buffers)
   "Restore the frame of LAYOUT.
@@ -301,8 +247,7 @@ Windows of a terminal follow its output.  If BUFFERS of a
 review are given, a window that shows another buffer keeps it, its
 point and the selection: the user may have worked there meanwhile.  A
 buffer that the user has quit since LAYOUT is not displayed again."
-  (pcase-let* ((`(,configuration (,selected ,point) ,windows ,buried) layout)
-               (frame (window-configuration-frame configuration)))
+  (let ((frame (gemini-companion-windows-layout-frame layout)))
     (when (frame-live-p frame)
       (let ((kept (and buffers
                        (gemini-companion-windows--others frame buffers)))
@@ -310,30 +255,40 @@ buffer that the user has quit since LAYOUT is not displayed again."
             (quit (seq-remove (lambda (buffer) (get-buffer-window buffer frame))
                               (seq-difference
                                (frame-parameter frame 'buried-buffer-list)
-                               (append buffers buried) #'eq)))
-            ;; The configuration moves point of its selected buffer.
-            (ends (mapcar (pcase-lambda (`(,_ ,_ ,_ ,buffer))
-                            (and (buffer-live-p buffer)
-                                 (with-current-buffer buffer (point))))
-                          windows)))
-        (set-window-configuration configuration
-                                  (not (eq frame (selected-frame))))
-        (when (and (window-live-p selected)
-                   (eq (marker-buffer point) (window-buffer selected)))
-          (set-window-point selected point))
-        (pcase-dolist (`(,window ,previous ,next ,followed) windows)
-          (let ((end (pop ends)))
-            (when (window-live-p window)
-              (unless (assq window kept)
-                (set-window-prev-buffers window previous)
-                (set-window-next-buffers window next))
-              (when (eq followed (window-buffer window))
-                (set-window-point window end)))))
-        (gemini-companion-windows--keep kept)
+                               (append buffers
+                                       (gemini-companion-windows-layout-buried
+                                        layout))
+                               #'eq))))
+        (gemini-companion-windows--set layout)
+        (pcase-dolist (`(,window . ,place) kept)
+          (when (window-live-p window)
+            (apply #'set-window-buffer-start-and-point window place)))
         (dolist (buffer quit)
           (mapc #'quit-restore-window (get-buffer-window-list buffer nil frame)))
         (when (and (window-live-p last) (assq last kept))
           (set-frame-selected-window frame last 'norecord))))))
+
+(defun gemini-companion-windows--set (layout)
+  "Set the configuration of LAYOUT, and the points that it does not keep."
+  (let* ((frame (gemini-companion-windows-layout-frame layout))
+         (selected (gemini-companion-windows-layout-selected layout))
+         (point (gemini-companion-windows-layout-point layout))
+         ;; The configuration moves point of its selected buffer.
+         (ends (mapcar (lambda (process)
+                         (when-let* ((buffer (process-buffer process))
+                                     ((buffer-live-p buffer)))
+                           (with-current-buffer buffer
+                             (cons buffer (point)))))
+                       (process-list))))
+    (set-window-configuration (gemini-companion-windows-layout-configuration
+                               layout)
+                              (not (eq frame (selected-frame))))
+    (when (and (window-live-p selected)
+               (eq (marker-buffer point) (window-buffer selected)))
+      (set-window-point selected point))
+    (dolist (window (window-list frame 'no-minibuffer))
+      (when-let* ((end (alist-get (window-buffer window) ends)))
+        (set-window-point window end)))))
 
 (defun gemini-companion-windows--others (frame buffers)
   "Return the windows of FRAME that show none of BUFFERS.
@@ -344,31 +299,7 @@ A list of (WINDOW BUFFER START POINT)."
           (seq-remove (lambda (window) (memq (window-buffer window) buffers))
                       (window-list frame 'no-minibuffer))))
 
-(defun gemini-companion-windows--keep (places)
-  "Show in each window of PLACES what it showed.
-PLACES is a value of `gemini-companion-windows--others'."
-  (pcase-dolist (`(,window ,buffer ,start ,point) places)
-    (when (window-live-p window)
-      (unless (eq buffer (window-buffer window))
-        (set-window-buffer window buffer)
-        (set-window-start window start))
-      (set-window-start window (window-start window) 'noforce)
-      (set-window-point window point))))
-
 ;;;; Closing
-
-(defun gemini-companion-windows-shown-p (layout buffers windows)
-  "Return non-nil if a review in BUFFERS is displayed where LAYOUT was taken.
-If its frame has several tabs, that is the tab with WINDOWS, in which
-the review was, or with the windows of LAYOUT."
-  (let ((frame (gemini-companion-windows-layout-frame layout)))
-    (and (frame-live-p frame)
-         (or (not (gemini-companion-windows--tabs-p frame))
-             (seq-some #'window-live-p
-                       (append windows (mapcar #'car (nth 2 layout)))))
-         (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
-                       buffers)
-             (gemini-companion-windows-displayed-over frame buffers)))))
 
 (defun gemini-companion-windows--tabs-p (frame)
   "Return non-nil if FRAME is live and has several tabs."
@@ -379,18 +310,33 @@ the review was, or with the windows of LAYOUT."
   "Restore LAYOUT from a review in BUFFERS, which was in WINDOWS.
 If the user has moved to another tab, do that when one of WINDOWS is on
 the frame again.  Elsewhere, delete only the windows of BUFFERS."
-  (cond ((gemini-companion-windows-shown-p layout buffers windows)
-         (gemini-companion-windows--restore-around layout buffers))
-        ((gemini-companion-windows--tabs-p
-          (gemini-companion-windows-layout-frame layout))
-         (push (cons windows layout) gemini-companion-windows--left)
-         (add-hook 'window-configuration-change-hook
-                   #'gemini-companion-windows--restore-left)))
+  (let ((frame (gemini-companion-windows-layout-frame layout)))
+    (cond ((gemini-companion-windows--shown-p layout buffers windows)
+           (gemini-companion-windows--restore-around layout buffers))
+          ((gemini-companion-windows--tabs-p frame)
+           (push (cons windows layout) gemini-companion-windows--left)
+           (add-hook 'window-configuration-change-hook
+                     #'gemini-companion-windows--restore-left))))
   (let ((live (seq-filter #'buffer-live-p buffers)))
     ;; Otherwise a window could show the next one of them.
     (mapc #'bury-buffer live)
     (dolist (buffer live)
       (mapc #'quit-restore-window (get-buffer-window-list buffer nil t)))))
+
+(defun gemini-companion-windows--shown-p (layout buffers windows)
+  "Return non-nil if a review in BUFFERS is displayed where LAYOUT was taken.
+If its frame has several tabs, that is the tab with WINDOWS, in which
+the review was, or with the windows of LAYOUT."
+  (let ((frame (gemini-companion-windows-layout-frame layout)))
+    (and (frame-live-p frame)
+         (or (not (gemini-companion-windows--tabs-p frame))
+             (seq-some #'window-live-p
+                       (append windows
+                               (gemini-companion-windows-layout-windows
+                                layout))))
+         (or (seq-some (lambda (buffer) (get-buffer-window buffer frame))
+                       buffers)
+             (gemini-companion-windows-displayed-over frame buffers)))))
 
 (defun gemini-companion-windows--restore-around (layout buffers)
   "Restore LAYOUT from a review in BUFFERS.

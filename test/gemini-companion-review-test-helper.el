@@ -158,8 +158,15 @@ excluded or it was edited, and with NUMBERS those of the line."
     diff))
 
 (defun gemini-companion-test-layout ()
-  "Return all about the windows of the frame, as a string."
-  (format "%S" (window-state-get (frame-root-window))))
+  "Return all that is seen of the windows of the frame."
+  (mapcar (lambda (window)
+            (list (window-buffer window) (window-edges window)
+                  (window-point window) (window-start window)
+                  (window-dedicated-p window)
+                  (window-parameter window 'window-side)
+                  (window-parameter window 'mode-line-format)
+                  (eq window (selected-window))))
+          (window-list nil nil (frame-first-window))))
 
 (provide 'gemini-companion-review-test-helper)
 ;;; gemini-companion-review-test-helper.el ends here
