@@ -34,7 +34,7 @@
 (defun gemini-companion-hunk-compare (original proposal on-end)
   "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
 ON-END is called with the hunks, or `failed', unless the process
-is canceled; see `gemini-companion-hunk-wait'."
+is canceled."
   (gemini-companion-hunk-check-program)
   (let* ((inhibit-modification-hooks t)
          (files (mapcar (lambda (buffer)
@@ -57,16 +57,24 @@ is canceled; see `gemini-companion-hunk-wait'."
     (process-put process :on-end on-end)
     process))
 
-(defun gemini-companion-hunk-wait (process seconds)
-  "Wait until PROCESS has ended, SECONDS at most."
-  (let ((end (+ (float-time) seconds)))
-    (while (and (process-live-p process) (< (float-time) end))
-      ;; No timers run meanwhile.
-      (accept-process-output process 0.005 nil 1))
-    ;; Emacs calls no sentinel as long as there is other input.
-    (unless (process-live-p process)
-      (while (accept-process-output process 0 nil 1))
-      (gemini-companion-hunk--collect process))))
+(defun gemini-companion-hunk-find (original proposal)
+  "Return the hunks between the buffers ORIGINAL and PROPOSAL.
+Signal an error if they cannot be compared."
+  (let* ((found 'failed)
+         (process (gemini-companion-hunk-compare
+                   original proposal (lambda (hunks) (setq found hunks)))))
+    (unwind-protect
+        (progn
+          (while (process-live-p process)
+            ;; No timers run meanwhile.
+            (accept-process-output process 0.005 nil 1))
+          ;; Emacs calls no sentinel as long as there is other input.
+          (while (accept-process-output process 0 nil 1))
+          (gemini-companion-hunk--collect process))
+      (gemini-companion-hunk-cancel process))
+    (when (eq 'failed found)
+      (user-error "%s failed" diff-command))
+    found))
 
 (defun gemini-companion-hunk--collect (process)
   "Pass on the hunks that PROCESS has found, if it has ended."

@@ -26,7 +26,6 @@
 
 (autoload 'gemini-companion-ediff-open "gemini-companion-ediff")
 (autoload 'gemini-companion-unified-open "gemini-companion-unified")
-(defvar gemini-companion-unified-wait)
 
 ;;;; Customization
 
@@ -61,11 +60,7 @@ ignored in such a review for the first second."
   :package-version '(gemini-companion . "0.1.0")
   :group 'gemini-companion-reviews)
 
-(defconst gemini-companion-review--ediff-limit (* 5 1024 1024)
-  "Size in bytes above which a review is a unified diff, not Ediff.
-It is the size of the file or the proposal, whichever is larger.")
-
-(defconst gemini-companion-review--limit (* 20 1024 1024)
+(defconst gemini-companion-review--limit (* 8 1024 1024)
   "Size in bytes above which an edit is not shown.
 Answer such an edit in the terminal of the CLI.  The size is that
 of the file or the proposal, whichever is larger.")
@@ -426,19 +421,18 @@ accept do nothing for a second."
 
 (defun gemini-companion-review--kind (diff frame)
   "Return the kind of view for DIFF on FRAME, or signal an error."
-  (let ((size (gemini-companion-review--size diff)))
-    (cond ((null gemini-companion-review-view)
-           (user-error "No review of %s, as `gemini-companion-review-view' is \
+  (cond ((null gemini-companion-review-view)
+         (user-error "No review of %s, as `gemini-companion-review-view' is \
 nil" (gemini-companion-diff-name diff)))
-          ((< gemini-companion-review--limit size)
-           (user-error "The edit of %s is too large to be shown"
-                       (gemini-companion-diff-name diff)))
-          ((or (< gemini-companion-review--ediff-limit size)
-               (not (file-exists-p (gemini-companion-diff-file-path diff)))
-               (< (frame-width frame)
-                  (* 2 gemini-companion-windows-least-columns)))
-           'diff)
-          (t gemini-companion-review-view))))
+        ((< gemini-companion-review--limit
+            (gemini-companion-review--size diff))
+         (user-error "The edit of %s is too large to be shown"
+                     (gemini-companion-diff-name diff)))
+        ((or (not (file-exists-p (gemini-companion-diff-file-path diff)))
+             (< (frame-width frame)
+                (* 2 gemini-companion-windows-least-columns)))
+         'diff)
+        (t gemini-companion-review-view)))
 
 (defun gemini-companion-review--size (diff)
   "Return the size of the larger side of DIFF in bytes."
@@ -670,12 +664,9 @@ the excluded hunks stay."
   (let* ((layout (gemini-companion-review--view-layout view))
          (previous (gemini-companion-review--view-kind view))
          (kind (if (eq previous 'ediff) 'diff 'ediff))
-         (line (gemini-companion-review--line view))
-         ;; Without hunks, point cannot go to the same one.
-         (gemini-companion-unified-wait 3))
+         (line (gemini-companion-review--line view)))
     (setf (gemini-companion-review--view-squeezed view) nil)
     (gemini-companion-hunk-check-program)
-    (gemini-companion-review--check-switch view kind)
     (gemini-companion-windows-restore layout
                                       (gemini-companion-review--buffers view))
     (setf (gemini-companion-review--view-layout view)
@@ -689,14 +680,6 @@ the excluded hunks stay."
        (user-error "%s" (error-message-string problem))))
     (when line
       (gemini-companion-review--go-to view line))))
-
-(defun gemini-companion-review--check-switch (view kind)
-  "Signal an error if VIEW cannot become one of KIND now."
-  (when (and (eq kind 'ediff)
-             (< gemini-companion-review--ediff-limit
-                (gemini-companion-review--size
-                 (gemini-companion-review--view-diff view))))
-    (user-error "Too large for Ediff")))
 
 (defun gemini-companion-review-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it.

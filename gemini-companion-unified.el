@@ -41,10 +41,6 @@
 
 ;;;; State
 
-(defvar gemini-companion-unified-wait 0.3
-  "Maximum seconds to wait for the hunks.
-If they take longer, they appear later.")
-
 (defconst gemini-companion-unified--context 3
   "Number of unchanged lines to display around a hunk.")
 
@@ -75,15 +71,11 @@ If they take longer, they appear later.")
 (defvar-local gemini-companion-unified--original nil
   "The buffer with the original of this diff.")
 
-(defvar-local gemini-companion-unified--process nil
-  "The process that finds the hunks of this view, or nil.")
+(defvar-local gemini-companion-unified--tick nil
+  "Tick of the proposal when this view last compared it.")
 
-(defvar-local gemini-companion-unified--edited nil
-  "The line of the proposal to go to once the hunks are known, or nil.")
-
-(defvar-local gemini-companion-unified--stale nil
-  "Non-nil if the proposal has changed since this view was made.
-The value is the timer that updates it, or t.")
+(defvar-local gemini-companion-unified--timer nil
+  "Timer that compares again after an edit of the proposal, or nil.")
 
 ;;;; Lines
 
@@ -631,7 +623,7 @@ value is a plist; see `gemini-companion-review--kinds'."
                                             (get-buffer-window proposal))))
                       (select-window window)))
           :display (lambda () (gemini-companion-unified--display buffer diff))
-          :compare (lambda () (gemini-companion-unified--make buffer 0))
+          :compare (lambda () (gemini-companion-unified--make buffer))
           :close (lambda ()
                    (gemini-companion-unified--close buffer proposal)))))
 
@@ -658,7 +650,8 @@ If KEEP is non-nil, the selected window stays visible.  The user's
         buffer
         (list (list #'display-buffer-reuse-window
                     (lambda (buffer _)
-                      (gemini-companion-unified--use-window buffer diff keep))
+                      (unless keep
+                        (gemini-companion-unified--use-window buffer diff)))
                     (lambda (buffer _)
                       (gemini-companion-windows-make
                        buffer diff
@@ -672,35 +665,26 @@ If KEEP is non-nil, the selected window stays visible.  The user's
        (user-error "No window for the review of %s"
                    (gemini-companion-diff-name diff)))))
 
-(defun gemini-companion-unified--use-window (buffer diff keep)
+(defun gemini-companion-unified--use-window (buffer diff)
   "Show BUFFER, the view of DIFF, in a window of this frame, and return that.
 It is the window of the file, the selected one, or the largest.  Return
 nil if each of them is small or dedicated, or if the terminal of the CLI
-is visible.  If KEEP is non-nil, do not use the selected window."
-  (let* ((file (gemini-companion-place-buffer
-                (gemini-companion-diff-file-path diff)))
-         (used (and keep (gemini-companion-windows-in-use)))
-         (windows (list (and file (get-buffer-window file))
-                        (selected-window)
-                        (get-largest-window nil nil keep))))
+is visible."
+  (let ((file (gemini-companion-place-buffer
+               (gemini-companion-diff-file-path diff))))
     (when-let* (((not (gemini-companion-windows-terminal diff)))
                 (window (seq-find
                          (lambda (window)
-                           (gemini-companion-unified--roomy-p window keep))
-                         (delq used (delq nil windows)))))
+                           (not (or (window-dedicated-p window)
+                                    (window-minibuffer-p window)
+                                    (window-parameter window 'window-side)
+                                    (< (window-body-height window)
+                                       gemini-companion-unified--least-lines))))
+                         (delq nil (list (and file (get-buffer-window file))
+                                         (selected-window)
+                                         (get-largest-window))))))
       (set-window-buffer window buffer)
       window)))
-
-(defun gemini-companion-unified--roomy-p (window wide)
-  "Return non-nil if a diff can be read in WINDOW.
-If WIDE is non-nil, it has enough columns, too."
-  (not (or (window-dedicated-p window)
-           (window-minibuffer-p window)
-           (window-parameter window 'window-side)
-           (and wide (< (window-total-width window)
-                        gemini-companion-windows-least-columns))
-           (< (window-body-height window)
-              gemini-companion-unified--least-lines))))
 
 (defun gemini-companion-unified--close (buffer proposal)
   "Close the view in BUFFER of PROPOSAL without changing the windows."
@@ -714,60 +698,38 @@ If WIDE is non-nil, it has enough columns, too."
     (gemini-companion-diff-discard buffer)))
 
 (defun gemini-companion-unified--cancel ()
-  "Cancel what is to update this view, a timer or a process."
-  (when (timerp gemini-companion-unified--stale)
-    (cancel-timer gemini-companion-unified--stale))
-  (when gemini-companion-unified--process
-    (gemini-companion-hunk-cancel gemini-companion-unified--process)))
+  "Cancel the timer of this view."
+  (when gemini-companion-unified--timer
+    (cancel-timer gemini-companion-unified--timer)
+    (setq gemini-companion-unified--timer nil)))
 
 ;;;; Text
 
-(defun gemini-companion-unified--make (buffer &optional seconds)
-  "Compare again for the view in BUFFER, and wait SECONDS for the hunks.
-The default is `gemini-companion-unified-wait'."
+(defun gemini-companion-unified--make (buffer)
+  "Compare again for the view in BUFFER, and draw it."
   (with-current-buffer buffer
     (gemini-companion-unified--cancel)
-    (setq gemini-companion-unified--stale nil
-          gemini-companion-unified--process
-          (gemini-companion-hunk-compare
-           gemini-companion-unified--original
-           (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)
-           (apply-partially #'gemini-companion-unified--take
-                            buffer (gemini-companion-unified--tick))))
-    (force-mode-line-update)
-    (gemini-companion-hunk-wait gemini-companion-unified--process
-                                (or seconds gemini-companion-unified-wait))
-    (when (and gemini-companion-unified--process
-               (zerop (buffer-size)))
-      (with-silent-modifications
-        (insert "Comparing...\n")))))
+    (let* ((diff gemini-companion-diff-here)
+           (original gemini-companion-unified--original)
+           (proposal (gemini-companion-diff-proposal-buffer diff))
+           (hunks (gemini-companion-hunk-find original proposal)))
+      (setq gemini-companion-unified--tick (buffer-chars-modified-tick proposal))
+      (gemini-companion-review-set-hunks diff hunks original)
+      (gemini-companion-unified--fill hunks)
+      (force-mode-line-update))))
 
-(defun gemini-companion-unified--take (buffer tick hunks)
-  "Show HUNKS, or that `diff' has failed, in BUFFER.
-If the proposal has changed since TICK, compare again."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq gemini-companion-unified--process nil)
-      (if (/= tick (gemini-companion-unified--tick))
-          (gemini-companion-unified--make buffer 0)
-        (unless (eq hunks 'failed)
-          (gemini-companion-review-set-hunks
-           gemini-companion-diff-here hunks gemini-companion-unified--original))
-        (gemini-companion-unified--fill hunks)
-        (force-mode-line-update)))))
-
-(defun gemini-companion-unified--tick ()
-  "Return a number that differs after each edit of the proposal shown here."
-  (buffer-chars-modified-tick
-   (gemini-companion-diff-proposal-buffer gemini-companion-diff-here)))
+(defun gemini-companion-unified--current-p ()
+  "Return non-nil if the proposal is as it was when it was compared."
+  (eql gemini-companion-unified--tick
+       (buffer-chars-modified-tick
+        (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))))
 
 (defun gemini-companion-unified--fill (hunks)
   "Replace the text of this buffer by the lines of HUNKS.
-HUNKS is a list or `failed'.  Windows stay at the same line of the
-proposal; the first time, go to the first hunk."
+Windows stay at the same line of the proposal; the first time, go to the
+first hunk."
   (let* ((windows (get-buffer-window-list nil nil t))
-         (first (not (text-property-not-all (point-min) (point-max)
-                                            'gemini-companion-hunk nil)))
+         (first (zerop (buffer-size)))
          (places (mapcar (lambda (window)
                            (list window
                                  (gemini-companion-unified--line
@@ -778,42 +740,16 @@ proposal; the first time, go to the first hunk."
          (line (gemini-companion-unified--line (point))))
     (with-silent-modifications
       (erase-buffer)
-      (cond ((eq hunks 'failed)
-             (insert (format "%s failed; %s switches to another view.\n"
-                             diff-command
-                             (substitute-command-keys
-                              "\\[gemini-companion-review-switch-view]"))))
-            ((null hunks)
-             (insert "No differences left.\n"))
-            (t
-             (gemini-companion-unified--insert-hunks
-              (gemini-companion-unified--here) hunks))))
+      (if hunks
+          (gemini-companion-unified--insert-hunks
+           (gemini-companion-unified--here) hunks)
+        (insert "No differences left.\n")))
     (if first
-        (gemini-companion-unified--go-to-first windows)
+        (goto-char (or (car (gemini-companion-unified--starts)) (point-min)))
       (goto-char (gemini-companion-unified--where line))
       (pcase-dolist (`(,window ,point ,start) places)
         (set-window-point window (gemini-companion-unified--where point))
-        (set-window-start window (gemini-companion-unified--where start))))
-    (gemini-companion-unified--go-to-edited)))
-
-(defun gemini-companion-unified--go-to-first (windows)
-  "Go to the first hunk, in WINDOWS too."
-  (goto-char (or (car (gemini-companion-unified--starts)) (point-min)))
-  (dolist (window windows)
-    (set-window-start window (point-min))
-    (set-window-point window (point))))
-
-(defun gemini-companion-unified--go-to-edited ()
-  "Go to the line at which the user left the proposal, if any."
-  (when-let* ((line gemini-companion-unified--edited))
-    (setq gemini-companion-unified--edited nil)
-    (goto-char (gemini-companion-unified--where line))
-    ;; Removed lines come before it.
-    (while (and (get-text-property (point) 'gemini-companion-hunk)
-                (get-text-property (point) 'gemini-companion-old)
-                (zerop (forward-line))))
-    (dolist (window (get-buffer-window-list nil nil t))
-      (set-window-point window (point)))))
+        (set-window-start window (gemini-companion-unified--where start))))))
 
 (defun gemini-companion-unified--line (position)
   "Return the line of the proposal at POSITION, or the next line that has one."
@@ -849,16 +785,15 @@ proposal; the first time, go to the first hunk."
       (goto-char (gemini-companion-hunk-line line)))))
 
 (defun gemini-companion-unified--changed (&rest _)
-  "Record that the current buffer, a proposal, was edited by the user.
-Its diff is updated soon, or when the user returns to it."
+  "Update the diff of the current buffer, a proposal that was edited, soon."
   (when-let* ((diff gemini-companion-diff-here)
               (buffer (gemini-companion-review-main diff))
               ;; It may be killed, or belong to another view.
               ((buffer-live-p buffer))
               ((buffer-local-value 'gemini-companion-unified--original buffer)))
     (with-current-buffer buffer
-      (unless gemini-companion-unified--stale
-        (setq gemini-companion-unified--stale
+      (unless gemini-companion-unified--timer
+        (setq gemini-companion-unified--timer
               (run-with-idle-timer 0.5 nil #'gemini-companion-unified--follow
                                    buffer))))))
 
@@ -868,7 +803,7 @@ Its diff is updated soon, or when the user returns to it."
   "Update the diff in BUFFER if it is visible."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (setq gemini-companion-unified--stale t)
+      (setq gemini-companion-unified--timer nil)
       (when (get-buffer-window buffer t)
         (gemini-companion-unified--make buffer)))))
 
@@ -956,37 +891,38 @@ At a further change in a long line, return where the one before begins."
   "Return the hunk at point, or nil."
   (cond ((not (derived-mode-p 'gemini-companion-unified-mode))
          (user-error "Hunks can be excluded only in the diff"))
-        (gemini-companion-unified--stale
+        ((gemini-companion-unified--current-p)
+         (get-text-property (point) 'gemini-companion-hunk))
+        (t
          (gemini-companion-unified--make (current-buffer))
-         (user-error "The proposal has changed; the diff is being updated"))
-        (gemini-companion-unified--process
-         (user-error "The diff is not complete yet"))
-        (t (get-text-property (point) 'gemini-companion-hunk))))
+         (user-error "The proposal has changed; the diff was updated"))))
 
 ;;;; Editing
 
 (defun gemini-companion-unified--edit (buffer proposal)
   "Show PROPOSAL in the window of its diff, BUFFER, or the other way round."
-  (if (eq (current-buffer) buffer)
-      (let ((place (gemini-companion-unified--place proposal)))
-        (set-window-buffer (selected-window) proposal)
-        (with-current-buffer proposal
-          (gemini-companion-header-set)
-          (goto-char place))
-        (set-window-point (selected-window) place))
-    (let ((line (line-number-at-pos nil 'absolute)))
-      (set-window-buffer (selected-window) buffer)
-      (with-current-buffer buffer
-        (setq gemini-companion-unified--edited line)
-        (if gemini-companion-unified--stale
-            (gemini-companion-unified--make buffer)
-          (gemini-companion-unified--go-to-edited))))))
+  (let* ((back (not (eq (current-buffer) buffer)))
+         (line (if back
+                   (line-number-at-pos nil 'absolute)
+                 (gemini-companion-unified--line (line-beginning-position)))))
+    (set-window-buffer (selected-window) (if back buffer proposal))
+    (with-current-buffer (window-buffer)
+      (cond ((not back)
+             (gemini-companion-header-set)
+             (goto-char (gemini-companion-hunk-line line)))
+            (t
+             (unless (gemini-companion-unified--current-p)
+               (gemini-companion-unified--make buffer))
+             (gemini-companion-unified--go-to-line line)))
+      (set-window-point nil (point)))))
 
-(defun gemini-companion-unified--place (proposal)
-  "Return the position in PROPOSAL of the line at point."
-  (let ((line (gemini-companion-unified--line (line-beginning-position))))
-    (with-current-buffer proposal
-      (gemini-companion-hunk-line line))))
+(defun gemini-companion-unified--go-to-line (line)
+  "Go to LINE of the proposal, or to the next line shown."
+  (goto-char (gemini-companion-unified--where line))
+  ;; Removed lines come before it.
+  (while (and (get-text-property (point) 'gemini-companion-hunk)
+              (get-text-property (point) 'gemini-companion-old)
+              (zerop (forward-line)))))
 
 (provide 'gemini-companion-unified)
 ;;; gemini-companion-unified.el ends here

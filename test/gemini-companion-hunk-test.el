@@ -203,15 +203,10 @@ The hunks were just compared."
 
 (defun gemini-companion-hunk-test-hunks (diff)
   "Return the hunks of DIFF from another comparison."
-  (let (found)
-    (with-temp-buffer
-      (insert-file-contents (gemini-companion-diff-file-path diff))
-      (gemini-companion-hunk-wait
-       (gemini-companion-hunk-compare
-        (current-buffer) (gemini-companion-diff-proposal-buffer diff)
-        (lambda (hunks) (setq found hunks)))
-       60))
-    found))
+  (with-temp-buffer
+    (insert-file-contents (gemini-companion-diff-file-path diff))
+    (gemini-companion-hunk-find
+     (current-buffer) (gemini-companion-diff-proposal-buffer diff))))
 
 (defun gemini-companion-hunk-test-go (diff)
   "Go somewhere in the view of DIFF; call the result to get the hunk there.

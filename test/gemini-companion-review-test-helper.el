@@ -105,8 +105,6 @@ Return a cons of its id and its state."
 `outcomes' holds the outcomes, the last one first."
   (declare (indent 1) (debug t))
   `(let ((inhibit-message t)
-         ;; Until `diff' has ended, on a busy machine, too.
-         (gemini-companion-unified-wait 60)
          outcomes)
      (gemini-companion-test-with-diffs ,files
          (progn

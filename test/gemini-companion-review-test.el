@@ -559,16 +559,6 @@
       (unless (gemini-companion-diffs)
         (gemini-companion-test-show "a" "2\n")))))
 
-(ert-deftest gemini-companion-review-shows-a-large-edit-as-unified-diff ()
-  (gemini-companion-test-with-reviews '(("a" "1\n"))
-    (let ((gemini-companion-review--ediff-limit 100))
-      ;; In bytes.
-      (gemini-companion-test-show "a" (make-string 50 ?漢))
-      (should (get-buffer "*gemini diff: a*"))
-      (with-current-buffer "*gemini diff: a*"
-        (should-error (gemini-companion-review-switch-view)
-                      :type 'user-error)))))
-
 (ert-deftest gemini-companion-review-that-is-selected-is-ediff-if-that-fits ()
   (gemini-companion-test-with-reviews '(("a" "1\n"))
     (unwind-protect

@@ -489,20 +489,6 @@
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "1\n2\nthree\n4\n")) outcomes)))))
 
-(ert-deftest gemini-companion-unified-knows-the-hunks-while-others-write ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (gemini-companion-test-show "a" "new\n")
-    (let ((gemini-companion-unified-wait 5)
-          (other (make-process :name "other" :command '("yes") :noquery t
-                               :connection-type 'pipe :filter #'ignore)))
-      (unwind-protect
-          (with-current-buffer (window-buffer)
-            (let ((inhibit-read-only t))
-              (erase-buffer))
-            (gemini-companion-unified-refresh)
-            (should (equal '("-old" "+new") (gemini-companion-test-diff))))
-        (delete-process other)))))
-
 (ert-deftest gemini-companion-unified-reports-a-missing-diff-program ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (let ((diff-command "no-such-diff")
@@ -525,34 +511,5 @@
       (kill-buffer (window-buffer))
       (should (equal '((1 rejected nil)) outcomes))
       (should-not (seq-difference (buffer-list) buffers)))))
-
-(defun gemini-companion-unified-test-slow-diff (directory)
-  "Make a `diff' in DIRECTORY that waits for a line in the pipe `go' there."
-  (let ((program (expand-file-name "diff" directory)))
-    (call-process "mkfifo" nil nil nil (expand-file-name "go" directory))
-    (write-region (format "#!/bin/sh\nread line <%sgo\nexec %s \"$@\"\n"
-                          directory (executable-find "diff"))
-                  nil program nil 'silent)
-    (set-file-modes program #o700)
-    program))
-
-(ert-deftest gemini-companion-unified-leaves-no-file-and-no-process ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let ((temporary-file-directory (expand-file-name "tmp/" directory))
-          (gemini-companion-unified-wait 0.1)
-          (diff-command (gemini-companion-unified-test-slow-diff directory)))
-      (make-directory temporary-file-directory)
-      (gemini-companion-test-show "a" "new\n")
-      (should (get-process "gemini-companion-diff"))
-      (gemini-companion-diff-reject)
-      (should-not (get-process "gemini-companion-diff"))
-      (should-not (directory-files temporary-file-directory nil "gemini"))
-      (gemini-companion-test-show "a" "new\n")
-      (with-current-buffer (window-buffer)
-        (should (string-match-p "Comparing" (buffer-string)))
-        (write-region "go\n" nil (expand-file-name "go" directory) 'append 'silent)
-        (gemini-companion-test-eventually
-          (member "+new" (gemini-companion-test-diff))))
-      (should-not (directory-files temporary-file-directory nil "gemini")))))
 
 ;;; gemini-companion-unified-test.el ends here
