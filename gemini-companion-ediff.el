@@ -166,6 +166,11 @@ value is a plist; see `gemini-companion-review--kinds'."
                          (with-current-buffer panel
                            (gemini-companion-ediff--selected))))
             :move (lambda (count) (gemini-companion-ediff--move panel count))
+            :go-to (lambda (hunk)
+                     (with-current-buffer panel
+                       (gemini-companion-ediff--jump
+                        (seq-position (gemini-companion-diff-hunks diff)
+                                      hunk))))
             :edit (lambda () (gemini-companion-ediff--edit panel))
             :select (lambda () (gemini-companion-ediff--select panel))
             :display (lambda () (gemini-companion-ediff--display panel))
@@ -472,15 +477,19 @@ The numbers of the session of PANEL begin with 0."
                           (ediff-get-diff-posn side 'end n)))
                     (number-sequence 0 (1- ediff-number-of-differences))))))))
 
+(defun gemini-companion-ediff--jump (n)
+  "Go to hunk N of the control panel, which is current; the first one is 0."
+  (save-selected-window
+    (ediff-jump-to-difference (1+ n))))
+
 (defun gemini-companion-ediff--move (panel count)
   "Go COUNT hunks on in the session of PANEL, with point of this buffer."
   (let ((buffer (current-buffer)))
-    (save-selected-window
-      (with-current-buffer panel
-        (let ((n (+ ediff-current-difference count)))
-          (unless (< -1 n ediff-number-of-differences)
-            (user-error "No %s hunk" (if (< count 0) "previous" "next")))
-          (ediff-jump-to-difference (1+ n)))))
+    (with-current-buffer panel
+      (let ((n (+ ediff-current-difference count)))
+        (unless (< -1 n ediff-number-of-differences)
+          (user-error "No %s hunk" (if (< count 0) "previous" "next")))
+        (gemini-companion-ediff--jump n)))
     (unless (eq buffer panel)
       (goto-char (ediff-get-diff-posn
                   (if (eq buffer (buffer-local-value 'ediff-buffer-A panel))

@@ -164,6 +164,7 @@ and these functions:
 or that others were restored if it is nil;
 `:move' goes forward by its argument, a number of hunks, or of further
 changes in a long line;
+`:go-to' goes to its argument, one of the hunks of the diff;
 `:edit' goes to the proposal, or back;
 `:select' selects the view and returns non-nil, but only if all of it
 is on the selected frame;
@@ -286,23 +287,11 @@ LINE is counted in the proposal."
 (defun gemini-companion-review--go-to (view line)
   "Go to the hunk with LINE in VIEW, which is selected.
 See `gemini-companion-review-go-to'."
-  (let* ((call (apply-partially #'gemini-companion-review--call view))
-         (number (lambda (line)
-                   (max 1 (seq-count (lambda (hunk) (<= (nth 2 hunk) line))
-                                     (gemini-companion-diff-hunks
-                                      (gemini-companion-review--view-diff
-                                       view))))))
-         (away (lambda ()
-                 (- (funcall number line)
-                    (funcall number (nth 2 (funcall call :hunk)))))))
-    ;; In the proposal, the unified view signals an error, and point stays.
-    (with-current-buffer (window-buffer)
-      (ignore-error user-error
-        (unless (funcall call :hunk)
-          (funcall call :move 1))
-        ;; There may be places between hunks.
-        (while (/= 0 (funcall away))
-          (funcall call :move (funcall away)))))))
+  (when-let* ((hunks (gemini-companion-diff-hunks
+                      (gemini-companion-review--view-diff view)))
+              (number (seq-count (lambda (hunk) (<= (nth 2 hunk) line)) hunks)))
+    (gemini-companion-review--call view :go-to
+                                   (nth (max 0 (1- number)) hunks))))
 
 (defun gemini-companion-review--line (view)
   "Return the line of the proposal at point in VIEW, or nil."
@@ -498,18 +487,11 @@ If KEEP is non-nil, the selected window stays visible and selected."
   "Return non-nil unless the window of the terminal beside VIEW was deleted.
 VIEW is on FRAME.  That the window displays another buffer now does
 not matter."
-  (let ((terminal (gemini-companion-review--view-terminal view))
-        (diff (gemini-companion-review--view-diff view)))
-    (not (and terminal
-              (not (window-live-p terminal))
-              (gemini-companion-session-terminal
-               (gemini-companion-diff-session diff))
-              (not (gemini-companion-windows-terminal diff frame))
-              (eq frame (gemini-companion-windows-layout-frame
-                         (gemini-companion-review--view-layout view)))
-              ;; Other tabs have other windows.
-              (seq-some #'window-live-p
-                        (gemini-companion-review--view-windows view))))))
+  (let ((terminal (gemini-companion-review--view-terminal view)))
+    (or (null terminal)
+        (window-live-p terminal)
+        (gemini-companion-windows-terminal
+         (gemini-companion-review--view-diff view) frame))))
 
 (defun gemini-companion-review--select (view)
   "Select VIEW on its frame, if that is visible on this terminal.

@@ -153,7 +153,8 @@ The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
 `gemini-companion-line' is the number of the line in the proposal, and
 `gemini-companion-old' the number in the original, except on folds;
-`gemini-companion-change' is non-nil at a further change in a long line;
+`gemini-companion-change' is non-nil where a hunk begins, and at further
+changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
 the lines that were in one, are for `gemini-companion-unified--open-fold'."
   (gemini-companion-unified--insert-hunks
@@ -293,7 +294,8 @@ arguments of `gemini-companion-unified--insert-run' after VIEW."
     (let ((beg (point)))
       (gemini-companion-unified--insert-run view 'removed old new old-count hunk)
       (gemini-companion-unified--insert-run view 'added old new new-count hunk)
-      (put-text-property beg (point) 'gemini-companion-hunk hunk))))
+      (put-text-property beg (point) 'gemini-companion-hunk hunk)
+      (put-text-property beg (1+ beg) 'gemini-companion-change t))))
 
 (defun gemini-companion-unified--insert-changed (view kind old new count hunk)
   "Insert COUNT changed lines of KIND of VIEW, in HUNK, from OLD or NEW on."
@@ -617,6 +619,8 @@ value is a plist; see `gemini-companion-review--kinds'."
                      (when hunk
                        (gemini-companion-unified--redraw buffer hunk)))
           :move (lambda (count) (gemini-companion-unified--move buffer count))
+          :go-to (lambda (hunk)
+                   (gemini-companion-unified--go-to-hunk buffer hunk))
           :edit (lambda () (gemini-companion-unified--edit buffer proposal))
           :select (lambda ()
                     (when-let* ((window (or (get-buffer-window buffer)
@@ -745,7 +749,7 @@ first hunk."
            (gemini-companion-unified--here) hunks)
         (insert "No differences left.\n")))
     (if first
-        (goto-char (or (car (gemini-companion-unified--starts)) (point-min)))
+        (goto-char (or (car (gemini-companion-unified--places)) (point-min)))
       (goto-char (gemini-companion-unified--where line))
       (pcase-dolist (`(,window ,point ,start) places)
         (set-window-point window (gemini-companion-unified--where point))
@@ -837,46 +841,49 @@ Elsewhere go to the next fold."
                                  (if (< count 0) "previous" "next")))))
     (gemini-companion-unified--reveal)))
 
-(defun gemini-companion-unified--starts ()
-  "Return the beginnings of hunks and of the places in them, in order."
-  (sort (mapcan #'gemini-companion-unified--beginnings
-                (list 'gemini-companion-hunk 'gemini-companion-change))
-        #'<))
+(defun gemini-companion-unified--go-to-hunk (buffer hunk)
+  "Go to HUNK in BUFFER."
+  (when-let* ((window (get-buffer-window buffer)))
+    (with-selected-window window
+      (let ((place nil))
+        (while (not (or (setq place (text-property-any
+                                     (point-min) (point-max)
+                                     'gemini-companion-hunk hunk))
+                        (not (gemini-companion-unified--show-more)))))
+        (when place
+          (goto-char place)
+          (gemini-companion-unified--reveal))))))
 
-(defun gemini-companion-unified--beginnings (property)
-  "Return where the ranges in this buffer begin that have PROPERTY."
+(defun gemini-companion-unified--places ()
+  "Return where the hunks and the further changes in long lines begin."
   (let ((position (point-min))
-        starts)
-    (while position
-      (when (get-text-property position property)
-        (push position starts))
-      (setq position (next-single-property-change position property)))
-    starts))
+        places)
+    (while (setq position (text-property-not-all
+                           position (point-max) 'gemini-companion-change nil))
+      (push position places)
+      (setq position (1+ position)))
+    (nreverse places)))
 
 (defun gemini-companion-unified--next ()
-  "Return where the next hunk begins, or nil.
+  "Return where the next hunk or change begins, or nil.
 If it is folded, show it."
-  (or (seq-find (lambda (start) (< (point) start))
-                (gemini-companion-unified--starts))
-      (and (save-excursion
-             (goto-char (point-max))
-             (forward-line -1)
-             (and (eq 'hunks (car (get-text-property (point)
-                                                     'gemini-companion-fold)))
-                  (gemini-companion-unified--open-fold)))
+  (or (seq-find (lambda (place) (< (point) place))
+                (gemini-companion-unified--places))
+      (and (gemini-companion-unified--show-more)
            (gemini-companion-unified--next))))
 
+(defun gemini-companion-unified--show-more ()
+  "Show hunks that are folded after all others; return nil if there are none."
+  (save-excursion
+    (goto-char (point-max))
+    (forward-line -1)
+    (and (eq 'hunks (car (get-text-property (point) 'gemini-companion-fold)))
+         (gemini-companion-unified--open-fold))))
+
 (defun gemini-companion-unified--previous ()
-  "Return where the hunk before the one at point begins, or nil.
-At a further change in a long line, return where the one before begins."
-  (let ((here (if (and (get-text-property (point) 'gemini-companion-hunk)
-                       (not (get-text-property (point)
-                                               'gemini-companion-change)))
-                  (car (gemini-companion-unified--around
-                        (point) 'gemini-companion-hunk))
-                (point))))
-    (car (last (seq-filter (lambda (start) (< start here))
-                           (gemini-companion-unified--starts))))))
+  "Return where the hunk or change before point begins, or nil."
+  (car (last (seq-filter (lambda (place) (< place (point)))
+                         (gemini-companion-unified--places)))))
 
 (defun gemini-companion-unified--reveal ()
   "Scroll so that the hunk at point is visible with the lines before it."
