@@ -43,7 +43,8 @@ width of the window."
                   (append (gemini-companion-header--subject diff)
                           (gemini-companion-header--amount diff)
                           (if (gemini-companion-header--selected-p diff)
-                              (gemini-companion-header--keys)
+                              (gemini-companion-header--keys
+                               (gemini-companion-header--excluded-p))
                             (list (list 2 (substitute-command-keys
                                            "  \\[gemini-companion-review] \
 to answer")))))
@@ -141,30 +142,39 @@ If there are CLIs in several directories, it includes the project."
       (format ", hunk %d of %d" (1+ index) count)
     (format (ngettext ", %d hunk" ", %d hunks" count) count)))
 
-(defun gemini-companion-header--keys ()
-  "Return the keys in the current buffer, parts of a header line."
+(defun gemini-companion-header--keys (excluded &optional panel)
+  "Return the keys in the current buffer, parts of a header line.
+EXCLUDED is non-nil if the hunk at point is excluded.  In a control
+panel, for which PANEL is non-nil, the keys are letters, and more."
   ;; Include the keys that a new review ignores for a moment.
   (let ((gemini-companion-review-new-until 0))
-    (mapcar (pcase-lambda (`(,rank ,command ,name))
-              (list rank (concat "  " (substitute-command-keys
-                                       (format "\\[%s]" command))
-                                 " " name)))
-            (append
-             `((2 gemini-companion-diff-accept "accept")
-               (2 gemini-companion-diff-reject "reject")
-               (9 gemini-companion-diff-reject-with-reason "with reason")
-               (8 gemini-companion-review-toggle-hunk
-                  ,(if (gemini-companion-header--excluded-p)
-                       "restore"
-                     "exclude")))
-             (cond ((not (eq (current-buffer)
-                             (gemini-companion-diff-proposal-buffer
-                              gemini-companion-diff-here)))
-                    '((8 gemini-companion-review-edit "edit")))
-                   ((gemini-companion-review-unified-p)
-                    '((3 gemini-companion-review-edit "back to the diff"))))
-             (when (eq (key-binding "?") 'gemini-companion-review-menu)
-               '((7 gemini-companion-review-menu "more")))))))
+    (mapcar
+     (pcase-lambda (`(,rank ,command ,name))
+       (list rank
+             (format "  %s %s"
+                     (if panel
+                         (propertize
+                          (car (rassq command gemini-companion-review-letters))
+                          'face 'bold)
+                       (substitute-command-keys (format "\\[%s]" command)))
+                     name)))
+     (append
+      `((2 gemini-companion-diff-accept "accept")
+        (2 gemini-companion-diff-reject "reject")
+        (9 gemini-companion-diff-reject-with-reason "with reason")
+        (8 gemini-companion-review-toggle-hunk ,(if excluded
+                                                    "restore"
+                                                  "exclude")))
+      (when panel
+        '((8 gemini-companion-review-next-hunk "next")
+          (10 gemini-companion-review-switch-view "unified diff")))
+      (cond ((not (eq (current-buffer) (gemini-companion-diff-proposal-buffer
+                                        gemini-companion-diff-here)))
+             '((8 gemini-companion-review-edit "edit")))
+            ((gemini-companion-review-unified-p)
+             '((3 gemini-companion-review-edit "back to the diff"))))
+      (when (eq (key-binding "?") 'gemini-companion-review-menu)
+        '((7 gemini-companion-review-menu "more")))))))
 
 (defun gemini-companion-header--excluded-p ()
   "Return non-nil if the hunk at point is excluded."
@@ -193,27 +203,10 @@ While a header line is computed, its own window is selected."
 EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
   (gemini-companion-name-fit
    (cons (list nil (concat (format " Hunk %d of %d" number count)
-                         (and excluded
-                              (concat ", " (propertize "excluded"
-                                                       'face 'bold)))))
-         (mapcar (pcase-lambda (`(,rank ,command ,name))
-                   (list rank
-                         (format "  %s %s"
-                                 (propertize
-                                  (car (rassq command
-                                              gemini-companion-review-letters))
-                                  'face 'bold)
-                                 name)))
-                 `((1 gemini-companion-diff-accept "accept")
-                   (1 gemini-companion-diff-reject "reject")
-                   (6 gemini-companion-diff-reject-with-reason "with reason")
-                   (2 gemini-companion-review-toggle-hunk
-                      ,(if excluded "restore" "exclude"))
-                   ,@(and (< 1 count)
-                          '((3 gemini-companion-review-next-hunk "next")))
-                   (5 gemini-companion-review-edit "edit")
-                   (7 gemini-companion-review-switch-view "unified diff")
-                   (4 gemini-companion-review-menu "more"))))
+                           (and excluded
+                                (concat ", " (propertize "excluded"
+                                                         'face 'bold)))))
+         (gemini-companion-header--keys excluded 'panel))
    (1- width)))
 
 (provide 'gemini-companion-header)

@@ -60,21 +60,13 @@ is canceled."
 (defun gemini-companion-hunk-find (original proposal)
   "Return the hunks between the buffers ORIGINAL and PROPOSAL.
 Signal an error if they cannot be compared."
-  (let* ((found 'failed)
-         (process (gemini-companion-hunk-compare
-                   original proposal (lambda (hunks) (setq found hunks)))))
-    (unwind-protect
-        (progn
-          (while (process-live-p process)
-            ;; No timers run meanwhile.
-            (accept-process-output process 0.005 nil 1))
-          ;; Emacs calls no sentinel as long as there is other input.
-          (while (accept-process-output process 0 nil 1))
-          (gemini-companion-hunk--collect process))
-      (gemini-companion-hunk-cancel process))
-    (when (eq 'failed found)
-      (user-error "%s failed" diff-command))
-    found))
+  (gemini-companion-hunk-check-program)
+  (let ((inhibit-modification-hooks t)
+        (texts (mapcar #'gemini-companion-text-of-buffer
+                       (list original proposal))))
+    (or (gemini-companion-text-diff texts)
+        (unless (apply #'string= texts)
+          (user-error "%s failed" diff-command)))))
 
 (defun gemini-companion-hunk--collect (process)
   "Pass on the hunks that PROCESS has found, if it has ended."
