@@ -158,27 +158,16 @@ value is a plist; see `gemini-companion-review--kinds'."
       (list :buffers (list panel original proposal)
             :main proposal
             :frame frame
-            :hunk (lambda () (gemini-companion-ediff--at-point panel))
+            :hunk (apply-partially #'gemini-companion-ediff--at-point panel)
             :line (lambda () (nth 2 (gemini-companion-ediff--at-point panel)))
-            :toggled (lambda (_)
-                       ;; Another view may be replacing this one.
-                       (when (buffer-live-p panel)
-                         (with-current-buffer panel
-                           (gemini-companion-ediff--selected))))
-            :move (lambda (count) (gemini-companion-ediff--move panel count))
-            :go-to (lambda (hunk)
-                     (with-current-buffer panel
-                       (gemini-companion-ediff--jump
-                        (seq-position (gemini-companion-diff-hunks diff)
-                                      hunk))))
-            :edit (lambda () (gemini-companion-ediff--edit panel))
-            :select (lambda () (gemini-companion-ediff--select panel))
-            :display (lambda () (gemini-companion-ediff--display panel))
-            :compare (lambda ()
-                       (gemini-companion-ediff--compare
-                        panel (gemini-companion-diff-view-frame
-                               (gemini-companion-diff-view diff))))
-            :close (lambda () (gemini-companion-ediff--close panel))))))
+            :toggled (apply-partially #'gemini-companion-ediff--toggled panel)
+            :move (apply-partially #'gemini-companion-ediff--move panel)
+            :go-to (apply-partially #'gemini-companion-ediff--go-to panel)
+            :edit (apply-partially #'gemini-companion-ediff--edit panel)
+            :select (apply-partially #'gemini-companion-ediff--select panel)
+            :display (apply-partially #'gemini-companion-ediff--display panel)
+            :compare (apply-partially #'gemini-companion-ediff--compare panel)
+            :close (apply-partially #'gemini-companion-ediff--close panel)))))
 
 (defun gemini-companion-ediff--start (diff original proposal frame keep)
   "Start Ediff on ORIGINAL and PROPOSAL of DIFF in FRAME.
@@ -381,6 +370,13 @@ The control panel is current."
   (gemini-companion-ediff--mark-current)
   (gemini-companion-ediff--write-panel))
 
+(defun gemini-companion-ediff--toggled (panel _hunk)
+  "Display in PANEL that a hunk was excluded or restored."
+  ;; Another view may be replacing this one.
+  (when (buffer-live-p panel)
+    (with-current-buffer panel
+      (gemini-companion-ediff--selected))))
+
 (defun gemini-companion-ediff--write-panel ()
   "Write the current hunk and the keys into the control panel.
 It is current.  Where its keys do not work, they are dimmed."
@@ -434,9 +430,12 @@ The control panel is current."
      ediff-buffer-A)
     (gemini-companion-ediff--write-panel)))
 
-(defun gemini-companion-ediff--compare (panel frame)
-  "Compare again in PANEL's session on FRAME, and leave its windows alone."
-  (let ((message-log-max nil))
+(defun gemini-companion-ediff--compare (panel)
+  "Compare again in PANEL's session, and leave the windows alone."
+  (let ((message-log-max nil)
+        (frame (gemini-companion-diff-view-frame
+                (gemini-companion-diff-view
+                 (buffer-local-value 'gemini-companion-diff-here panel)))))
     (gemini-companion-ediff--keeping-message
       (with-selected-frame frame
         (save-window-excursion
@@ -456,9 +455,7 @@ as a part of another line, becomes a part of it in Ediff."
     (unless (eql (buffer-local-value 'gemini-companion-ediff--tick panel)
                  (buffer-chars-modified-tick
                   (gemini-companion-diff-proposal-buffer diff)))
-      (gemini-companion-ediff--compare
-       panel (gemini-companion-diff-view-frame
-              (gemini-companion-diff-view diff))))
+      (gemini-companion-ediff--compare panel))
     (when-let* ((n (gemini-companion-ediff--number panel)))
       (nth n (gemini-companion-diff-hunks diff)))))
 
@@ -481,6 +478,13 @@ The numbers of the session of PANEL begin with 0."
   "Go to hunk N of the control panel, which is current; the first one is 0."
   (save-selected-window
     (ediff-jump-to-difference (1+ n))))
+
+(defun gemini-companion-ediff--go-to (panel hunk)
+  "Go to HUNK in the session of PANEL."
+  (with-current-buffer panel
+    (gemini-companion-ediff--jump
+     (seq-position (gemini-companion-diff-hunks gemini-companion-diff-here)
+                   hunk))))
 
 (defun gemini-companion-ediff--move (panel count)
   "Go COUNT hunks on in the session of PANEL, with point of this buffer."

@@ -614,22 +614,19 @@ value is a plist; see `gemini-companion-review--kinds'."
           :frame frame
           :hunk #'gemini-companion-unified--hunk
           :line (lambda () (gemini-companion-unified--line (point)))
-          ;; After an edit, all is drawn again.
-          :toggled (lambda (hunk)
-                     (when hunk
-                       (gemini-companion-unified--redraw buffer hunk)))
-          :move (lambda (count) (gemini-companion-unified--move buffer count))
-          :go-to (lambda (hunk)
-                   (gemini-companion-unified--go-to-hunk buffer hunk))
-          :edit (lambda () (gemini-companion-unified--edit buffer proposal))
+          :toggled (apply-partially #'gemini-companion-unified--redraw buffer)
+          :move (apply-partially #'gemini-companion-unified--move buffer)
+          :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
+          :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
           :select (lambda ()
                     (when-let* ((window (or (get-buffer-window buffer)
                                             (get-buffer-window proposal))))
                       (select-window window)))
-          :display (lambda () (gemini-companion-unified--display buffer diff))
-          :compare (lambda () (gemini-companion-unified--make buffer))
-          :close (lambda ()
-                   (gemini-companion-unified--close buffer proposal)))))
+          :display (apply-partially #'gemini-companion-unified--display
+                                    buffer diff)
+          :compare (apply-partially #'gemini-companion-unified--make buffer)
+          :close (apply-partially #'gemini-companion-unified--close
+                                  buffer proposal))))
 
 (defun gemini-companion-unified--buffer (diff original)
   "Return a new buffer for the unified diff of DIFF, an edit of ORIGINAL."
@@ -774,19 +771,21 @@ first hunk."
     (point)))
 
 (defun gemini-companion-unified--redraw (buffer hunk)
-  "Redraw HUNK in BUFFER, as it was excluded or restored."
-  (with-current-buffer buffer
-    (let ((line (line-number-at-pos nil t)))
-      (goto-char (point-min))
-      (when-let* ((match (text-property-search-forward
-                          'gemini-companion-hunk hunk
-                          (lambda (one other)
-                            (eql (nth 2 one) (nth 2 other))))))
-        (with-silent-modifications
-          (delete-region (prop-match-beginning match) (prop-match-end match))
-          (gemini-companion-unified--insert-hunk
-           (gemini-companion-unified--here) (prop-match-value match))))
-      (goto-char (gemini-companion-hunk-line line)))))
+  "Redraw HUNK in BUFFER, as it was excluded or restored.
+If HUNK is nil, the proposal was edited, and all will be drawn again."
+  (when hunk
+    (with-current-buffer buffer
+      (let ((line (line-number-at-pos nil t)))
+        (goto-char (point-min))
+        (when-let* ((match (text-property-search-forward
+                            'gemini-companion-hunk hunk
+                            (lambda (one other)
+                              (eql (nth 2 one) (nth 2 other))))))
+          (with-silent-modifications
+            (delete-region (prop-match-beginning match) (prop-match-end match))
+            (gemini-companion-unified--insert-hunk
+             (gemini-companion-unified--here) (prop-match-value match))))
+        (goto-char (gemini-companion-hunk-line line))))))
 
 (defun gemini-companion-unified--changed (&rest _)
   "Update the diff of the current buffer, a proposal that was edited, soon."

@@ -33,12 +33,6 @@
                                 (gemini-companion-test-header
                                  (current-buffer))))))))
 
-(ert-deftest gemini-companion-unified-shows-no-hunk-that-a-name-holds ()
-  (gemini-companion-unified-test-with '(("a\n@@ -1 +1 @@\n-b\n+c" "old\n"))
-    (gemini-companion-test-show "a\n@@ -1 +1 @@\n-b\n+c" "new\n")
-    (with-current-buffer (window-buffer)
-      (should (equal '("-old" "+new") (gemini-companion-test-diff))))))
-
 (ert-deftest gemini-companion-unified-folds-what-is-unchanged ()
   (gemini-companion-unified-test-with
       `(("a" ,(mapconcat #'number-to-string (number-sequence 1 60) "\n")))
@@ -257,23 +251,6 @@
       (should (string-match-p "new file, 2 lines"
                               (gemini-companion-test-header (current-buffer)))))))
 
-(ert-deftest gemini-companion-unified-leaves-windows-and-buffers-as-they-were ()
-  (gemini-companion-unified-test-with '(("a" "old\n") ("b" "b\n"))
-    (find-file (expand-file-name "a" directory))
-    (select-window (split-window-right))
-    (find-file (expand-file-name "b" directory))
-    (let ((layout (gemini-companion-test-layout))
-          (buffers (buffer-list)))
-      (gemini-companion-test-show "a" "new\n")
-      (should (equal '("*gemini diff: a*" "b")
-                     (mapcar (lambda (window)
-                               (buffer-name (window-buffer window)))
-                             (window-list))))
-      (gemini-companion-diff-accept)
-      (should (equal layout (gemini-companion-test-layout)))
-      (should-not (seq-difference (buffer-list) buffers))
-      (should (equal '((1 accepted "new\n")) outcomes)))))
-
 (ert-deftest gemini-companion-unified-opens-where-all-windows-are-taken ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
@@ -318,12 +295,6 @@
                      (seq-difference (buffer-list) buffers)))
       (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
 
-(ert-deftest gemini-companion-unified-compares-what-gemini-reads ()
-  (gemini-companion-unified-test-with '(("a" "\uFEFF1\r\n2\r\n"))
-    (gemini-companion-test-show "a" "1\nzwei\n")
-    (with-current-buffer (window-buffer)
-      (should (equal '(" 1" "-2" "+zwei") (gemini-companion-test-diff))))))
-
 (ert-deftest gemini-companion-unified-appears-where-the-user-wants-it ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (find-file (expand-file-name "a" directory))
@@ -355,21 +326,6 @@
       (should (equal "old\n" (with-current-buffer buffer (buffer-string))))
       (should (equal "new\n" (gemini-companion-diff-text diff)))
       (should (eq 'shown (gemini-companion-diff-state diff))))))
-
-(ert-deftest gemini-companion-unified-has-the-keys-of-a-review ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (gemini-companion-test-show "a" "new\n")
-    (with-current-buffer (window-buffer)
-      (pcase-dolist (`(,key . ,command)
-                     '(("C-c C-c" . gemini-companion-diff-accept)
-                       ("C-x C-s" . gemini-companion-diff-accept)
-                       ("C-c C-k" . gemini-companion-diff-reject)
-                       ("C-c C-v" . gemini-companion-review-switch-view)
-                       ("C-c C-x" . gemini-companion-review-toggle-hunk)
-                       ("C-c C-e" . gemini-companion-review-edit)
-                       ("RET" . gemini-companion-review-edit)))
-        (should (equal (cons key command)
-                       (cons key (key-binding (kbd key)))))))))
 
 (ert-deftest gemini-companion-unified-edits-at-the-line-and-comes-back ()
   (gemini-companion-unified-test-with
@@ -503,13 +459,5 @@
         (should (equal (list (gemini-companion-diff-proposal-buffer diff))
                        (seq-difference (buffer-list) buffers)))
         (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
-
-(ert-deftest gemini-companion-unified-killing-its-buffer-rejects ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let ((buffers (buffer-list)))
-      (gemini-companion-test-show "a" "new\n")
-      (kill-buffer (window-buffer))
-      (should (equal '((1 rejected nil)) outcomes))
-      (should-not (seq-difference (buffer-list) buffers)))))
 
 ;;; gemini-companion-unified-test.el ends here

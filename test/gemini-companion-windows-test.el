@@ -120,7 +120,7 @@
     (let* ((buffers (buffer-list))
            (layout (gemini-companion-test-layout))
            (diff (gemini-companion-test-show "a" "2\n")))
-      (dolist (function '(make-process
+      (dolist (function '(gemini-companion-hunk-find
                           ediff-unselect-and-select-difference))
         (with-current-buffer (gemini-companion-review-main diff)
           (cl-letf* ((first t)
