@@ -776,11 +776,7 @@ If HUNK is nil, the proposal was edited, and all will be drawn again."
   (when hunk
     (with-current-buffer buffer
       (let ((line (line-number-at-pos nil t)))
-        (goto-char (point-min))
-        (when-let* ((match (text-property-search-forward
-                            'gemini-companion-hunk hunk
-                            (lambda (one other)
-                              (eql (nth 2 one) (nth 2 other))))))
+        (when-let* ((match (gemini-companion-unified--lines-of hunk)))
           (with-silent-modifications
             (delete-region (prop-match-beginning match) (prop-match-end match))
             (gemini-companion-unified--insert-hunk
@@ -844,17 +840,23 @@ Elsewhere go to the next fold."
   "Go to HUNK in BUFFER."
   (when-let* ((window (get-buffer-window buffer)))
     (with-selected-window window
-      (let ((place nil))
-        (while (not (or (setq place (text-property-any
-                                     (point-min) (point-max)
-                                     'gemini-companion-hunk hunk))
+      (let (match)
+        (while (not (or (setq match (gemini-companion-unified--lines-of hunk))
                         (not (gemini-companion-unified--show-more)))))
-        (when place
-          (goto-char place)
+        (when match
+          (goto-char (prop-match-beginning match))
           (gemini-companion-unified--reveal))))))
 
+(defun gemini-companion-unified--lines-of (hunk)
+  "Return where the lines of HUNK are, a `prop-match', or nil."
+  (save-excursion
+    (goto-char (point-min))
+    (text-property-search-forward 'gemini-companion-hunk hunk
+                                  (lambda (one other)
+                                    (eql (nth 2 one) (nth 2 other))))))
+
 (defun gemini-companion-unified--places ()
-  "Return where the hunks and the further changes in long lines begin."
+  "Return where hunks begin, and further changes in long lines."
   (let ((position (point-min))
         places)
     (while (setq position (text-property-not-all

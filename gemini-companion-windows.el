@@ -148,8 +148,8 @@ of all others, or else most of the first of KEPT.  See
         (window-resize window (- height (window-total-height window)) nil t)))))
 
 (defun gemini-companion-windows--sides (window)
-  "Return where a window beside WINDOW goes, so that WINDOW stays at its edge.
-The value is a list of two sides, for `split-window'."
+  "Return the sides for a new window, so that WINDOW stays at its edge.
+The value is a list of two sides of WINDOW, for `split-window'."
   (list (if (< 0 (window-left-column window)) 'left 'right)
         (if (< (window-top-line (frame-root-window)) (window-top-line window))
             'above
