@@ -856,7 +856,7 @@ Elsewhere go to the next fold."
                                     (eql (nth 2 one) (nth 2 other))))))
 
 (defun gemini-companion-unified--places ()
-  "Return where hunks begin, and further changes in long lines."
+  "Return where each hunk begins, and each further change in a long line."
   (let ((position (point-min))
         places)
     (while (setq position (text-property-not-all
