@@ -631,15 +631,15 @@ a:3 (removed line): keep it\na:4: as a digit"
 
 (ert-deftest gemini-companion-list-folds-earlier-turns ()
   (gemini-companion-list-test-with nil
-    (let* ((now (float-time)))
+    (let* ((now (float-time))
+           (earlier (format-time-string "  %H:%M  1 file  +1 −0" now)))
       (cl-letf (((symbol-function 'float-time)
                  (lambda (&optional time)
                    (if time (time-convert time 'integer) now))))
         (gemini-companion-diff-accept
          (gemini-companion-list-test-open 1 1 "a" "x\n"))
         (setq now (+ now 1000))
-        (gemini-companion-list-test-open 2 1 "b" "x\n")))
-    (let ((earlier (format-time-string "  %H:%M  1 file  +1 −0")))
+        (gemini-companion-list-test-open 2 1 "b" "x\n"))
       (gemini-companion-list-test-shows "  waiting  +1 −0  b" earlier)
       (gemini-companion-list-test-go-to "1 file")
       (gemini-companion-list-test-key "TAB")
