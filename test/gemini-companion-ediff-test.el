@@ -96,15 +96,6 @@
           (should (string-match-p remark (gemini-companion-test-header
                                           (current-buffer)))))))))
 
-(ert-deftest gemini-companion-ediff-shows-a-new-file-and-creates-nothing ()
-  (gemini-companion-test-with-reviews '()
-    (dotimes (_ 2)
-      (gemini-companion-test-show "new/a.py" "def f(): pass\n")
-      (should (equal "" (gemini-companion-test-text
-                         "*gemini original: new/a.py*")))
-      (gemini-companion-diff-reject)
-      (should-not (file-exists-p (expand-file-name "new" directory))))))
-
 (ert-deftest gemini-companion-ediff-has-the-mode-of-the-file-and-runs-no-hook ()
   (gemini-companion-test-with-reviews '(("a.el" "(defun old ())\n"))
     (let* (ran
@@ -177,38 +168,20 @@
         (should (equal '((1 rejected nil)) outcomes))
         (should (equal buffers (gemini-companion-test-buffers)))))))
 
-(ert-deftest gemini-companion-ediff-leaves-another-session-alone ()
-  (gemini-companion-test-with-reviews '(("a" "old\n") ("x" "1\n") ("y" "2\n"))
-    (let ((ediff-window-setup-function #'ediff-setup-windows-plain)
-          (x (find-file-noselect (expand-file-name "x" directory)))
-          (y (find-file-noselect (expand-file-name "y" directory))))
-      (ediff-buffers x y)
-      (let ((theirs (gemini-companion-ediff-test-panel)))
-        (unwind-protect
-            (progn
-              (gemini-companion-test-show "a" "new\n")
-              (gemini-companion-diff-accept)
-              (should (buffer-live-p theirs))
-              (should (eq theirs (car ediff-session-registry))))
-          (with-current-buffer theirs
-            (ediff-really-quit nil)))))))
-
-(defun gemini-companion-ediff-test-leftovers ()
-  "Return the names of the buffers of Ediff."
-  (seq-filter (lambda (name) (string-match-p "\\`\\*[Ee]diff" name))
-              (mapcar #'buffer-name (buffer-list))))
-
 (ert-deftest gemini-companion-ediff-reports-a-missing-diff-program ()
-  (gemini-companion-test-with-reviews '(("a" "old\n"))
-    (let* ((ediff-diff-program "no-such-diff")
-           (diff-command "no-such-diff")
-           (layout (gemini-companion-test-layout))
-           (diff (gemini-companion-test-open "a" "new\n")))
-      (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-      (should-not (gemini-companion-ediff-test-leftovers))
-      (should-not (get-buffer "*gemini original: a*"))
-      (should (equal layout (gemini-companion-test-layout)))
-      (should (equal "new\n" (gemini-companion-diff-close 1 'closed))))))
+  (dolist (gemini-companion-review-view '(ediff diff))
+    (gemini-companion-test-with-reviews '(("a" "old\n"))
+      (let* ((diff-command "no-such-diff")
+             (layout (gemini-companion-test-layout))
+             (buffers (buffer-list))
+             (diff (gemini-companion-test-open "a" "new\n")))
+        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
+        (should (string-search "no-such-diff"
+                               (gemini-companion-diff-problem diff)))
+        (should (equal layout (gemini-companion-test-layout)))
+        (should (equal (list (gemini-companion-diff-proposal-buffer diff))
+                       (seq-difference (buffer-list) buffers)))
+        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
 
 (ert-deftest gemini-companion-ediff-whose-windows-were-deleted-comes-back ()
   (gemini-companion-test-with-reviews '(("a" "old\n"))
@@ -262,23 +235,6 @@
       (should (equal '((2 rejected nil) (1 accepted "(new)\n(mine)\n"))
                      outcomes))
       (should (equal layout (gemini-companion-test-layout))))))
-
-(ert-deftest gemini-companion-ediff-selecting-another-window-changes-no-text ()
-  (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n"))
-    (gemini-companion-test-show "a" "one\n2\nthree\n")
-    (let ((panel (gemini-companion-ediff-test-panel)))
-      (dolist (buffer '("*gemini proposal: a*" "*gemini original: a*"))
-        (let ((text (gemini-companion-test-text buffer)))
-          (select-window (get-buffer-window buffer))
-          ;; As redisplay does, in the buffer that is selected now.
-          (with-current-buffer buffer
-            (dolist (function (buffer-local-value
-                               'window-selection-change-functions panel))
-              (unless (eq function t)
-                (funcall function (get-buffer-window panel)))))
-          (should (equal text (gemini-companion-test-text buffer)))))
-      (should (string-match-p "Hunk 1 of 2"
-                              (gemini-companion-test-text panel))))))
 
 (ert-deftest gemini-companion-ediff-moves-without-a-message ()
   (gemini-companion-test-with-reviews '(("a" "1\n2\n3\n4\n5\n6\n7\n"))

@@ -268,20 +268,6 @@
       (delete-window)
       (set-window-dedicated-p nil nil))))
 
-(ert-deftest gemini-companion-unified-opens-beside-a-dedicated-window ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (find-file (expand-file-name "a" directory))
-    (set-window-dedicated-p nil t)
-    (gemini-companion-test-show "a" "new\n")
-    (should (equal '("*gemini diff: a*" "a")
-                   (mapcar (lambda (window)
-                             (buffer-name (window-buffer window)))
-                           (window-list))))
-    (gemini-companion-diff-reject)
-    (should (equal "a" (buffer-name (window-buffer))))
-    (should (eq t (window-dedicated-p)))
-    (set-window-dedicated-p nil nil)))
-
 (ert-deftest gemini-companion-unified-reports-a-missing-window ()
   (gemini-companion-unified-test-with '(("a" "old\n"))
     (let ((buffers (buffer-list))
@@ -305,27 +291,6 @@
       (should (equal "*gemini diff: a*" (buffer-name (window-buffer))))
       (gemini-companion-diff-accept)
       (should (equal layout (gemini-companion-test-layout))))))
-
-(ert-deftest gemini-companion-unified-has-no-command-that-harms ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let ((buffer (find-file-noselect (expand-file-name "a" directory)))
-          (diff (gemini-companion-test-show "a" "new\n")))
-      (with-current-buffer (window-buffer)
-        (goto-char (point-max))
-        (forward-line -1)
-        (let ((text (buffer-string)))
-          (dolist (key '("A" "b" "w" "k" "o" "RET" "C-/" "C-c C-a" "C-c C-w"
-                         "C-c C-s"))
-            (ert-info (key)
-              (unless (equal key "RET")
-                (should-not (memq (key-binding (kbd key))
-                                  '(self-insert-command))))
-              (ignore-errors
-                (call-interactively (key-binding (kbd key))))))
-          (should (equal text (buffer-string)))))
-      (should (equal "old\n" (with-current-buffer buffer (buffer-string))))
-      (should (equal "new\n" (gemini-companion-diff-text diff)))
-      (should (eq 'shown (gemini-companion-diff-state diff))))))
 
 (ert-deftest gemini-companion-unified-edits-at-the-line-and-comes-back ()
   (gemini-companion-unified-test-with
@@ -414,18 +379,6 @@
         (gemini-companion-review-toggle-hunk)
         (should (equal line (line-number-at-pos nil t)))))))
 
-(ert-deftest gemini-companion-unified-compares-an-edit-once ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let* ((diff (gemini-companion-test-show "a" "new\n"))
-           (timers (gemini-companion-test-timers)))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (insert "mine\n"))
-      (with-current-buffer (window-buffer)
-        (gemini-companion-unified-refresh)
-        (should (member "*+mine" (gemini-companion-test-diff)))
-        (should-not (seq-difference (gemini-companion-test-timers) timers
-                                    #'eq))))))
-
 (ert-deftest gemini-companion-unified-compares-what-the-proposal-is-now ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n"))
     (let ((diff (gemini-companion-test-show
@@ -444,20 +397,5 @@
       (funcall shown '("x-1" "x+one" " 2" "-3" "+three" "*+4"))
       (gemini-companion-diff-accept diff)
       (should (equal '((1 accepted "1\n2\nthree\n4\n")) outcomes)))))
-
-(ert-deftest gemini-companion-unified-reports-a-missing-diff-program ()
-  (gemini-companion-unified-test-with '(("a" "old\n"))
-    (let ((diff-command "no-such-diff")
-          (layout (gemini-companion-test-layout))
-          (buffers (buffer-list)))
-      (gemini-companion-diff-open 1 '(:id "one") (expand-file-name "a") "new\n")
-      (let ((diff (car (gemini-companion-diffs))))
-        (gemini-companion-test-eventually (gemini-companion-diff-problem diff))
-        (should (string-match-p "no-such-diff"
-                                (gemini-companion-diff-problem diff)))
-        (should (equal layout (gemini-companion-test-layout)))
-        (should (equal (list (gemini-companion-diff-proposal-buffer diff))
-                       (seq-difference (buffer-list) buffers)))
-        (should (equal "new\n" (gemini-companion-diff-close 1 'closed)))))))
 
 ;;; gemini-companion-unified-test.el ends here
