@@ -85,19 +85,16 @@ If it has to be reviewed nevertheless, record why."
       (cond ((gemini-companion-text-unreadable-reason file))
             ((gemini-companion-diff-emptied-p diff) "no text is left")
             ((not own) "outside the project of the CLI")
-            ((gemini-companion-auto--active-p name root)
+            ((let ((case-fold-search t)
+                   (below (substring name
+                                     (length (directory-file-name root)))))
+               (seq-some (lambda (regexp) (string-match-p regexp below))
+                         gemini-companion-auto--active))
              "hidden, or may be run automatically")
             ((gemini-companion-diff-touched-file-p diff)
              "file changed since the proposal")
             ((gemini-companion-revert-unsaved-p file)
              "unsaved changes here")))))
-
-(defun gemini-companion-auto--active-p (name root)
-  "Return non-nil if the file NAME in ROOT may be run automatically."
-  (let ((case-fold-search t)
-        (below (substring name (length (directory-file-name root)))))
-    (seq-some (lambda (regexp) (string-match-p regexp below))
-              gemini-companion-auto--active)))
 
 ;;;; Start and end
 

@@ -102,28 +102,21 @@ in UTF-16 units from the beginning of the line."
 
 (defun gemini-companion-context--selected-text ()
   "Return the selected text, up to the limit, or nil if it is empty."
-  (let ((text (gemini-companion-context--selection)))
+  (let* ((limit gemini-companion-context--max-selected)
+         (cut (lambda (start end)
+                (buffer-substring start (min end (+ start limit)))))
+         (text
+          (cond ((eq (bound-and-true-p evil-state) 'visual)
+                 (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
+                   (if (eq type 'block)
+                       (string-join (extract-rectangle start end) "\n")
+                     (funcall cut start end))))
+                ((not (region-active-p)) "")
+                ((bound-and-true-p rectangle-mark-mode)
+                 (funcall region-extract-function nil))
+                (t (funcall cut (region-beginning) (region-end))))))
     (unless (string-empty-p text)
-      (substring-no-properties
-       text 0 (min (length text) gemini-companion-context--max-selected)))))
-
-(defun gemini-companion-context--selection ()
-  "Return the selected text, which may be cut at the limit or exceed it."
-  (cond ((eq (bound-and-true-p evil-state) 'visual)
-         (pcase-let ((`(,start ,end ,type . ,_) (evil-visual-range)))
-           (if (eq type 'block)
-               (string-join (extract-rectangle start end) "\n")
-             (gemini-companion-context--text start end))))
-        ((not (region-active-p)) "")
-        ((bound-and-true-p rectangle-mark-mode)
-         (funcall region-extract-function nil))
-        (t (gemini-companion-context--text (min (point) (mark))
-                                           (max (point) (mark))))))
-
-(defun gemini-companion-context--text (start end)
-  "Return the text from START to END, up to the limit."
-  (buffer-substring
-   start (min end (+ start gemini-companion-context--max-selected))))
+      (substring-no-properties text 0 (min limit (length text))))))
 
 ;;;; Snapshot
 

@@ -67,7 +67,13 @@ error in DONE is reported; it is not one of the call.  Return nil if
 the call could not be sent."
   (gemini-companion-events-record
    'sent method (gemini-companion-epc--recorded method args))
-  (when-let* ((answer (gemini-companion-epc--send connection method args)))
+  (when-let* ((answer (let ((print-escape-control-characters nil)
+                            (print-escape-multibyte nil)
+                            (print-circle nil)
+                            (print-integers-as-characters nil))
+                        ;; The process may have died, and its sentinel not run.
+                        (ignore-errors
+                          (epc:call-deferred connection method args)))))
     (deferred:error
      (deferred:nextc answer
        (lambda (value)
@@ -75,7 +81,11 @@ the call could not be sent."
            (funcall (or done #'ignore) value))))
      (lambda (problem)
        (funcall (or failed #'ignore)
-                (gemini-companion-epc--message problem))))
+                ;; Errors of the process are printed strings, with quotes.
+                (string-trim (if (stringp problem)
+                                 problem
+                               (error-message-string problem))
+                             "\"" "\""))))
     t))
 
 (defun gemini-companion-epc-later (start)
@@ -93,22 +103,6 @@ Call START with a function, which is to be called with the value."
     ;; It carries texts of files.
     ('ask (seq-remove #'sequencep args))
     (_ args)))
-
-(defun gemini-companion-epc--send (connection method args)
-  "Call METHOD over CONNECTION with ARGS; return the deferred answer.
-Return nil if the process has died and its sentinel has not run."
-  (let ((print-escape-control-characters nil)
-        (print-escape-multibyte nil)
-        (print-circle nil)
-        (print-integers-as-characters nil))
-    (ignore-errors
-      (epc:call-deferred connection method args))))
-
-(defun gemini-companion-epc--message (problem)
-  "Return PROBLEM, from EPC, as a sentence.
-Errors of the process are printed strings, with quotes."
-  (string-trim (if (stringp problem) problem (error-message-string problem))
-               "\"" "\""))
 
 (provide 'gemini-companion-epc)
 ;;; gemini-companion-epc.el ends here

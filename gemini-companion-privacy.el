@@ -206,13 +206,12 @@ A backup of a file has the name of that file, too."
                   ,(if (file-symlink-p below) (file-truename below) below)
                   ,@(when original (list (file-local-name original))))))
     (delete-dups
-     (append names (mapcar #'gemini-companion-privacy--original names)))))
-
-(defun gemini-companion-privacy--original (name)
-  "Return the name of the file of which NAME is a backup, or NAME."
-  (if (string-match "/#\\([^/]+\\)#\\'" name)
-      (replace-match "/\\1" t nil name)
-    (file-name-sans-versions name)))
+     (append names
+             (mapcar (lambda (name)
+                       (file-name-sans-versions
+                        (replace-regexp-in-string "/#\\([^/]+\\)#\\'" "/\\1"
+                                                  name)))
+                     names)))))
 
 ;;;; Projects
 

@@ -540,6 +540,7 @@ STATE is its state until then."
          (log (gemini-companion-server--log process))
          (errors (get-buffer-process log))
          (connection (gemini-companion-server--connection process))
+         (directory (gemini-companion-server--directory process))
          (report nil))
     (setf (gemini-companion-server--state process) 'ended)
     (cancel-timer (gemini-companion-server--timer process))
@@ -547,7 +548,9 @@ STATE is its state until then."
     (delete-process child)
     (when connection
       (gemini-companion-epc-close connection))
-    (gemini-companion-server--delete-directory process)
+    (with-demoted-errors "Deleting the server's directory: %S"
+      (when (and directory (file-directory-p directory))
+        (delete-directory directory t)))
     (when problem
       ;; Not for long: a child of the process may continue writing.
       (cl-loop repeat 9
@@ -555,13 +558,6 @@ STATE is its state until then."
       (setq report (gemini-companion-server--report process problem)))
     (kill-buffer log)                   ; Deletes ERRORS, too.
     (gemini-companion-server--ended process report)))
-
-(defun gemini-companion-server--delete-directory (process)
-  "Delete the private directory that PROCESS left behind, if any."
-  (let ((directory (gemini-companion-server--directory process)))
-    (when (and directory (file-directory-p directory))
-      (with-demoted-errors "Deleting the server's directory: %S"
-        (delete-directory directory t)))))
 
 (defun gemini-companion-server--report (process problem)
   "Return PROBLEM with the command and the last output of PROCESS."

@@ -534,7 +534,10 @@ M-x gemini-companion-install-server installs them; then turn on \
     (add-hook 'emacs-startup-hook #'gemini-companion--turn-on))
    ((gemini-companion-install-agreed-p)
     (gemini-companion--install))
-   ((gemini-companion--installation-wanted-p)
+   ((ignore-error quit
+      (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
+                        (abbreviate-file-name
+                         gemini-companion-install-directory))))
     (gemini-companion--install 'show))
    (t
     (setq gemini-companion-mode nil)
@@ -542,13 +545,6 @@ M-x gemini-companion-install-server installs them; then turn on \
     (message "Nothing installed, gemini-companion is off; \
 M-x gemini-companion-mode asks again, \
 `gemini-companion-server-command' sets a Python of your own"))))
-
-(defun gemini-companion--installation-wanted-p ()
-  "Ask whether to install the packages, and return the answer."
-  (ignore-error quit
-    (y-or-n-p (format "Install the Python packages (70 MB) in %s? "
-                      (abbreviate-file-name
-                       gemini-companion-install-directory)))))
 
 (defun gemini-companion--install (&optional show)
   "Install the packages of the server, without waiting for it.
