@@ -90,11 +90,6 @@ class Input:
                 found: dict[str, Any] = json.loads(line[6:])
                 return found
 
-    @property
-    def has_event(self) -> bool:
-        """Whether more of an event is buffered, which select does not detect."""
-        return b"data: " in self._chunked or bool(self._data)
-
     def _until(self, mark: bytes) -> bytes:
         end = self._data.find(mark)
         while end < 0:

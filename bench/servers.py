@@ -59,6 +59,13 @@ def wait_for_port(port: int) -> float:
     raise Broken(f"port {port} does not accept")
 
 
+def start_of_python(code: str = "pass") -> float:
+    """Return the ms that a Python takes to start and to run ``code``."""
+    began = time.time()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return 1000 * (time.time() - began)
+
+
 class Ours:
     """Our server, started as Emacs starts it, by a process that speaks EPC."""
 

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 # In bytes, with the newline.
 LINE = 36
 
@@ -24,8 +22,3 @@ def lines(count: int, word: str = "line") -> list[str]:
 def of_size(size: int) -> str:
     """Return a text of ``size`` bytes."""
     return "".join(lines(size // LINE)) + "x" * (size % LINE)
-
-
-def digest(text: str) -> str:
-    """Return the digest of ``text``."""
-    return sha256(text.encode()).hexdigest()
