@@ -223,7 +223,7 @@ These are at the beginning and the end of the line."
     (random seed)
     (gemini-companion-test-with-directory '()
       (ert-info ((format "GC_SEED=%s" seed))
-        (dotimes (_ 2000)
+        (dotimes (_ 500)
           (let ((bytes (string-to-unibyte (gemini-companion-text-test-bytes))))
             (let ((coding-system-for-write 'no-conversion))
               (write-region bytes nil "bytes" nil 'silent))
