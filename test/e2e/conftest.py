@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 import pytest
-from harness.scratch import Scratch
 from harness.tools import Tools
 from harness.world import World
 
@@ -97,11 +96,6 @@ def world(
         report = world.report()
         shared.close()
         raise AssertionError(f"{problem}\n{report}") from problem
-
-
-@pytest.fixture
-def scratch(world: World) -> Scratch:
-    return world.scratch
 
 
 @pytest.hookimpl(wrapper=True)

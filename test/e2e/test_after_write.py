@@ -6,7 +6,7 @@ from harness.emacs import lisp
 from harness.model import replace, say
 from harness.world import World
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("review")
 
 # A highlight lasts for less time than a busy machine may need to see it.
 HIGHLIGHTS = """

@@ -33,7 +33,7 @@ ARRANGEMENT = "(e2e-arrangement)"
 SELECTED = "(buffer-name (window-buffer))"
 
 # An activity of the user, its state in Emacs, its end
-BUSY = [
+BUSY: list[tuple[list[str] | str, str, list[str] | str]] = [
     (["C-s", "o"], "(buffer-local-value 'isearch-mode (window-buffer))", ["Enter"]),
     (["C-x", "("], "defining-kbd-macro", ["C-x", ")"]),
     (["F5"], "(< 0 (recursion-depth))", ["C-M-c"]),

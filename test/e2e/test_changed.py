@@ -7,7 +7,7 @@ from harness.model import say, write_file
 from harness.proposals import PROPOSE, propose
 from harness.world import World
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("review")
 
 OLD = "one\ntwo\nthree\nfour\nfive\n"
 EDIT = """

@@ -10,7 +10,6 @@ from harness.emacs import STATE, Emacs, lisp
 from harness.gemini import Gemini
 from harness.model import say
 from harness.needs import VTERM, needs_vterm
-from harness.qwen import Qwen
 from harness.world import World
 from test_state import configure, start
 
@@ -75,20 +74,15 @@ def visible(text: str) -> str:
 
 @pytest.mark.once
 @pytest.mark.parametrize(
-    ("kind", "name", "terminal"),
-    [
-        pytest.param(Gemini, "gemini", "term", id="gemini"),
-        pytest.param(Qwen, "qwen", "vterm", marks=needs_vterm, id="qwen"),
-    ],
+    ("name", "terminal"),
+    [("gemini", "term"), pytest.param("qwen", "vterm", marks=needs_vterm)],
 )
-def test_prompts_are_nothing_but_text(
-    world: World, kind: type[Gemini], name: str, terminal: str
-) -> None:
+def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) -> None:
     configure(world)
     emacs = world.emacs(
         world.file("a.txt", "one\n"), extra=f"(add-to-list 'load-path {lisp(VTERM)})"
     )
-    cli = start(world, emacs, kind, name, terminal)
+    cli = start(world, emacs, name, terminal)
     emacs.holds(f"(eq 'ready {STATE})")
 
     random = Random(7)

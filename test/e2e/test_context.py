@@ -6,7 +6,7 @@ from harness.emacs import lisp
 from harness.wait import eventually
 from harness.world import World
 
-pytestmark = [pytest.mark.shared, pytest.mark.once]
+pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
 
 SELECTED = """
 (with-current-buffer (window-buffer)

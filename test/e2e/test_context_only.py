@@ -10,16 +10,18 @@ from harness.model import say, write_file
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+from test_restart import has_followed
 
 pytestmark = pytest.mark.once
 
 NO_REVIEWS = "(setq gemini-companion-review-view nil)"
 
 
-def restart(emacs: Emacs) -> None:
+def restart(emacs: Emacs, scratch: Scratch) -> None:
     """Restart the server with the option."""
-    emacs.eval('(progn (message "restarting") (gemini-companion-restart))')
-    emacs.says("was restarted")
+    (server,) = scratch.servers()
+    emacs.eval("(gemini-companion-restart)")
+    has_followed(server, emacs, scratch)
 
 
 def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
@@ -35,16 +37,16 @@ def wait_until_back(emacs: Emacs, scratch: Scratch) -> None:
     eventually(is_back, "it is back")
 
 
-def reconnect(emacs: Emacs, cli: Gemini) -> None:
+def reconnect(world: World, emacs: Emacs, cli: Gemini) -> None:
     """Reconnect ``cli``, so that it gets the new value of the option."""
     cli.ide("disable")
     cli.wait_for("Disconnected")
-    restart(emacs)
+    restart(emacs, world.scratch)
     cli.ide("enable")
     cli.wait_until_connected()
 
 
-def test_cli_keeps_its_own_question_and_has_the_context(world: World) -> None:
+def test_cli_that_is_offered_no_reviews_asks_by_itself(world: World) -> None:
     file = world.file("a.txt", "one\n")
     emacs, reviews, cli = world.pair(file, extra=NO_REVIEWS)
     assert cli.context()["activeFile"]["path"] == str(file)
@@ -54,42 +56,31 @@ def test_cli_keeps_its_own_question_and_has_the_context(world: World) -> None:
     assert reviews.paths() == []
     cli.wait_for("Modify with external editor")
     cli.answer("Allow once")
-
     cli.wait_for("all done")
     assert file.read_text() == "uno\n"
 
     emacs.eval("(setq gemini-companion-review-view 'diff)")
-    reconnect(emacs, cli)
+    reconnect(world, emacs, cli)
     reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
-    reviews.select()
-    emacs.keys("C-c", "C-c")
+    reviews.select("C-c", "C-c")
     cli.wait_for("done again")
     assert file.read_text() == "due\n"
 
-
-def test_option_set_while_connected_leaves_the_answer_to_the_terminal(
-    world: World,
-) -> None:
-    file = world.file("a.txt", "one\n")
-    emacs, reviews, cli = world.pair(file)
+    # Set while it is connected, the option leaves the answer to the terminal.
     emacs.eval(NO_REVIEWS)
-    restart(emacs)
-    cli.model.script(write_file(file, "uno\n"), say("all done"))
-
+    restart(emacs, world.scratch)
+    cli.model.script(write_file(file, "tre\n"), say("third done"))
     cli.ask()
-    # The message may be longer than the line: while the directory of the CLI is
-    # unknown, it has the whole name of the file.
-    emacs.wait_for("No review of")
+    emacs.says("No review of")
     assert reviews.states() == ["pending"]
     cli.answer("Allow once")
-
-    cli.wait_for("all done")
-    assert file.read_text() == "uno\n"
-    assert reviews.paths() == []
+    cli.wait_for("third done")
+    assert file.read_text() == "tre\n"
+    reviews.wait_until(0)
 
     wait_until_back(emacs, world.scratch)
-    reconnect(emacs, cli)
-    cli.model.script(write_file(file, "due\n"), say("done again"))
+    reconnect(world, emacs, cli)
+    cli.model.script(write_file(file, "due\n"), say("done at last"))
     cli.ask()
     cli.wait_for("Modify with external editor")
     assert reviews.paths() == []

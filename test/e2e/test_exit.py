@@ -44,10 +44,6 @@ STATE = """
 """
 
 
-def by_lisp(emacs: Emacs) -> None:
-    emacs.quit()
-
-
 def by_keys(emacs: Emacs) -> None:
     emacs.terminal.keys("C-x", "C-c")
 
@@ -57,11 +53,7 @@ def by_force(emacs: Emacs) -> None:
 
 
 @pytest.mark.parametrize(
-    "leave",
-    [
-        by_keys,
-        *(pytest.param(leave, marks=pytest.mark.once) for leave in (by_lisp, by_force)),
-    ],
+    "leave", [by_keys, pytest.param(by_force, marks=pytest.mark.once)]
 )
 def test_cli_is_free_after_emacs_has_exited(
     world: World, leave: Callable[[Emacs], None]

@@ -35,11 +35,11 @@ def package(scratch: Scratch) -> Path:
     return package
 
 
-def bare_emacs(world: World, tool: str = "pip", **variables: str) -> Emacs:
+def bare_emacs(world: World, **variables: str) -> Emacs:
     """Return an Emacs that has the package but no Python packages."""
     tools = world.scratch.root / "tools"
     tools.mkdir(exist_ok=True)
-    if tool == "uv" and not (tools / "uv").exists():
+    if not (tools / "uv").exists():
         (tools / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
     passed = [
         f"(setenv {lisp(name)} {lisp(value)})"
@@ -79,7 +79,7 @@ def environments(scratch: Scratch) -> list[Path]:
 @pytest.mark.long
 def test_answer_yes_installs_the_packages_and_starts_the_server(world: World) -> None:
     # A new user has no uv; see test_new_user.py.
-    emacs = bare_emacs(world, "uv")
+    emacs = bare_emacs(world)
 
     turn_on(emacs, "y")
 
@@ -92,7 +92,7 @@ def test_answer_yes_installs_the_packages_and_starts_the_server(world: World) ->
 
 
 def test_missing_network_is_reported(world: World) -> None:
-    emacs = bare_emacs(world, "uv", **NO_NETWORK)
+    emacs = bare_emacs(world, **NO_NETWORK)
 
     turn_on(emacs, "y")
 
@@ -100,14 +100,13 @@ def test_missing_network_is_reported(world: World) -> None:
     assert environments(world.scratch) == []
 
 
-@pytest.mark.parametrize("tool", ["uv", "pip"])
-def test_package_with_another_hash_is_refused(world: World, tool: str) -> None:
+def test_package_with_another_hash_is_refused(world: World) -> None:
     file = package(world.scratch) / "python" / "requirements.txt"
     text = file.read_text(encoding="utf-8")
     file.unlink()
     hash_of_epc = r"(?<=\nepc==0\.0\.5 \\\n    --hash=sha256:)\w+"
     file.write_text(re.sub(hash_of_epc, "0" * 64, text), encoding="utf-8")
-    emacs = bare_emacs(world, tool)
+    emacs = bare_emacs(world)
 
     turn_on(emacs, "y")
 
@@ -116,7 +115,7 @@ def test_package_with_another_hash_is_refused(world: World, tool: str) -> None:
 
 
 def test_installation_works_after_emacs_was_killed_during_one(world: World) -> None:
-    emacs = bare_emacs(world, "uv")
+    emacs = bare_emacs(world)
     turn_on(emacs, "y")
     begun = '(concat gemini-companion-install-directory "venv-*/bin/python")'
     emacs.holds(f"(file-expand-wildcards {begun})", "an environment is begun")
@@ -124,7 +123,7 @@ def test_installation_works_after_emacs_was_killed_during_one(world: World) -> N
     left = environments(world.scratch)
     assert len(left) == 1
 
-    again = bare_emacs(world, "uv")
+    again = bare_emacs(world)
     turn_on(again, "y")
 
     again.holds("e2e-ready", "the server is ready")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each letter does the same in both views, of a new file, and in the list."""
+"""Keys do the same in both views, of a new file, in the list, and with Evil."""
 
 import pytest
 from harness.emacs import Emacs, Reviews
@@ -126,7 +126,6 @@ def test_letters_of_a_new_file(world: World, evil: bool) -> None:
     user.ended("rejected")
 
 
-@pytest.mark.fresh
 @both
 def test_letters_of_the_list(world: World, evil: bool) -> None:
     user = User(world, evil, "diff")
@@ -155,3 +154,31 @@ def test_letters_of_the_list(world: World, evil: bool) -> None:
     user.types("r", sees="Rejected a.txt")
     user.types("q")
     user.ended("rejected")
+
+
+# Keys in the proposal while Evil is on, and how the review ends.
+ENDS = [
+    ([":", "w", "Enter"], "accepted"),
+    (["Z", "Z"], "accepted"),
+    ([":", "w", "q", "Enter"], "accepted"),
+    ([":", "x", "Enter"], "accepted"),
+    (["i", "x", "C-c", "C-c"], "accepted"),
+    (["v", "l", "C-c", "C-k"], "rejected"),
+    ([":", "q", "Enter", "r"], "rejected"),
+    (["Z", "Q", "r"], "rejected"),
+]
+
+
+@pytest.mark.once
+def test_keys_of_evil_answer_a_review(world: World) -> None:
+    user = User(world, True, "ediff")
+    for keys, end in ENDS:
+        user.opens()
+        user.reviews.select_proposal()
+        state = "(buffer-local-value 'evil-state (window-buffer))"
+        user.emacs.holds(f"(eq 'normal {state})")
+        user.types(*keys[:-1])
+        if end == "rejected" and keys[-1] == "r":
+            user.emacs.wait_for("Answer for a.txt")
+        user.types(keys[-1])
+        user.ended(end)

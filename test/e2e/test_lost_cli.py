@@ -65,6 +65,7 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
     emacs.wait_for("edited, from the first")
 
 
+@pytest.mark.shared("inside")
 def test_review_of_a_cli_that_reconnects_reports_the_interruption(world: World) -> None:
     file, emacs, reviews, cli = world.review(
         "one\n", "uno\n", say("all done"), inside=True

@@ -24,7 +24,7 @@ from harness.place import why_not as why_no_place
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
-from test_restart import has_followed
+from test_restart import has_followed, hold_next
 
 NOBODY = "65534"
 PYTHON = os.path.realpath(sys.executable)
@@ -87,13 +87,6 @@ port, token = int(sys.argv[1]), sys.argv[2]
 connection = http.client.HTTPConnection("127.0.0.1", port)
 connection.request("GET", "/mcp", headers={"Authorization": "Bearer " + token})
 print(connection.getresponse().status)
-"""
-
-# Time for another process to bind the port of a killed server.
-SLOW = """
-(setq gemini-companion-server-command
-      (append '("sh" "-c" "sleep 1.5; exec \\"$@\\"" "sh")
-              gemini-companion-server-command))
 """
 
 
@@ -240,7 +233,8 @@ def test_token_that_was_sent_to_a_lost_port_is_worthless(
 ) -> None:
     emacs, _, cli = world.pair(world.file("a.txt"))
     lost = discovered(world.scratch)
-    emacs.eval(SLOW)
+    go = world.scratch.root / "go"
+    hold_next(emacs, go)
     (server,) = world.scratch.servers()
 
     with subprocess.Popen(
@@ -250,8 +244,10 @@ def test_token_that_was_sent_to_a_lost_port_is_worthless(
             assert squatter.stdout is not None
             os.kill(server.pid, signal.SIGKILL)
             stolen = squatter.stdout.readline().decode().strip()
-            has_followed(server, world.scratch)
-            emacs.holds("(gemini-companion-server-ready-p)")
+            if then == "leaves":
+                squatter.wait()
+            go.touch()
+            has_followed(server, emacs, world.scratch)
             found = discovered(world.scratch)
             status = as_nobody(ASK, found["port"], stolen).decode().strip()
             cli.ide("enable")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from harness import gemini, qwen
-from harness.emacs import Emacs, Reviews, TerminalBuffer, lisp
+from harness.emacs import Emacs, Reviews, lisp
 from harness.gemini import CONNECTED, Gemini
 from harness.model import edit, read_file, say, write_file
 from harness.place import Place, why_not
@@ -20,11 +20,12 @@ from harness.qwen import Qwen
 from harness.scratch import Scratch
 from harness.wait import eventually
 from harness.world import World
+from test_restart import has_followed
 
 REASON = why_not()
 pytestmark = pytest.mark.skipif(bool(REASON), reason=REASON)
 
-BUFFER = "*gemini: project*"
+QUESTION = "share your open files there with them? (y or n)"
 # What Tramp sends, and what it sends although the user has called no command.
 CALLS = """
 (defvar e2e-tramp nil)
@@ -88,24 +89,19 @@ def visit(emacs: Emacs, far: Place, *files: Path) -> None:
         emacs.eval(f"(progn (find-file {lisp(far.remote(file))}) nil)")
 
 
-def run(world: World, emacs: Emacs, buffer: str = BUFFER) -> Gemini:
+def run(world: World, emacs: Emacs) -> Gemini:
     """Start a CLI in the place of the selected buffer, and wait for it."""
-    model = world.model()
-    program = gemini.script(world.tools, world.scratch, model, "inside")
-    emacs.eval(f'(setq gemini-companion-run-commands \'(("gemini" . {lisp(program)})))')
-    emacs.command("gemini-companion-run")
-    agree(emacs)
-    emacs.holds(f"(get-buffer {lisp(buffer)})")
-    cli = Gemini(TerminalBuffer(emacs, buffer), model)
-    cli.wait_for("Type your message")
+    cli = world.run(emacs, question=QUESTION)
     emacs.holds("(gemini-companion-sessions)", "a session")
     return cli
 
 
-def agree(emacs: Emacs) -> None:
-    """Answer the question whether to connect the place."""
-    emacs.wait_for("share your open files there with them? (y or n)")
+def connect(emacs: Emacs, name: str = "far") -> None:
+    """Connect the place of the selected buffer, called ``name``."""
+    emacs.command("gemini-companion-connect")
+    emacs.wait_for(QUESTION)
     emacs.keys("y")
+    emacs.says(f"Connected to {name}; run ")
 
 
 def by_hand(world: World, place: Place, name: str, is_qwen: bool = False) -> Gemini:
@@ -226,9 +222,7 @@ def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
     clis = []
     for place, file in zip(places, files, strict=True):
         visit(emacs, place, file)
-        emacs.command("gemini-companion-connect")
-        agree(emacs)
-        emacs.says(f"Connected to {place.name}; run ")
+        connect(emacs, place.name)
         clis.append(by_hand(world, place, f"cli-{place.name}"))
         clis[-1].wait_until_connected()
     emacs.eval(f"(progn (find-file {lisp(local)}) nil)")
@@ -253,56 +247,53 @@ def test_two_places_and_here_are_apart(world: World, place_of: PlaceOf) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("end", ["mode", "kill"])
-def test_nothing_is_left_there(world: World, far: Place, end: str) -> None:
+def test_nothing_is_left_there_after_emacs_was_killed(world: World, far: Place) -> None:
     emacs = start(world, far, far.file("a.txt"))
-    emacs.command("gemini-companion-connect")
-    agree(emacs)
-    emacs.says("Connected to far; run ")
+    connect(emacs)
     assert far.discovery_files()
     assert outposts(world.scratch)
-    if end == "mode":
-        emacs.eval("(gemini-companion-mode -1)")
-    else:
-        os.kill(emacs.pid, signal.SIGKILL)
-    eventually(lambda: not far.discovery_files(), "no discovery file there")
-    eventually(lambda: not outposts(world.scratch), "no outpost")
+    os.kill(emacs.pid, signal.SIGKILL)
+    is_gone(world, far)
     eventually(
         lambda: not list(world.scratch.tmp.glob(f"gemini-companion-{emacs.pid}-*")),
         "no copies are left",
     )
 
 
+def is_gone(world: World, far: Place) -> None:
+    """Wait until nothing is left in ``far``."""
+    eventually(lambda: not far.discovery_files(), "no discovery file there")
+    eventually(lambda: not outposts(world.scratch), "no outpost")
+
+
 @pytest.mark.once
-def test_a_restart_of_the_server_keeps_a_review_there(world: World, far: Place) -> None:
+def test_reviews_outlive_a_restart_of_the_server_and_a_killed_outpost(
+    world: World, far: Place
+) -> None:
     there = far.file("a.txt", "one\n")
     emacs = start(world, far, there)
     reviews = Reviews(emacs)
     cli = run(world, emacs)
-    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
-    pid = emacs.value("(plist-get (gemini-companion-server-info) :pid)")
+    reviews.proposed(cli, there, write_file(there, "two\n"), say("first done"))
+    (server,) = world.scratch.servers()
     emacs.command("gemini-companion-restart")
-    emacs.holds(f"(/= {pid} (plist-get (gemini-companion-server-info) :pid))")
+    has_followed(server, emacs, world.scratch)
     emacs.says("server was restarted")
     reviews.accept()
-    cli.wait_for("done")
+    cli.wait_for("first done")
     assert (far.project / "a.txt").read_text() == "two\n"
 
-
-@pytest.mark.once
-def test_a_killed_outpost_comes_back(world: World, far: Place) -> None:
-    there = far.file("a.txt", "one\n")
-    emacs = start(world, far, there)
-    reviews = Reviews(emacs)
-    cli = run(world, emacs)
     for outpost in outposts(world.scratch):
         outpost.kill()
     emacs.says("Connection to far is back; run /ide enable in each CLI there")
     emacs.holds("(gemini-companion-sessions)", "a session")
-    reviews.proposed(cli, there, write_file(there, "two\n"), say("done"))
+    reviews.proposed(cli, there, write_file(there, "three\n"), say("second done"))
     reviews.accept()
-    cli.wait_for("done")
-    assert (far.project / "a.txt").read_text() == "two\n"
+    cli.wait_for("second done")
+    assert (far.project / "a.txt").read_text() == "three\n"
+
+    emacs.eval("(gemini-companion-mode -1)")
+    is_gone(world, far)
 
 
 @pytest.mark.once
@@ -312,9 +303,7 @@ def test_qwen_code_there(world: World, far: Place) -> None:
     there = far.file("a.txt", "one\n")
     emacs = start(world, far, there)
     reviews = Reviews(emacs)
-    emacs.command("gemini-companion-connect")
-    agree(emacs)
-    emacs.says("Connected to far; run ")
+    connect(emacs)
     cli = by_hand(world, far, "qwen", is_qwen=True)
     cli.wait_until_connected()
     emacs.holds("(gemini-companion-sessions)", "a session")

@@ -8,7 +8,7 @@ from harness.model import write_file
 from harness.scratch import Scratch
 from harness.world import World
 
-pytestmark = [pytest.mark.shared, pytest.mark.once]
+pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
 
 EXCLUDE = '(push "%s" gemini-companion-excluded)'
 SHARED = "(mapcar (lambda (f) (plist-get f :path)) (gemini-companion-shared))"

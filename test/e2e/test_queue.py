@@ -12,13 +12,13 @@ from harness.world import World
 from test_prompt import prompts
 from test_review import IN_FILE
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("review")
 
 IN_LIST = '(equal "*gemini reviews*" (buffer-name (window-buffer)))'
 
 
-@pytest.mark.fresh
 @pytest.mark.once
+@pytest.mark.shared("two")
 def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
     first, second = world.file("a.txt", "one\n"), world.file("b.txt", "two\n")
     emacs, reviews, one = world.pair(first)
@@ -68,7 +68,6 @@ def test_list_that_was_quit_during_a_review_does_not_return(world: World) -> Non
 
 
 @pytest.mark.once
-@pytest.mark.fresh
 def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
     file, other = world.file("a.txt", "one\r\ntwo\r\n"), world.file("b.txt", "b\n")
     emacs, reviews, cli = world.pair(other, file)
@@ -104,7 +103,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.fresh
+@pytest.mark.shared("inside")
 def test_files_of_a_turn_are_answered_in_the_list(world: World) -> None:
     text = "".join(f"line {number}\n" for number in range(1, 21))
     part = text.replace("line 3\n", "three\n")

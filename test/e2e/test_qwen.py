@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from harness import qwen
-from harness.emacs import STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
+from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.qwen import Qwen
@@ -42,41 +42,47 @@ def _connected(emacs: Emacs, *clients: str) -> None:
     )
 
 
-def test_qwen_is_sent_the_context_and_its_edit_is_accepted_with_changes(
+def test_qwen_is_sent_the_context_and_has_reviews_beside_gemini_cli(
     world: World,
 ) -> None:
     # A colon separates the roots for the CLI.
-    file = world.file("a:b/a.txt", "one\ntwo\nthree\n")
-    file.parent.joinpath(".git").mkdir()
+    one, two = world.file("a:b/one.txt", "1\ntwo\n"), world.file("two.txt", "2\n")
+    one.parent.joinpath(".git").mkdir()
     world.home.joinpath(".qwen").mkdir()
-    emacs = world.emacs(file)
-    cli = world.qwen(directory=file.parent)
+    emacs = world.emacs(two, one)
+    cli = world.qwen(directory=one.parent)
     _connected(emacs, "qwen")
     reviews = Reviews(emacs)
-    assert str(file) in cli.editor_context()
+    assert str(one) in cli.editor_context()
 
-    reviews.proposed(
-        cli, file, read_file(file), edit(file, "two", "zwei"), say("all done")
-    )
+    gemini = world.gemini()
+    _connected(emacs, "gemini", "qwen")
+    cli.model.script(read_file(one), edit(one, "two", "zwei"), say("qwen done"))
+    cli.prompt()
+    reviews.shown("one.txt")
     reviews.edit("zwei", "deux")
-    reviews.accept()
+    gemini.model.script(write_file(two, "due\n"), say("gemini done"))
+    gemini.prompt()
+    reviews.wait_until(2)
+    for _ in range(2):
+        emacs.eval("(gemini-companion-diff-accept (car (gemini-companion-diffs)))")
 
-    cli.wait_for("all done")
-    assert file.read_text() == "one\ndeux\nthree\n"
+    cli.wait_for("qwen done")
+    gemini.wait_for("gemini done")
+    assert (one.read_text(), two.read_text()) == ("1\ndeux\n", "due\n")
 
     cli.is_free()
-    other = file.parent / "b.txt"
-    both = together(edit(file, "deux", "due"), write_file(other, "two\n"))
-    reviews.proposed(cli, file, read_file(file), both, say("the rest done"))
-    reviews.select()
-    emacs.keys("C-c", "C-k")
-    emacs.says("Rejected a.txt")
+    other = one.parent / "b.txt"
+    both = together(edit(one, "deux", "due"), write_file(other, "two\n"))
+    reviews.proposed(cli, one, read_file(one), both, say("the rest done"))
+    reviews.select("C-c", "C-k")
+    emacs.says("Rejected a:b/one.txt")
     reviews.shown("b.txt")
     emacs.holds(ACCEPTS, "the review of b.txt is selected")
     emacs.keys("C-c", "C-c")
     wait_until_saved(other, "two\n")
     cli.wait_for("the rest done")
-    assert file.read_text() == "one\ndeux\nthree\n"
+    assert one.read_text() == "1\ndeux\n"
 
 
 def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) -> None:
@@ -84,19 +90,9 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) 
     qwen.configure(world.scratch, ide={"enabled": False, "hasSeenNudge": True})
     emacs = world.emacs(file, extra="(setq gemini-companion-terminal 'term)")
     reviews = Reviews(emacs)
-    model = world.model()
-    program = qwen.script(world.tools, world.scratch, model, "inside")
-    emacs.eval(
-        f"""(setq gemini-companion-run-client "qwen"
-                  gemini-companion-run-commands '(("qwen" . {lisp(program)})))"""
-    )
-
-    emacs.command("gemini-companion-run")
-    emacs.wait_for("Enable IDE integration in Qwen Code? (y or n)")
-    emacs.keys("y")
-
+    question = "Enable IDE integration in Qwen Code? (y or n)"
+    cli = world.run(emacs, "qwen", question)
     _connected(emacs, "qwen")
-    cli = Qwen(TerminalBuffer(emacs, "*qwen: project*"), model)
     cli.wait_until_connected()
     cli.model.script(read_file(file), write_file(file, "uno\n"), say("I see"))
     cli.prompt()
@@ -108,7 +104,7 @@ def test_qwen_in_a_terminal_of_emacs_is_enabled_and_sent_a_reason(world: World) 
     emacs.eval(f"(kill-new {lisp(reason)})")
     emacs.keys("C-y", "Enter")
     cli.wait_for("I see")
-    assert "and no other number" in json.dumps(model.requests[-1]["messages"][-1])
+    assert "and no other number" in json.dumps(cli.model.requests[-1]["messages"][-1])
     assert file.read_text() == "one\n"
 
     cli.is_free()
@@ -198,26 +194,6 @@ def test_qwen_that_writes_without_asking_is_reported_and_set(world: World) -> No
     settings = json.loads(world.home.joinpath(".qwen", "settings.json").read_text())
     assert settings["tools"] == {"approvalMode": "default"}
     assert settings["ide"]["enabled"] is True
-
-
-def test_both_clis_have_their_own_reviews(world: World) -> None:
-    one = world.file("one.txt", "one\n")
-    two = world.file("two.txt", "two\n")
-    emacs, reviews, cli = _pair(world, one, two)
-    gemini = world.gemini()
-    _connected(emacs, "gemini", "qwen")
-
-    cli.model.script(read_file(one), write_file(one, "uno\n"), say("qwen done"))
-    gemini.model.script(write_file(two, "due\n"), say("gemini done"))
-    cli.prompt()
-    gemini.prompt()
-    reviews.wait_until(2)
-    for _ in range(2):
-        emacs.eval("(gemini-companion-diff-accept (car (gemini-companion-diffs)))")
-
-    cli.wait_for("qwen done")
-    gemini.wait_for("gemini done")
-    assert (one.read_text(), two.read_text()) == ("uno\n", "due\n")
 
 
 def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:

@@ -8,7 +8,7 @@ from harness.model import replace, say, write_file
 from harness.world import World
 from test_prompt import asked_why
 
-pytestmark = pytest.mark.shared
+pytestmark = pytest.mark.shared("review")
 
 IN_FILE = """
 (with-current-buffer "a.txt"

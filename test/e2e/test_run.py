@@ -7,8 +7,8 @@ import json
 
 import pytest
 from harness import gemini
-from harness.emacs import Emacs, TerminalBuffer, lisp
-from harness.gemini import CONNECTED, Gemini
+from harness.emacs import lisp
+from harness.gemini import CONNECTED
 from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
@@ -26,21 +26,6 @@ TERMINALS = [
 ]
 
 
-def run(world: World, emacs: Emacs, answer: str = "") -> Gemini:
-    """Press the keys that start the CLI; ``answer`` its question about the IDE."""
-    model = world.model()
-    program = gemini.script(world.tools, world.scratch, model, "inside")
-    emacs.eval(f'(setq gemini-companion-run-commands \'(("gemini" . {lisp(program)})))')
-    emacs.command("gemini-companion-run")
-    if answer:
-        emacs.wait_for("Enable IDE integration in Gemini CLI? (y or n)")
-        emacs.keys(answer)
-    cli = Gemini(TerminalBuffer(emacs, BUFFER), model)
-    emacs.holds(f"(get-buffer {lisp(BUFFER)})")
-    cli.wait_for("Type your message")
-    return cli
-
-
 @pytest.mark.parametrize(("terminal", "load"), TERMINALS)
 def test_run_turns_the_mode_on_and_connects_and_a_key_starts_again(
     world: World, terminal: str, load: str
@@ -51,7 +36,7 @@ def test_run_turns_the_mode_on_and_connects_and_a_key_starts_again(
         f" (dired {lisp(world.project)})",
     )
 
-    cli = run(world, emacs)
+    cli = world.run(emacs)
 
     emacs.holds("(gemini-companion-sessions)", "a session")
     assert CONNECTED in cli.ide_status()
@@ -109,7 +94,8 @@ def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
     settings = world.home / ".gemini" / "settings.json"
     disabled = {**gemini.SETTINGS, "ide": {"enabled": False, "hasSeenNudge": True}}
     settings.write_text(json.dumps(disabled), encoding="utf-8")
-    cli = run(world, emacs, answer="n")
+    question = "Enable IDE integration in Gemini CLI? (y or n)"
+    cli = world.run(emacs, question=question, key="n")
 
     emacs.wait_for("is not connected; run /ide enable there")
     emacs.eval("(gemini-companion-status)")

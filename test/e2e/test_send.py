@@ -7,7 +7,7 @@ from harness.gemini import Gemini
 from harness.model import say
 from harness.world import World
 
-pytestmark = [pytest.mark.shared, pytest.mark.once]
+pytestmark = [pytest.mark.shared("context"), pytest.mark.once]
 
 ODD = "src/it's (odd), #1 größe & co..txt"
 

@@ -9,7 +9,7 @@ import signal
 
 import pytest
 from harness import gemini, qwen
-from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, TerminalBuffer, lisp
+from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, fail, say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
@@ -28,24 +28,13 @@ def is_(emacs: Emacs, state: str) -> None:
     emacs.holds(f"(eq '{state} {STATE})", state)
 
 
-def start(
-    world: World, emacs: Emacs, kind: type[Gemini], name: str, terminal: str
-) -> Gemini:
+def start(world: World, emacs: Emacs, name: str, terminal: str) -> Gemini:
     """Start the CLI ``name`` in a terminal of Emacs."""
-    model = world.model()
-    script = qwen.script if kind is Qwen else gemini.script
-    program = script(world.tools, world.scratch, model, f"{name}-inside")
-    emacs.eval(
-        f"""(progn (setq gemini-companion-terminal '{terminal}
-                         gemini-companion-run-client {lisp(name)}
-                         gemini-companion-run-commands
-                         '(({lisp(name)} . {lisp(program)})))
-                   (gemini-companion-run)
-                   (delete-other-windows))"""
-    )
-    cli = kind(TerminalBuffer(emacs, f"*{name}: project*"), model)
+    emacs.eval(f"(setq gemini-companion-terminal '{terminal})")
+    cli = world.run(emacs, name)
+    emacs.eval("(delete-other-windows)")
+    cli.wait_until_connected()
     emacs.holds(SESSION, "connected")
-    cli.terminal.wait_for("Type your message")
     return cli
 
 
@@ -87,7 +76,7 @@ def test_states_of_a_turn_are_known_from_the_window_title(
     file = world.file("a.txt", "one\n")
     emacs = world.emacs(file, extra=f"(add-to-list 'load-path {lisp(VTERM)}) {STATES}")
     reviews = Reviews(emacs)
-    cli = start(world, emacs, kind, name, terminal)
+    cli = start(world, emacs, name, terminal)
     is_(emacs, "ready")
     assert emacs.eval(TURN) == "nil"
 

@@ -25,7 +25,7 @@ def text(emacs: Emacs) -> str:
     return str(emacs.value(f'(with-current-buffer "{STATUS}" (buffer-string))'))
 
 
-@pytest.mark.shared
+@pytest.mark.shared("context")
 def test_status_shows_sessions_and_what_is_shared(world: World) -> None:
     emacs, _, cli = world.pair(world.file("a.txt", "one\ntwo\n"))
     assert "- a.txt (active)" in cli.ide_status()

@@ -5,7 +5,8 @@ import json
 
 import pytest
 from harness import gemini, qwen
-from harness.emacs import lisp
+from harness.emacs import Emacs, lisp
+from harness.gemini import Gemini
 from harness.world import World
 
 pytestmark = pytest.mark.once
@@ -22,7 +23,7 @@ def test_trust_is_overridden_on_request_only(world: World, value: str) -> None:
     directory.joinpath("trustedFolders.json").write_text(
         json.dumps({str(world.project): "TRUST_FOLDER"})
     )
-    world.emacs(
+    emacs = world.emacs(
         world.file("a.txt", "1\n"),
         extra=f"(setq gemini-companion-is-trusted '{value})",
     )
@@ -31,27 +32,24 @@ def test_trust_is_overridden_on_request_only(world: World, value: str) -> None:
         cli = world.gemini()
         cli.is_free()
         assert RESTART not in cli.screen()
+        changes_trust(emacs, cli, "gemini")
     else:
         cli = world.gemini(connects=False)
         cli.wait_for(RESTART)
 
 
-@pytest.mark.parametrize("client", ["gemini", "qwen"])
-def test_cli_has_the_command_that_the_status_names(world: World, client: str) -> None:
-    directory = world.home / f".{client}"
-    directory.mkdir(exist_ok=True)
-    settings = gemini.SETTINGS if client == "gemini" else qwen.SETTINGS
-    trust = {**settings["security"], "folderTrust": {"enabled": True}}
+def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
+    """Check that ``cli`` has the command that the status names."""
+    command = emacs.value(f"(gemini-companion-clients-get {lisp(client)} :trust)")
+    cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())
+
+
+def test_qwen_has_the_command_that_the_status_names(world: World) -> None:
+    directory = world.home / ".qwen"
+    directory.mkdir()
+    trust = {**qwen.SETTINGS["security"], "folderTrust": {"enabled": True}}
     directory.joinpath("trustedFolders.json").write_text(
         json.dumps({str(world.project): "DO_NOT_TRUST"})
     )
     emacs = world.emacs(world.file("a.txt", "1\n"))
-    if client == "gemini":
-        directory.joinpath("settings.json").write_text(
-            json.dumps({**settings, "security": trust})
-        )
-        cli = world.gemini()
-    else:
-        cli = world.qwen(security=trust)
-    command = emacs.value(f"(gemini-companion-clients-get {lisp(client)} :trust)")
-    cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())
+    changes_trust(emacs, world.qwen(security=trust), "qwen")

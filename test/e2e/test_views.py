@@ -25,8 +25,8 @@ THEIRS = """
 
 def proposed(world: World, extra: str = "") -> tuple[Emacs, Reviews, Gemini]:
     """Return an Emacs that shows a proposal with two hunks for a.txt."""
-    _, *found = world.review(OLD, NEW, say("all done"), extra=OWN + extra)
-    emacs, reviews, cli = found
+    turn = say("all done")
+    _, emacs, reviews, cli = world.review(OLD, NEW, turn, extra=OWN + extra)
     reviews.select()
     return emacs, reviews, cli
 

@@ -55,8 +55,14 @@ class Qwen(Gemini):
     """A Qwen Code on a screen."""
 
     def wait_until_connected(self) -> None:
-        """Wait until it takes prompts; it connects before that."""
+        """Wait until it takes prompts and has connected.
+
+        It does that for 15 s at the most, in which a busy machine may not start it.
+        """
         self.terminal.wait_for(READY)
+        self.terminal.wait_until_gone("IDE connecting")
+        if "IDE connection unavailable" in self.screen():
+            self.ide("enable")
 
     def editor_context(self) -> str:
         """Return the editor context that reaches the model with a new prompt."""

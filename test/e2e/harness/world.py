@@ -111,6 +111,29 @@ class World:
             gemini.SIZE,
         )
 
+    def run(
+        self, emacs: Emacs, client: str = "gemini", question: str = "", key: str = "y"
+    ) -> Gemini:
+        """Start ``client`` by the command, and answer a ``question`` by ``key``.
+
+        Wait until it takes prompts, in a terminal of ``emacs``.
+        """
+        module, kind = (qwen, Qwen) if client == "qwen" else (gemini, Gemini)
+        model = self.model()
+        program = module.script(self.tools, self.scratch, model, "inside")
+        name, commands = lisp(client), f"'(({lisp(client)} . {lisp(program)}))"
+        emacs.eval(f"(setq gemini-companion-run-client {name}"
+                   f" gemini-companion-run-commands {commands})")  # fmt: skip
+        emacs.command("gemini-companion-run")
+        if question:
+            emacs.wait_for(question)
+            emacs.keys(key)
+        buffer = f"*{client}: {self.project.name}*"
+        emacs.holds(f"(get-buffer {lisp(buffer)})")
+        cli = kind(TerminalBuffer(emacs, buffer), model)
+        cli.wait_for("Type your message")
+        return cli
+
     def gemini_inside(self, emacs: Emacs, start: str, buffer: str) -> Gemini:
         """Start a CLI in ``buffer`` of ``emacs`` by ``start``, Lisp with %s for it."""
         model = self.model()

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The active file is the one selected in the frame used last."""
+"""What is shared of frames, names of files and selections, without a CLI."""
 
 import subprocess
 from pathlib import Path
 
-from harness.emacs import Emacs
+import pytest
+from harness.emacs import Emacs, lisp
 from harness.scratch import Scratch
 from harness.terminal import Terminal
-from harness.wait import eventually
 from harness.world import World
+
+pytestmark = pytest.mark.shared
 
 SNAPSHOT = """
 (vconcat (mapcar (lambda (file)
@@ -21,10 +23,7 @@ def shares(emacs: Emacs, active: str | None, *others: str) -> None:
     """Wait until ``active`` is the active file, and ``others`` the open ones."""
     expected = [["active", active]] if active else []
     expected += [["open", name] for name in others]
-    eventually(
-        lambda: emacs.value(SNAPSHOT) == expected,
-        f"{expected} are shared",
-    )
+    emacs.becomes(SNAPSHOT, expected)
 
 
 def frame(world: World, emacs: Emacs, file: Path) -> Terminal:
@@ -62,16 +61,16 @@ def test_names_are_followed(world: World) -> None:
     emacs = world.emacs(two, one)
     shares(emacs, "one.txt", "two.txt")
 
-    emacs.eval(f"(progn (require 'dired-aux) (dired-rename-file {quoted(two)}"
-               f" {quoted(two.parent / 'deux.txt')} nil))")  # fmt: skip
+    emacs.eval(f"(progn (require 'dired-aux) (dired-rename-file {lisp(two)}"
+               f" {lisp(two.parent / 'deux.txt')} nil))")  # fmt: skip
     shares(emacs, "one.txt", "deux.txt")
-    emacs.eval(f"(dired-rename-file {quoted(two.parent)}"
-               f" {quoted(world.project / 'below')} nil)")  # fmt: skip
+    emacs.eval(f"(dired-rename-file {lisp(two.parent)}"
+               f" {lisp(world.project / 'below')} nil)")  # fmt: skip
     shares(emacs, "one.txt", "deux.txt")
     assert emacs.value('(plist-get (nth 1 (gemini-companion-context-snapshot)) :path)'
                        ) == str(world.project / "below/deux.txt")  # fmt: skip
     emacs.eval(
-        f'(with-current-buffer "one.txt" (write-file {quoted(one.parent / "un.txt")}))'
+        f'(with-current-buffer "one.txt" (write-file {lisp(one.parent / "un.txt")}))'
     )
     shares(emacs, "un.txt", "deux.txt")
     emacs.eval("""(with-current-buffer "un.txt"
@@ -100,6 +99,47 @@ def commit(scratch: Scratch) -> None:
         )
 
 
-def quoted(path: Path) -> str:
-    """Return ``path`` as a Lisp string."""
-    return f'"{path}"'
+TEXT = "one two\nthree four\nfive six\nseven\n"
+SELECTION = "(plist-get (car (gemini-companion-context-snapshot)) :selected-text)"
+
+
+def test_selections_of_emacs(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", TEXT))
+
+    emacs.keys("C-x", "h")
+    emacs.becomes(SELECTION, TEXT)
+    emacs.keys("C-g")
+    emacs.becomes(SELECTION, None)
+    emacs.keys("M-<", "C-x", "Space", "C-n", "C-n", "C-f", "C-f")
+    emacs.becomes(SELECTION, "on\nth\nfi")
+    emacs.keys("C-x", "Space")
+    emacs.becomes(SELECTION, "one two\nthree four\nfi")
+
+
+EVIL = """(add-to-list 'load-path package-user-dir)
+(when (require 'evil nil t) (evil-mode 1))"""
+
+
+@pytest.mark.once
+@pytest.mark.shared("evil")
+def test_visual_states_of_evil(world: World) -> None:
+    emacs = world.emacs(world.file("a.txt", TEXT), extra=EVIL)
+    if emacs.eval("(featurep 'evil)") == "nil":
+        pytest.skip("evil is not installed")
+
+    emacs.keys("g", "g", "v", "e")
+    emacs.becomes(SELECTION, "one")
+    emacs.keys("w", "o")
+    emacs.becomes(SELECTION, "one t")
+    emacs.keys("Escape")
+    emacs.becomes(SELECTION, None)
+    emacs.keys("g", "g", "l", "V")
+    emacs.becomes(SELECTION, "one two\n")
+    emacs.keys("j")
+    emacs.becomes(SELECTION, "one two\nthree four\n")
+    emacs.keys("C-v")
+    emacs.becomes(SELECTION, "n\nh")
+    emacs.keys("j", "l")
+    emacs.becomes(SELECTION, "ne\nhr\niv")
+    emacs.keys("v")
+    emacs.becomes(SELECTION, "ne two\nthree four\nfiv")
