@@ -156,12 +156,14 @@ Otherwise announce it; return non-nil if it waits for the user."
   (when-let* ((diff (gemini-companion-arrival-waiting))
               ;; The header line of one that is shown counts them.
               ((not (gemini-companion-diff-shown))))
-    (let ((room (gemini-companion-arrival--room-p)))
+    (let ((room (gemini-companion-arrival--room-p))
+          (next (gemini-companion-arrival--goes-on-p diff)))
       (if (and room (or (eq gemini-companion-review-arrival 'now)
                         (gemini-companion-idle-user-p)))
-          (ignore (gemini-companion-arrival--show
-                   diff (gemini-companion-arrival--goes-on-p diff)))
-        (gemini-companion-arrival--announce diff "shows")
+          (ignore (gemini-companion-arrival--show diff next))
+        ;; It will be shown before that can be read.
+        (unless (and room next)
+          (gemini-companion-arrival--announce diff "shows"))
         room))))
 
 (defun gemini-companion-arrival--goes-on-p (diff)

@@ -173,6 +173,7 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
         emacs.holds(ACCEPTS, f"the review of {file.name} is selected")
         emacs.keys("C-c", "C-c")
         wait_until_saved(file, "new\n")
+    assert emacs.eval('(e2e-said "shows it")') == "nil"
 
     reviews.shown("f.txt")
     emacs.holds(ACCEPTS, "the review of f.txt is selected")
