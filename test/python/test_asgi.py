@@ -264,21 +264,6 @@ def test_a_second_stream_takes_the_place_of_the_first(
     assert second.next()["method"] == "ide/diffRejected"
 
 
-def test_outcomes_wait_for_the_next_stream(alone: Alone, cli_of: CliOf) -> None:
-    cli = cli_of(alone)
-    events = cli.connect()
-    for path in ("/a", "/b"):
-        cli.open_diff(path, "x")
-    events.close()
-    alone.emacs.until(lambda emacs: emacs.sessions[-1] == [])
-    alone.do(alone.diffs.accept, 2, "b")
-    alone.do(alone.diffs.reject, 1)
-    events = cli.listen()
-    assert events.next()["params"] == {"filePath": "/b", "content": "b"}
-    assert events.next()["params"] == {"filePath": "/a"}
-    assert events.nothing()
-
-
 def test_a_silent_stream_has_comments(
     serve_alone: Callable[..., Alone], cli_of: CliOf
 ) -> None:

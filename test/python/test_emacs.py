@@ -6,7 +6,9 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sexpdata import Symbol
@@ -14,6 +16,7 @@ from sexpdata import Symbol
 from endpoint import SESSION, Endpoint, diff_of, directory_of
 from fake_emacs import BOUND, NO_ANSWER, ReturnedError, plist
 from gemini_companion_epc.directory import LARGE_TEXT
+from gemini_companion_epc.emacs import Emacs
 from gemini_companion_epc.exceptions import EmacsError, EmacsGone
 
 
@@ -70,13 +73,20 @@ def test_no_text_and_an_empty_text_are_two_things(rig: Endpoint) -> None:
     assert rig.run(rig.emacs.close_diff(2, "closed")) == ""
 
 
-def test_an_error_of_emacs_is_an_error(rig: Endpoint) -> None:
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [
+        ("open-diff", lambda emacs: emacs.open_diff(diff_of("x"), SESSION)),
+        ("close-diff", lambda emacs: emacs.close_diff(1, "closed")),
+    ],
+)
+def test_an_error_of_emacs_is_an_error(
+    rig: Endpoint, method: str, call: Callable[[Emacs], Coroutine[Any, Any, object]]
+) -> None:
     peer = rig.peer()
-    peer.answers["close-diff"] = lambda diff_id, reason: NO_ANSWER
-    waiting = asyncio.run_coroutine_threadsafe(
-        rig.emacs.close_diff(1, "closed"), rig.loop
-    )
-    peer.expect("close-diff")
+    peer.answers[method] = lambda *args: NO_ANSWER
+    waiting = asyncio.run_coroutine_threadsafe(call(rig.emacs), rig.loop)
+    peer.expect(method)
     peer.send_text('(return-error 1 "void-function")')
     with pytest.raises(EmacsError, match="void-function"):
         waiting.result(BOUND)
@@ -96,24 +106,6 @@ def test_pending_calls_fail_when_emacs_leaves(rig: Endpoint) -> None:
     with pytest.raises(EmacsGone):
         rig.run(rig.emacs.close_diff(2, "closed"))
     rig.do(rig.emacs.warn, "no peer receives it")
-
-
-@pytest.mark.parametrize("failure", ["disk", "emacs"])
-def test_a_proposal_that_cannot_be_sent_or_shown_is_an_error(
-    rig: Endpoint, failure: str
-) -> None:
-    peer = rig.peer()
-    if failure == "disk":
-        directory_of(rig).rmdir()
-        directory_of(rig).touch()
-    else:
-        peer.answers["open-diff"] = lambda *args: NO_ANSWER
-    opening = rig.open(diff_of("x" * 0x1000000))
-    if failure == "emacs":
-        peer.expect("open-diff")
-        peer.send_text('(return-error 1 "void-function")')
-    with pytest.raises(EmacsError):
-        opening.result(BOUND)
 
 
 def test_what_is_asked_before_the_hello_follows_it(rig: Endpoint) -> None:
