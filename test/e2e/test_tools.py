@@ -20,11 +20,15 @@ from harness.world import World
 
 pytestmark = pytest.mark.once
 
-# A backend of Flymake that needs nothing but Python.
+# A backend of Flymake that needs nothing but Python.  It knows the errors of a text
+# that another hook mends once that has done so.
 CHECKER = """
-import sys
+import os, sys, time
+text = sys.stdin.read()
+while "mend" in text and not os.path.exists("mended"):
+    time.sleep(0.05)
 try:
-    compile(sys.stdin.read(), "a.py", "exec")
+    compile(text, "a.py", "exec")
 except SyntaxError as error:
     print(f"<stdin>:{error.lineno}:{error.offset}: {error.msg}")
 """
@@ -40,6 +44,8 @@ CHECKED = """
 """
 GOOD = "def one():\n    return 1\n"
 BAD = "def one():\n    return 1 +\n"
+MENDED = BAD + "# mend\n"
+MENDER = "grep -q mend a.py && sed -i 's/ +$//;/mend/d' a.py && >mended; echo {}"
 TOOL = "mcp_emacs_diagnostics"
 NEW_ERROR = "Emacs sees 1 new error in a.py"
 
@@ -101,6 +107,10 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     emacs = world.emacs(file, extra=FLYMAKE)
     link(world, emacs)
     emacs.holds(CHECKED)
+    settings = world.scratch.home / ".gemini" / "settings.json"
+    hook = {"matcher": "write_file", "hooks": [{"type": "command", "command": MENDER}]}
+    with_hook = {**json.loads(settings.read_text()), "hooks": {"AfterTool": [hook]}}
+    settings.write_text(json.dumps(with_hook))
     reviews, cli = Reviews(emacs), world.gemini()
 
     # Asked and answered, without a confirmation.
@@ -156,6 +166,11 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     emacs.keys("C-x", "s", "y")
     wait_until_saved(file, GOOD)
     emacs.keys("C-x", "o", "C-x", "1")
+
+    # Another hook mends the file at the same time.
+    result_of(cli, write_file(file, MENDED))
+    assert "hook_context" not in json.dumps(cli.model.requests[-1]["contents"][-1])
+    assert file.read_text() == GOOD
     result_of(cli, write_file(file, BAD))
 
     # Esc during a question, then the next prompt.
