@@ -11,8 +11,9 @@
 ;; the file before and after it, so that it can be shown and reverted.
 ;;
 ;; The turn of an edit is the one of its CLI, see `gemini-companion-session-turn'.
-;; Where that is unknown, a new one begins with the first edit that arrives when
-;; no other edit of that CLI is open, and none has arrived or ended for a minute.
+;; Where that is unknown, it is a guess: a turn begins with the first edit that
+;; arrives when no other edit of that CLI is open, and none has arrived or ended
+;; for a minute.
 
 ;;; Code:
 
@@ -63,9 +64,9 @@ that was proposed or written, or nil while DIFF is open."
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
   (stamp nil :documentation "Stamp of the file when BEFORE was read.")
   (place nil :documentation "True name of the file when BEFORE was read.")
-  (turn nil :documentation "Its turn, or if that is unknown a list; use `eq'.")
+  (turn nil :documentation "Its turn, which is a guess if it is unknown.")
   (reported nil :documentation "Non-nil if the CLI reported its write.")
-  (compared nil :documentation "Cons of a stamp of the texts and their hunks."))
+  (compared nil :documentation "Cons of a tick of the texts and their hunks."))
 
 (defvar gemini-companion-edits--edits nil
   "The recorded edits, the last one first.")
@@ -74,7 +75,7 @@ that was proposed or written, or nil while DIFF is open."
   "Timer that reads the files of new edits, or nil.")
 
 (defvar gemini-companion-edits-changed-hook nil
-  "Hook run after an edit has arrived, was shown, or has ended.
+  "Hook run after an edit has arrived, was shown or compared, or has ended.
 Its functions display the edits; they must be fast and not fail.")
 
 ;;;; Edits
@@ -87,6 +88,10 @@ Its functions display the edits; they must be fast and not fail.")
   "Return the state of EDIT, or the state of its diff while that is open."
   (or (gemini-companion-edit-state edit)
       (gemini-companion-diff-state (gemini-companion-edit-diff edit))))
+
+(defun gemini-companion-edit-written-p (edit)
+  "Return non-nil if EDIT has changed its file."
+  (memq (gemini-companion-edit-state edit) '(accepted automatic written)))
 
 (defun gemini-companion-edits-same-p (edit session client)
   "Return non-nil if EDIT is of SESSION, or if that is nil, of CLIENT."
@@ -117,7 +122,7 @@ Its functions display the edits; they must be fast and not fail.")
     (cond ((and session (gemini-companion-session-turn session)))
           ((seq-some #'gemini-companion-edits--going-on-p others)
            (gemini-companion-edit-turn (car others)))
-          (t (list 'unknown)))))
+          (t (gemini-companion-state-make-turn)))))
 
 (defun gemini-companion-edits--going-on-p (edit)
   "Return non-nil if the turn of EDIT has not ended."
@@ -176,24 +181,8 @@ Its functions display the edits; they must be fast and not fail.")
   (setq gemini-companion-edits--timer nil)
   (dolist (edit gemini-companion-edits--edits)
     (unless (gemini-companion-edit-before edit)
-      (gemini-companion-edits-read edit)
-      (gemini-companion-edits--drop-replaced edit)))
+      (gemini-companion-edits-read edit)))
   (run-hooks 'gemini-companion-edits-changed-hook))
-
-(defun gemini-companion-edits--drop-replaced (edit)
-  "Drop dismissed, unwritten edits of the file that EDIT proposes to change."
-  (setq gemini-companion-edits--edits
-        (seq-remove
-         (lambda (other)
-           (and (eq 'dismissed (gemini-companion-edit-state other))
-                (gemini-companion-edits--same-file-p
-                 (gemini-companion-edit-file other)
-                 (gemini-companion-edit-file edit))
-                (gemini-companion-session-same-p
-                 (gemini-companion-edit-session other)
-                 (gemini-companion-edit-session edit))
-                (not (gemini-companion-edits--as-written-p other))))
-         gemini-companion-edits--edits)))
 
 (defun gemini-companion-edits-read (edit)
   "Read the text of the file of EDIT if it has changed.
@@ -326,10 +315,11 @@ reviewed is not recorded again."
 
 ;;;; Revert
 
-(defun gemini-companion-edits-revert (edit)
-  "Put the text before EDIT into the buffer of its file, unsaved.
-Delete a file that was new, and kill its buffer.  Signal an error if
-the file has changed since."
+(defun gemini-companion-edits-revert (edit &optional save)
+  "Put the text before EDIT into the buffer of its file.
+The buffer is saved if SAVE is non-nil.  A file that was new is deleted,
+and its buffer is killed.  Signal an error if the file has changed
+since."
   (gemini-companion-edits-check-revert edit)
   (let ((file (gemini-companion-edit-file edit))
         (before (gemini-companion-edit-before edit))
@@ -345,10 +335,15 @@ the file has changed since."
       (gemini-companion-revert-now file)
       (with-current-buffer (find-file-noselect
                             (gemini-companion-place-file file))
-        (gemini-companion-edits--put (gemini-companion-edits--previous edit)))
-      (setf (gemini-companion-edit-state edit) 'reverted)
-      (message "Reverted %s, not saved yet; %s saves it" name
-               (substitute-command-keys "\\[save-some-buffers]")))))
+        (gemini-companion-edits--put (gemini-companion-edits--previous edit))
+        (setf (gemini-companion-edit-state edit) 'reverted)
+        (when save
+          (save-buffer)))
+      (if save
+          (message "Reverted %s" name)
+        (message "Reverted %s, not saved yet; %s saves it" name
+                 (substitute-command-keys "\\[save-some-buffers]"))))
+    (run-hooks 'gemini-companion-edits-changed-hook)))
 
 (defun gemini-companion-edits-revert-all (edits)
   "Revert EDITS, the last one first, and save the files.
@@ -359,11 +354,7 @@ sentences; their files stay as they are."
          (lambda (edit)
            (condition-case problem
                (progn
-                 (gemini-companion-edits-revert edit)
-                 (when (eq 'reverted (gemini-companion-edit-state edit))
-                   (with-current-buffer (gemini-companion-place-buffer
-                                         (gemini-companion-edit-file edit))
-                     (save-buffer)))
+                 (gemini-companion-edits-revert edit 'save)
                  nil)
              (error (error-message-string problem))))
          (reverse edits))))
@@ -505,37 +496,93 @@ The texts are decoded as the CLI reads them."
           (insert after)
           (funcall function old (current-buffer)))))))
 
-;;;; Headings
+;;;; Comparison
 
+(defun gemini-companion-edits--tick (edit)
+  "Return a value that differs after each change of the texts of EDIT."
+  (if-let* ((diff (gemini-companion-edit-diff edit)))
+      (progn
+        (gemini-companion-edits-read edit)
+        (cons (gemini-companion-edit-stamp edit)
+              (buffer-chars-modified-tick
+               (gemini-companion-diff-proposal-buffer diff))))
+    'ended))
 
-(defun gemini-companion-edits-count (edits on-end &optional added removed)
-  "Call ON-END with the numbers of lines that EDITS have added and removed.
-EDITS have ended.  The numbers begin with ADDED and REMOVED, by default
-0; an edit whose texts cannot be compared does not count."
+(defun gemini-companion-edits-compared-p (edit)
+  "Return non-nil if the hunks of EDIT are known and up to date."
+  (equal (gemini-companion-edits--tick edit)
+         (car (gemini-companion-edit-compared edit))))
+
+(defun gemini-companion-edits-hunks (edit)
+  "Return the last known hunks of EDIT.
+The value is `failed' if its texts cannot be compared."
+  (cdr (gemini-companion-edit-compared edit)))
+
+(defun gemini-companion-edits-compare (edits on-end)
+  "Find the hunks of EDITS in the background, one edit after the other.
+Edits that are no longer recorded are left out.  Call ON-END when they
+are known."
   (if (null edits)
-      (funcall on-end (or added 0) (or removed 0))
-    (let* ((edit (car edits))
-           (continue
-            (lambda (hunks)
-              (pcase-let ((`(,_ ,_ ,more ,less)
-                           (and (listp hunks)
-                                (gemini-companion-hunk-counts hunks))))
-                (gemini-companion-edits-count
-                 (cdr edits) on-end (+ (or added 0) (or more 0))
-                 (+ (or removed 0) (or less 0)))))))
-      (if (or (eq 'unknown (gemini-companion-edit-before edit))
-              (not (executable-find diff-command)))
-          (funcall continue 'failed)
-        (gemini-companion-edits-call-with-texts
-         edit (lambda (old new)
-                (gemini-companion-hunk-compare old new continue)))))))
+      (funcall on-end)
+    (let ((continue (lambda ()
+                      (gemini-companion-edits-compare (cdr edits) on-end))))
+      (if (or (not (memq (car edits) gemini-companion-edits--edits))
+              (gemini-companion-edits-compared-p (car edits)))
+          (funcall continue)
+        (gemini-companion-edits--compare (car edits) continue)))))
 
-(defun gemini-companion-edits-name (edit &optional columns)
-  "Return the name of the file of EDIT for the user.
-COLUMNS is its maximum width; see `gemini-companion-name'."
+(defun gemini-companion-edits--compare (edit on-end)
+  "Find the hunks of EDIT in the background, and call ON-END."
+  (let* ((tick (gemini-companion-edits--tick edit))
+         (set (lambda (hunks)
+                (setf (gemini-companion-edit-compared edit) (cons tick hunks))
+                (run-hooks 'gemini-companion-edits-changed-hook)
+                (funcall on-end))))
+    (gemini-companion-edits-call-with-texts
+     edit
+     (lambda (old new)
+       (if (and (not (eq 'unknown (gemini-companion-edit-before edit)))
+                (<= (gemini-companion-text-size new)
+                    gemini-companion-edits--most-bytes)
+                (executable-find diff-command))
+           (condition-case nil
+               (gemini-companion-hunk-compare old new set)
+             (file-error (funcall set 'failed)))
+         (funcall set 'failed))))))
+
+(defun gemini-companion-edits-total (edits)
+  "Return a list of texts, the number of files of EDITS and of their lines.
+Only the lines of edits that were written count, if all are known."
+  (let ((files (length (seq-uniq (mapcar #'gemini-companion-edit-file edits))))
+        (lines (gemini-companion-edits-lines
+                (seq-filter #'gemini-companion-edit-written-p edits))))
+    (and edits
+         (cons (format (ngettext "%d file" "%d files" files) files)
+               (and lines (list lines))))))
+
+(defun gemini-companion-edits-lines (edits)
+  "Return the numbers of lines that EDITS add and remove, a text.
+Return nil if there are none, or the hunks of one are unknown."
+  (let ((counts (mapcar #'gemini-companion-edits--counts edits)))
+    (unless (or (null counts) (memq nil counts))
+      (gemini-companion-hunk-lines (apply #'+ (mapcar #'car counts))
+                                   (apply #'+ (mapcar #'cadr counts))))))
+
+(defun gemini-companion-edits--counts (edit)
+  "Return the numbers of the lines of EDIT, added and removed, or nil."
+  (pcase (gemini-companion-edit-compared edit)
+    (`(,_ . ,(and hunks (pred listp)))
+     (let ((diff (gemini-companion-edit-diff edit)))
+       (nthcdr 2 (gemini-companion-hunk-counts
+                  hunks
+                  (and diff (gemini-companion-diff-proposal-buffer diff))))))))
+
+;;;; Names
+
+(defun gemini-companion-edits-name (edit)
+  "Return the name of the file of EDIT for the user."
   (gemini-companion-name (gemini-companion-edit-file edit)
-                         (gemini-companion-edit-session edit)
-                         nil columns))
+                         (gemini-companion-edit-session edit)))
 
 ;;;; Life
 

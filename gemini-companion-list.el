@@ -7,12 +7,12 @@
 
 ;;; Commentary:
 
-;; The edits of each CLI, to be answered, commented and reverted from there: an
-;; outline of CLIs and edits, with the diff of an edit below its heading.  When
-;; something changes while the buffer is visible, the lines that differ are
-;; written again.  The program diff finds the hunks in the background, for one
-;; edit after another; the code of the unified view inserts them when they are
-;; visible.
+;; The edits of each CLI and turn, to be answered, commented and reverted from
+;; there.  The buffer is an outline: sections of CLIs, turns and edits, with the
+;; diff of an edit below its heading.  It is a page, see gemini-companion-page.el,
+;; so there is no state but its text, what is folded in that, and the variables
+;; below.  The hunks of edits are found in the background, and drawn by the code
+;; of the unified view once they are visible.
 
 ;;; Code:
 
@@ -23,6 +23,7 @@
 (require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
 (require 'gemini-companion-notify)
+(require 'gemini-companion-page)
 (require 'gemini-companion-revert)
 (require 'gemini-companion-review)
 (require 'gemini-companion-send)
@@ -32,6 +33,7 @@
 (require 'gemini-companion-edits)
 (require 'gemini-companion-unified)
 (require 'gemini-companion-windows)
+(require 'map)
 (require 'outline)
 (require 'seq)
 (require 'subr-x)
@@ -71,12 +73,6 @@
 (defconst gemini-companion-list--buffer "*gemini reviews*"
   "Name of the buffer with the list.")
 
-(defconst gemini-companion-list--lines 24
-  "Height that the window of the list gets if the frame is large enough.")
-
-(defconst gemini-companion-list--most-bytes (* 5 1024 1024)
-  "Size in bytes above which a text is not compared.")
-
 (defconst gemini-companion-list--labels
   '((pending "waiting" bold)
     (shown "shown" bold)
@@ -90,230 +86,147 @@
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
-(defvar gemini-companion-list--process nil
-  "The process that compares two texts, or nil.")
+(defvar-local gemini-companion-list--comparing nil
+  "Non-nil while the texts of edits are compared.")
 
-(defvar gemini-companion-list--timer nil
-  "Timer that refreshes the list soon, or nil.")
+(defvar-local gemini-companion-list--unfolded nil
+  "List of (ID . FOLD), the folds in the diff of the edit ID that are shown.")
 
-(defconst gemini-companion-list--hooks
-  '(gemini-companion-edits-changed-hook
-    gemini-companion-session-changed-functions
-    gemini-companion-state-functions)
-  "Hooks that run when there is something new to list.")
+(defvar-local gemini-companion-list--drawn nil
+  "Table from edits to (STATE . TEXT), their diffs as they were drawn.")
 
-;;;; Hunks
+;;;; Headings
 
-(defun gemini-companion-list--tick (edit)
-  "Return a value that differs after each change of the texts of EDIT."
-  (if-let* ((diff (gemini-companion-edit-diff edit)))
-      (progn
-        (gemini-companion-edits-read edit)
-        (cons (gemini-companion-edit-stamp edit)
-              (buffer-chars-modified-tick
-               (gemini-companion-diff-proposal-buffer diff))))
-    'ended))
-
-(defun gemini-companion-list--known-p (edit)
-  "Return non-nil if the hunks of EDIT are known and up to date."
-  (equal (gemini-companion-list--tick edit)
-         (car (gemini-companion-edit-compared edit))))
-
-(defun gemini-companion-list--compare-next ()
-  "Compare the texts of the first edit whose hunks are not known."
-  ;; One that has ended may not have reported its end.
-  (when-let* (((null gemini-companion-list--process))
-              (buffer (get-buffer gemini-companion-list--buffer))
-              (place
-               (with-current-buffer buffer
-                 (gemini-companion-list--section
-                  (lambda (item)
-                    (when-let* ((edit (plist-get item :edit)))
-                      (not (gemini-companion-list--known-p edit))))))))
-    (gemini-companion-list--compare
-     (plist-get (get-text-property place 'gemini-companion-list-item buffer)
-                :edit))))
-
-(defun gemini-companion-list--compare (edit)
-  "Start to compare the texts of EDIT, unless they are too large."
-  (when-let* ((diff (gemini-companion-edit-diff edit)))
-    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-      (add-hook 'after-change-functions
-                #'gemini-companion-list--schedule-refresh nil t)))
-  (let ((compared (apply-partially #'gemini-companion-list--compared edit
-                                   (gemini-companion-list--tick edit))))
-    (gemini-companion-edits-call-with-texts
-     edit
-     (lambda (old new)
-       (if (and (not (eq 'unknown (gemini-companion-edit-before edit)))
-                (<= (gemini-companion-text-size new)
-                    gemini-companion-list--most-bytes)
-                (executable-find diff-command))
-           (setq gemini-companion-list--process
-                 (gemini-companion-hunk-compare
-                  old new (lambda (hunks)
-                            (setq gemini-companion-list--process nil)
-                            (funcall compared hunks)
-                            (gemini-companion-list--compare-next))))
-         (funcall compared 'failed))))))
-
-(defun gemini-companion-list--compared (edit tick hunks)
-  "Record HUNKS of EDIT, or `failed', found when its tick was TICK."
-  (setf (gemini-companion-edit-compared edit) (cons tick hunks))
-  (when-let* ((diff (gemini-companion-edit-diff edit))
-              ((listp hunks))
-              ((gemini-companion-list--known-p edit)))
-    (gemini-companion-edits-call-with-texts
-     edit
-     (lambda (old _)
-       (gemini-companion-review-set-hunks diff hunks old))))
-  (gemini-companion-list--schedule-refresh))
-
-(defun gemini-companion-list--groups ()
+(defun gemini-companion-list--clis ()
   "Return a list (SESSION CLIENT . EDITS) for each CLI.
-They are in the order of their first edits; CLIs without edits follow."
-  (let* ((sessions (gemini-companion-sessions))
-         groups)
-    (dolist (edit (gemini-companion-edits))
-      (let ((group (seq-find (pcase-lambda (`(,session ,client . ,_))
-                               (gemini-companion-edits-same-p
-                                edit session client))
-                             groups)))
-        (unless group
-          (let ((session (gemini-companion-edit-session edit)))
-            (setq group (list (or (gemini-companion-list--same session sessions)
-                                  session)
-                              (gemini-companion-edit-client edit))
-                  groups (append groups (list group)))))
-        (nconc group (list edit))))
-    (append groups
-            (mapcar (lambda (session)
-                      (list session (plist-get session :client)))
-                    (seq-remove (lambda (session)
-                                  (gemini-companion-list--same
-                                   session (mapcar #'car groups)))
-                                sessions)))))
+Those that are connected come first."
+  (let ((clis (mapcar (lambda (session)
+                        (list session (plist-get session :client)))
+                      (gemini-companion-sessions))))
+    (dolist (edit (gemini-companion-edits) clis)
+      (let ((cli (seq-find (pcase-lambda (`(,session ,client . ,_))
+                             (gemini-companion-edits-same-p
+                              edit session client))
+                           clis)))
+        (unless cli
+          (setq cli (list (gemini-companion-edit-session edit)
+                          (gemini-companion-edit-client edit))
+                clis (append clis (list cli))))
+        (nconc cli (list edit))))))
 
-(defun gemini-companion-list--same (session sessions)
-  "Return the one of SESSIONS that is of the same CLI as SESSION, or nil."
-  (seq-find (apply-partially #'gemini-companion-session-same-p session)
-            sessions))
+(defun gemini-companion-list--turns (edits)
+  "Return an alist of (TURN . EDITS), the last turn first."
+  (let (turns)
+    (dolist (edit edits turns)
+      (if-let* ((turn (assq (gemini-companion-edit-turn edit) turns)))
+          (nconc turn (list edit))
+        (push (list (gemini-companion-edit-turn edit) edit) turns)))))
 
 (defun gemini-companion-list--headings ()
   "Return the headings of the list, conses (ITEM . TEXT).
 ITEM is a plist with the `:key' and the `:level' of the section, the
 `:session' of the CLI, and the `:edit', if it is one, or the `:edits' of
-a turn; for a CLI, that is the last one."
-  (or (mapcan (lambda (group)
-                (apply #'gemini-companion-list--cli-headings group))
-              (gemini-companion-list--groups))
+a turn, or of the last turn of a CLI.  `:open' is non-nil if it is not
+folded at first."
+  (or (mapcan (pcase-lambda (`(,session ,client . ,edits))
+                (gemini-companion-list--cli-headings session client edits))
+              (gemini-companion-list--clis))
       (list (cons '(:key none :level 1)
                   (propertize "No CLI is connected" 'face 'shadow)))))
 
-(defun gemini-companion-list--cli-headings (session client &rest edits)
+(defun gemini-companion-list--cli-headings (session client edits)
   "Return the headings of SESSION of CLIENT with EDITS."
   (let ((turns (gemini-companion-list--turns edits)))
     (cons
      (cons (list :key (list 'cli (or (plist-get session :pid)
                                      (plist-get session :id)
                                      client))
-                 :level 1 :session session :edits (car turns))
-           (concat (propertize
-                    (cond (session (gemini-companion-session-name session))
-                          ((gemini-companion-clients-get client :title))
-                          (t "A CLI"))
-                    'face 'font-lock-keyword-face)
-                   "  " (gemini-companion-list--summary session (car turns))))
+                 :level 1 :open t :session session :edits (cdar turns))
+           (gemini-companion-list--cli-line session client))
      (mapcan (lambda (turn)
                (gemini-companion-list--turn-headings
                 turn session (eq turn (car turns))))
              turns))))
 
-(defun gemini-companion-list--turns (edits)
-  "Return EDITS as lists, one for each turn, the last one first."
-  (let (turns)
-    (dolist (edit edits turns)
-      (if-let* ((turn (seq-find (lambda (turn)
-                                  (eq (gemini-companion-edit-turn edit)
-                                      (gemini-companion-edit-turn (car turn))))
-                                turns)))
-          (nconc turn (list edit))
-        (push (list edit) turns)))))
-
-(defun gemini-companion-list--turn-headings (edits session now)
-  "Return the headings of EDITS of SESSION, a turn.
-NOW is non-nil if it is the last one.  If nothing is known about that,
-its edits have no other heading than the one of the CLI."
-  (if (and now (not (gemini-companion-turn-p
-                     (gemini-companion-edit-turn (car edits)))))
-      (gemini-companion-list--edit-headings edits session 2)
+(defun gemini-companion-list--turn-headings (turn session last)
+  "Return the headings of TURN, a cons of it and its edits, of SESSION.
+LAST is non-nil if it is the last one."
+  (pcase-let* ((`(,_ . ,edits) turn)
+               (width (apply #'max (mapcar
+                                    (lambda (edit)
+                                      (length (gemini-companion-list--label
+                                               edit)))
+                                    edits))))
     (cons
-     (cons (list :key (list (if now 'turn 'earlier)
+     (cons (list :key (list (if last 'turn 'earlier)
                             (gemini-companion-edit-id (car edits)))
-                 :level 2 :session session :edits edits)
-           (gemini-companion-list--turn-line edits))
-     (gemini-companion-list--edit-headings edits session 3))))
+                 :level 2 :open last :session session :edits edits)
+           (gemini-companion-list--turn-line turn))
+     (mapcar (lambda (edit)
+               (cons (list :key (gemini-companion-edit-id edit) :level 3
+                           :session session :edit edit)
+                     (gemini-companion-list--edit-line edit width)))
+             edits))))
 
-(defun gemini-companion-list--turn-line (edits)
-  "Return the heading of EDITS, a turn.
-It has the time, the number of files, the lines, how long the turn took,
-and the prompt, as far as that is known."
-  (let* ((turn (gemini-companion-edit-turn (car edits)))
-         (known (gemini-companion-turn-p turn))
-         (began (if known
-                    (gemini-companion-turn-began turn)
-                  (gemini-companion-edit-time (car edits))))
-         (ended (and known (gemini-companion-turn-ended turn)))
-         (files (length (seq-uniq (mapcar #'gemini-companion-edit-file edits))))
-         (window (get-buffer-window nil t))
-         (facts (concat
-                 (format-time-string "  %H:%M  " began)
-                 (format (ngettext "%d file  " "%d files  " files) files)
-                 (gemini-companion-list--total edits)
-                 (and ended "  ")
-                 (and ended (format-seconds "%hh %mm %z%ss" (- ended began))))))
-    (concat (propertize facts 'face 'shadow)
-            (when-let* ((prompt (and known (gemini-companion-turn-prompt turn))))
-              (concat "  "
-                      (gemini-companion-name-shown
-                       prompt
-                       (max 16 (- (if window (window-width window) 80)
-                                  (length facts) 3))))))))
+(defun gemini-companion-list--fit (&rest parts)
+  "Return PARTS, as in `gemini-companion-name-fit', as a line of the list."
+  (let ((window (get-buffer-window nil t)))
+    (gemini-companion-name-fit parts (if window
+                                         (1- (window-width window))
+                                       79))))
 
-(defun gemini-companion-list--summary (session edits)
-  "Return a text with the number of EDITS of SESSION in each state."
-  (string-join
-   (delq nil
-         `(,(and session
-                 (not (gemini-companion-session-connected-p session))
-                 "disconnected")
-           ,(and session (gemini-companion-notify-state session))
-           ,(and session
-                 (gemini-companion-auto-on-p session)
-                 (propertize "auto-accept" 'face 'warning))
-           ,@(mapcar
-              (pcase-lambda (`(,status ,label ,_))
-                (let ((count (seq-count
-                              (lambda (edit)
-                                (eq status
-                                    (gemini-companion-edit-status edit)))
-                              edits)))
-                  (and (< 0 count) (format "%d %s" count label))))
-              gemini-companion-list--labels)
-           ,(unless edits "no edits")))
-   ", "))
+(defun gemini-companion-list--cli-line (session client)
+  "Return the heading of SESSION of CLIENT, with what it does."
+  (gemini-companion-list--fit
+   (list nil (propertize
+              (cond (session (gemini-companion-session-name session))
+                    ((gemini-companion-clients-get client :title))
+                    (t "A CLI"))
+              'face 'font-lock-keyword-face))
+   (list 1 (mapconcat
+            (apply-partially #'concat "  ")
+            (and session
+                 (delq nil
+                       (list (unless (gemini-companion-session-connected-p
+                                      session)
+                               "disconnected")
+                             (gemini-companion-notify-state session)
+                             (when (gemini-companion-auto-on-p session)
+                               (propertize "auto-accept" 'face 'warning)))))
+            ""))))
 
-(defun gemini-companion-list--edit-headings (edits session level)
-  "Return the headings of EDITS of SESSION, at LEVEL."
-  (let ((width (apply #'max 0 (mapcar (lambda (edit)
-                                        (length (gemini-companion-list--label
-                                                 edit)))
-                                      edits))))
-    (mapcar (lambda (edit)
-              (cons (list :key (gemini-companion-edit-id edit) :level level
-                          :session session :edit edit)
-                    (gemini-companion-list--edit-line edit width)))
-            edits)))
+(defun gemini-companion-list--turn-line (turn)
+  "Return the heading of TURN, a cons of it and its edits.
+It has the time, the files and lines, how long the turn took, and the
+prompt, as far as that is known."
+  (pcase-let* ((`(,turn . ,edits) turn)
+               (began (gemini-companion-turn-began turn))
+               (ended (gemini-companion-turn-ended turn)))
+    (gemini-companion-list--fit
+     (list 0 (propertize
+              (string-join
+               `(,(format-time-string "  %H:%M" began)
+                 ,@(gemini-companion-edits-total edits)
+                 ,@(and ended
+                        (list (format-seconds "%hh %mm %z%ss"
+                                              (- ended began)))))
+               "  ")
+              'face 'shadow))
+     (list nil (if-let* ((prompt (gemini-companion-turn-prompt turn)))
+                   (concat "  " prompt)
+                 "")))))
+
+(defun gemini-companion-list--edit-line (edit width)
+  "Return the heading of EDIT, with its state padded to WIDTH."
+  (let ((name (gemini-companion-edits-name edit)))
+    (add-face-text-property 0 (length name) 'bold 'append name)
+    (gemini-companion-list--fit
+     (list 0 (concat "    "
+                     (string-pad (gemini-companion-list--label edit) width)
+                     (format "%10s  " (gemini-companion-list--lines edit))))
+     (list nil name)
+     (list 1 (propertize (gemini-companion-list--remarks edit)
+                         'face 'shadow)))))
 
 (defun gemini-companion-list--label (edit)
   "Return the state of EDIT for the user."
@@ -322,52 +235,11 @@ and the prompt, as far as that is known."
                           gemini-companion-list--labels)))
     (propertize label 'face face)))
 
-(defun gemini-companion-list--edit-line (edit width)
-  "Return the heading of EDIT, with its state padded to WIDTH."
-  (let* ((remarks (gemini-companion-list--remarks edit))
-         (window (get-buffer-window nil t))
-         (columns (- (if window (window-width window) 80)
-                     width 16 (length remarks)))
-         (name (gemini-companion-edits-name edit (max 16 columns))))
-    (add-face-text-property 0 (length name) 'bold 'append name)
-    (concat (string-pad (concat "  " (gemini-companion-list--label edit))
-                        (+ 2 width))
-            (format "%10s  " (gemini-companion-list--lines edit))
-            name
-            (propertize remarks 'face 'shadow))))
-
 (defun gemini-companion-list--lines (edit)
   "Return the numbers of lines added and removed by EDIT, a text."
-  (pcase (gemini-companion-edit-compared edit)
-    ('nil "...")
-    (`(,_ . failed) "?")
-    (_ (apply #'gemini-companion-hunk-lines
-              (gemini-companion-list--counts edit)))))
-
-(defun gemini-companion-list--counts (edit)
-  "Return the numbers of lines added and removed by EDIT, a list, or nil."
-  (pcase (gemini-companion-edit-compared edit)
-    (`(,_ . ,(and hunks (pred listp)))
-     (let ((diff (gemini-companion-edit-diff edit)))
-       (nthcdr 2 (gemini-companion-hunk-counts
-                  hunks
-                  (and diff (gemini-companion-diff-proposal-buffer diff))))))))
-
-(defun gemini-companion-list--written (edits)
-  "Return those of EDITS that have changed their file."
-  (seq-filter (lambda (edit)
-                (memq (gemini-companion-edit-state edit)
-                      '(accepted automatic written)))
-              edits))
-
-(defun gemini-companion-list--total (edits)
-  "Return the numbers of lines added and removed by EDITS, a text.
-Only what was written is counted."
-  (let ((counts (mapcar #'gemini-companion-list--counts
-                        (gemini-companion-list--written edits))))
-    (unless (or (null counts) (memq nil counts))
-      (gemini-companion-hunk-lines (apply #'+ (mapcar #'car counts))
-                                   (apply #'+ (mapcar #'cadr counts))))))
+  (cond ((gemini-companion-edits-lines (list edit)))
+        ((eq 'failed (gemini-companion-edits-hunks edit)) "?")
+        (t "...")))
 
 (defun gemini-companion-list--remarks (edit)
   "Return a text with further remarks about EDIT."
@@ -402,118 +274,124 @@ Only what was written is counted."
                                 'gemini-companion-list-item)
              key))
 
-(defun gemini-companion-list--heading-p ()
-  "Return non-nil if the line at point is a heading."
-  (get-text-property (line-beginning-position) 'gemini-companion-list-heading))
+(defun gemini-companion-list--write ()
+  "Write the list; point, windows and what is folded stay."
+  (let ((headings (gemini-companion-list--headings)))
+    (gemini-companion-list--compare
+     (delq nil (mapcar (lambda (heading) (plist-get (car heading) :edit))
+                       headings)))
+    (let ((folds (gemini-companion-list--folds)))
+      (gemini-companion-page-replace
+       (mapconcat (lambda (heading)
+                    (gemini-companion-list--section heading folds))
+                  headings "")))
+    (gemini-companion-list--fold)))
 
-(defun gemini-companion-list--end (position)
-  "Return where the section at POSITION ends."
-  (next-single-property-change position 'gemini-companion-list-item
-                               nil (point-max)))
+(defun gemini-companion-list--fold (&optional except)
+  "Fold the sections that are to be folded, but for the one at EXCEPT."
+  (gemini-companion-list--each-section
+   (lambda ()
+     (when (and (gemini-companion-list--get :folded)
+                (not (eql except (point))))
+       (outline-hide-subtree)))))
 
-(defun gemini-companion-list--section (predicate)
-  "Return where the first section begins for which PREDICATE is non-nil.
-PREDICATE is called with the item, and with point there.  Return nil if
-there is none."
+(defun gemini-companion-list--each-section (function)
+  "Call FUNCTION at each heading; return a list of its values."
   (save-excursion
     (goto-char (point-min))
-    (while (not (or (eobp)
-                    (funcall predicate
-                             (get-text-property (point)
-                                                'gemini-companion-list-item))))
-      (goto-char (gemini-companion-list--end (point))))
-    (unless (eobp)
-      (point))))
+    (let (values)
+      (while (not (eobp))
+        (push (funcall function) values)
+        (goto-char (gemini-companion-page-section-end (point))))
+      values)))
 
-(defun gemini-companion-list--refresh ()
-  "Write the list again; point, windows and what is folded stay."
-  (when-let* ((buffer (get-buffer gemini-companion-list--buffer)))
-    (with-current-buffer buffer
-      (let ((text (mapconcat #'gemini-companion-list--section-text
-                             (gemini-companion-list--headings) "")))
-        (with-silent-modifications
-          (gemini-companion-text-replace text)
-          ;; Lines that are alike still have their last properties.
-          (pcase-dolist (`(,beg ,end ,properties) (object-intervals text))
-            (set-text-properties (1+ beg) (1+ end) properties))))
-      ;; Emacs 29 has declared it obsolete, and has nothing in its place.
-      (with-suppressed-warnings ((obsolete outline-view-change-hook))
-        (let ((outline-view-change-hook nil))
-          (save-excursion
-            (gemini-companion-list--fold))))
-      (gemini-companion-list--compare-next))))
+(defun gemini-companion-list--folds ()
+  "Return an alist of the keys of the sections, and whether they are folded."
+  (gemini-companion-list--each-section
+   (lambda ()
+     (cons (gemini-companion-list--get :key)
+           (if (invisible-p (point))
+               (gemini-companion-list--get :folded)
+             (outline-invisible-p (line-end-position)))))))
 
-(defun gemini-companion-list--section-text (heading)
+(defun gemini-companion-list--section (heading folds)
   "Return the text of the section of HEADING, a cons (ITEM . TEXT).
-What was shown of it stays; otherwise only the sections of a CLI and of
-its last turn are."
+FOLDS is as in `gemini-companion-list--folds'."
   (pcase-let* ((`(,item . ,text) heading)
-               (key (plist-get item :key))
-               (edit (plist-get item :edit))
-               (start (gemini-companion-list--section
-                       (lambda (item) (equal key (plist-get item :key)))))
-               (end (and start (save-excursion
-                                 (goto-char start)
-                                 (line-end-position))))
-               (shown (if start
-                          (not (outline-invisible-p end))
-                        (memq (car-safe key) '(cli turn)))))
+               ((map :key :edit :open) item)
+               (folded (alist-get key folds (not open) nil #'equal)))
     ;; The regexp of headings matches no other character.
     (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
     (propertize
-     (concat (propertize text 'gemini-companion-list-heading t)
-             "\n"
-             (and edit
-                  (gemini-companion-list--body
-                   edit
-                   (if start
-                       (buffer-substring (1+ end)
-                                         (gemini-companion-list--end start))
-                     "    comparing...\n")
-                   shown)))
-     'gemini-companion-list-item (append (list :shown shown) item))))
-
-(defun gemini-companion-list--fold ()
-  "Hide what is not to be shown."
-  (remove-overlays (point-min) (point-max) 'invisible 'outline)
-  (goto-char (point-min))
-  (while (not (eobp))
-    (let ((end (gemini-companion-list--end (point))))
-      (cond ((gemini-companion-list--get :shown))
-            ((gemini-companion-list--get :edit)
-             (outline-flag-region (line-end-position) (1- end) t))
-            (t (outline-hide-subtree)))
-      (goto-char end))))
+     (concat text "\n"
+             (and edit (gemini-companion-list--body edit (not folded))))
+     'gemini-companion-section key
+     'gemini-companion-list-item (append (list :folded folded) item))))
 
 ;;;; Diffs
 
-(defun gemini-companion-list--body (edit last shown)
-  "Return the text below the heading of EDIT.
-That is LAST if it is up to date, or if SHOWN is nil."
+(defun gemini-companion-list--compare (edits)
+  "Find the hunks of EDITS in the background, unless that is under way.
+Follow what is proposed."
+  (dolist (edit edits)
+    (when-let* ((diff (gemini-companion-edit-diff edit)))
+      (gemini-companion-list--follow edit diff)))
+  (unless gemini-companion-list--comparing
+    (setq gemini-companion-list--comparing t)
+    (let ((list (current-buffer)))
+      (gemini-companion-edits-compare
+       edits (lambda ()
+               (when (buffer-live-p list)
+                 (with-current-buffer list
+                   (setq gemini-companion-list--comparing nil))))))))
+
+(defun gemini-companion-list--follow (edit diff)
+  "Refresh the list after changes of the proposal of DIFF, the one of EDIT.
+Record its hunks."
+  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+    (add-hook 'after-change-functions
+              #'gemini-companion-list--proposal-changed nil t))
+  (let ((hunks (gemini-companion-edits-hunks edit)))
+    (when (and (gemini-companion-edits-compared-p edit)
+               (listp hunks)
+               (not (equal hunks (gemini-companion-diff-hunks diff))))
+      (gemini-companion-edits-call-with-texts
+       edit (lambda (old _)
+              (gemini-companion-review-set-hunks diff hunks old))))))
+
+(defun gemini-companion-list--proposal-changed (&rest _)
+  "Refresh the list soon, as a proposal has changed."
+  (gemini-companion-page-refresh-soon
+   (get-buffer gemini-companion-list--buffer)))
+(put 'gemini-companion-list--proposal-changed 'permanent-local-hook t)
+
+(defun gemini-companion-list--body (edit shown)
+  "Return the diff of EDIT, drawn again if it is SHOWN and differs."
   (let* ((diff (gemini-companion-edit-diff edit))
-         (folds (gemini-companion-list--folds last))
-         (state (list (gemini-companion-edit-compared edit)
+         (folds (gemini-companion-list--folds-of edit))
+         (state (list (gemini-companion-edits-hunks edit)
+                      (gemini-companion-edit-stamp edit)
                       folds
                       (gemini-companion-list--excluded diff)
-                      (and diff (gemini-companion-diff-comments diff)))))
-    (if (and shown
-             (gemini-companion-list--known-p edit)
-             (not (equal state (get-text-property
-                                0 'gemini-companion-list-state last))))
-        (propertize (gemini-companion-list--diff-text edit folds)
-                    'gemini-companion-list-state state)
-      last)))
+                      (and diff (gemini-companion-diff-comments diff))))
+         (drawn (gethash edit gemini-companion-list--drawn)))
+    (when (and shown
+               (gemini-companion-edits-compared-p edit)
+               (not (equal state (car drawn))))
+      (setq drawn (cons state (gemini-companion-list--draw edit folds)))
+      (puthash edit drawn gemini-companion-list--drawn))
+    (or (cdr drawn) "    comparing...\n")))
 
-(defun gemini-companion-list--folds (text)
-  "Return the folds whose lines are shown in TEXT, a diff."
-  (delete-dups
-   (delq nil (mapcar (lambda (interval)
-                       (plist-get (nth 2 interval) 'gemini-companion-unfolded))
-                     (object-intervals text)))))
+(defun gemini-companion-list--folds-of (edit)
+  "Return the folds in the diff of EDIT whose lines are shown."
+  (mapcar #'cdr
+          (seq-filter (lambda (shown)
+                        (eql (gemini-companion-edit-id edit) (car shown)))
+                      gemini-companion-list--unfolded)))
 
-(defun gemini-companion-list--diff-text (edit folds)
+(defun gemini-companion-list--draw (edit folds)
   "Return the diff of EDIT, with the lines of FOLDS."
-  (let ((hunks (cdr (gemini-companion-edit-compared edit)))
+  (let ((hunks (gemini-companion-edits-hunks edit))
         (diff (gemini-companion-edit-diff edit)))
     (pcase hunks
       ('nil "    no difference\n")
@@ -572,21 +450,6 @@ The value is a cons (OLD . NEW); OLD is nil for an added line."
   (get-text-property (or position (line-beginning-position))
                      'gemini-companion-hunk))
 
-;;;; Refresh
-
-(defun gemini-companion-list--schedule-refresh (&rest _)
-  "Refresh the list soon, if it is visible."
-  (when (and (not gemini-companion-list--timer)
-             (get-buffer-window gemini-companion-list--buffer t))
-    (setq gemini-companion-list--timer
-          (run-at-time 0.05 nil #'gemini-companion-list--refresh-now))))
-(put 'gemini-companion-list--schedule-refresh 'permanent-local-hook t)
-
-(defun gemini-companion-list--refresh-now ()
-  "Refresh the list."
-  (setq gemini-companion-list--timer nil)
-  (gemini-companion-list--refresh))
-
 ;;;; Mode
 
 (define-derived-mode gemini-companion-list-mode special-mode "Gemini-Reviews"
@@ -601,37 +464,22 @@ CLI is open, and none has arrived or ended for a minute.
   :after-hook (setq display-line-numbers nil)
   (buffer-disable-undo)
   (setq truncate-lines t
-        header-line-format '(:eval (gemini-companion-list--header)))
-  (setq-local revert-buffer-function
-              (lambda (&rest _) (gemini-companion-list--refresh)))
+        header-line-format '(:eval (gemini-companion-list--header))
+        gemini-companion-list--drawn (make-hash-table :weakness 'key))
   (setq-local outline-regexp "\\s|"
-              outline-level #'gemini-companion-list--level
+              outline-level (lambda () (gemini-companion-list--get :level))
               parse-sexp-lookup-properties t)
   (outline-minor-mode)
   ;; An ellipsis after the name of a file could be a part of it.
   (setq buffer-invisibility-spec '(outline))
-  (add-hook 'kill-buffer-hook #'gemini-companion-list--forget nil t)
-  (dolist (hook '(window-buffer-change-functions window-size-change-functions
-                  outline-view-change-hook))
-    (add-hook hook #'gemini-companion-list--schedule-refresh nil t))
-  (dolist (hook gemini-companion-list--hooks)
-    (add-hook hook #'gemini-companion-list--schedule-refresh))
+  (gemini-companion-page-set-up #'gemini-companion-list--write
+                                '(gemini-companion-edits-changed-hook
+                                  gemini-companion-session-changed-functions
+                                  gemini-companion-state-functions))
+  ;; A diff is drawn when it is unfolded.
+  (add-hook 'outline-view-change-hook
+            #'gemini-companion-list--proposal-changed nil t)
   (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
-
-(defun gemini-companion-list--level ()
-  "Return the level of the heading at point."
-  (gemini-companion-list--get :level))
-
-(defun gemini-companion-list--forget ()
-  "Forget the list, as its buffer is being killed."
-  (dolist (hook gemini-companion-list--hooks)
-    (remove-hook hook #'gemini-companion-list--schedule-refresh))
-  (when gemini-companion-list--process
-    (gemini-companion-hunk-cancel gemini-companion-list--process))
-  (when gemini-companion-list--timer
-    (cancel-timer gemini-companion-list--timer))
-  (setq gemini-companion-list--process nil
-        gemini-companion-list--timer nil))
 
 (defun gemini-companion-list-stop ()
   "Close the list."
@@ -650,7 +498,7 @@ CLI is open, and none has arrived or ended for a minute.
             " \\[gemini-companion-list-toggle] diff "
             " \\[gemini-companion-list-view] review "
             " \\[gemini-companion-list-toggle-hunk] "
-            (if (ignore-error user-error (gemini-companion-list-excluded-p))
+            (if (gemini-companion-list--excluded-p)
                 "restore "
               "exclude ")
             " \\[gemini-companion-list-comment] comment "
@@ -663,7 +511,7 @@ CLI is open, and none has arrived or ended for a minute.
   (or (gemini-companion-list--get :edit)
       (user-error "No edit on this line")))
 
-(defun gemini-companion-list-diff ()
+(defun gemini-companion-list--diff ()
   "Return the diff of the edit at point, or signal an error."
   (let ((edit (gemini-companion-list--edit)))
     (or (gemini-companion-edit-diff edit)
@@ -676,10 +524,10 @@ CLI is open, and none has arrived or ended for a minute.
   (or (gemini-companion-list--get :session)
       (user-error "No CLI on this line")))
 
-(defun gemini-companion-list-diffs ()
+(defun gemini-companion-list--diffs ()
   "Return the diffs to be answered at point: one, or all of a CLI."
   (if (gemini-companion-list--get :edit)
-      (list (gemini-companion-list-diff))
+      (list (gemini-companion-list--diff))
     (let ((session (gemini-companion-list--session)))
       (or (seq-filter (lambda (diff)
                         (gemini-companion-session-same-p
@@ -688,18 +536,23 @@ CLI is open, and none has arrived or ended for a minute.
           (user-error "No review of %s is open"
                       (gemini-companion-session-name session))))))
 
+(defun gemini-companion-list--refresh ()
+  "Write the list again."
+  (with-current-buffer gemini-companion-list--buffer
+    (gemini-companion-page-refresh)))
+
 (defun gemini-companion-list--answer (verb function)
   "Call FUNCTION with each diff at point, and go to the next open edit.
 If there are several diffs, ask for confirmation with VERB."
-  (let ((diffs (gemini-companion-list-diffs)))
+  (let ((diffs (gemini-companion-list--diffs)))
     (when (or (null (cdr diffs))
               (y-or-n-p (format "%s %d proposals? " verb (length diffs))))
       ;; Some diffs may end while a question is asked.
       (dolist (diff diffs)
         (when (memq diff (gemini-companion-diffs))
           (funcall function diff)))
+      (gemini-companion-list--refresh)
       (with-current-buffer gemini-companion-list--buffer
-        (gemini-companion-list--refresh)
         (gemini-companion-list--go-to-open)))))
 
 (defun gemini-companion-list--go-to-open ()
@@ -725,47 +578,22 @@ STEP is 1, or -1 to search backward."
 
 (defun gemini-companion-list--open-here-p ()
   "Return non-nil if the heading of an edit to be answered is at point."
-  (when-let* (((gemini-companion-list--heading-p))
+  (when-let* (((outline-on-heading-p t))
               (edit (gemini-companion-list--get :edit)))
     (gemini-companion-edit-diff edit)))
 
 (defun gemini-companion-list--stop-p ()
   "Return non-nil if the line at point is a heading, or begins a hunk."
-  (or (gemini-companion-list--heading-p)
+  (or (outline-on-heading-p t)
       (when-let* ((hunk (gemini-companion-list--hunk)))
         (not (eq hunk (gemini-companion-list--hunk
                        (line-beginning-position 0)))))))
 
-;;;; Menu state
-
-;; A user error of these functions means nil in a menu.
-
-(defun gemini-companion-list-line-p ()
-  "Return non-nil if a line of a proposal is at point."
-  (and (gemini-companion-list-diff)
-       (gemini-companion-list--line)))
-
-(defun gemini-companion-list-hunk-p ()
-  "Return the hunk of a proposal at point, or nil."
-  (and (gemini-companion-list-diff)
-       (gemini-companion-list--hunk)))
-
-(defun gemini-companion-list-excluded-p ()
+(defun gemini-companion-list--excluded-p ()
   "Return non-nil if the hunk at point is excluded."
-  (member (gemini-companion-list-hunk-p)
-          (gemini-companion-list--excluded (gemini-companion-list-diff))))
-
-(defun gemini-companion-list-revertible-p ()
-  "Return non-nil if the edit or the turn at point can be reverted."
-  (or (gemini-companion-list--written (gemini-companion-list--get :edits))
-      (progn
-        (gemini-companion-edits-check-revert (gemini-companion-list--edit))
-        t)))
-
-(defun gemini-companion-list-auto-p ()
-  "Return non-nil if auto-accept is on for the CLI at point."
-  (when-let* ((session (gemini-companion-list--get :session)))
-    (gemini-companion-auto-on-p session)))
+  (when-let* ((edit (gemini-companion-list--get :edit)))
+    (member (gemini-companion-list--hunk)
+            (gemini-companion-list--excluded (gemini-companion-edit-diff edit)))))
 
 ;;;; Commands
 
@@ -776,13 +604,11 @@ In a buffer of a review, go to the line of that review."
   (with-current-buffer (get-buffer-create gemini-companion-list--buffer)
     (unless (derived-mode-p 'gemini-companion-list-mode)
       (gemini-companion-list-mode)))
-  (let ((diff gemini-companion-diff-here)
-        (free (null (gemini-companion-windows-place))))
+  (let ((diff gemini-companion-diff-here))
     (pop-to-buffer gemini-companion-list--buffer
                    '((display-buffer-reuse-window
-                      gemini-companion-windows-display-over)))
-    (when free
-      (gemini-companion-list--enlarge))
+                      gemini-companion-windows-display-over)
+                     (window-height . 0.6)))
     (gemini-companion-list--refresh)
     (when diff
       (gemini-companion-list--go-to diff)))
@@ -791,24 +617,13 @@ In a buffer of a review, go to the line of that review."
 
 (defun gemini-companion-list--go-to (diff)
   "Go to the line of the edit of DIFF, unless point is in its section."
-  (let ((here-p (lambda (item)
-                  (when-let* ((edit (plist-get item :edit)))
-                    (eq diff (gemini-companion-edit-diff edit))))))
-    (when-let* (((not (funcall here-p
-                               (get-text-property
-                                (line-beginning-position)
-                                'gemini-companion-list-item))))
-                (start (gemini-companion-list--section here-p)))
-      (goto-char start))))
-
-(defun gemini-companion-list--enlarge ()
-  "Give the selected window up to two thirds of the height of its frame.
-Quitting it restores the height."
-  (let ((lines (- (min gemini-companion-list--lines
-                       (/ (* 2 (window-total-height (frame-root-window))) 3))
-                  (window-total-height))))
-    (when (and (< 0 lines) (window-combined-p))
-      (window-resize nil (window-sizable nil lines)))))
+  (when-let* ((edit (seq-find (lambda (edit)
+                                (eq diff (gemini-companion-edit-diff edit)))
+                              (gemini-companion-edits)))
+              ((not (eq edit (gemini-companion-list--get :edit))))
+              (start (gemini-companion-page-section
+                      (gemini-companion-edit-id edit))))
+    (goto-char start)))
 
 (defun gemini-companion-list-toggle ()
   "Unfold the section at point, or fold it again.
@@ -818,34 +633,33 @@ lines again."
   (unless (derived-mode-p 'gemini-companion-list-mode)
     (user-error "Not in the list; %s shows it"
                 (substitute-command-keys "\\[gemini-companion-list]")))
-  (let* ((get (lambda (property)
-                (get-text-property (line-beginning-position) property)))
-         (fold (funcall get 'gemini-companion-fold))
-         (unfolded (funcall get 'gemini-companion-unfolded)))
-    (beginning-of-line)
-    (with-silent-modifications
-      (cond (fold
-             (put-text-property (point) (line-end-position)
-                                'gemini-companion-unfolded fold))
-            (unfolded
-             (goto-char (or (previous-single-property-change
-                             (1+ (point)) 'gemini-companion-unfolded)
-                            (point)))
-             (remove-text-properties
-              (point)
-              (next-single-property-change (point) 'gemini-companion-unfolded
-                                           nil (point-max))
-              '(gemini-companion-unfolded nil)))
-            (t
-             (outline-back-to-heading)
-             (outline-toggle-children))))
+  (beginning-of-line)
+  (let ((edit (gemini-companion-list--get :edit))
+        (fold (get-text-property (point) 'gemini-companion-fold))
+        (unfolded (get-text-property (point) 'gemini-companion-unfolded)))
+    (cond (fold
+           (push (cons (gemini-companion-edit-id edit) fold)
+                 gemini-companion-list--unfolded))
+          (unfolded
+           (goto-char (previous-single-property-change
+                       (1+ (point)) 'gemini-companion-unfolded))
+           (setq gemini-companion-list--unfolded
+                 (delete (cons (gemini-companion-edit-id edit) unfolded)
+                         gemini-companion-list--unfolded)))
+          (t
+           (outline-back-to-heading)
+           (if (not (outline-invisible-p (line-end-position)))
+               (outline-hide-subtree)
+             (outline-show-subtree)
+             (gemini-companion-list--fold (point)))))
     (gemini-companion-list--refresh)
     (gemini-companion-list--reveal)))
 
 (defun gemini-companion-list--reveal ()
   "Scroll to show the section at point, or as much of it as fits."
   (let ((above (count-lines (window-start) (point) 'visible))
-        (lines (count-lines (point) (gemini-companion-list--end (point))
+        (lines (count-lines (point)
+                            (gemini-companion-page-section-end (point))
                             'visible)))
     (when (< (window-body-height) (+ above lines))
       (recenter (max 0 (- (window-body-height) lines))))))
@@ -877,7 +691,7 @@ If the edit at point has ended, visit its file at that line instead."
 
 (defun gemini-companion-list--review ()
   "Show and select the review at point, at the hunk at point."
-  (let ((diff (gemini-companion-list-diff))
+  (let ((diff (gemini-companion-list--diff))
         (line (gemini-companion-list--line)))
     (if line
         (gemini-companion-review-go-to diff (cdr line))
@@ -941,17 +755,17 @@ Comments on their lines are sent as the reason."
 (defun gemini-companion-list-reject-with-reason ()
   "Reject the proposal at point with a reason and the comments on its lines."
   (interactive nil gemini-companion-list-mode)
-  (gemini-companion-diff-reject-with-reason (gemini-companion-list-diff))
+  (gemini-companion-diff-reject-with-reason (gemini-companion-list--diff))
   (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-toggle-hunk ()
   "Exclude the hunk at point from the proposal, or restore it."
   (interactive nil gemini-companion-list-mode)
-  (let ((diff (gemini-companion-list-diff))
+  (let ((diff (gemini-companion-list--diff))
         (edit (gemini-companion-list--edit))
         (hunk (or (gemini-companion-list--hunk)
                   (user-error "No hunk here"))))
-    (unless (gemini-companion-list--known-p edit)
+    (unless (gemini-companion-edits-compared-p edit)
       (gemini-companion-list--refresh)
       (user-error "The proposal has changed; its diff is being updated"))
     (message (if (gemini-companion-review-toggle diff hunk)
@@ -963,7 +777,7 @@ Comments on their lines are sent as the reason."
   "Comment on the line at point; an empty text deletes the comment.
 If the proposal is rejected, the comment becomes part of the reason."
   (interactive nil gemini-companion-list-mode)
-  (let* ((diff (gemini-companion-list-diff))
+  (let* ((diff (gemini-companion-list--diff))
          (place (or (gemini-companion-list--place)
                     (user-error "No line of the file here")))
          (comment (gemini-companion-diff-ask
@@ -976,8 +790,7 @@ If the proposal is rejected, the comment becomes part of the reason."
     (when comment
       (gemini-companion-diff-comment
        diff place (and (not (string-blank-p comment)) comment))
-      (with-current-buffer gemini-companion-list--buffer
-        (gemini-companion-list--refresh)))))
+      (gemini-companion-list--refresh))))
 
 (defun gemini-companion-list-auto-accept ()
   "Turn auto-accept on or off for the CLI at point."
@@ -988,32 +801,33 @@ If the proposal is rejected, the comment becomes part of the reason."
 
 (defun gemini-companion-list-revert ()
   "Revert the edit at point: restore the previous text in the file's buffer.
-The buffer is shown, and neither saved nor selected.  If the file was
-new, delete it.  On the line of a turn or a CLI, revert all edits of
-the turn, and save the files."
+The buffer is shown and not selected; you choose whether it is saved.
+If the file was new, delete it.  On the line of a turn or a CLI, revert
+all edits of the turn, and save the files."
   (interactive nil gemini-companion-list-mode)
-  (let ((edits (gemini-companion-list--get :edits)))
-    (if edits
-        (gemini-companion-list--revert-turn edits)
-      (gemini-companion-list--revert-edit (gemini-companion-list--edit)))))
+  (if-let* ((edits (gemini-companion-list--get :edits)))
+      (gemini-companion-list--revert-turn edits)
+    (gemini-companion-list--revert-edit (gemini-companion-list--edit))))
 
 (defun gemini-companion-list--revert-edit (edit)
-  "Revert EDIT, and show the buffer of its file."
+  "Revert EDIT if the user wants that, and show the buffer of its file."
+  (gemini-companion-edits-check-revert edit)
   (let ((name (gemini-companion-edits-name edit)))
-    (gemini-companion-edits-check-revert edit)
-    (when (y-or-n-p (if (eq 'new (gemini-companion-edit-before edit))
-                        (format "%s was new; delete it? " name)
-                      (format "Revert the edit of %s? " name)))
-      (gemini-companion-edits-revert edit)
-      (gemini-companion-list--schedule-refresh)
-      (when (eq 'reverted (gemini-companion-edit-state edit))
-        (gemini-companion-list--show-file (gemini-companion-edit-file edit)
-                                          #'display-buffer)))))
+    (if (eq 'new (gemini-companion-edit-before edit))
+        (when (y-or-n-p (format "%s was new; delete it? " name))
+          (gemini-companion-edits-revert edit))
+      (pcase (car (read-multiple-choice
+                   (format "Revert the edit of %s?" name)
+                   '((?y "yes") (?s "save, too") (?n "no"))))
+        ((and key (or ?y ?s))
+         (gemini-companion-edits-revert edit (eq key ?s))
+         (gemini-companion-list--show-file (gemini-companion-edit-file edit)
+                                           #'display-buffer))))))
 
 (defun gemini-companion-list--revert-turn (edits)
-  "Revert EDITS, a turn, and save the files."
-  (let* ((edits (or (gemini-companion-list--written edits)
-                    (user-error "No edit of this turn was written")))
+  "Revert EDITS, a turn, if the user wants that, and save the files."
+  (let* ((edits (or (seq-filter #'gemini-companion-edit-written-p edits)
+                    (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)
                            (eq 'new (gemini-companion-edit-before edit)))
                          edits))
@@ -1028,7 +842,6 @@ the turn, and save the files."
                              new))
                    ", and save? "))
       (let ((left (gemini-companion-edits-revert-all edits)))
-        (gemini-companion-list--schedule-refresh)
         (message "Reverted %d of %d edits%s" (- count (length left)) count
                  (if left (concat "; " (string-join left "; ")) ""))))))
 

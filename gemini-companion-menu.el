@@ -72,32 +72,22 @@ The command evaluates BODY before it displays the transient."
 (gemini-companion-menu--define gemini-companion-list-menu
   "Display the commands of the list of edits in a menu."
   '(("Answer"
-     ("a" gemini-companion-list-accept "Accept"
-      :enable gemini-companion-list-diffs)
-     ("r" gemini-companion-list-reject "Reject"
-      :enable gemini-companion-list-diffs)
-     ("R" gemini-companion-list-reject-with-reason "Reject with a reason"
-      :enable gemini-companion-list-diff)
-     ("c" gemini-companion-list-comment "Comment on this line"
-      :enable gemini-companion-list-line-p))
+     ("a" gemini-companion-list-accept "Accept")
+     ("r" gemini-companion-list-reject "Reject")
+     ("R" gemini-companion-list-reject-with-reason "Reject with a reason")
+     ("c" gemini-companion-list-comment "Comment on this line"))
     ("Edits"
      ("n" gemini-companion-list-next "Next" :stay t)
      ("p" gemini-companion-list-previous "Previous" :stay t)
-     ("x" gemini-companion-list-toggle-hunk "Exclude this hunk"
-      :enable gemini-companion-list-hunk-p
-      :on gemini-companion-list-excluded-p)
-     ("e" gemini-companion-list-edit "Edit the proposal"
-      :enable gemini-companion-list-diff)
-     ("u" gemini-companion-list-revert "Revert this edit"
-      :enable gemini-companion-list-revertible-p))
+     ("x" gemini-companion-list-toggle-hunk "Exclude this hunk, or restore it")
+     ("e" gemini-companion-list-edit "Edit the proposal")
+     ("u" gemini-companion-list-revert "Revert this edit or turn"))
     ("Display"
      ("TAB" gemini-companion-list-toggle "Unfold or fold")
      ("RET" gemini-companion-list-view "Go to the review or file")
-     ("v" gemini-companion-list-switch-view "Review in the other view"
-      :enable gemini-companion-list-diff)
+     ("v" gemini-companion-list-switch-view "Review in the other view")
      ("g" revert-buffer "Refresh")
-     ("!" gemini-companion-list-auto-accept "Auto-accept"
-      :on gemini-companion-list-auto-p))))
+     ("!" gemini-companion-list-auto-accept "Auto-accept on or off"))))
 
 (gemini-companion-menu--define gemini-companion-status-menu
   "Display the commands of the status buffer in a menu."

@@ -82,13 +82,13 @@ Emacs takes it for a remote name."
   (let ((file-name-handler-alist nil))
     (expand-file-name file)))
 
-(defun gemini-companion-name (file &optional session plain columns)
+(defun gemini-companion-name (file &optional session plain)
   "Return a name of FILE to show to the user.
 It is its true name, relative to the root in which the CLI of
 SESSION runs or, without SESSION, to any root.  Unless PLAIN is
 non-nil, it includes that FILE is outside all roots, or a symbolic
-link to somewhere else.  Invisible characters are escaped.  A name
-wider than COLUMNS, by default 60, is shortened in its middle."
+link to somewhere else.  Invisible characters are escaped, and a long
+name is shortened in its middle."
   (pcase-let* ((file (gemini-companion-name--expanded file))
                (`(,true-name ,root ,own)
                 (gemini-companion-name-place file session))
@@ -101,7 +101,7 @@ wider than COLUMNS, by default 60, is shortened in its middle."
                             (concat (gemini-companion-place-title
                                      (file-remote-p original))
                                     ":"))
-                       (gemini-companion-name-shown name columns)))
+                       (gemini-companion-name-shown name)))
                (link (unless (or plain
                                  (gemini-companion-text-same-file-p
                                   true-name file)
@@ -109,15 +109,16 @@ wider than COLUMNS, by default 60, is shortened in its middle."
                        (gemini-companion-name--below
                         file (car (gemini-companion-name--root
                                    file session))))))
-    (when link
-      (setq shown (format "%s (by the symbolic link %s)" shown
-                          (gemini-companion-name-shown link))))
-    (cond (plain shown)
-          ((null root)
-           (propertize (concat "a file outside your projects: " shown)
-                       'face 'error))
-          (link (propertize shown 'face 'warning))
-          (t shown))))
+    (unless (or plain (and root (not link)))
+      ;; Where there is little room, only that is shortened.
+      (setq shown (concat (unless root "a file outside your projects: ")
+                          (propertize shown 'gemini-companion-path t)
+                          (and link (format " (by the symbolic link %s)"
+                                            (gemini-companion-name-shown
+                                             link)))))
+      (add-face-text-property 0 (length shown) (if root 'warning 'error)
+                              nil shown))
+    shown))
 
 (defun gemini-companion-name--below (file root)
   "Return the name of FILE relative to ROOT, or an absolute one."
@@ -162,10 +163,26 @@ shortened only if all others that remain have rank 2 or less."
       (setq others (remq (car (last (seq-sort-by #'car #'< others))) others)))
     (mapconcat (lambda (part)
                  (cond ((eq part name)
-                        (gemini-companion-name-shown (cadr name)
-                                                     (max 4 (funcall room))))
+                        (gemini-companion-name--shortened
+                         (cadr name) (max 4 (funcall room))))
                        ((memq part others) (cadr part))))
                parts "")))
+
+(defun gemini-companion-name--shortened (name columns)
+  "Return NAME, shortened to COLUMNS.
+Of a name with a warning, only the path is shortened."
+  (pcase (text-property-any 0 (length name) 'gemini-companion-path t name)
+    ('nil (gemini-companion-name-shown name columns))
+    (beg
+     (let* ((end (or (text-property-not-all beg (length name)
+                                            'gemini-companion-path t name)
+                     (length name)))
+            (path (substring name beg end))
+            (others (- (string-width name) (string-width path))))
+       (concat (substring name 0 beg)
+               (gemini-companion-name-shown path (max gemini-companion-name--least
+                                                  (- columns others)))
+               (substring name end))))))
 
 (provide 'gemini-companion-name)
 ;;; gemini-companion-name.el ends here

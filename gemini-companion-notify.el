@@ -17,7 +17,6 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-edits)
 (require 'gemini-companion-events)
-(require 'gemini-companion-hunk)
 (require 'gemini-companion-name)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
@@ -74,32 +73,22 @@ seconds.  Takes effect at once."
 Show its state soon."
   (gemini-companion-notify--withdraw session)
   (run-at-time gemini-companion-notify--seconds nil
-               #'gemini-companion-notify--settle))
+               #'gemini-companion-notify--settle
+               session (gemini-companion-session-state-since session)))
 
-(defun gemini-companion-notify--settle ()
-  "Show the states that have lasted, and notify about those that are new."
+(defun gemini-companion-notify--settle (session since)
+  "Show the state of SESSION if it is the one of SINCE, and maybe notify."
   (gemini-companion-events-guarded 'notify
-    (let* ((previous gemini-companion-notify--shown)
-           (before (- (float-time) (* 0.9 gemini-companion-notify--seconds)))
-           (places (mapcar
-                    (lambda (session)
-                      (let ((since (gemini-companion-session-state-since
-                                    session)))
-                        (if (and since (< since before))
-                            (list session
-                                  (gemini-companion-session-state session)
-                                  since)
-                          (assoc session previous
-                                 #'gemini-companion-session-same-p))))
-                    (gemini-companion-sessions)))
-           (new (lambda (place)
-                  (not (eql (nth 2 place)
-                            (nth 2 (assoc (car place) previous
-                                          #'gemini-companion-session-same-p)))))))
-      (setq gemini-companion-notify--shown (delq nil places))
-      (force-mode-line-update t)
-      (pcase-dolist (`(,session ,state ,_)
-                     (seq-filter new gemini-companion-notify--shown))
+    (when (eql since (gemini-companion-session-state-since session))
+      (let ((state (gemini-companion-session-state session)))
+        (setq gemini-companion-notify--shown
+              (seq-remove (lambda (place)
+                            (gemini-companion-session-same-p session
+                                                             (car place)))
+                          gemini-companion-notify--shown))
+        (when since
+          (push (list session state since) gemini-companion-notify--shown))
+        (force-mode-line-update t)
         (gemini-companion-notify--consider session state)))))
 
 ;;;; Display
@@ -145,7 +134,7 @@ The value is a cons of a text and a function that returns a tooltip."
                               gemini-companion-notify--shown))
         (key (substitute-command-keys "\\[gemini-companion-review]"))
         (lines (delq nil (mapcar #'gemini-companion-notify--help-of
-                                 gemini-companion-notify--shown))))
+                                 (gemini-companion-sessions)))))
     (unless (zerop questions)
       (push (format (ngettext "%d CLI asks in its terminal; type %s"
                               "%d CLIs ask in their terminals; type %s"
@@ -159,10 +148,10 @@ The value is a cons of a text and a function that returns a tooltip."
             lines))
     (and lines (string-join lines "\n"))))
 
-(defun gemini-companion-notify--help-of (place)
-  "Return a line about the CLI of PLACE, or nil if its state is unknown."
-  (when-let* ((state (gemini-companion-notify-state (car place))))
-    (concat (gemini-companion-session-name (car place)) ": " state)))
+(defun gemini-companion-notify--help-of (session)
+  "Return a line about SESSION, or nil if its state is unknown."
+  (when-let* ((state (gemini-companion-notify-state session)))
+    (concat (gemini-companion-session-name session) ": " state)))
 
 ;;;; Notifications
 
@@ -221,30 +210,23 @@ The same holds for its review."
   "Notify that SESSION has ended its turn, if that was a long one."
   (when-let* ((turn (gemini-companion-session-turn session))
               (ended (gemini-companion-turn-ended turn))
-              (began (gemini-companion-turn-began turn))
-              ((<= gemini-companion-notify--turn-seconds (- ended began))))
-    (let* ((edits (seq-filter
-                   (lambda (edit)
-                     (and (gemini-companion-session-same-p
-                           session (gemini-companion-edit-session edit))
-                          (<= began (gemini-companion-edit-time edit))
-                          (memq (gemini-companion-edit-state edit)
-                                '(accepted automatic written))))
-                   (gemini-companion-edits)))
-           (files (length (seq-uniq (mapcar #'gemini-companion-edit-file
-                                            edits))))
-           (text (format "%s is done" (gemini-companion-notify--name session))))
-      (if (null edits)
-          (gemini-companion-notify--send session text)
-        (gemini-companion-edits-count
-         edits
-         (lambda (added removed)
-           (when (eq 'ready (gemini-companion-session-state session))
-             (gemini-companion-notify--send
-              session
-              (format (ngettext "%s: %d file, %s" "%s: %d files, %s" files)
-                      text files
-                      (gemini-companion-hunk-lines added removed))))))))))
+              ((<= gemini-companion-notify--turn-seconds
+                   (- ended (gemini-companion-turn-began turn)))))
+    (let ((edits (seq-filter
+                  (lambda (edit)
+                    (and (eq turn (gemini-companion-edit-turn edit))
+                         (gemini-companion-edit-written-p edit)))
+                  (gemini-companion-edits))))
+      (gemini-companion-edits-compare
+       edits
+       (lambda ()
+         (when (eq 'ready (gemini-companion-session-state session))
+           (gemini-companion-notify--send
+            session
+            (concat (gemini-companion-notify--name session) " is done"
+                    (and edits ": ")
+                    (string-join (gemini-companion-edits-total edits)
+                                 ", ")))))))))
 
 (defun gemini-companion-notify--send (session text)
   "Notify about SESSION with TEXT."

@@ -28,7 +28,7 @@ Each is called with the session and its state, as in
 `gemini-companion-session-state'.")
 
 (cl-defstruct (gemini-companion-turn
-               (:constructor gemini-companion-state--make-turn)
+               (:constructor gemini-companion-state-make-turn)
                (:copier nil))
   "A prompt of a CLI and what follows it.
 PROMPT is the first line of the prompt, or nil if that is unknown.
@@ -200,7 +200,7 @@ A turn is seen in the title and reported by a hook, in either order."
                (and prompt (gemini-companion-turn-reported turn)))
            (gemini-companion-state--end record)
            (setf (gemini-companion-state--turn record)
-                 (gemini-companion-state--make-turn
+                 (gemini-companion-state-make-turn
                   :prompt (or prompt (gemini-companion-state--sent record))
                   :reported (and prompt t))
                  (gemini-companion-state--sent record) nil))

@@ -87,17 +87,17 @@ What is accepted is written at once.  `session' is that of a CLI."
 
 (ert-deftest gemini-companion-edits-counts-the-lines-of-several ()
   (gemini-companion-edits-test-with '(("a" "1\n2\n"))
-    (let (counts)
-      (gemini-companion-edits-count
-       '() (lambda (&rest numbers) (setq counts numbers)))
-      (should (equal '(0 0) counts))
-      (gemini-companion-edits-written session nil (expand-file-name "a")
-                                      "1\n2\n" "1\ntwo\n3\n")
-      (gemini-companion-edits-written session nil (expand-file-name "b")
-                                      nil "b\n")
-      (gemini-companion-edits-count
-       (gemini-companion-edits) (lambda (&rest numbers) (setq counts numbers)))
-      (gemini-companion-test-eventually (equal '(3 1) counts)))))
+    (gemini-companion-edits-written session nil (expand-file-name "a")
+                                    "1\n2\n" "1\ntwo\n3\n")
+    (gemini-companion-edits-written session nil (expand-file-name "b")
+                                    nil "b\n")
+    (let (ended)
+      (gemini-companion-edits-compare (gemini-companion-edits)
+                                      (lambda () (setq ended t)))
+      (gemini-companion-test-eventually ended)
+      (should (equal '("2 files" "+3 −1")
+                     (gemini-companion-edits-total (gemini-companion-edits))))
+      (should-not (gemini-companion-edits-total nil)))))
 
 (ert-deftest gemini-companion-edits-reports-what-was-accepted-automatically ()
   (gemini-companion-edits-test-with '(("a" "A\n"))
@@ -151,16 +151,6 @@ What is accepted is written at once.  `session' is that of a CLI."
                      (gemini-companion-edits-test-reported)))
       (gemini-companion-edits-check-revert
        (car (gemini-companion-edits))))))
-
-(ert-deftest gemini-companion-edits-drops-a-proposal-that-is-replaced ()
-  (gemini-companion-edits-test-with '(("a" "A\n"))
-    (gemini-companion-test-open "a" "1\n" 1 session)
-    (gemini-companion-test-open "a" "2\n" 2 session)
-    (gemini-companion-test-eventually
-      (= 1 (length (gemini-companion-edits))))
-    (gemini-companion-diff-accept (car (gemini-companion-diffs)))
-    (should (equal '(("a" accepted "A\n" "2\n"))
-                   (gemini-companion-edits-test-reported)))))
 
 (ert-deftest gemini-companion-edits-begins-after-a-minute-with-nothing-open ()
   (gemini-companion-edits-test-with '(("a" "A\n") ("b" "B\n") ("c" "C\n"))

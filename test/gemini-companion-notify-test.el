@@ -24,7 +24,7 @@
             (process (make-process :name "cli" :buffer terminal :noquery t
                                    :command '("cat") :connection-type 'pty))
             (session (list :id "1" :client "gemini" :pid (process-id process)
-                           :directory "/work/shop/"))
+                           :directory "/src/shop/"))
             (notices nil)
             (gemini-companion-notify
              (lambda (_session text)
@@ -181,7 +181,7 @@
      (dbus-register-method
       :session service path service "CloseNotification"
       (lambda (id) (push (list 'close id) calls) :ignore))
-     (let* ((session '(:id "1" :client "gemini" :directory "/work/shop/"))
+     (let* ((session '(:id "1" :client "gemini" :directory "/src/shop/"))
             (withdraw (gemini-companion-notify--dbus session "A text")))
        (fset 'gemini-companion-notify--go
              (lambda (session) (push (list 'go (plist-get session :id)) calls)))

@@ -34,7 +34,7 @@ def test_list_displays_one_and_the_other_waits_again(world: World) -> None:
     emacs.command("gemini-companion-review")
     emacs.wait_for_match(r"shown +\+1 \u22121 +a\.txt")
     emacs.wait_for_match(r"waiting +\+1 \u22121 +b\.txt")
-    emacs.keys("n", "n", "Enter")
+    emacs.keys("n", "n", "n", "Enter")
     reviews.shown("b.txt")
     assert reviews.states() == ["pending", "shown"]
     emacs.keys("C-c", "C-c")
@@ -88,7 +88,7 @@ def test_edits_are_auto_accepted_and_reverted(world: World) -> None:
 
     emacs.command("gemini-companion-list")
     emacs.wait_for_match(r"accepted automatically +\+1 \u22121 +b\.txt")
-    emacs.keys("C-n", "u", "y")
+    emacs.keys("C-n", "C-n", "u", "y")
     emacs.says("Reverted a.txt")
     emacs.becomes(IN_FILE, ["one\ntwo\n", True, True])
     assert file.read_bytes() == b"one\r\nzwei\r\n"
@@ -145,9 +145,8 @@ def test_files_of_a_turn_are_answered_in_the_list(world: World) -> None:
     assert second.read_text() == "b\n"
     emacs.wait_for_match(r"rejected +\+1 \u22121 +b\.txt")
 
-    emacs.keys("M-<", "n", "u", "y")
+    emacs.keys("M-<", "n", "n", "u", "s")
     emacs.says("Reverted a.txt")
-    emacs.keys("C-x", "s", "y")
     wait_until_saved(first, text)
 
 

@@ -1,0 +1,135 @@
+;;; gemini-companion-page.el --- Buffers that are written again as a whole  -*- lexical-binding: t; -*-
+
+;; Copyright (C) 2026 The gemini-companion authors
+
+;; Author: The gemini-companion authors
+;; SPDX-License-Identifier: GPL-3.0-or-later
+
+;;; Commentary:
+
+;; The list and the status are pages: when something has changed and the buffer
+;; is visible, its whole text is written again, and point and the windows stay at
+;; their lines.  A section of a page is a range whose text has the same property
+;; `gemini-companion-section'.
+
+;;; Code:
+
+(require 'subr-x)
+(require 'text-property-search)
+
+(defconst gemini-companion-page--delay 0.05
+  "Seconds from a change until a page is written again.")
+
+(defvar-local gemini-companion-page--write nil
+  "Function that writes the text of this page.")
+
+(defvar-local gemini-companion-page--timer nil
+  "Timer that refreshes this page, t during a refresh, or nil.")
+
+(defun gemini-companion-page-set-up (write hooks)
+  "Make the current buffer a page whose text the function WRITE writes.
+It is written again by `revert-buffer', and soon after one of HOOKS has
+run while it is visible."
+  (let* ((page (current-buffer))
+         (soon (lambda (&rest _) (gemini-companion-page-refresh-soon page)))
+         (end (lambda ()
+                (dolist (hook hooks)
+                  (remove-hook hook soon))
+                (when (timerp gemini-companion-page--timer)
+                  (cancel-timer gemini-companion-page--timer)))))
+    (setq gemini-companion-page--write write)
+    (setq-local revert-buffer-function
+                (lambda (&rest _) (gemini-companion-page-refresh)))
+    (dolist (hook hooks)
+      (add-hook hook soon))
+    (dolist (hook '(window-buffer-change-functions window-size-change-functions))
+      (add-hook hook soon nil t))
+    (dolist (hook '(kill-buffer-hook change-major-mode-hook))
+      (add-hook hook end nil t))))
+
+(defun gemini-companion-page-refresh-soon (page)
+  "Write the text of the buffer PAGE again soon if it is visible."
+  (when (and (buffer-live-p page) (get-buffer-window page t))
+    (with-current-buffer page
+      (unless gemini-companion-page--timer
+        (setq gemini-companion-page--timer
+              (run-at-time gemini-companion-page--delay nil
+                           #'gemini-companion-page--refresh page))))))
+
+(defun gemini-companion-page--refresh (page)
+  "Write the text of the buffer PAGE again."
+  (with-current-buffer page
+    (gemini-companion-page-refresh)))
+
+(defun gemini-companion-page-refresh ()
+  "Write the text of the current buffer, a page, again."
+  (when (timerp gemini-companion-page--timer)
+    (cancel-timer gemini-companion-page--timer))
+  ;; Hooks that run meanwhile need no other refresh.
+  (setq gemini-companion-page--timer t)
+  (unwind-protect
+      (funcall gemini-companion-page--write)
+    (setq gemini-companion-page--timer nil)))
+
+;;;; Text
+
+(defun gemini-companion-page-replace (text)
+  "Replace the text of the current buffer by TEXT.
+Point and the windows stay at their lines in their sections."
+  (let ((here (gemini-companion-page--place (point)))
+        (places (mapcar (lambda (window)
+                          (list window
+                                (gemini-companion-page--place
+                                 (window-start window))
+                                (gemini-companion-page--place
+                                 (window-point window))))
+                        (get-buffer-window-list nil nil t))))
+    (with-silent-modifications
+      (erase-buffer)
+      (insert text))
+    (goto-char (gemini-companion-page--position here))
+    (pcase-dolist (`(,window ,start ,point) places)
+      (set-window-start window (gemini-companion-page--position start) t)
+      (set-window-point window (gemini-companion-page--position point)))))
+
+(defun gemini-companion-page-section (section)
+  "Return where SECTION of this page begins, or nil."
+  (save-excursion
+    (goto-char (point-min))
+    (when-let* ((match (text-property-search-forward 'gemini-companion-section
+                                                     section #'equal)))
+      (prop-match-beginning match))))
+
+(defun gemini-companion-page-section-end (position)
+  "Return where the section at POSITION ends."
+  (next-single-property-change position 'gemini-companion-section
+                               nil (point-max)))
+
+(defun gemini-companion-page--place (position)
+  "Return the place of POSITION, which the text may change around.
+It is a list of its section, the line in that, the column, and the line
+in the buffer."
+  (save-excursion
+    (goto-char position)
+    (let* ((beg (line-beginning-position))
+           (section (get-text-property beg 'gemini-companion-section))
+           (start (and section (gemini-companion-page-section section))))
+      (list section
+            (if start (count-lines start beg) 0)
+            (- position beg)
+            (count-lines (point-min) beg)))))
+
+(defun gemini-companion-page--position (place)
+  "Return the position of PLACE, from before the text was replaced."
+  (pcase-let* ((`(,section ,line ,column ,line-of-all) place)
+               (start (and section (gemini-companion-page-section section))))
+    (save-excursion
+      (goto-char (or start (point-min)))
+      (forward-line (if start line line-of-all))
+      (when start
+        (goto-char (min (point)
+                        (1- (gemini-companion-page-section-end start)))))
+      (min (line-end-position) (+ (line-beginning-position) column)))))
+
+(provide 'gemini-companion-page)
+;;; gemini-companion-page.el ends here
