@@ -10,8 +10,8 @@
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
 ;; verdict, the problems with remedies and buttons, the state, and one line
 ;; about the checks that passed.  Programs that a check needs run in the
-;; background; the buffer is updated when they answer, and when CLIs connect or
-;; reviews come while it is visible.
+;; background.  The buffer is a page, see gemini-companion-page.el, and is written
+;; again when they answer, and when CLIs connect or reviews come.
 
 ;;; Code:
 
@@ -22,7 +22,9 @@
 (require 'gemini-companion-diff)
 (require 'gemini-companion-extension)
 (require 'gemini-companion-install)
+(require 'gemini-companion-name)
 (require 'gemini-companion-notify)
+(require 'gemini-companion-page)
 (require 'gemini-companion-place)
 (require 'gemini-companion-privacy)
 (require 'gemini-companion-roots)
@@ -67,11 +69,8 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
 (defvar gemini-companion-status--answers nil
   "Alist of (COMMAND . ANSWER), the answers of programs and functions.
-The ANSWER of a program is a cons of exit status and output, or a live
-process; the ANSWER of a function is a list.")
-
-(defvar gemini-companion-status--timer nil
-  "Timer that updates the buffer, or nil.")
+The ANSWER of a program is a cons of exit status and output, the ANSWER
+of a function is a list; both are nil until they are known.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -98,11 +97,17 @@ process; the ANSWER of a function is a list.")
 (define-derived-mode gemini-companion-status-mode special-mode "Gemini status"
   "Mode of the buffer with the state of the connections.
 \\{gemini-companion-status-mode-map}"
-  (setq-local revert-buffer-function #'gemini-companion-status--refresh
-              wrap-prefix "    ")
+  (setq-local wrap-prefix "    ")
   (visual-line-mode)
-  (gemini-companion-status--watch #'add-hook)
-  (add-hook 'kill-buffer-hook #'gemini-companion-status--forget nil t))
+  (gemini-companion-page-set-up #'gemini-companion-status--write
+                                '(gemini-companion-mode-hook
+                                  gemini-companion-ready-hook
+                                  gemini-companion-session-changed-functions
+                                  gemini-companion-state-functions
+                                  gemini-companion-place-changed-hook
+                                  gemini-companion-diff-functions))
+  (setq-local revert-buffer-function
+              (lambda (&rest _) (gemini-companion-status--refresh))))
 
 ;;;###autoload
 (defun gemini-companion-status ()
@@ -125,69 +130,11 @@ Type \\[gemini-companion-status-menu] there for its keys."
           (goto-char (point-min)))))
     (pop-to-buffer status)))
 
-(defun gemini-companion-status--refresh (&rest _)
-  "Check everything again."
-  (gemini-companion-status--stop)
-  (gemini-companion-status--update))
-
-(defun gemini-companion-status--stop ()
-  "Discard the answers of programs, and end what is still under way."
-  (let ((answers (map-values gemini-companion-status--answers)))
-    (setq gemini-companion-status--answers nil)
-    (mapc #'delete-process (seq-filter #'processp answers)))
-  (when gemini-companion-status--timer
-    (cancel-timer gemini-companion-status--timer)
-    (setq gemini-companion-status--timer nil)))
-
-(defun gemini-companion-status--forget ()
-  "Stop everything, as the buffer is being killed."
-  (gemini-companion-status--stop)
-  (gemini-companion-status--watch #'remove-hook))
-
-(defun gemini-companion-status--watch (change)
-  "Call CHANGE, `add-hook' or `remove-hook', for each hook."
-  (dolist (hook '(gemini-companion-mode-hook
-                  gemini-companion-ready-hook
-                  gemini-companion-session-changed-functions
-                  gemini-companion-state-functions
-                  gemini-companion-place-changed-hook
-                  gemini-companion-diff-functions))
-    (funcall change hook #'gemini-companion-status--changed)))
-
-(defun gemini-companion-status--changed (&rest _)
-  "Check again soon if the buffer is visible."
-  (when (and (not gemini-companion-status--timer)
-             (get-buffer-window gemini-companion-status--name t))
-    (setq gemini-companion-status--timer
-          (run-at-time 0.2 nil #'gemini-companion-status--update))))
-
-(defun gemini-companion-status--update ()
-  "Check, and update the buffer; point and the windows stay."
-  (setq gemini-companion-status--timer nil)
+(defun gemini-companion-status--refresh ()
+  "Check everything again, in the buffer of the status."
   (with-current-buffer gemini-companion-status--name
-    (let* ((status (current-buffer))
-           (directory default-directory)
-           (findings (let ((default-directory temporary-file-directory))
-                       (gemini-companion-status-findings
-                        directory #'gemini-companion-status--ask)))
-           (inhibit-read-only t))
-      (with-temp-buffer
-        (gemini-companion-status--insert-all findings)
-        (let ((new (current-buffer)))
-          (with-current-buffer status
-            (replace-buffer-contents new)
-            (gemini-companion-status--copy-properties new)
-            (set-buffer-modified-p nil)))))))
-
-(defun gemini-companion-status--copy-properties (buffer)
-  "Copy the text properties of BUFFER, which has the same text.
-`replace-buffer-contents' leaves the old buttons where the text is the same."
-  (let ((start (point-min)))
-    (while (< start (point-max))
-      (let ((end (next-property-change start buffer (point-max))))
-        (set-text-properties start end (with-current-buffer buffer
-                                         (text-properties-at start)))
-        (setq start end)))))
+    (setq gemini-companion-status--answers nil)
+    (gemini-companion-page-refresh)))
 
 ;;;; Programs
 
@@ -201,18 +148,16 @@ called with ARGS and a function for its answer, a list."
       (setq known (list command))
       (push known gemini-companion-status--answers)
       (let ((answered (lambda (answer)
-                        (when (memq known gemini-companion-status--answers)
-                          (setcdr known answer)
-                          (gemini-companion-status--changed)))))
+                        (setcdr known answer)
+                        (gemini-companion-page-refresh-soon
+                         (get-buffer gemini-companion-status--name)))))
         (if (functionp program)
             (apply program (append args (list answered)))
-          (setcdr known (gemini-companion-status--start command answered)))))
-    (when (listp (cdr known))
-      (cdr known))))
+          (gemini-companion-status--start command answered))))
+    (cdr known)))
 
 (defun gemini-companion-status--start (command answered)
-  "Start COMMAND; return its process, or its answer if that fails.
-Call ANSWERED with the answer of the process."
+  "Start COMMAND, and call ANSWERED with its answer."
   (let ((process-environment (default-value 'process-environment))
         (output ""))
     (condition-case problem
@@ -228,9 +173,8 @@ Call ANSWERED with the answer of the process."
                                        (cons (process-exit-status process)
                                              output)))))))
           ;; If the process has ended already, its sentinel reports that.
-          (ignore-errors (process-send-eof process))
-          process)
-      (error (cons 1 (error-message-string problem))))))
+          (ignore-errors (process-send-eof process)))
+      (error (funcall answered (cons 1 (error-message-string problem)))))))
 
 ;;;; Contents
 
@@ -241,54 +185,60 @@ Call ANSWERED with the answer of the process."
     (wait ?… ".." shadow))
   "Alist of (MARK CHARACTER ASCII FACE).")
 
-(defun gemini-companion-status--insert-all (findings)
-  "Insert the whole status, with FINDINGS, an alist of (TITLE . LIST)."
-  (let* ((all (seq-mapcat (pcase-lambda (`(,title . ,list))
+(defun gemini-companion-status--write ()
+  "Check, and write the status."
+  (let* ((directory default-directory)
+         (findings (let ((default-directory temporary-file-directory))
+                     (gemini-companion-status-findings
+                      directory #'gemini-companion-status--ask)))
+         (all (seq-mapcat (pcase-lambda (`(,title . ,list))
                             (mapcar (apply-partially #'cons title) list))
                           findings))
          (some (lambda (&rest marks)
                  (seq-filter (lambda (finding) (memq (nth 1 finding) marks))
                              all))))
-    (gemini-companion-status--insert-verdict (cdar (funcall some 'bad)))
-    (gemini-companion-status--insert-findings "Problems" (funcall some 'bad))
-    (gemini-companion-status--insert-server)
-    (gemini-companion-status--insert-sessions)
-    (gemini-companion-status--insert-reviews)
-    (gemini-companion-status--insert-shared)
-    (gemini-companion-status--insert-roots)
-    (gemini-companion-status--insert-findings "Notes"
-                                              (funcall some 'wait 'note))
-    (gemini-companion-status--insert-passed (funcall some 'good))))
+    (gemini-companion-page-replace
+     (with-temp-buffer
+       (gemini-companion-status--insert-verdict (cdar (funcall some 'bad)))
+       (gemini-companion-status--insert-findings "Problems" (funcall some 'bad))
+       (gemini-companion-status--insert-state)
+       (gemini-companion-status--insert-shared)
+       (gemini-companion-status--insert-findings "Notes"
+                                                 (funcall some 'wait 'note))
+       (gemini-companion-status--insert-passed (funcall some 'good))
+       (buffer-string)))))
 
-(defun gemini-companion-status--insert-heading (name)
-  "Insert the heading NAME, after an empty line."
-  (insert "\n" (propertize name 'face 'bold)))
+(defun gemini-companion-status--insert (text &optional actions section)
+  "Insert TEXT and buttons for ACTIONS, an alist of (LABEL . FUNCTION).
+A button calls its FUNCTION and checks again.  SECTION is the section of
+the page, by default TEXT."
+  (let ((beg (point)))
+    (insert text)
+    (pcase-dolist (`(,label . ,function) actions)
+      (insert " ")
+      (insert-text-button
+       (concat "[" label "]")
+       'follow-link t
+       'action (lambda (_button)
+                 (unwind-protect
+                     (if (commandp function)
+                         (call-interactively function)
+                       (funcall function))
+                   (when (get-buffer gemini-companion-status--name)
+                     (gemini-companion-status--refresh))))))
+    (insert "\n")
+    (put-text-property beg (point) 'gemini-companion-section
+                       (or section text))))
 
-(defun gemini-companion-status--insert-button (label action)
-  "Insert a button with LABEL for ACTION, a function."
-  (insert " ")
-  (insert-text-button (concat "[" label "]")
-                      'follow-link t
-                      'action (lambda (_button) (funcall action))))
-
-(defun gemini-companion-status--insert-buttons (actions)
-  "Insert buttons for ACTIONS, an alist of (LABEL . FUNCTION).
-A button calls its FUNCTION and checks again."
-  (pcase-dolist (`(,label . ,function) actions)
-    (gemini-companion-status--insert-button
-     label (lambda ()
-             (unwind-protect
-                 (if (commandp function)
-                     (call-interactively function)
-                   (funcall function))
-               (when (get-buffer gemini-companion-status--name)
-                 (gemini-companion-status--refresh)))))))
+(defun gemini-companion-status--insert-heading (name &optional remark actions)
+  "Insert the heading NAME with REMARK and buttons for ACTIONS."
+  (gemini-companion-status--insert
+   (concat "\n" (propertize name 'face 'bold) remark) actions name))
 
 (defun gemini-companion-status--insert-findings (heading findings)
   "Insert HEADING and FINDINGS, lists (TITLE MARK TEXT REMEDY ACTION...)."
   (when findings
     (gemini-companion-status--insert-heading heading)
-    (insert "\n")
     (mapc #'gemini-companion-status--insert-finding findings)))
 
 (defun gemini-companion-status--insert-finding (finding)
@@ -296,26 +246,22 @@ A button calls its FUNCTION and checks again."
   (pcase-let* ((`(,title ,mark ,text ,remedy . ,actions) finding)
                (`(,character ,ascii ,face)
                 (alist-get mark gemini-companion-status--marks)))
-    (insert (propertize (gemini-companion-text-sign character ascii)
-                        'face face)
-            " " title ": " text)
-    (when remedy
-      (insert "\n    " remedy))
-    (gemini-companion-status--insert-buttons actions)
-    (insert "\n")))
+    (gemini-companion-status--insert
+     (concat (propertize (gemini-companion-text-sign character ascii)
+                         'face face)
+             " " title ": " text (and remedy (concat "\n    " remedy)))
+     actions)))
 
 (defun gemini-companion-status--insert-passed (good)
   "Insert one line about GOOD, the findings that are good, or list them."
   (gemini-companion-status--insert-heading
    (format (ngettext "%d check passed" "%d checks passed" (length good))
-           (length good)))
-  (gemini-companion-status--insert-button
-   (if gemini-companion-status--passed-shown "Hide" "Show")
-   (lambda ()
-     (setq gemini-companion-status--passed-shown
-           (not gemini-companion-status--passed-shown))
-     (gemini-companion-status--update)))
-  (insert "\n")
+           (length good))
+   nil
+   `((,(if gemini-companion-status--passed-shown "Hide" "Show")
+      . ,(lambda ()
+           (setq gemini-companion-status--passed-shown
+                 (not gemini-companion-status--passed-shown))))))
   (when gemini-companion-status--passed-shown
     (mapc #'gemini-companion-status--insert-finding good)))
 
@@ -323,75 +269,76 @@ A button calls its FUNCTION and checks again."
   "Insert one line about whether a CLI is connected, or why none is.
 PROBLEM is the finding of the first problem, or nil."
   (let ((sessions (gemini-companion-sessions)))
-    (insert (propertize (if sessions "Connected: " "Not connected: ")
-                        'face (if sessions 'success 'error)))
-    (cond
-     (sessions
-      (insert (gemini-companion-status--counts sessions)))
-     ((gemini-companion-install-running-p)
-      (insert "The Python packages of the server are being installed"))
-     ((and gemini-companion-mode (not (gemini-companion-server-ready-p)))
-      (insert "The server is starting"))
-     (problem
-      (pcase-let ((`(,_ ,text ,_ . ,actions) problem))
-        (insert (car (split-string text "\n")))
-        (gemini-companion-status--insert-buttons actions)))
-     (t
-      (insert "No CLI runs in the open projects")
-      (gemini-companion-status--insert-buttons
-       '(("Start" . gemini-companion-run)))))
-    (insert "\n")))
+    (pcase-let ((`(,text . ,actions)
+                 (cond
+                  (sessions (gemini-companion-status--counts sessions))
+                  ((gemini-companion-install-running-p)
+                   '("The Python packages of the server are being installed"))
+                  ((and gemini-companion-mode
+                        (not (gemini-companion-server-ready-p)))
+                   '("The server is starting"))
+                  (problem
+                   (pcase-let ((`(,_ ,text ,_ . ,actions) problem))
+                     (cons (car (split-string text "\n")) actions)))
+                  (t '("No CLI runs in the open projects"
+                       ("Start" . gemini-companion-run))))))
+      (gemini-companion-status--insert
+       (concat (if sessions
+                   (propertize "Connected: " 'face 'success)
+                 (propertize "Not connected: " 'face 'error))
+               text)
+       actions 'verdict))))
 
 (defun gemini-companion-status--counts (sessions)
-  "Return how many SESSIONS of each CLI there are, and how many reviews."
+  "Return how many SESSIONS of each CLI and reviews there are, and a button."
   (let ((reviews (length (gemini-companion-diffs))))
-    (concat
-     (mapconcat (pcase-lambda (`(,title . ,same))
-                  ;; The name of a CLI has no plural.
-                  (format (ngettext "%d %s" "%d sessions of %s" (length same))
-                          (length same) title))
-                (seq-group-by #'gemini-companion-session-title sessions)
-                ", ")
-     (unless (zerop reviews)
-       (format (ngettext ", %d review open" ", %d reviews open" reviews)
-               reviews)))))
+    (cons (concat
+           (mapconcat (pcase-lambda (`(,title . ,same))
+                        ;; The name of a CLI has no plural.
+                        (format (ngettext "%d %s" "%d sessions of %s"
+                                          (length same))
+                                (length same) title))
+                      (seq-group-by #'gemini-companion-session-title sessions)
+                      ", ")
+           (unless (zerop reviews)
+             (format (ngettext ", %d review open" ", %d reviews open" reviews)
+                     reviews)))
+          (unless (zerop reviews)
+            '(("Review" . gemini-companion-review)
+              ("List" . gemini-companion-list))))))
 
-(defun gemini-companion-status--insert-server ()
-  "Insert the state of the server."
+(defun gemini-companion-status--insert-state ()
+  "Insert the server and the connected CLIs."
+  (when (or (gemini-companion-server-info) (gemini-companion-sessions))
+    (gemini-companion-status--insert-heading "State"))
   (when-let* ((info (gemini-companion-server-info)))
-    (gemini-companion-status--insert-heading "State")
-    (insert (format "\nServer: process %d, port %d, since %s"
-                    (plist-get info :pid) (plist-get info :port)
-                    (format-time-string "%H:%M" (plist-get info :since))))
-    (gemini-companion-status--insert-buttons
+    (gemini-companion-status--insert
+     (format "    Server: process %d, port %d, since %s"
+             (plist-get info :pid) (plist-get info :port)
+             (format-time-string "%H:%M" (plist-get info :since)))
      '(("Restart" . gemini-companion-restart)
-       ("Events" . gemini-companion-events-buffer)))
-    (insert "\n")))
-
-(defun gemini-companion-status--insert-sessions ()
-  "Insert the connected CLIs."
-  (when-let* ((sessions (gemini-companion-sessions)))
-    (insert "CLIs:\n")
-    (dolist (session sessions)
-      (pcase-let (((map :directory :version :since) session)
-                  (terminal (gemini-companion-session-terminal session)))
-        (insert "    " (gemini-companion-session-name session)
-                (if directory
-                    (concat " in " (gemini-companion-status--file directory))
-                  "")
-                (if version (concat ", version " version) "")
-                (if since
-                    (format-time-string ", connected since %H:%M"
-                                        (/ since 1000))
-                  "")
-                (if-let* ((state (gemini-companion-notify-state session)))
-                    (concat ", " state)
-                  "")
-                (if (gemini-companion-auto-on-p session) ", auto-accept" ""))
-        (when terminal
-          (gemini-companion-status--insert-buttons
-           `(("Terminal" . ,(lambda () (pop-to-buffer terminal))))))
-        (insert "\n")))))
+       ("Events" . gemini-companion-events-buffer))))
+  (dolist (session (gemini-companion-sessions))
+    (pcase-let* (((map :id :directory :version :since) session)
+                 (terminal (gemini-companion-session-terminal session))
+                 (facts
+                  (list (concat (gemini-companion-session-name session)
+                                (and directory
+                                     (concat " in "
+                                             (gemini-companion-status--file
+                                              directory))))
+                        (and version (concat "version " version))
+                        (and since
+                             (format-time-string "connected since %H:%M"
+                                                 (/ since 1000)))
+                        (gemini-companion-notify-state session)
+                        (and (gemini-companion-auto-on-p session)
+                             "auto-accept"))))
+      (gemini-companion-status--insert
+       (concat "    " (string-join (delq nil facts) ", "))
+       (and terminal
+            `(("Terminal" . ,(lambda () (pop-to-buffer terminal)))))
+       id))))
 
 (defun gemini-companion-status--file (name)
   "Return the local file NAME for the user, abbreviated and escaped."
@@ -399,54 +346,41 @@ PROBLEM is the finding of the first problem, or nil."
     (gemini-companion-name-escaped
      (abbreviate-file-name (gemini-companion-place-file name)))))
 
-(defun gemini-companion-status--insert-reviews ()
-  "Insert the proposals that await an answer."
-  (when-let* ((diffs (gemini-companion-diffs)))
-    (insert "Reviews:")
-    (gemini-companion-status--insert-buttons
-     '(("Review" . gemini-companion-review)))
-    (insert "\n")
-    (dolist (diff diffs)
-      (insert (format "    %s, from %s, %s\n"
-                      (gemini-companion-diff-name diff)
-                      (gemini-companion-session-name
-                       (gemini-companion-diff-session diff))
-                      (if (eq 'pending (gemini-companion-diff-state diff))
-                          "waiting"
-                        "shown"))))))
-
 (defun gemini-companion-status--insert-shared ()
-  "Insert what is shared, and why the user's file is not."
+  "Insert what is shared, why the user's file is not, and the roots."
   (let ((files (gemini-companion-shared))
         (reason (gemini-companion-status--unshared)))
     (when (or (gemini-companion-sessions) gemini-companion-paused reason)
-      (gemini-companion-status--insert-heading "Shared")
-      (insert (cond (gemini-companion-paused ": nothing, sharing is paused")
-                    ((null files) ": nothing")
-                    (t "")))
-      (when gemini-companion-mode
-        (gemini-companion-status--insert-buttons
-         `((,(if gemini-companion-paused "Resume" "Pause")
-            . gemini-companion-pause))))
-      (insert "\n")
+      (gemini-companion-status--insert-heading
+       "Shared"
+       (cond (gemini-companion-paused ": nothing, sharing is paused")
+             ((null files) ": nothing"))
+       (and gemini-companion-mode
+            `((,(if gemini-companion-paused "Resume" "Pause")
+               . gemini-companion-pause))))
       (mapc #'gemini-companion-status--insert-file files)
       (when reason
-        (insert "    " reason "\n")))))
+        (gemini-companion-status--insert (concat "    " reason)))))
+  (when-let* ((roots (gemini-companion-roots-all)))
+    (gemini-companion-status--insert-heading "Workspace roots")
+    (dolist (root roots)
+      (gemini-companion-status--insert
+       (concat "    " (gemini-companion-status--file root))))))
 
 (defun gemini-companion-status--insert-file (file)
   "Insert FILE, a plist of `gemini-companion-context-snapshot'."
-  (pcase-let (((map :path :active :line :character :selected-text) file))
-    (insert "    " (gemini-companion-status--file path)
-            (if active
-                (format ", active, line %s, character %s" line character)
-              "")
-            "\n")
-    (when selected-text
-      (let ((print-escape-newlines t))
-        (insert (format "        %d characters selected: %S\n"
-                        (length selected-text)
-                        (truncate-string-to-width selected-text
-                                                  60 nil nil "...")))))))
+  (pcase-let (((map :path :active :line :character :selected-text) file)
+              (print-escape-newlines t))
+    (gemini-companion-status--insert
+     (concat "    " (gemini-companion-status--file path)
+             (and active
+                  (format ", active, line %s, character %s" line character))
+             (and selected-text
+                  (format "\n        %d characters selected: %s"
+                          (length selected-text)
+                          (gemini-companion-name-shown
+                           (format "%S" selected-text)))))
+     nil path)))
 
 (defun gemini-companion-status--unshared ()
   "Return why the file of the user's buffer is not shared, or nil."
@@ -472,14 +406,6 @@ see `gemini-companion-share-outside-projects'"))))
     (format "%s is not shared: %s"
             (if (file-remote-p file) file (abbreviate-file-name file))
             reason)))
-
-(defun gemini-companion-status--insert-roots ()
-  "Insert the directories from which a CLI may connect."
-  (when-let* ((roots (gemini-companion-roots-all)))
-    (gemini-companion-status--insert-heading "Workspace roots")
-    (insert "\n")
-    (dolist (root roots)
-      (insert "    " (gemini-companion-status--file root) "\n"))))
 
 ;;;; Checks
 
@@ -606,7 +532,8 @@ usr/bin to PATH."
                  (t `(good ,(format "%s %s, %s" title version file))))))
         (`(,_ . ,output)
          `(bad ,(format "%s does not work: %s" file
-                        (truncate-string-to-width (string-trim output) 300))
+                        (gemini-companion-name-shown
+                         (string-join (split-string output) " ") 300))
                ,(concat "Add the directory of node to `exec-path' and PATH, \
 or install it again: " install hint)))))))
 

@@ -177,17 +177,13 @@
     (delete-directory mirror 'recursive)))
 
 (ert-deftest gemini-companion-status-test-leaves-nothing-behind ()
-  (let ((timers (gemini-companion-test-timer-count)))
-    (gemini-companion-status-test--with-status
-        `(("Program" . ,(lambda (_directory ask)
-                          (funcall ask "sleep" "60")
-                          '((wait "asking")))))
-      (should (process-list)))
-    (gemini-companion-test-eventually
-      (not (seq-some (lambda (process)
-                       (string-prefix-p "gemini-companion question"
-                                        (process-name process)))
-                     (process-list))))
+  (let ((timers (gemini-companion-test-timer-count))
+        (hooks (gemini-companion-test-hooks)))
+    (gemini-companion-status-test--with-status nil
+      (should-not (equal hooks (gemini-companion-test-hooks)))
+      (gemini-companion-session-update nil)
+      (should (< timers (gemini-companion-test-timer-count))))
+    (should (equal hooks (gemini-companion-test-hooks)))
     (should (= timers (gemini-companion-test-timer-count)))))
 
 ;;;; Verdict
