@@ -346,7 +346,7 @@ Follow what is proposed."
                    (setq gemini-companion-list--comparing nil))))))))
 
 (defun gemini-companion-list--follow (edit diff)
-  "Refresh the list after changes of the proposal of DIFF, the one of EDIT.
+  "Refresh the list after each change of the proposal of DIFF, of EDIT.
 Record its hunks."
   (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
     (add-hook 'after-change-functions
