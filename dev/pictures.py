@@ -56,27 +56,8 @@ def unified(emacs: Emacs, reviews: Reviews) -> None:
     """Show the review as a unified diff, as it arrives."""
 
 
-def list_of_reviews(emacs: Emacs, reviews: Reviews) -> None:
-    """Show the list: a file that was accepted, and one with a comment."""
-    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
-    reviews.accept()
-    emacs.holds(
-        "(seq-some (lambda (diff) (string-search"
-        ' "test_" (gemini-companion-diff-file-path diff)))'
-        " (gemini-companion-diffs))"
-    )
-    emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
-    press(emacs, "TAB")
-    emacs.terminal.wait_for("def test_greeting")
-    press(emacs, "n C-n C-n C-n C-n c", "test the default, too", "RET")
-    emacs.terminal.wait_for(">> test the default")
-    press(emacs, "M-< n TAB")
-    emacs.terminal.wait_for("+def greeting")
-
-
 SCENES: dict[str, Scene] = {
     "unified": unified,
-    "list": list_of_reviews,
 }
 
 
@@ -100,6 +81,40 @@ def review(world: World, picture: Path) -> None:
         take_terminal(world, emacs, size, display, picture)
 
 
+def edits(world: World, picture: Path) -> None:
+    """Write ``picture`` of a turn in the list: a file accepted, one with a comment."""
+    file = world.scratch.project / "hello.py"
+    shutil.copy(ROOT / "examples" / "hello" / "hello.py", file)
+    colors(world)
+    emacs = world.emacs(file, size=SIZE, extra=SETTINGS)
+    # The prompt is known then.
+    link(world, emacs)
+    reviews, cli = Reviews(emacs), world.gemini()
+    test = write_file(file.with_name("test_hello.py"), TEST)
+    cli.model.script(replace(file, OLD, NEW), test, say("done"))
+    cli.type(
+        "Let the greeting take a name, and test it.",
+        lambda: bool(cli.model.requests),
+    )
+    reviews.shown(file.name)
+    emacs.eval("(setq gemini-companion-review-arrival 'notify)")
+    reviews.accept()
+    emacs.holds(
+        "(seq-some (lambda (diff) (string-search"
+        ' "test_" (gemini-companion-diff-file-path diff)))'
+        " (gemini-companion-diffs))"
+    )
+    emacs.eval("(progn (gemini-companion-list) (delete-other-windows) nil)")
+    press(emacs, "TAB")
+    emacs.terminal.wait_for("def test_greeting")
+    press(emacs, "n C-n C-n C-n C-n c", "test the default, too", "RET")
+    emacs.terminal.wait_for(">> test the default")
+    press(emacs, "M-< n n TAB")
+    emacs.terminal.wait_for("+def greeting")
+    with screen() as display:
+        take_terminal(world, emacs, SIZE, display, picture)
+
+
 def status(world: World, picture: Path) -> None:
     """Write ``picture`` of a problem and its remedy."""
     size = (100, 24)
@@ -111,7 +126,12 @@ def status(world: World, picture: Path) -> None:
     commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
     extra = f"{SETTINGS} (setq gemini-companion-run-commands '{commands})"
     emacs = world.emacs(world.scratch.file("hello.py", OLD), size=size, extra=extra)
-    emacs.eval("(progn (gemini-companion-status) (delete-other-windows) nil)")
+    # CLIs that others run on this machine do not concern readers.
+    emacs.eval(
+        "(progn (require 'gemini-companion-status)"
+        ' (setf (alist-get "Running CLIs" gemini-companion-status-checks nil nil'
+        " #'equal) #'ignore) (gemini-companion-status) (delete-other-windows) nil)"
+    )
     in_window(emacs, '(not (string-search "Asking" (buffer-string)))')
     with screen() as display:
         take_terminal(world, emacs, size, display, picture)
@@ -652,7 +672,13 @@ def main() -> None:
     if sys.argv[1:2] == ["--all"]:
         take_all(Path(sys.argv[2]), sys.argv[3:])
         return
-    pictures = {"demo": demo, "review": review, "status": status, "errors": errors}
+    pictures = {
+        "demo": demo,
+        "review": review,
+        "list": edits,
+        "status": status,
+        "errors": errors,
+    }
     for name in sys.argv[1:] or [*pictures, *SCENES]:
         picture = ROOT / "doc" / f"{name}.{'gif' if name == 'demo' else 'png'}"
         print(picture, flush=True)
