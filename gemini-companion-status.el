@@ -46,7 +46,6 @@
     ("Options" . gemini-companion-status--options)
     ("CLI" . gemini-companion-status--version)
     ("Settings" . gemini-companion-status--settings)
-    ("Discovery file" . gemini-companion-status--discovery)
     ("Project" . gemini-companion-status--project)
     ("Remote place" . gemini-companion-status--places)
     ("Other editors" . gemini-companion-status--others)
@@ -423,7 +422,7 @@ DIRECTORY is the directory of the user's buffer.  ASK is a function like
           gemini-companion-status-checks))
 
 (defun gemini-companion-status--package (_directory _ask)
-  "Check whether the package epc is installed."
+  "Check whether the package epc is installed, as it may not be from a clone."
   (unless (locate-library "epc")
     '((bad "The package epc is not installed"
            "Add MELPA to `package-archives', then M-x package-install RET epc \
@@ -609,28 +608,6 @@ FILES are its settings files, USER is the user's own."
               ,(format "Remove %s, which overrides your own settings." place)
               ,(gemini-companion-status--open file))))))
 
-;;;; Discovery files
-
-(defun gemini-companion-status--own-file (client)
-  "Return the discovery file of this Emacs for CLIENT, or nil."
-  (cadr (assoc client (plist-get (gemini-companion-server-info) :discovery))))
-
-(defun gemini-companion-status--discovery (_directory _ask)
-  "Check the discovery files of this Emacs."
-  (delq nil
-        (mapcar
-         (lambda (client)
-           (let ((file (gemini-companion-status--own-file client)))
-             (cond ((null file) nil)
-                   ((file-exists-p file) `(good ,file))
-                   ((gemini-companion-clients-used-p client)
-                    `(bad ,(format "%s does not exist" file)
-                          "The server writes it again within a minute, or at \
-once if restarted."
-                          ("Restart the server"
-                           . gemini-companion-restart))))))
-         (gemini-companion-status--clients))))
-
 ;;;; Projects
 
 (defun gemini-companion-status--below-p (directory roots)
@@ -730,6 +707,10 @@ firewall may forbid.  The tools of M-x gemini-companion-tools do not reach it."
                              (concat name user)))))))
 
 ;;;; Other editors
+
+(defun gemini-companion-status--own-file (client)
+  "Return the discovery file of this Emacs for CLIENT, or nil."
+  (cadr (assoc client (plist-get (gemini-companion-server-info) :discovery))))
 
 (defun gemini-companion-status--others (directory _ask)
   "Check for other editors that a CLI in DIRECTORY may use."
