@@ -476,9 +476,11 @@ CLI is open, and none has arrived or ended for a minute.
                                 '(gemini-companion-edits-changed-hook
                                   gemini-companion-session-changed-functions
                                   gemini-companion-state-functions))
-  ;; A diff is drawn when it is unfolded.
-  (add-hook 'outline-view-change-hook
-            #'gemini-companion-list--proposal-changed nil t)
+  ;; A diff is drawn when it is unfolded.  Emacs 29 has declared the hook obsolete,
+  ;; and has nothing in its place.
+  (with-suppressed-warnings ((obsolete outline-view-change-hook))
+    (add-hook 'outline-view-change-hook
+              #'gemini-companion-list--proposal-changed nil t))
   (gemini-companion-review-letters-are-keys 'gemini-companion-list-mode))
 
 (defun gemini-companion-list-stop ()
