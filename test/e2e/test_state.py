@@ -138,8 +138,7 @@ def resumed(world: World, emacs: Emacs, cli: Gemini) -> None:
     )
     emacs.wait_for("(project) ran here; g lists")
     emacs.keys("g")
-    # The words of Gemini CLI are a summary by its model.
-    emacs.wait_for_match(r"(?m)^ (Just now +\{\}|20.* prompt 1 please)")
+    emacs.wait_for_match(r"(?m)^ (Just now|\d+ \w+ ago|20\d\d-\S+ \S+) +\S")
     emacs.keys("Enter")
     emacs.holds(SESSION, "connected")
     cli.terminal.wait_for("all done")
