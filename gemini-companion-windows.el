@@ -229,7 +229,10 @@ buffers that were quit before."
 
 (defun gemini-companion-windows-layout (frame)
   "Return the layout of FRAME, for `gemini-companion-windows-restore'."
-  (let ((window (frame-selected-window frame)))
+  (let ((window (frame-selected-window frame))
+        ;; An atomic window is one again after it was deleted.
+        (window-persistent-parameters (cons '(window-atom . t)
+                                            window-persistent-parameters)))
     (gemini-companion-windows--layout-make
      :frame frame
      :configuration (current-window-configuration frame)
