@@ -48,7 +48,7 @@
   "The session for the prompt, which may have ended, or nil.")
 
 (defvar-local gemini-companion-compose--files nil
-  "Names for completion, a list of strings, or nil before they are needed.")
+  "Names for completion, an alist, or nil before they are needed.")
 
 (defvar gemini-companion-compose--images nil
   "Alist of (FILE . SESSION), images that were yanked.")
@@ -142,7 +142,7 @@ For `completion-at-point-functions'."
     (save-excursion
       (skip-chars-backward "^ \t\n")
       (cond ((eq ?@ (char-after))
-             (list (1+ (point)) end (gemini-companion-compose--file-names)
+             (list (1+ (point)) end #'gemini-companion-compose--complete-file
                    :exclusive 'no))
             ((and (eq ?/ (char-after)) (bobp))
              (let ((commands (gemini-companion-compose--command-names)))
@@ -150,23 +150,34 @@ For `completion-at-point-functions'."
                      :annotation-function
                      (lambda (name) (cdr (assoc name commands))))))))))
 
+(defun gemini-companion-compose--complete-file (string predicate action)
+  "Complete STRING to the name of a shared file of the project.
+A completion table, see `all-completions' for PREDICATE and ACTION.  It
+has no completions if a key is typed meanwhile."
+  (let (value)
+    (while-no-input
+      (setq value (complete-with-action
+                   action (gemini-companion-compose--file-names) string
+                   (lambda (name)
+                     (and (or (null predicate) (funcall predicate name))
+                          ;; It takes milliseconds, so only if the name matches.
+                          (not (gemini-companion-privacy-name-hidden-p
+                                (cdr name))))))))
+    value))
+
 (defun gemini-companion-compose--file-names ()
-  "Return the names of the shared files of the project, quoted for the CLI.
-If a key is typed before they are known, return nil."
+  "Return an alist of the files of the project.
+Their names are quoted for the CLI; the values are absolute names."
   (or gemini-companion-compose--files
-      (let* ((directory (file-truename default-directory))
-             (project (project-current nil directory))
-             (names
-              (while-no-input
+      (let ((directory (file-truename default-directory)))
+        (setq gemini-companion-compose--files
+              (when-let* ((project (project-current nil directory)))
                 (mapcar (lambda (file)
-                          (gemini-companion-point-escape
-                           (file-relative-name file directory)))
-                        (seq-remove #'gemini-companion-privacy-name-hidden-p
-                                    (mapcar #'expand-file-name
-                                            (and project
-                                                 (project-files project))))))))
-        (and (listp names)
-             (setq gemini-companion-compose--files names)))))
+                          (let ((file (expand-file-name file)))
+                            (cons (gemini-companion-point-escape
+                                   (file-relative-name file directory))
+                                  file)))
+                        (project-files project)))))))
 
 (defun gemini-companion-compose--command-names ()
   "Return an alist of the commands of the CLI and their descriptions."

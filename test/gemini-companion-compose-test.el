@@ -148,7 +148,14 @@ is none."
     (gemini-companion-compose-test-with client
       (make-directory (file-name-directory name) t)
       (write-region text nil name nil 'silent)
+      (dolist (name '("d.pem" "d.txt"))
+        (write-region "" nil name nil 'silent))
       (gemini-companion-compose)
+      (insert "See @d")
+      (should (equal '("d.txt")
+                     (all-completions
+                      "d" (nth 2 (gemini-companion-compose--complete)))))
+      (erase-buffer)
       (insert "See @a")
       (call-interactively (key-binding (kbd "C-M-i")))
       (should (equal "See @a\\ b.txt" (string-trim-right (buffer-string))))
