@@ -16,8 +16,8 @@
 (ert-deftest gemini-companion-page-keeps-point-at-its-line-of-its-section ()
   (with-temp-buffer
     (pcase-dolist (`(,sections ,place)
-                   '((("a\nsame\n" "b\nsame\n") "b\nsa|me\n")
-                     (("new\n" "a\nmore\nsame\n" "b\nsame\n") "b\nsa|me\n")
+                   '((("a\nsame\n" "b\nsame\nrest\nrest\n") "b\nsa|me\n")
+                     (("new\n" "a\nmore\nsame\n" "b\nsame\nrest\nrest\n") "b\nsa|me\n")
                      (("a\nsame\n" "b\n") "b|\n")
                      (("a\nsame\n") "a\nsame\n|")))
       (gemini-companion-page-replace
