@@ -123,10 +123,6 @@ class Place:
                 return _joined(there, path[len(here) :].replace(os.sep, "/"))
         return None
 
-    def copies(self, path: str) -> bool:
-        """Return whether the file ``path`` there has a copy in the mirror."""
-        return _is_below(self.here(path), self.mirror)
-
     # Files
 
     async def fetch(self, path: str) -> None:
@@ -134,7 +130,7 @@ class Place:
 
         Raise EmacsError if it cannot be read.
         """
-        if self.copies(path):
+        if _is_below(self.here(path), self.mirror):
             try:
                 copied = asyncio.shield(self._request(path))
                 problem = await asyncio.wait_for(copied, self._config.diff_limit)
@@ -421,9 +417,8 @@ class Places:
     def of_copy(self, path: str) -> tuple[Place | None, str]:
         """Return the place whose mirror has ``path``, and the name there."""
         for place in self._all.values():
-            name = place.there(path)
-            if name is not None and place.copies(name):
-                return place, name
+            if _is_below(path, place.mirror):
+                return place, path[len(place.mirror) :]
         return None, path
 
 
