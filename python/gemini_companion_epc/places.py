@@ -396,7 +396,8 @@ class Places:
 
     async def stop_all(self, is_last: bool) -> None:
         """Disconnect all places, and delete the copies unless a process follows."""
-        await asyncio.gather(*(place.stop() for place in self._all.values()))
+        stops = [place.stop() for place in self._all.values()]
+        await asyncio.gather(*stops, *self._ending)
         for place in self._all.values():
             if is_last:
                 shutil.rmtree(place.mirror, ignore_errors=True)
