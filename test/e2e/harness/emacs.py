@@ -114,6 +114,7 @@ RESET = """
   (mapc #'gemini-companion-diff-reject (gemini-companion-diffs))
   ;; Otherwise a message about an unwritten file follows.
   (gemini-companion-revert-stop)
+  (gemini-companion-revert-start)
   (set-window-dedicated-p nil nil)
   (delete-other-windows (frame-first-window))
   (dolist (buffer (buffer-list))
