@@ -522,6 +522,7 @@ hooks of the user, many of which kill the compared buffers."
     (let (buffers)
       (with-current-buffer panel
         (gemini-companion-diff-release)
+        (ediff-delete-temp-files)
         (setq buffers (list ediff-diff-buffer ediff-custom-diff-buffer
                             ediff-fine-diff-buffer ediff-error-buffer
                             (get-buffer ediff-tmp-buffer)
