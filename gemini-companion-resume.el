@@ -65,22 +65,25 @@ prints objects of JSON."
            (client (plist-get place :client))
            (process-environment (gemini-companion-run-environment place))
            (exec-path (plist-get place :path))
-           (output (generate-new-buffer " *gemini conversations*")))
-      (process-send-eof
-       (make-process
-        :name "gemini-companion-conversations" :buffer output :noquery t
-        :command (append (gemini-companion-run-command client)
-                         (gemini-companion-clients-get client :conversations))
-        :connection-type 'pipe :coding 'utf-8
-        :sentinel
-        (lambda (process _event)
-          (unless (process-live-p process)
-            (let ((text (with-current-buffer output (buffer-string))))
-              (kill-buffer output)
-              (when (buffer-live-p buffer)
-                (with-current-buffer buffer
-                  (gemini-companion-resume--show
-                   text (process-exit-status process))))))))))))
+           (output (generate-new-buffer " *gemini conversations*"))
+           (process
+            (make-process
+             :name "gemini-companion-conversations" :buffer output :noquery t
+             :command (append (gemini-companion-run-command client)
+                              (gemini-companion-clients-get client
+                                                            :conversations))
+             :connection-type 'pipe :coding 'utf-8
+             :sentinel
+             (lambda (process _event)
+               (unless (process-live-p process)
+                 (let ((text (with-current-buffer output (buffer-string))))
+                   (kill-buffer output)
+                   (when (buffer-live-p buffer)
+                     (with-current-buffer buffer
+                       (gemini-companion-resume--show
+                        text (process-exit-status process))))))))))
+      ;; This fails if it has exited.
+      (ignore-errors (process-send-eof process)))))
 
 (defun gemini-companion-resume--show (output status)
   "Show the conversations in OUTPUT of a CLI that exited with STATUS."
