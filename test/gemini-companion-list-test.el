@@ -74,7 +74,7 @@ With NUMBERS also with what else is displayed before it."
                 (and (not (eobp)) (invisible-p (point))))))
 
 (defun gemini-companion-list-test-edits ()
-  "Return the visible lines of the list without those of the last turns."
+  "Return the visible lines of the list that do not begin a turn."
   (seq-remove (apply-partially #'string-match-p
                                "\\`  [0-9:]+  [0-9]+ files?\\(?:  [+0-9]+ .[0-9]+\\)?\\'")
               (gemini-companion-list-test-lines)))

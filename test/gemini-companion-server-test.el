@@ -164,6 +164,8 @@
                                        :service port :noquery t)))
       (unwind-protect
           (progn
+            ;; The server accepts connections in their order.
+            (gemini-companion-test-disconnect (gemini-companion-test-connect))
             (gemini-companion-restart)
             (gemini-companion-test-eventually
               (string-search " -> quiet" (gemini-companion-test-events)))

@@ -269,6 +269,8 @@ def test_any_message_of_emacs_is_survived(start: Callable[..., FakeEmacs]) -> No
 
     _fuzz(epc_messages | spoiled(epc_messages) | st.binary(max_size=60), 0.2, attack)
     _lives(emacs, descriptors)
+    emacs.close()
+    emacs.log.clear()  # calls with other arguments than those of Emacs
 
 
 def test_any_stranger_is_survived(start: Callable[..., FakeEmacs]) -> None:
