@@ -75,8 +75,9 @@ run while it is visible."
 
 (defun gemini-companion-page-replace (text)
   "Replace the text of the current buffer by TEXT.
-Point and the windows stay at their lines in their sections."
+Point, mark and the windows stay at their lines in their sections."
   (let ((here (gemini-companion-page--place (point)))
+        (mark (and (mark t) (gemini-companion-page--place (mark t))))
         (places (mapcar (lambda (window)
                           (list window
                                 (gemini-companion-page--place
@@ -88,6 +89,8 @@ Point and the windows stay at their lines in their sections."
       (erase-buffer)
       (insert text))
     (goto-char (gemini-companion-page--position here))
+    (when mark
+      (set-marker (mark-marker) (gemini-companion-page--position mark)))
     (pcase-dolist (`(,window ,start ,point) places)
       (set-window-start window (gemini-companion-page--position start) t)
       (set-window-point window (gemini-companion-page--position point)))))

@@ -13,7 +13,7 @@
                (propertize text 'gemini-companion-section (substring text 0 1)))
              sections ""))
 
-(ert-deftest gemini-companion-page-keeps-point-at-its-line-of-its-section ()
+(ert-deftest gemini-companion-page-keeps-point-and-mark-at-their-lines ()
   (with-temp-buffer
     (pcase-dolist (`(,sections ,place)
                    '((("a\nsame\n" "b\nsame\nrest\nrest\n") "b\nsa|me\n")
@@ -23,12 +23,14 @@
       (gemini-companion-page-replace
        (apply #'gemini-companion-page-test-text sections))
       (when (= 1 (point))
-        (search-forward "b\nsa"))
+        (search-forward "b\nsa")
+        (set-mark (point)))
       (ert-info ((format "%S" sections))
         (save-excursion
           (insert "|")
           (should (string-search place (buffer-string)))
-          (delete-char -1))))))
+          (delete-char -1)
+          (should (= (point) (mark t))))))))
 
 (provide 'gemini-companion-page-test)
 ;;; gemini-companion-page-test.el ends here
