@@ -161,9 +161,11 @@ class Model:
         return context
 
     def _next(self, request: dict[str, Any]) -> Part:
+        turn = self._turns.popleft() if self._turns else say("no turn left")
         self.requests.append(request)
+        # A request that is cancelled meanwhile takes no turn of the next one.
         self.answers.wait(BOUND)
-        return self._turns.popleft() if self._turns else say("no turn left")
+        return turn
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         model = self
