@@ -299,10 +299,9 @@ REQUESTS is a list of (METHOD . PARAMS); the place of SYMBOL is added
 to PARAMS.  If no buffer visits FILE, and the result of the last
 request lacks that place, the server may have another text of FILE;
 it is then opened there, and REQUESTS are sent again.  THEN is called
-with the remark about that place and a list of the results in the
-order of REQUESTS, with (error MESSAGE) for one that failed.  If THEN
-signals an error, ANSWER is called with a plist that has it as
-`:problem'."
+with the remark about that place and the list of results, in which
+\(error MESSAGE) is one that failed.  If THEN signals an error, ANSWER
+is called with a plist that has it as `:problem'."
   (pcase-let* ((buffer (gemini-companion-lookup--place file))
                (`(,at ,column ,remark)
                 (gemini-companion-lookup--find file symbol line))
