@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 
 from .clients import CLIENTS
-from .system import pid_of
+from .system import pid_of, wait_for_exit
 from .types import Facts, Process, clean
 
 _ACP_OPTIONS = {"--acp", "--experimental-acp"}
@@ -86,15 +86,8 @@ def on_exit(pid: int, exited: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
 
     def wait() -> None:
-        limit = 0.05
         try:
-            process = psutil.Process(pid)
-            # It stays a zombie, for which psutil waits, until its parent asks for it.
-            while process.status() != psutil.STATUS_ZOMBIE:
-                with suppress(psutil.TimeoutExpired):
-                    process.wait(limit)
-                    break
-                limit = min(2 * limit, 1)
+            wait_for_exit(pid)
         except psutil.NoSuchProcess:
             pass
         except (psutil.Error, OSError):
