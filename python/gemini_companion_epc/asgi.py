@@ -282,8 +282,9 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
 def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
     """Return the object in ``body``, empty if it is malformed, and its JSON text."""
-    for text in (body, without_lone_surrogates(body)):
+    for read in (bytes, without_lone_surrogates):
         with suppress(ValueError):
+            text = read(body)
             return _object(from_json(text)), text
     return {}, body
 
