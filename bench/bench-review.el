@@ -11,8 +11,6 @@
 ;;; Code:
 
 (require 'bench)
-(require 'diff)
-(require 'diff-mode)
 (require 'ediff)
 (require 'gemini-companion)
 (require 'seq)
@@ -124,10 +122,7 @@ Both texts are in buffers, where the proposal could be edited."
   (let* ((windows (current-window-configuration))
          (began (float-time))
          (buffers (mapcar #'bench-review--buffer (list old new)))
-         (end (if (< (* 5 1024 1024)
-                     (file-attribute-size (file-attributes new)))
-                  (bench-review--diff old new)
-                (apply #'bench-review--ediff buffers))))
+         (end (apply #'bench-review--ediff buffers)))
     (prog1 (- (car (bench-review--displayed)) began)
       (funcall end)
       (mapc #'kill-buffer buffers)
@@ -154,21 +149,6 @@ Both texts are in buffers, where the proposal could be edited."
     (goto-char (point-min))
     (set-buffer-modified-p nil)
     (current-buffer)))
-
-(defun bench-review--diff (old new)
-  "Display how the files OLD and NEW differ; return what ends that.
-As by \\[diff], but without the colours of the file's own mode,
-for which Emacs would read the file again, and without marking
-changed words, which takes minutes in a change of 1 MB."
-  (let* ((diff-font-lock-syntax nil)
-         (diff-refine nil)
-         (buffer (diff-no-select old new "-u" 'no-async
-                                 (generate-new-buffer "diff"))))
-    (with-current-buffer buffer
-      (setq-local diff-font-lock-syntax nil
-                  diff-refine nil))
-    (switch-to-buffer buffer)
-    (lambda () (kill-buffer buffer))))
 
 (provide 'bench-review)
 ;;; bench-review.el ends here

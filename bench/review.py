@@ -6,10 +6,6 @@ byte of openDiff is sent, and stops when Emacs has redisplayed.  In turn with
 that, the same Emacs shows the same two texts with `ediff-buffers` alone, which
 is the comparator and the limit at once.
 
-A review of 7 MB comes up as a unified diff.  There the same Emacs reads the two
-files into buffers, as the proposal can be edited and changes excluded from it, runs
-`diff` on the files and displays the output in `diff-mode`.
-
 When a clock has stopped, the windows must show the differences.
 
 The review is then accepted, 1 KB to 1 MB; the clock runs from the call of the
@@ -41,7 +37,6 @@ LINES = {
     "1k lines": (1_000, 9),
     "10k lines": (10_000, 15),
     "100k lines": (100_000, 7),
-    "7 MB unified": (7_000_000 // LINE, 9),
 }
 CHANGES = {"100 B": 100, "1 MB": 1_000_000}
 # Small texts are compared by the ms that are added, as a ratio of two such times
@@ -51,8 +46,6 @@ ACCEPTED = {
     "16 KB, p10": (16_000 // LINE, 51, Goal(more=1.8), 0.1),
     "1 MB, p10": (1_000_000 // LINE, 21, Goal(times=1.5), 0.1),
 }
-# Above that a review is a unified diff.
-HUGE = 5 * 1024 * 1024 // LINE
 
 
 def measure(directory: Path) -> Iterator[Row]:
@@ -84,9 +77,6 @@ def _goal(count: int, size: int) -> Goal:
     # What is added to Ediff alone does not depend on the texts if they are small.
     if count * LINE + size < 1_000_000:
         return Goal(more=15)
-    # The other has both texts in files already; with 100 ms more it is four times.
-    if count > HUGE:
-        return Goal(times=3)
     # HTTP and two texts into buffers take 1.04 to 1.23 times from run to run.
     return Goal(times=1.3 if size > count * LINE else 1.15)
 
@@ -124,8 +114,8 @@ def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
     answer = one.send(request)
     shown, kind = emacs.reported()
     result(*answer)
-    if kind != pair.kind:
-        raise Broken(f"no {pair.kind} is on the screen but: {kind}")
+    if kind != "ediff":
+        raise Broken(f"no Ediff is on the screen but: {kind}")
     return 1000 * (float(shown) - began)
 
 
@@ -137,7 +127,6 @@ class Pair:
     def __init__(self, directory: Path, count: int, size: int) -> None:
         number = next(self._numbers)
         self.lines = count
-        self.kind = "diff" if count >= HUGE else "ediff"
         text = lines(count)
         self.old = directory / f"{number}.txt"
         self.old.write_text("".join(text), encoding="utf-8")
