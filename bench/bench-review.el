@@ -5,7 +5,7 @@
 ;;; Commentary:
 
 ;; Shows reviews and reports when they are on the screen, and when the written file
-;; is in its buffer; and shows the same two texts by Ediff or diff alone.  At the end
+;; is in its buffer; and shows the same two texts by Ediff alone.  At the end
 ;; of a measurement the windows must show all differences.
 
 ;;; Code:
@@ -22,9 +22,6 @@
 (declare-function gemini-companion-diff-reject "gemini-companion-diff")
 (declare-function gemini-companion-diffs "gemini-companion-diff")
 (defvar gemini-companion-review-arrival)
-
-(defvar bench-review--last ""
-  "Last line of the change, which a whole unified diff contains.")
 
 ;;;; Screen
 
@@ -46,15 +43,10 @@ Both sides must be in windows."
          (< 0 ediff-number-of-differences))))
 
 (defun bench-review--diff-p (buffer)
-  "Return non-nil if a unified diff with its hunks is in BUFFER.
-Ours folds what is beyond some hundred lines; the other has them all."
+  "Return non-nil if a unified diff with its hunks is in BUFFER."
   (with-current-buffer buffer
-    (or (text-property-not-all (point-min) (point-max)
-                               'gemini-companion-hunk nil)
-        (save-excursion
-          (goto-char (point-max))
-          (and (search-backward (concat "\n+" bench-review--last) nil t)
-               (re-search-backward "^@@ .* @@$" nil t))))))
+    (text-property-not-all (point-min) (point-max)
+                           'gemini-companion-hunk nil)))
 
 (defun bench-review--displayed ()
   "Wait until differences are on the screen; return when, and their kind."
@@ -67,10 +59,6 @@ Ours folds what is beyond some hundred lines; the other has them all."
       (accept-process-output nil 0.01))
     (redisplay t)
     (list (float-time) kind)))
-
-(defun bench-review-expect (line)
-  "Wait for LINE, the last new one, before a diff counts as complete."
-  (setq bench-review--last line))
 
 ;;;; Ours
 

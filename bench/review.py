@@ -99,7 +99,6 @@ def _ours(pair: Pair, emacs: Editor, one: Client) -> float:
 
 
 def _alone(pair: Pair, emacs: Editor) -> float:
-    emacs.ask(f"(bench-review-expect {lisp(pair.last)})")
     form = f"(bench-review-alone {lisp(pair.old)} {lisp(pair.new)})"
     return 1000 * float(emacs.ask(form))
 
@@ -107,7 +106,6 @@ def _alone(pair: Pair, emacs: Editor) -> float:
 def open_diff(pair: Pair, emacs: Editor, one: Client) -> float:
     """Return the ms until the review of ``pair`` is on the screen."""
     text = pair.proposal
-    emacs.ask(f"(bench-review-expect {lisp(pair.last)})")
     emacs.ask("(garbage-collect)")
     request = one.call("openDiff", filePath=str(pair.old), newContent=text)
     began = time.time()
@@ -132,7 +130,6 @@ class Pair:
         self.old.write_text("".join(text), encoding="utf-8")
         middle = count // 2
         new = lines(size // LINE, "new")
-        self.last = new[-1].rstrip()
         text[middle : middle + 1] = new
         self.proposal = "".join(text)
         self.new = directory / f"{number}.new.txt"
