@@ -17,7 +17,7 @@ from harness.wait import eventually, wait_until_saved
 from harness.world import World
 from test_queue import ACCEPTS
 
-from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, link, unlink
+from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
 pytestmark = pytest.mark.once
 
@@ -223,11 +223,6 @@ def test_a_linked_qwen_is_sent_new_errors_and_answered(world: World) -> None:
     cli.wait_for("that is it")
     assert "error: invalid syntax" in json.dumps(cli.model.requests[-1]["messages"][-1])
 
-    cli.model.answers.clear()
-    cli.prompt()
-    emacs.holds(f"(eq 'working {STATE})")
-    cli.terminal.keys("Escape")
-    emacs.holds(f"(eq 'ready {STATE})")
-    cli.model.answers.set()
+    interrupt(emacs, cli)
 
     unlink(world, emacs)

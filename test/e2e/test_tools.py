@@ -21,11 +21,11 @@ from harness.world import World
 pytestmark = pytest.mark.once
 
 # A backend of Flymake that needs nothing but Python.  It knows the errors of a text
-# that another hook mends once that has done so.
+# that another hook fixes once that has done so.
 CHECKER = """
 import os, sys, time
 text = sys.stdin.read()
-while "mend" in text and not os.path.exists("mended"):
+while "fix" in text and not os.path.exists("fixed"):
     time.sleep(0.05)
 try:
     compile(text, "a.py", "exec")
@@ -44,8 +44,8 @@ CHECKED = """
 """
 GOOD = "def one():\n    return 1\n"
 BAD = "def one():\n    return 1 +\n"
-MENDED = BAD + "# mend\n"
-MENDER = "grep -q mend a.py && sed -i 's/ +$//;/mend/d' a.py && >mended; echo {}"
+FIXED = BAD + "# fix\n"
+FIXER = "grep -q fix a.py && sed -i 's/ +$//;/fix/d' a.py && >fixed; echo {}"
 TOOL = "mcp_emacs_diagnostics"
 NEW_ERROR = "Emacs sees 1 new error in a.py"
 
@@ -82,6 +82,16 @@ def unlink(world: World, emacs: Emacs) -> None:
     assert not list(world.scratch.home.glob(".emacs.d/gemini-companion/extension"))
 
 
+def interrupt(emacs: Emacs, cli: Gemini) -> None:
+    """Type Escape while the CLI works; Emacs then knows that it is ready."""
+    cli.model.answers.clear()
+    cli.prompt()
+    emacs.holds(f"(eq 'working {STATE})")
+    cli.terminal.keys("Escape")
+    emacs.holds(f"(eq 'ready {STATE})")
+    cli.model.answers.set()
+
+
 def result_of(cli: Gemini, *turns: Part) -> str:
     """Prompt for ``turns``; return the answer of the last tool."""
     text = f"that is all of {len(cli.model.requests)}"
@@ -108,7 +118,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     link(world, emacs)
     emacs.holds(CHECKED)
     settings = world.scratch.home / ".gemini" / "settings.json"
-    hook = {"matcher": "write_file", "hooks": [{"type": "command", "command": MENDER}]}
+    hook = {"matcher": "write_file", "hooks": [{"type": "command", "command": FIXER}]}
     with_hook = {**json.loads(settings.read_text()), "hooks": {"AfterTool": [hook]}}
     settings.write_text(json.dumps(with_hook))
     reviews, cli = Reviews(emacs), world.gemini()
@@ -120,12 +130,7 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     # The turn is known, though not from a title.
     emacs.holds(f"(eq 'ready {STATE})")
     assert emacs.value(f"(gemini-companion-turn-prompt {TURN})") == "prompt 1 please"
-    cli.model.answers.clear()
-    cli.prompt()
-    emacs.holds(f"(eq 'working {STATE})")
-    cli.terminal.keys("Escape")
-    emacs.holds(f"(eq 'ready {STATE})")
-    cli.model.answers.set()
+    interrupt(emacs, cli)
 
     # After an edit that was accepted.
     reviews.proposed(cli, file, write_file(file, BAD), say("accepted so"))
@@ -167,8 +172,8 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     wait_until_saved(file, GOOD)
     emacs.keys("C-x", "o", "C-x", "1")
 
-    # Another hook mends the file at the same time.
-    result_of(cli, write_file(file, MENDED))
+    # Another hook fixes the file at the same time.
+    result_of(cli, write_file(file, FIXED))
     assert "hook_context" not in json.dumps(cli.model.requests[-1]["contents"][-1])
     assert file.read_text() == GOOD
     result_of(cli, write_file(file, BAD))
