@@ -7,9 +7,9 @@
 
 ;;; Commentary:
 
-;; The list and the status are pages: when something has changed and the buffer
-;; is visible, its whole text is written again, and point and the windows stay at
-;; their lines.  A section of a page is a range whose text has the same property
+;; The list, the status and the unified view are pages: when something has changed
+;; and the buffer is visible, its whole text is written again, and point and the
+;; windows stay at their lines.  A section of a page is a range whose text has the same property
 ;; `gemini-companion-section'.
 
 ;;; Code:
@@ -29,42 +29,52 @@
 (defun gemini-companion-page-set-up (write hooks)
   "Make the current buffer a page whose text the function WRITE writes.
 It is written again by `revert-buffer', and soon after one of HOOKS has
-run while it is visible."
+run.  If there are HOOKS, also when a window displays it."
   (let* ((page (current-buffer))
          (soon (lambda (&rest _) (gemini-companion-page-refresh-soon page)))
          (end (lambda ()
                 (dolist (hook hooks)
                   (remove-hook hook soon))
-                (when (timerp gemini-companion-page--timer)
-                  (cancel-timer gemini-companion-page--timer)))))
+                (gemini-companion-page--cancel))))
     (setq gemini-companion-page--write write)
     (setq-local revert-buffer-function
                 (lambda (&rest _) (gemini-companion-page-refresh)))
     (dolist (hook hooks)
       (add-hook hook soon))
-    (dolist (hook '(window-buffer-change-functions window-size-change-functions))
-      (add-hook hook soon nil t))
+    (when hooks
+      (dolist (hook '(window-buffer-change-functions
+                      window-size-change-functions))
+        (add-hook hook soon nil t)))
     (dolist (hook '(kill-buffer-hook change-major-mode-hook))
       (add-hook hook end nil t))))
 
-(defun gemini-companion-page-refresh-soon (page)
-  "Write the text of the buffer PAGE again soon if it is visible."
-  (when (and (buffer-live-p page) (get-buffer-window page t))
+(defun gemini-companion-page-refresh-soon (page &optional delay)
+  "Write the text of the buffer PAGE again soon if it is visible then.
+DELAY is the number of seconds to wait for further changes."
+  (when (buffer-live-p page)
     (with-current-buffer page
-      (unless gemini-companion-page--timer
+      (unless (eq t gemini-companion-page--timer)
+        (gemini-companion-page--cancel)
         (setq gemini-companion-page--timer
-              (run-at-time gemini-companion-page--delay nil
+              (run-at-time (or delay gemini-companion-page--delay) nil
                            #'gemini-companion-page--refresh page))))))
 
+(defun gemini-companion-page--cancel ()
+  "Cancel the refresh of this page."
+  (when (timerp gemini-companion-page--timer)
+    (cancel-timer gemini-companion-page--timer))
+  (setq gemini-companion-page--timer nil))
+
 (defun gemini-companion-page--refresh (page)
-  "Write the text of the buffer PAGE again."
+  "Write the text of the buffer PAGE again if it is visible."
   (with-current-buffer page
-    (gemini-companion-page-refresh)))
+    (if (get-buffer-window page t)
+        (gemini-companion-page-refresh)
+      (setq gemini-companion-page--timer nil))))
 
 (defun gemini-companion-page-refresh ()
   "Write the text of the current buffer, a page, again."
-  (when (timerp gemini-companion-page--timer)
-    (cancel-timer gemini-companion-page--timer))
+  (gemini-companion-page--cancel)
   ;; Hooks that run meanwhile need no other refresh.
   (setq gemini-companion-page--timer t)
   (unwind-protect

@@ -21,10 +21,12 @@
 (require 'gemini-companion-header)
 (require 'gemini-companion-highlight)
 (require 'gemini-companion-hunk)
+(require 'gemini-companion-page)
 (require 'gemini-companion-review)
 (require 'gemini-companion-text)
 (require 'gemini-companion-windows)
 (require 'seq)
+(require 'smerge-mode)
 (require 'text-property-search)
 
 ;;;; Faces
@@ -44,11 +46,8 @@
 (defconst gemini-companion-unified--context 3
   "Number of unchanged lines to display around a hunk.")
 
-(defconst gemini-companion-unified--most-lines 400
-  "Maximum number of consecutive lines to display; the rest are folded.")
-
-(defconst gemini-companion-unified--most-hunks 300
-  "Maximum number of hunks to display; the rest are folded.")
+(defconst gemini-companion-unified--most-lines 1000
+  "Number of lines to display at first; the rest is folded.")
 
 (defconst gemini-companion-unified--colored (* 1024 1024)
   "Size of a text above which it is displayed without colors.")
@@ -74,8 +73,8 @@
 (defvar-local gemini-companion-unified--tick nil
   "Tick of the proposal when this view last compared it.")
 
-(defvar-local gemini-companion-unified--timer nil
-  "Timer that compares again after an edit of the proposal, or nil.")
+(defvar-local gemini-companion-unified--unfolded nil
+  "Folds whose lines are shown; see `gemini-companion-unified-insert'.")
 
 ;;;; Lines
 
@@ -87,9 +86,10 @@ OLD-LAST and NEW-LAST are the numbers of their last lines, WIDTH is the
 width of a line number, and EXCLUDED has the excluded hunks.  USER-LINES
 is a table of the lines that the user has changed, or nil; see
 `gemini-companion-unified--user-lines'.  UNFOLDED has the folds whose
-lines are shown.  Colors are used, and words marked, until Emacs has
-used UNTIL seconds of processor time."
-  old new old-last new-last width excluded user-lines unfolded
+lines are shown, and ROOM is the number of lines that can still be
+displayed.  Colors are used, and words marked, until Emacs has used
+UNTIL seconds of processor time."
+  old new old-last new-last width excluded user-lines unfolded room
   ;; Some modes need a tenth of a second for each hunk, whatever the size.
   (until (+ (float-time (get-internal-run-time))
             gemini-companion-unified--seconds)))
@@ -109,7 +109,10 @@ used UNTIL seconds of processor time."
 
 (defun gemini-companion-unified--texts (buffer line count &optional view)
   "Return COUNT lines of BUFFER from LINE on, a list of strings.
-If VIEW is non-nil, they have colors, as far as there is time."
+If VIEW is non-nil, they are at most one more than it has room for, and
+have colors, as far as there is time."
+  (when view
+    (setq count (min count (1+ (gemini-companion-unified--view-room view)))))
   (when (< 0 count)
     (with-current-buffer buffer
       (save-excursion
@@ -145,9 +148,10 @@ If VIEW is non-nil, they have colors, as far as there is time."
   "Insert before point the lines of HUNKS of FILE.
 HUNKS are the differences between the buffers ORIGINAL and PROPOSAL,
 EXCLUDED those to show as excluded.  MODEL is the text that the CLI
-proposed, or nil if the user has not edited it.  UNFOLDED are folds
-whose lines are shown.  If this takes long, the remaining lines have no
-colors.
+proposed, or nil if the user has not edited it.  UNFOLDED are the folds
+whose lines are shown; each is a list of the first lines and the number
+of lines, or (more N) for the rest of a long diff.  If this takes long,
+the remaining lines have no colors.
 
 The lines have these text properties:
 `gemini-companion-hunk' is the hunk of a changed line;
@@ -156,25 +160,27 @@ The lines have these text properties:
 `gemini-companion-change' is non-nil where a hunk begins, and at further
 changes in a long line;
 `gemini-companion-fold', on a fold, and `gemini-companion-unfolded', on
-the lines that were in one, are for `gemini-companion-unified--open-fold'."
-  (gemini-companion-unified--insert-hunks
-   (gemini-companion-unified--view file original proposal excluded model
-                                   unfolded)
-   hunks))
+the lines that were in one, have the fold."
+  (let ((view (gemini-companion-unified--view file original proposal excluded
+                                              model unfolded))
+        (last nil))
+    (unless (catch 'gemini-companion-full
+              (dolist (hunk hunks)
+                (gemini-companion-unified--insert-between view last hunk)
+                (gemini-companion-unified--insert-hunk view hunk)
+                (setq last hunk))
+              (gemini-companion-unified--insert-between view last nil)
+              t)
+      (gemini-companion-unified--insert-fold
+       view (list 'more (gemini-companion-unified--more unfolded))
+       "... more lines"))))
 
-(defun gemini-companion-unified--here ()
-  "Return the view of the diff in this buffer."
-  (let* ((diff gemini-companion-diff-here)
-         (proposal (gemini-companion-diff-proposal-buffer diff)))
-    (gemini-companion-unified--view
-     (gemini-companion-diff-file-path diff)
-     gemini-companion-unified--original proposal
-     (gemini-companion-hunk-excluded proposal)
-     (and (gemini-companion-diff-edited-p diff)
-          (gemini-companion-diff-proposed-text diff)))))
+(defun gemini-companion-unified--more (unfolded)
+  "Return how often the rest of a long diff was shown, as in UNFOLDED."
+  (seq-count (lambda (fold) (eq 'more (car fold))) unfolded))
 
 (defun gemini-companion-unified--view
-    (file original proposal excluded model &optional unfolded)
+    (file original proposal excluded model unfolded)
   "Return the view of the texts of FILE in the buffers ORIGINAL and PROPOSAL.
 For EXCLUDED, MODEL and UNFOLDED, see `gemini-companion-unified-insert'."
   (dolist (text (list original proposal))
@@ -185,6 +191,8 @@ For EXCLUDED, MODEL and UNFOLDED, see `gemini-companion-unified-insert'."
     (gemini-companion-unified--view-make
      :old original :new proposal :old-last last :new-last new-last
      :excluded excluded :unfolded unfolded
+     :room (ash gemini-companion-unified--most-lines
+                (gemini-companion-unified--more unfolded))
      :width (length (number-to-string (max 10 last new-last)))
      :user-lines
      (and model
@@ -204,16 +212,6 @@ TEXT, or `both'."
                table))
     table))
 
-(defun gemini-companion-unified--insert-hunks (view hunks &optional last)
-  "Insert HUNKS of VIEW, which follow the hunk LAST, or nil."
-  (dolist (hunk (seq-take hunks gemini-companion-unified--most-hunks))
-    (gemini-companion-unified--insert-between view last hunk)
-    (gemini-companion-unified--insert-hunk view hunk)
-    (setq last hunk))
-  (if-let* ((others (nthcdr gemini-companion-unified--most-hunks hunks)))
-      (gemini-companion-unified--insert-fold view (list 'hunks last others))
-    (gemini-companion-unified--insert-between view last nil)))
-
 (defun gemini-companion-unified--insert-between (view last next)
   "Insert the unchanged lines of VIEW between the hunks LAST and NEXT."
   (pcase-let* ((`(,old ,old-count ,new ,new-count) (or last '(1 0 1 0)))
@@ -230,10 +228,24 @@ TEXT, or `both'."
     (if (< hidden 2)
         (gemini-companion-unified--insert-same view old new count)
       (gemini-companion-unified--insert-same view old new before)
-      (gemini-companion-unified--insert-fold
-       view (list 'same (+ old before) (+ new before) hidden nil))
+      (gemini-companion-unified--insert-hidden view (+ old before)
+                                               (+ new before) hidden)
       (gemini-companion-unified--insert-same
        view (+ old before hidden) (+ new before hidden) after))))
+
+(defun gemini-companion-unified--insert-hidden (view old new count)
+  "Insert a fold in VIEW for COUNT unchanged lines from OLD and NEW on.
+If it is unfolded, insert its lines."
+  (let ((fold (list old new count))
+        (beg (point)))
+    (if (not (member fold (gemini-companion-unified--view-unfolded view)))
+        (gemini-companion-unified--insert-fold
+         view fold (format (ngettext "... %d unchanged line"
+                                     "... %d unchanged lines" count)
+                           count))
+      (unwind-protect
+          (gemini-companion-unified--insert-same view old new count)
+        (put-text-property beg (point) 'gemini-companion-unfolded fold)))))
 
 (defun gemini-companion-unified--insert-same (view old new count)
   "Insert COUNT unchanged lines of VIEW, from the lines OLD and NEW on."
@@ -245,57 +257,30 @@ TEXT, or `both'."
     (setq old (1+ old)
           new (1+ new))))
 
-(defun gemini-companion-unified--insert-run (view kind old new count hunk)
-  "Insert COUNT lines of KIND of VIEW, from the line OLD or NEW on.
-KIND is `removed' or `added' for lines of HUNK, or `same' for unchanged
-lines.  Fold lines beyond `gemini-companion-unified--most-lines'."
-  (let* ((shown (min count gemini-companion-unified--most-lines))
-         (rest (- count shown)))
-    (if hunk
-        (gemini-companion-unified--insert-changed view kind old new shown hunk)
-      (gemini-companion-unified--insert-same view old new shown))
-    (when (< 0 rest)
-      (gemini-companion-unified--insert-fold
-       view (list kind
-                  (if (eq kind 'added) old (+ old shown))
-                  (if (eq kind 'removed) new (+ new shown))
-                  rest hunk)))))
-
-(defun gemini-companion-unified--insert-fold (view fold)
-  "Insert a line of VIEW in place of FOLD, or its lines if they are shown.
-FOLD is a list of `hunks', the hunk before them and these hunks, or the
-arguments of `gemini-companion-unified--insert-run' after VIEW."
-  (if (member fold (gemini-companion-unified--view-unfolded view))
-      (gemini-companion-unified--unfold view fold)
-    (let ((text (pcase-exhaustive fold
-                  (`(hunks ,_ ,hunks)
-                   (let ((count (length hunks)))
-                     (format (ngettext "%d more hunk" "%d more hunks" count)
-                             count)))
-                  (`(same ,_ ,_ ,count ,_)
-                   (format (ngettext "%d unchanged line" "%d unchanged lines"
-                                     count)
-                           count))
-                  (`(,kind ,_ ,_ ,count ,_)
-                   (format (ngettext "%d more %s line" "%d more %s lines" count)
-                           count kind))))
-          (prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
-      (insert (propertize (concat "... " text "\n")
-                          'face 'gemini-companion-fold
-                          'gemini-companion-fold fold
-                          'mouse-face 'highlight
-                          'help-echo "TAB: show these lines"
-                          'line-prefix prefix
-                          'wrap-prefix prefix)))))
+(defun gemini-companion-unified--insert-fold (view fold text)
+  "Insert TEXT as a line of VIEW that stands for the lines of FOLD."
+  (let ((prefix (gemini-companion-unified--prefix view nil nil " " nil nil)))
+    (insert (propertize (concat text "\n")
+                        'face 'gemini-companion-fold
+                        'gemini-companion-fold fold
+                        'mouse-face 'highlight
+                        'help-echo "TAB: show these lines"
+                        'line-prefix prefix
+                        'wrap-prefix prefix))))
 
 (defun gemini-companion-unified--insert-hunk (view hunk)
   "Insert the lines of HUNK in VIEW: the removed ones, then the added ones."
-  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk))
-    (let ((beg (point)))
-      (gemini-companion-unified--insert-run view 'removed old new old-count hunk)
-      (gemini-companion-unified--insert-run view 'added old new new-count hunk)
+  (pcase-let ((`(,old ,old-count ,new ,new-count) hunk)
+              (beg (point)))
+    (unwind-protect
+        (progn
+          (gemini-companion-unified--insert-changed view 'removed old new
+                                                    old-count hunk)
+          (gemini-companion-unified--insert-changed view 'added old new
+                                                    new-count hunk))
       (put-text-property beg (point) 'gemini-companion-hunk hunk)
-      (put-text-property beg (1+ beg) 'gemini-companion-change t))))
+      (put-text-property beg (min (1+ beg) (point)) 'gemini-companion-change
+                         t))))
 
 (defun gemini-companion-unified--insert-changed (view kind old new count hunk)
   "Insert COUNT changed lines of KIND of VIEW, in HUNK, from OLD or NEW on."
@@ -388,6 +373,8 @@ RANGES are a list of (BEG . END), in order."
   "Insert TEXT, a line of VIEW, with FACE below its own and PROPERTIES.
 OLD and NEW are its numbers, or nil; SIGN is the sign before it.  If
 EXCLUDED is non-nil, do not use its own colors."
+  (when (< (cl-decf (gemini-companion-unified--view-room view)) 0)
+    (throw 'gemini-companion-full nil))
   (let ((beg (point))
         (changed (when-let* ((signs
                               (gemini-companion-unified--view-user-lines view)))
@@ -402,7 +389,8 @@ EXCLUDED is non-nil, do not use its own colors."
                                  (cond (excluded "x") (changed "*")))
                    'wrap-prefix (gemini-companion-unified--prefix
                                  view nil nil " " face nil)
-                   'gemini-companion-old old)
+                   'gemini-companion-old old
+                   'gemini-companion-section (or old (list new)))
              properties))))
 
 (defun gemini-companion-unified--struck (line)
@@ -497,70 +485,39 @@ It counts only the words that are the same in both."
 (defun gemini-companion-unified--refined (one other offset)
   "Return where the words of ONE and OTHER differ, each plus OFFSET.
 The value is a cons of two lists of ranges (BEG . END)."
-  (let* ((words (mapcar (lambda (text)
-                          (replace-regexp-in-string
-                           "[[:alnum:]_]+\\|[^[:alnum:]_]" "\\&\n" text t))
-                        (list one other)))
-         (places (lambda (text)
-                   (let ((place offset))
-                     (vconcat (list offset)
-                              (mapcar (lambda (word)
-                                        (setq place (+ place (length word))))
-                                      (gemini-companion-text-lines text))))))
-         (one-places (funcall places (car words)))
-         (other-places (funcall places (cadr words)))
-         (range (lambda (places line count)
-                  (cons (aref places (1- line))
-                        (aref places (+ line count -1)))))
-         (hunks (gemini-companion-text-diff words)))
-    (cons (mapcar (pcase-lambda (`(,line ,count . ,_))
-                    (funcall range one-places line count))
-                  hunks)
-          (mapcar (pcase-lambda (`(,_ ,_ ,line ,count))
-                    (funcall range other-places line count))
-                  hunks))))
+  (with-temp-buffer
+    (insert one "\n" other "\n")
+    (let* ((middle (+ 2 (length one)))
+           (smerge-refine-ignore-whitespace nil)
+           (ranges (lambda (beg end)
+                     (mapcar (lambda (mark)
+                               (cons (+ offset (- (overlay-start mark) beg))
+                                     (+ offset (- (overlay-end mark) beg))))
+                             (sort (overlays-in beg end)
+                                   (lambda (a b)
+                                     (< (overlay-start a)
+                                        (overlay-start b))))))))
+      (smerge-refine-regions 1 (1- middle) middle (1- (point-max)) nil)
+      (cons (funcall ranges 1 (1- middle))
+            (funcall ranges middle (1- (point-max)))))))
 
 ;;;; Folds
 
-(defun gemini-companion-unified--open-fold ()
-  "Show the lines of the fold at point, or fold them again.
-Return nil if there is no fold at point."
-  (let ((fold (get-text-property (point) 'gemini-companion-fold))
-        (unfolded (get-text-property (point) 'gemini-companion-unfolded)))
-    (when (or fold unfolded)
-      (pcase-let ((`(,beg . ,end)
-                   (gemini-companion-unified--around
-                    (point) (if fold
-                                'gemini-companion-fold
-                              'gemini-companion-unfolded))))
-        (goto-char beg)
-        (with-silent-modifications
-          (let ((view (gemini-companion-unified--here)))
-            (save-excursion
-              (delete-region beg end)
-              (if fold
-                  (gemini-companion-unified--unfold view fold)
-                (gemini-companion-unified--insert-fold view unfolded)))))
-        t))))
+(defun gemini-companion-unified-fold-here ()
+  "Return the fold at point, shown or not, and go to its beginning.
+Return nil if there is none."
+  (or (get-text-property (point) 'gemini-companion-fold)
+      (when-let* ((fold (get-text-property (point)
+                                           'gemini-companion-unfolded)))
+        (goto-char (previous-single-property-change
+                    (1+ (point)) 'gemini-companion-unfolded nil (point-min)))
+        fold)))
 
-(defun gemini-companion-unified--unfold (view fold)
-  "Insert the lines of VIEW for which FOLD stands."
-  (pcase-exhaustive fold
-    (`(hunks ,last ,hunks)
-     (gemini-companion-unified--insert-hunks view hunks last))
-    (`(,_ ,_ ,_ ,count ,hunk)
-     (let ((beg (point)))
-       (apply #'gemini-companion-unified--insert-run view fold)
-       (cond (hunk
-              (put-text-property beg (point) 'gemini-companion-hunk hunk))
-             ((<= count gemini-companion-unified--most-lines)
-              (put-text-property beg (point) 'gemini-companion-unfolded
-                                 fold)))))))
-
-(defun gemini-companion-unified--around (position property)
-  "Return the range (BEG . END) with the same PROPERTY as at POSITION."
-  (cons (previous-single-property-change (1+ position) property nil (point-min))
-        (next-single-property-change position property nil (point-max))))
+(defun gemini-companion-unified-toggled (fold unfolded)
+  "Return the list UNFOLDED with FOLD, or without it if it has that."
+  (if (member fold unfolded)
+      (remove fold unfolded)
+    (cons fold unfolded)))
 
 ;;;; Keys
 
@@ -569,7 +526,6 @@ Return nil if there is no fold at point."
     (set-keymap-parent map gemini-companion-review-letters-map)
     (define-key map (kbd "RET") #'gemini-companion-review-edit)
     (define-key map (kbd "TAB") #'gemini-companion-unified-toggle-fold)
-    (define-key map "g" #'gemini-companion-unified-refresh)
     map)
   "Keys in the unified view of a review, beside the keys of all views.")
 
@@ -587,6 +543,7 @@ sign, `x' marks a line of an excluded hunk, `*' a line that you edited.
   ;; Lines differ in their colors from their beginning.
   (setq-local line-prefix nil
               nobreak-char-display nil)
+  (gemini-companion-page-set-up #'gemini-companion-unified--write nil)
   (gemini-companion-review-letters-are-keys 'gemini-companion-unified-mode))
 
 ;;;; View
@@ -599,7 +556,8 @@ value is a plist; see `gemini-companion-review--kinds'."
          (buffer (gemini-companion-unified--buffer diff original)))
     (condition-case problem
         (progn
-          (gemini-companion-unified--make buffer)
+          (with-current-buffer buffer
+            (gemini-companion-page-refresh))
           (with-selected-frame frame
             (setq frame (window-frame (gemini-companion-unified--display
                                        buffer diff keep)))))
@@ -614,7 +572,11 @@ value is a plist; see `gemini-companion-review--kinds'."
           :frame frame
           :hunk #'gemini-companion-unified--hunk
           :line (lambda () (gemini-companion-unified--line (point)))
-          :toggled (apply-partially #'gemini-companion-unified--redraw buffer)
+          :toggled (lambda (hunk)
+                     ;; Else it will be drawn after the next comparison.
+                     (when hunk
+                       (with-current-buffer buffer
+                         (gemini-companion-unified--draw))))
           :move (apply-partially #'gemini-companion-unified--move buffer)
           :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
           :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
@@ -624,7 +586,9 @@ value is a plist; see `gemini-companion-review--kinds'."
                       (select-window window)))
           :display (apply-partially #'gemini-companion-unified--display
                                     buffer diff)
-          :compare (apply-partially #'gemini-companion-unified--make buffer)
+          :compare (lambda ()
+                     (with-current-buffer buffer
+                       (gemini-companion-page-refresh)))
           :close (apply-partially #'gemini-companion-unified--close
                                   buffer proposal))))
 
@@ -693,31 +657,20 @@ is visible."
     (with-current-buffer proposal
       (remove-hook 'after-change-functions
                    #'gemini-companion-unified--changed t)))
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (gemini-companion-unified--cancel))
-    (gemini-companion-diff-discard buffer)))
-
-(defun gemini-companion-unified--cancel ()
-  "Cancel the timer of this view."
-  (when gemini-companion-unified--timer
-    (cancel-timer gemini-companion-unified--timer)
-    (setq gemini-companion-unified--timer nil)))
+  (gemini-companion-diff-discard buffer))
 
 ;;;; Text
 
-(defun gemini-companion-unified--make (buffer)
-  "Compare again for the view in BUFFER, and draw it."
-  (with-current-buffer buffer
-    (gemini-companion-unified--cancel)
-    (let* ((diff gemini-companion-diff-here)
-           (original gemini-companion-unified--original)
-           (proposal (gemini-companion-diff-proposal-buffer diff))
-           (hunks (gemini-companion-hunk-find original proposal)))
-      (setq gemini-companion-unified--tick (buffer-chars-modified-tick proposal))
-      (gemini-companion-review-set-hunks diff hunks original)
-      (gemini-companion-unified--fill hunks)
-      (force-mode-line-update))))
+(defun gemini-companion-unified--write ()
+  "Compare again, and draw the diff."
+  (let* ((diff gemini-companion-diff-here)
+         (original gemini-companion-unified--original)
+         (proposal (gemini-companion-diff-proposal-buffer diff))
+         (hunks (gemini-companion-hunk-find original proposal)))
+    (setq gemini-companion-unified--tick (buffer-chars-modified-tick proposal))
+    (gemini-companion-review-set-hunks diff hunks original)
+    (gemini-companion-unified--draw)
+    (force-mode-line-update)))
 
 (defun gemini-companion-unified--current-p ()
   "Return non-nil if the proposal is as it was when it was compared."
@@ -725,32 +678,28 @@ is visible."
        (buffer-chars-modified-tick
         (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))))
 
-(defun gemini-companion-unified--fill (hunks)
-  "Replace the text of this buffer by the lines of HUNKS.
-Windows stay at the same line of the proposal; the first time, go to the
-first hunk."
-  (let* ((windows (get-buffer-window-list nil nil t))
-         (first (zerop (buffer-size)))
-         (places (mapcar (lambda (window)
-                           (list window
-                                 (gemini-companion-unified--line
-                                  (window-point window))
-                                 (gemini-companion-unified--line
-                                  (window-start window))))
-                         windows))
-         (line (gemini-companion-unified--line (point))))
-    (with-silent-modifications
-      (erase-buffer)
-      (if hunks
-          (gemini-companion-unified--insert-hunks
-           (gemini-companion-unified--here) hunks)
-        (insert "No differences left.\n")))
-    (if first
-        (goto-char (or (car (gemini-companion-unified--places)) (point-min)))
-      (goto-char (gemini-companion-unified--where line))
-      (pcase-dolist (`(,window ,point ,start) places)
-        (set-window-point window (gemini-companion-unified--where point))
-        (set-window-start window (gemini-companion-unified--where start))))))
+(defun gemini-companion-unified--draw ()
+  "Draw the hunks; the first time, go to the first one."
+  (let* ((diff gemini-companion-diff-here)
+         (proposal (gemini-companion-diff-proposal-buffer diff))
+         (original gemini-companion-unified--original)
+         (unfolded gemini-companion-unified--unfolded)
+         (first (zerop (buffer-size))))
+    (gemini-companion-page-replace
+     (with-temp-buffer
+       ;; A hook of the user may fail.
+       (with-silent-modifications
+         (if-let* ((hunks (gemini-companion-diff-hunks diff)))
+             (gemini-companion-unified-insert
+              (gemini-companion-diff-file-path diff) original proposal hunks
+              (gemini-companion-hunk-excluded proposal)
+              (and (gemini-companion-diff-edited-p diff)
+                   (gemini-companion-diff-proposed-text diff))
+              unfolded)
+           (insert "No differences left.\n")))
+       (buffer-string)))
+    (when first
+      (goto-char (or (car (gemini-companion-unified--places)) (point-min))))))
 
 (defun gemini-companion-unified--line (position)
   "Return the line of the proposal at POSITION, or the next line that has one."
@@ -770,19 +719,6 @@ first hunk."
       (forward-line))
     (point)))
 
-(defun gemini-companion-unified--redraw (buffer hunk)
-  "Redraw HUNK in BUFFER, as it was excluded or restored.
-If HUNK is nil, the proposal was edited, and all will be drawn again."
-  (when hunk
-    (with-current-buffer buffer
-      (let ((line (line-number-at-pos nil t)))
-        (when-let* ((match (gemini-companion-unified--lines-of hunk)))
-          (with-silent-modifications
-            (delete-region (prop-match-beginning match) (prop-match-end match))
-            (gemini-companion-unified--insert-hunk
-             (gemini-companion-unified--here) (prop-match-value match))))
-        (goto-char (gemini-companion-hunk-line line))))))
-
 (defun gemini-companion-unified--changed (&rest _)
   "Update the diff of the current buffer, a proposal that was edited, soon."
   (when-let* ((diff gemini-companion-diff-here)
@@ -790,37 +726,26 @@ If HUNK is nil, the proposal was edited, and all will be drawn again."
               ;; It may be killed, or belong to another view.
               ((buffer-live-p buffer))
               ((buffer-local-value 'gemini-companion-unified--original buffer)))
-    (with-current-buffer buffer
-      (unless gemini-companion-unified--timer
-        (setq gemini-companion-unified--timer
-              (run-with-idle-timer 0.5 nil #'gemini-companion-unified--follow
-                                   buffer))))))
+    (gemini-companion-page-refresh-soon buffer 0.5)))
 
 (put 'gemini-companion-unified--changed 'permanent-local-hook t)
-
-(defun gemini-companion-unified--follow (buffer)
-  "Update the diff in BUFFER if it is visible."
-  (when (buffer-live-p buffer)
-    (with-current-buffer buffer
-      (setq gemini-companion-unified--timer nil)
-      (when (get-buffer-window buffer t)
-        (gemini-companion-unified--make buffer)))))
-
-(defun gemini-companion-unified-refresh ()
-  "Compare the file and the proposal again."
-  (interactive)
-  (unless (derived-mode-p 'gemini-companion-unified-mode)
-    (user-error "No unified diff in this buffer"))
-  (gemini-companion-unified--make (current-buffer)))
 
 (defun gemini-companion-unified-toggle-fold ()
   "Show the lines that are folded here, or fold unchanged lines again.
 Elsewhere go to the next fold."
   (interactive)
-  (unless (gemini-companion-unified--open-fold)
+  (if-let* ((fold (gemini-companion-unified-fold-here)))
+      (gemini-companion-unified--toggle fold)
     (goto-char (or (text-property-not-all (point) (point-max)
                                           'gemini-companion-fold nil)
                    (user-error "No more folded lines")))))
+
+(defun gemini-companion-unified--toggle (fold)
+  "Show the lines of FOLD, or fold them again."
+  (setq gemini-companion-unified--unfolded
+        (gemini-companion-unified-toggled fold
+                                          gemini-companion-unified--unfolded))
+  (gemini-companion-unified--draw))
 
 ;;;; Hunks
 
@@ -829,9 +754,10 @@ Elsewhere go to the next fold."
   (with-selected-window (or (get-buffer-window buffer)
                             (user-error "The diff is not shown here"))
     (dotimes (_ (abs count))
-      (goto-char (or (if (< count 0)
-                         (gemini-companion-unified--previous)
-                       (gemini-companion-unified--next))
+      (goto-char (or (gemini-companion-unified-change (< count 0))
+                     (and (< 0 count)
+                          (gemini-companion-unified--show-more)
+                          (gemini-companion-unified-change))
                      (user-error "No %s hunk"
                                  (if (< count 0) "previous" "next")))))
     (gemini-companion-unified--reveal)))
@@ -865,31 +791,28 @@ Elsewhere go to the next fold."
       (setq position (1+ position)))
     (nreverse places)))
 
-(defun gemini-companion-unified--next ()
-  "Return where the next hunk or change begins, or nil.
-If it is folded, show it."
-  (or (seq-find (lambda (place) (< (point) place))
-                (gemini-companion-unified--places))
-      (and (gemini-companion-unified--show-more)
-           (gemini-companion-unified--next))))
+(defun gemini-companion-unified-change (&optional back)
+  "Return where the next visible hunk or change begins, or nil.
+If BACK is non-nil, return where the previous one begins."
+  (let ((places (seq-remove #'invisible-p
+                            (gemini-companion-unified--places))))
+    (if back
+        (car (last (seq-take-while (lambda (place) (< place (point)))
+                                   places)))
+      (seq-find (lambda (place) (< (point) place)) places))))
 
 (defun gemini-companion-unified--show-more ()
-  "Show hunks that are folded after all others; return nil if there are none."
-  (save-excursion
-    (goto-char (point-max))
-    (forward-line -1)
-    (and (eq 'hunks (car (get-text-property (point) 'gemini-companion-fold)))
-         (gemini-companion-unified--open-fold))))
-
-(defun gemini-companion-unified--previous ()
-  "Return where the hunk or change before point begins, or nil."
-  (car (last (seq-filter (lambda (place) (< place (point)))
-                         (gemini-companion-unified--places)))))
+  "Show more of a long diff; return nil if all of it is shown."
+  (let ((fold (get-text-property (max (point-min) (1- (point-max)))
+                                 'gemini-companion-fold)))
+    (when (eq 'more (car fold))
+      (gemini-companion-unified--toggle fold)
+      t)))
 
 (defun gemini-companion-unified--reveal ()
   "Scroll so that the hunk at point is visible with the lines before it."
-  (let ((end (cdr (gemini-companion-unified--around
-                   (point) 'gemini-companion-hunk))))
+  (let ((end (next-single-property-change (point) 'gemini-companion-hunk
+                                          nil (point-max))))
     (unless (and (pos-visible-in-window-p)
                  (pos-visible-in-window-p (max (point) (1- end))))
       (recenter (min (1+ gemini-companion-unified--context)
@@ -902,7 +825,7 @@ If it is folded, show it."
         ((gemini-companion-unified--current-p)
          (get-text-property (point) 'gemini-companion-hunk))
         (t
-         (gemini-companion-unified--make (current-buffer))
+         (gemini-companion-page-refresh)
          (user-error "The proposal has changed; the diff was updated"))))
 
 ;;;; Editing
@@ -920,7 +843,7 @@ If it is folded, show it."
              (goto-char (gemini-companion-hunk-line line)))
             (t
              (unless (gemini-companion-unified--current-p)
-               (gemini-companion-unified--make buffer))
+               (gemini-companion-page-refresh))
              (gemini-companion-unified--go-to-line line)))
       (set-window-point nil (point)))))
 

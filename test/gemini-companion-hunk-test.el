@@ -117,7 +117,7 @@ Drop those that do not consist of whole lines as before."
   "Compare DIFF again in its view, and in the model."
   (with-current-buffer (gemini-companion-review-main diff)
     (if (gemini-companion-review-unified-p)
-        (gemini-companion-unified-refresh)
+        (revert-buffer)
       (with-current-buffer (car ediff-this-buffer-ediff-sessions)
         (call-interactively (key-binding "g")))))
   (gemini-companion-hunk-test-compared

@@ -649,7 +649,7 @@
                   (gemini-companion-unified-toggle-fold)
                   (should-not (member " ... 24 unchanged lines"
                                       (gemini-companion-test-diff)))
-                  (gemini-companion-unified-refresh)
+                  (revert-buffer)
                   (should (member "+two" (gemini-companion-test-diff))))
                 (gemini-companion-diff-accept diff))
             (set-default hook restore))

@@ -55,67 +55,62 @@
         (should (equal-including-properties
                  (substring-no-properties folded)
                  (buffer-substring-no-properties (point-min) (point-max))))
-        (should-not (buffer-modified-p))))))
+        (should-not (buffer-modified-p))
+        ;; Elsewhere, go to the next one.
+        (gemini-companion-review-next-hunk)
+        (gemini-companion-unified-toggle-fold)
+        (should (looking-at-p "\\.\\.\\. 27"))))))
 
 (ert-deftest gemini-companion-unified-shows-a-part-of-what-is-long ()
   (gemini-companion-unified-test-with '(("a" "1\n"))
     (gemini-companion-test-show "a" (concat "1\n" (make-string 5000 ?\n)))
     (with-current-buffer (window-buffer)
-      (should (equal "+... 4600 more added lines"
-                     (string-replace " ..." "+..."
-                                     (car (last (gemini-companion-test-diff))))))
+      (should (equal '("+" " ... more lines")
+                     (last (gemini-companion-test-diff) 2)))
       (goto-char (point-max))
       (forward-line -1)
       (gemini-companion-unified-toggle-fold)
-      (should (equal " ... 4200 more added lines"
-                     (car (last (gemini-companion-test-diff)))))
+      (should (looking-at-p "$"))
+      (should (= 2001 (length (gemini-companion-test-diff))))
       (gemini-companion-diff-accept)
       (should (equal 5002 (length (nth 2 (car outcomes))))))))
 
-(ert-deftest gemini-companion-unified-folds-the-rest-of-many-lines-again ()
-  (gemini-companion-unified-test-with `(("a" ,(make-string 1000 ?\n)))
-    (gemini-companion-test-show "a" (concat (make-string 1000 ?\n) "x\n"))
-    (with-current-buffer (window-buffer)
-      (goto-char (point-min))
-      ;; Open a fold, go to the next one, and so on.
-      (dotimes (_ 5)
-        (gemini-companion-unified-toggle-fold))
-      (should (= 1001 (length (gemini-companion-test-diff))))
-      (gemini-companion-unified-toggle-fold)
-      (should (equal '(" ... 197 unchanged lines" " " " " " " "+x")
-                     (last (gemini-companion-test-diff) 5))))))
-
 (ert-deftest gemini-companion-unified-shows-more-hunks-on-the-way ()
-  (gemini-companion-unified-test-with
-      `(("a" ,(mapconcat #'number-to-string (number-sequence 1 2000) "\n")))
-    (let ((diff (gemini-companion-test-show
-                 "a" (mapconcat (lambda (n) (if (= 1 (% n 2)) "odd"
-                                              (number-to-string n)))
-                                (number-sequence 1 2000) "\n")))
-          (moves 1))
-      (with-current-buffer (window-buffer)
-        (while (ignore-errors (gemini-companion-review-next-hunk) t)
-          (setq moves (1+ moves)))
-        (should (= 1000 moves))
-        (gemini-companion-review-toggle-hunk))
-      (should (string-suffix-p "odd\n1998\n1999\n2000"
-                               (gemini-companion-diff-text diff))))))
+  (let* ((text (lambda (odd)
+                 (mapconcat (lambda (n) (if (= 1 (% n 2)) odd
+                                          (number-to-string n)))
+                            (number-sequence 1 1000) "\n"))))
+    (gemini-companion-unified-test-with `(("a" ,(funcall text "one")))
+      (let ((diff (gemini-companion-test-show "a" (funcall text "odd")))
+            (moves 1))
+        (with-current-buffer (window-buffer)
+          (while (ignore-errors (gemini-companion-review-next-hunk) t)
+            (setq moves (1+ moves)))
+          (should (= 500 moves))
+          (gemini-companion-review-toggle-hunk))
+        (should (string-suffix-p "odd\n998\none\n1000"
+                                 (gemini-companion-diff-text diff)))))))
 
 (ert-deftest gemini-companion-unified-marks-the-words-of-a-line-that-is-like-it ()
   (gemini-companion-unified-test-with
-      '(("a" "return hello_world(name, 1)\nnothing like it\n"))
-    (gemini-companion-test-show
-     "a" "return hello_world(title, 1)\nother words altogether, really\n")
+      '(("a.el" "(hello-world \"name\" 1)\nnothing like it\n"))
+    ;; Font Lock mode does not turn on in a batch job.
+    (let ((noninteractive nil)
+          (inhibit-message t))
+      (gemini-companion-test-show
+       "a.el" "(hello-world \"title\" 1)\nother words altogether, really\n"))
     (with-current-buffer (window-buffer)
       (let (words)
         (goto-char (point-min))
         (while (not (eobp))
           (let ((end (next-single-property-change (point) 'face nil
-                                                  (point-max))))
-            (when (seq-intersection (ensure-list (get-text-property
-                                                  (point) 'face))
+                                                  (point-max)))
+                (face (ensure-list (get-text-property (point) 'face))))
+            (when (seq-intersection face
                                     '(diff-refine-added diff-refine-removed))
-              (should (memq 'bold (get-text-property (point) 'face)))
+              (should (memq 'bold face))
+              ;; A color of the mode may be hard to read there.
+              (should-not (memq 'font-lock-string-face face))
               (push (buffer-substring-no-properties (point) end) words))
             (goto-char end)))
         (should (equal '("title" "name") words))))))
@@ -160,17 +155,6 @@
         (should (buffer-local-value 'display-line-numbers
                                     (find-file-noselect "a"))))
     (global-display-line-numbers-mode -1)))
-
-(ert-deftest gemini-companion-unified-marks-words-without-colors-of-the-mode ()
-  (gemini-companion-unified-test-with '(("a.el" "(setq a \"the old text\")\n"))
-    (gemini-companion-test-show "a.el" "(setq a \"the new text\")\n")
-    (with-current-buffer (window-buffer)
-      (dolist (word '("old" "new"))
-        (goto-char (point-min))
-        (search-forward word)
-        (let ((face (get-text-property (1- (point)) 'face)))
-          (should (memq 'bold face))
-          (should-not (memq 'font-lock-string-face face)))))))
 
 (define-derived-mode gemini-companion-unified-test-mode prog-mode "Test"
   "Color text as web-mode does, by a property that is an alias."
@@ -227,7 +211,7 @@
                                               (current-buffer))))
         (cl-letf (((symbol-function 'y-or-n-p) #'always))
           (gemini-companion-review-toggle-hunk))
-        (gemini-companion-unified-refresh)
+        (revert-buffer)
         (should-not (string-match-p "edited" (gemini-companion-test-header
                                               (current-buffer))))
         (gemini-companion-review-toggle-hunk)
@@ -236,7 +220,7 @@
           (insert "mine\n")
           (forward-line 2)
           (delete-region (point) (line-beginning-position 2)))
-        (gemini-companion-unified-refresh)
+        (revert-buffer)
         (should (equal '("*+mine" " 1" " 2" "*-3" " 4" " 5" " 6" "-7" "+seven")
                        (gemini-companion-test-diff)))
         (should (string-match-p "edited" (gemini-companion-test-header
@@ -385,7 +369,7 @@
                  "a" (lambda () (insert "one\n2\nthree\n"))))
           (shown (lambda (lines)
                    (with-current-buffer (window-buffer)
-                     (gemini-companion-unified-refresh)
+                     (revert-buffer)
                      (should (equal lines (gemini-companion-test-diff)))))))
       (funcall shown '("-1" "+one" " 2" "-3" "+three"))
       (with-current-buffer (window-buffer)
