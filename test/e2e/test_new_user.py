@@ -2,10 +2,15 @@
 """A new user with an empty home directory installs the package."""
 
 import json
+import os
+import shutil
 
 import pytest
-from harness.gemini import CONNECTED, pause_before_enter, type_until
-from harness.new_user import NewUser
+from harness.emacs import BARE, EARLY_INIT, lisp
+from harness.gemini import CONNECTED, in_container, pause_before_enter, type_until
+from harness.scratch import registry
+from harness.terminal import Terminal
+from harness.wait import eventually
 from harness.world import World
 
 # The user has used Gemini CLI before.
@@ -18,64 +23,105 @@ SETTINGS = """{
   "privacy": {"usageStatisticsEnabled": false}
 }
 """
-
+# The user's own settings: the package archives, as in the manual.
+INIT = """
+(setq package-archives '({archives})
+      ;; To check one starts an agent of GnuPG, which would stay.
+      package-check-signature nil)
+"""
 RUNS = r"\bGemini(?!\.\.\.| installing)[^\n]*\) -"
 
 
 @pytest.mark.long
 def test_new_user_gets_a_connected_cli(world: World) -> None:
-    user = NewUser(world, world.file("hello.py", "print('hello')\n"), SETTINGS)
-    install_package(user, world.tools.package)
-    read_manual(user)
+    emacs = start(world)
 
-    user.give("gemini-companion-mode")
-    user.see("Install the Python packages")
-    user.press("y")
-    user.see_match(RUNS)
-    let_it_connect(user)
-    user.give("gemini-companion-run")
+    give(emacs, "package-refresh-contents")
+    emacs.wait_for("Package refresh done")
+    # A long name would not fit on the line.
+    shutil.copy(world.tools.package, world.home / "package.tar")
+    give(emacs, "package-install-file", "~/package.tar")
+    # Messages of the compiler soon replace it.
+    emacs.wait_for_match(r"Done|[1-9]\d* files? compiled|Wrote .*init\.el")
+    emacs.keys("C-x", "1")
+    give(emacs, "info-display-manual", "gemini-companion")
+    emacs.wait_for("(gemini-companion)Top")
+    emacs.keys("q")
 
-    user.see_match("[1-9] open file")
-    user.type("/ide status")
+    give(emacs, "gemini-companion-mode")
+    emacs.wait_for("Install the Python packages")
+    emacs.keys("y")
+    emacs.wait_for_match(RUNS)
+    enable_by_the_status(world, emacs)
+    give(emacs, "gemini-companion-run")
+
+    emacs.wait_for_match("[1-9] open file")
+    write(emacs, "/ide status")
     pause_before_enter()
     type_until(
-        lambda: user.press("Enter"),
-        lambda: CONNECTED in user.emacs.screen(),
+        lambda: emacs.keys("Enter"),
+        lambda: CONNECTED in emacs.screen(),
         "the command is sent",
     )
-    user.see_match(rf"(?s){CONNECTED}.*- hello\.py")
-    user.press("C-x", "o")
-    user.leave()
+    emacs.wait_for_match(rf"(?s){CONNECTED}.*- hello\.py")
+    emacs.keys("C-x", "o", "C-x", "C-c")
+    emacs.wait_for("kill them and exit anyway? (yes or no)")
+    write(emacs, "yes")
+    emacs.keys("Enter")
+    eventually(lambda: not emacs.is_open(), "Emacs has left")
 
 
-def install_package(user: NewUser, tar: str) -> None:
-    """Install ``tar`` and what it needs."""
-    user.give("package-refresh-contents")
-    user.see("Package refresh done")
-    # A long name would not fit on the line.
-    user.give("package-install-file", user.keep(tar))
-    # Messages of the compiler soon replace it.
-    user.see_match(r"Done|[1-9]\d* files? compiled|Wrote .*init\.el")
-    user.press("C-x", "1")
+def start(world: World) -> Terminal:
+    """Return an Emacs without packages, in a new home directory."""
+    shutil.rmtree(world.home)
+    directory = world.home / ".emacs.d"
+    directory.mkdir(parents=True)
+    world.home.joinpath(".gemini").mkdir()
+    world.home.joinpath(".gemini/settings.json").write_text(SETTINGS)
+    archives = [
+        f"({lisp(name)} . {lisp(place)})"
+        for name, place in world.tools.archives.items()
+    ]
+    directory.joinpath("init.el").write_text(INIT.format(archives=" ".join(archives)))
+    early = EARLY_INIT.replace("package-enable-at-startup nil", "")
+    directory.joinpath("early-init.el").write_text(early)
+    path = os.pathsep.join([os.path.dirname(world.tools.gemini), os.environ["PATH"]])
+    file = world.file("hello.py", "print('hello')\n")
+    emacs = world.tmux.start(
+        "new-user",
+        [world.tools.emacs, *BARE, "-nw", str(file)],
+        world.project,
+        {"PATH": path, "GEMINI_API_KEY": "fake", **in_container(), **registry()},
+        (110, 45),
+    )
+    emacs.wait_for("hello.py")
+    return emacs
 
 
-def read_manual(user: NewUser) -> None:
-    """Find the manual of the package in Info."""
-    user.give("info-display-manual", "gemini-companion")
-    user.see("(gemini-companion)Top")
-    user.press("q")
+def write(emacs: Terminal, text: str) -> None:
+    """Type ``text`` and wait until it is on the screen."""
+    emacs.text(text)
+    emacs.wait_for(text[-40:])
 
 
-def let_it_connect(user: NewUser) -> None:
+def give(emacs: Terminal, command: str, *answers: str) -> None:
+    """Run ``command`` by M-x, and type ``answers`` to its questions."""
+    emacs.keys("M-x")
+    emacs.wait_for("M-x")
+    for text in (command, *answers):
+        write(emacs, text)
+        emacs.keys("Enter")
+
+
+def enable_by_the_status(world: World, emacs: Terminal) -> None:
     """Set ide.enabled by the button of the status."""
-    user.give("gemini-companion-status")
-    user.see("Not connected: IDE integration is off in Gemini CLI")
-    user.press("C-x", "1")
-    user.press("C-s")
-    user.see("I-search")
-    user.type("[Enable]")
-    user.press("Enter", "C-b", "Enter")
-    user.see("Setting saved; type /ide enable")
-    user.press("q")
-    settings = json.loads(user.settings())
+    give(emacs, "gemini-companion-status")
+    emacs.wait_for("Not connected: IDE integration is off in Gemini CLI")
+    emacs.keys("C-x", "1", "C-s")
+    emacs.wait_for("I-search")
+    write(emacs, "[Enable]")
+    emacs.keys("Enter", "C-b", "Enter")
+    emacs.wait_for("Setting saved; type /ide enable")
+    emacs.keys("q")
+    settings = json.loads(world.home.joinpath(".gemini/settings.json").read_text())
     assert settings == {**json.loads(SETTINGS), "ide": {"enabled": True}}

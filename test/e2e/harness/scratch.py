@@ -17,6 +17,12 @@ from .tools import Tools
 MARK = "GC_E2E"
 
 
+def registry() -> dict[str, str]:
+    """Return the variables by which this machine reaches the package registries."""
+    names = ("PIP_", "UV_", "SSL_CERT_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+    return {k: v for k, v in os.environ.items() if k.upper().startswith(names)}
+
+
 class Scratch:
     """Directories that only this test uses, and the processes in them."""
 
