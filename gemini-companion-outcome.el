@@ -37,8 +37,9 @@ Keep it until it is written to the CLI, as the server may crash."
          'diff-accepted id (gemini-companion-diff-accepted-text diff))
       (gemini-companion-server-call 'diff-rejected id))))
 
-(defvar gemini-companion-outcome-written-functions nil
-  "Functions called with the ID of a diff whose outcome was written.")
+(defun gemini-companion-outcome-unwritten-p (diff)
+  "Return non-nil if the outcome of DIFF was not written to its CLI yet."
+  (memq diff gemini-companion-outcome--unwritten))
 
 (defun gemini-companion-outcome-ready (how)
   "Hand over the diffs to a new server, which became ready HOW.
@@ -79,7 +80,6 @@ take an answer.  Then run"
   (setq gemini-companion-outcome--unwritten
         (cl-remove id gemini-companion-outcome--unwritten
                    :key #'gemini-companion-diff-id))
-  (run-hook-with-args 'gemini-companion-outcome-written-functions id)
   t)
 
 (defun gemini-companion-outcome-undelivered (id)

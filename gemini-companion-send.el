@@ -23,6 +23,7 @@
 
 (require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
+(require 'gemini-companion-outcome)
 (require 'gemini-companion-session)
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
@@ -49,19 +50,12 @@ A CLI takes an Enter that follows at once for a part of the paste.")
           "[0-9]+")
   "Regexp for how CLIs show a long paste, without spaces and punctuation.")
 
-(defconst gemini-companion-send--most-checks 150
-  "Number of checks after which Enter is not pressed.")
-
 (defconst gemini-companion-send--still-checks 5
   "Number of checks after which an unchanged terminal is ready.")
 
-(defvar gemini-companion-send--later nil
-  "Prompts that wait for their CLI, a list of plists.
-Each has the `:text'; `:find', a function that returns its session, or
-nil; the `:diff' whose rejection is to be written first, an id or nil;
-the time `:until' which it waits; the `:problem' if that was too short;
-and the `:tick' of the terminal at the last check and the number of
-checks since that changed, `:still'.")
+(defvar gemini-companion-send--waiting nil
+  "What waits for a terminal, lists (TEXT UNTIL PROBLEM READY FUNCTION).
+See `gemini-companion-send--when'.")
 
 (defvar gemini-companion-send--reason-history nil
   "History of reasons.")
@@ -77,12 +71,6 @@ Lines end as terminals paste them; other control characters go."
     "[\0-\10\13-\37\177\u0080-\u009f]" ""
     (replace-regexp-in-string "\r\n?" "\n" (substring-no-properties text)))
    t t))
-
-(defun gemini-companion-send--no-command (text)
-  "Return TEXT so that it does not begin like a command of a CLI."
-  (if (string-match-p "\\`[ \t\n]*[/!]" text)
-      (concat "No: " text)
-    text))
 
 (defun gemini-companion-send--words (text)
   "Return the letters and digits of TEXT, the same on any screen."
@@ -112,8 +100,15 @@ tabs are omitted.  TEXT may have up to 200,000 characters."
                        "\e[201~"))
       (when submit
         (gemini-companion-state-submitted session text)
-        (gemini-companion-send--check process text shown
-                                      gemini-companion-send--most-checks))
+        (gemini-companion-send--when
+         text 15 "The CLI did not take the text"
+         (lambda ()
+           (if (buffer-live-p (process-buffer process))
+               (< shown (gemini-companion-send--shown process text))
+             'never))
+         (lambda ()
+           (run-at-time gemini-companion-send--enter-seconds nil
+                        #'gemini-companion-send--enter process))))
       t)))
 
 (defun gemini-companion-send--shown (process text)
@@ -131,21 +126,6 @@ A CLI shows a placeholder for a long paste; that counts too."
           (1- (length (split-string
                        screen (concat (regexp-quote end) "\\|"
                                       gemini-companion-send--pasted)))))))))
-
-(defun gemini-companion-send--check (process text shown left)
-  "Press Enter in PROCESS once it has TEXT more than SHOWN times.
-Give up after LEFT further checks, or if PROCESS has ended."
-  (let ((live (and (process-live-p process)
-                   (buffer-live-p (process-buffer process)))))
-    (cond ((and live (< shown (gemini-companion-send--shown process text)))
-           (run-at-time gemini-companion-send--enter-seconds nil
-                        #'gemini-companion-send--enter process))
-          ((and live (< 0 left))
-           (run-at-time gemini-companion-send--check-seconds nil
-                        #'gemini-companion-send--check
-                        process text shown (1- left)))
-          (t (gemini-companion-send--keep
-              text "The CLI did not take the text")))))
 
 (defun gemini-companion-send--enter (process)
   "Press Enter in PROCESS."
@@ -224,90 +204,71 @@ Text typed until then is in the kill ring."
                       comment))
             (seq-sort-by #'cdar #'< (gemini-companion-diff-comments diff)))))
 
-(defun gemini-companion-send--reason (diff text)
-  "Type TEXT as the next prompt of the CLI of DIFF, which was rejected."
-  (let* ((session (gemini-companion-diff-session diff))
-         (name (gemini-companion-session-name session)))
-    (if (not (gemini-companion-session-terminal session))
-        (gemini-companion-send--keep
-         text "Rejected; %s does not run in an Emacs terminal" name)
-      (gemini-companion-send-later
-       text (lambda () session) 30
-       (format "Rejected; %s is not ready for a prompt" name)
-       (gemini-companion-diff-id diff))
-      (message "Rejected; the reason will be submitted in %s" name))))
+;;;; Waiting
 
-;;;; Later
+(defun gemini-companion-send--when (text seconds problem ready function)
+  "Call FUNCTION once the function READY returns non-nil.
+If that takes more than SECONDS, or READY returns `never', put TEXT into
+the kill ring; the message begins with PROBLEM."
+  (let ((task (list text (+ seconds (float-time)) problem ready function)))
+    (push task gemini-companion-send--waiting)
+    (gemini-companion-send--try task)))
+
+(defun gemini-companion-send--try (task)
+  "Do what TASK, an element of `gemini-companion-send--waiting', is for.
+If it is not ready, try again soon."
+  (pcase-let* ((`(,text ,until ,problem ,ready ,function) task)
+               (now (if (< until (float-time)) 'never (funcall ready))))
+    (if (null now)
+        (run-at-time gemini-companion-send--check-seconds nil
+                     #'gemini-companion-send--try task)
+      (setq gemini-companion-send--waiting
+            (delq task gemini-companion-send--waiting))
+      (if (eq now 'never)
+          (gemini-companion-send--keep text "%s" problem)
+        (funcall function)))))
 
 (defun gemini-companion-send-later (text find seconds problem &optional diff)
   "Submit TEXT when the terminal of a session does not change any more.
-The session is what the function FIND returns.  With the id of a DIFF,
-wait until its rejection was written, too.  After SECONDS, or if the
-terminal is killed, TEXT is added to the kill ring, and the message
-begins with PROBLEM."
-  (let ((prompt (list :text text :find find :diff diff :problem problem
-                      :until (+ (float-time) seconds) :tick nil :still 0)))
-    (push prompt gemini-companion-send--later)
-    (gemini-companion-send--try prompt)))
-
-(defun gemini-companion-send--written (id)
-  "Record that the rejection of the diff ID was written to its CLI."
-  (dolist (prompt gemini-companion-send--later)
-    (when (eql id (plist-get prompt :diff))
-      (plist-put prompt :diff nil))))
-
-(defun gemini-companion-send--try (prompt)
-  "Submit PROMPT if its terminal is ready; give up if that takes too long."
-  (let* ((session (funcall (plist-get prompt :find)))
-         (terminal (and session (gemini-companion-session-terminal session)))
-         (late (or (< (plist-get prompt :until) (float-time))
-                   (and (plist-get prompt :tick) (not terminal)))))
-    (if (not (or late
-                 (and terminal
-                      (gemini-companion-send--still-p prompt terminal)
-                      (not (eq 'waiting
-                               (gemini-companion-session-state session))))))
-        (run-at-time gemini-companion-send--check-seconds nil
-                     #'gemini-companion-send--try prompt)
-      (setq gemini-companion-send--later
-            (delq prompt gemini-companion-send--later))
-      ;; A text that is too long is kept, too.
-      (unless (and (not late)
-                   (ignore-error user-error
-                     (gemini-companion-send-type
-                      session (plist-get prompt :text) t)))
-        (gemini-companion-send--keep (plist-get prompt :text) "%s"
-                                     (plist-get prompt :problem))))))
-
-(defun gemini-companion-send--still-p (prompt terminal)
-  "Return non-nil if TERMINAL has been still since PROMPT may be typed."
-  (let ((tick (buffer-chars-modified-tick terminal)))
-    (plist-put prompt :still (if (and (eql tick (plist-get prompt :tick))
-                                      (not (plist-get prompt :diff)))
-                                 (1+ (plist-get prompt :still))
-                               0))
-    (plist-put prompt :tick tick)
-    (<= gemini-companion-send--still-checks (plist-get prompt :still))))
+The session is what the function FIND returns.  With DIFF, wait until its
+rejection was written, too.  After SECONDS, or if the terminal is killed,
+TEXT is added to the kill ring, and the message begins with PROBLEM."
+  (let ((tick nil)
+        (still 0)
+        session)
+    (gemini-companion-send--when
+     text seconds problem
+     (lambda ()
+       (setq session (funcall find))
+       (if-let* ((terminal (and session
+                                (gemini-companion-session-terminal session)))
+                 (new (buffer-chars-modified-tick terminal)))
+           (progn
+             (setq still (if (and (eql tick new)
+                                  (not (gemini-companion-outcome-unwritten-p
+                                        diff)))
+                             (1+ still)
+                           0)
+                   tick new)
+             (and (<= gemini-companion-send--still-checks still)
+                  (not (eq 'waiting (gemini-companion-session-state session)))))
+         (and tick 'never)))
+     (lambda ()
+       ;; A text that is too long is kept, too.
+       (unless (ignore-error user-error
+                 (gemini-companion-send-type session text t))
+         (gemini-companion-send--keep text "%s" problem))))))
 
 (defun gemini-companion-send-idle-p ()
-  "Return non-nil if no prompt is waiting to be typed."
-  (null gemini-companion-send--later))
-
-(defun gemini-companion-send-start ()
-  "Follow which outcomes were written."
-  (add-hook 'gemini-companion-outcome-written-functions
-            #'gemini-companion-send--written))
+  "Return non-nil if no text is waiting to be typed or submitted."
+  (null gemini-companion-send--waiting))
 
 (defun gemini-companion-send-stop ()
-  "Stop typing; put what was to be typed into the kill ring."
-  (remove-hook 'gemini-companion-outcome-written-functions
-               #'gemini-companion-send--written)
-  (cancel-function-timers #'gemini-companion-send--check)
+  "Stop waiting for terminals; put the texts into the kill ring."
   (cancel-function-timers #'gemini-companion-send--try)
-  (dolist (prompt gemini-companion-send--later)
-    (gemini-companion-send--keep (plist-get prompt :text)
-                                 "Prompt not submitted"))
-  (setq gemini-companion-send--later nil))
+  (dolist (task gemini-companion-send--waiting)
+    (gemini-companion-send--keep (car task) "Prompt not submitted"))
+  (setq gemini-companion-send--waiting nil))
 
 ;;;; Commands
 
@@ -320,18 +281,28 @@ current buffer, else the one that is shown."
   (interactive)
   (let ((diff (gemini-companion-diff-unsettled diff)))
     (when-let* ((reason (or reason (gemini-companion-send--read-reason diff)))
-                (text (gemini-companion-send--no-command
-                       (string-join
-                        (append (unless (string-blank-p reason) (list reason))
-                                (gemini-companion-send--comments diff))
-                        "\n"))))
+                (text (string-join
+                       (append (unless (string-blank-p reason) (list reason))
+                               (gemini-companion-send--comments diff))
+                       "\n")))
       (when (string-empty-p text)
         (user-error "No reason given; %s rejects without one"
                     (substitute-command-keys
                      "\\<gemini-companion-review-mode-map>\
 \\[gemini-companion-diff-reject]")))
+      ;; It must not be a command of the CLI.
+      (when (string-match-p "\\`[ \t\n]*[/!]" text)
+        (setq text (concat "No: " text)))
       (gemini-companion-diff-reject diff)
-      (gemini-companion-send--reason diff text))))
+      (let* ((session (gemini-companion-diff-session diff))
+             (name (gemini-companion-session-name session)))
+        (if (not (gemini-companion-session-terminal session))
+            (gemini-companion-send--keep
+             text "Rejected; %s does not run in an Emacs terminal" name)
+          (gemini-companion-send-later
+           text (lambda () session) 30
+           (format "Rejected; %s is not ready for a prompt" name) diff)
+          (message "Rejected; the reason will be submitted in %s" name))))))
 
 (provide 'gemini-companion-send)
 ;;; gemini-companion-send.el ends here

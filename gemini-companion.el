@@ -281,7 +281,6 @@ it on already.")
      :stop gemini-companion-windows-forget)
     (gemini-companion-review)
     (gemini-companion-send
-     :start gemini-companion-send-start
      :stop gemini-companion-send-stop)
     (gemini-companion-extension
      :if gemini-companion--linked-p

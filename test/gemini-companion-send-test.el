@@ -4,8 +4,8 @@
 
 ;;; Commentary:
 
-;; What is typed where, and what happens to a reason.  That it reaches the model is tested end to end, in
-;; e2e/test_reason.py.
+;; What is typed where, and what happens to a reason.  That it reaches the model
+;; is shown in e2e/test_prompt.py.
 
 ;;; Code:
 
@@ -32,41 +32,35 @@ outcomes."
              (let (diff)
                (gemini-companion-diff-start
                 (lambda (diff)
-                  (push (gemini-companion-diff-state diff) outcomes)))
+                  (push (gemini-companion-diff-state diff) outcomes)
+                  (gemini-companion-outcome-send diff)))
                (gemini-companion-diff-open
                 1 ,session (expand-file-name "a" directory) "new\n")
                (setq diff (car (gemini-companion-diffs)))
                ,@body)
            (gemini-companion-send-stop)
-           (gemini-companion-diff-stop 'dismissed))))))
+           (gemini-companion-diff-stop 'dismissed)
+           (gemini-companion-outcome-forget))))))
 
-(ert-deftest gemini-companion-send-reason-for-a-cli-outside-is-kept ()
-  (gemini-companion-send-test-with-reason (lambda () "/quit is what I want")
-      '(:id "one")
-    (gemini-companion-diff-reject-with-reason diff)
-    (should (equal '(rejected) outcomes))
-    ;; It is no command of the CLI.
-    (should (equal "No: /quit is what I want" (car kill-ring)))))
-
-(ert-deftest gemini-companion-send-reason-empty-or-quit-decides-nothing ()
-  (dolist (answer (list (lambda () " ") (lambda () (signal 'quit nil))))
+(ert-deftest gemini-companion-send-reason-that-cannot-be-typed-is-kept ()
+  (pcase-dolist
+      (`(,answer ,sent ,kept)
+       `((,(lambda () "/quit is what I want") (rejected)
+          ;; It is no command of the CLI.
+          "No: /quit is what I want")
+         (,(lambda () " ") nil "before")
+         (,(lambda () (signal 'quit nil)) nil "before")
+         ;; The review ends while the user types.
+         (,(lambda ()
+             (gemini-companion-diff-reject (car (gemini-companion-diffs)))
+             "Too long")
+          (rejected) "Too long")))
     (gemini-companion-send-test-with-reason answer '(:id "one")
-      (should (condition-case nil
-                  (ignore (gemini-companion-diff-reject-with-reason diff))
-                ((quit user-error) t)))
-      (should (equal (list diff) (gemini-companion-diffs)))
-      (should-not outcomes)
-      (should (equal '("before") kill-ring)))))
-
-(ert-deftest gemini-companion-send-reason-for-a-diff-that-ended-is-kept ()
-  (gemini-companion-send-test-with-reason
-      (lambda ()
-        (gemini-companion-diff-reject (car (gemini-companion-diffs)))
-        "Too long")
-      '(:id "one")
-    (gemini-companion-diff-reject-with-reason diff)
-    (should (equal '(rejected) outcomes))
-    (should (equal "Too long" (car kill-ring)))))
+      (ignore-error (quit user-error)
+        (gemini-companion-diff-reject-with-reason diff))
+      (should (equal sent outcomes))
+      (should (eq (null sent) (and (gemini-companion-diffs) t)))
+      (should (equal kept (car kill-ring))))))
 
 (defmacro gemini-companion-send-test-with-reason-terminal (&rest body)
   "Run BODY with a diff `diff' of a CLI in the buffer `terminal'.
@@ -115,30 +109,8 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
         (gemini-companion-state-stop)
         (gemini-companion-session-forget)))))
 
-(ert-deftest gemini-companion-send-types-no-control-characters ()
-  (gemini-companion-test-with-directory '(("answers" ""))
-    (let ((gemini-companion-terminal 'term)
-          (kill-buffer-query-functions nil))
-      (with-temp-buffer
-        (setq default-directory directory)
-        (gemini-companion-terminal-start
-         '("sh" "-c" "stty raw -echo; echo up; exec cat >answers"))
-        (gemini-companion-test-eventually
-          (string-search "up" (buffer-string)))
-        (should (gemini-companion-send-type
-                 (list :id "1" :pid (process-id (get-buffer-process
-                                                 (current-buffer))))
-                 "a\e[201~b\u009b201~c\3\u007fd\te\r\nf\u0085g"))
-        (gemini-companion-test-eventually
-          (equal "\e[200~a[201~b201~cd\te\rfg\e[201~"
-                 (with-temp-buffer
-                   (let ((inhibit-eol-conversion t))
-                     (insert-file-contents "answers"))
-                   (buffer-string))))))))
-
 (ert-deftest gemini-companion-send-reason-waits-until-the-terminal-stands-still ()
   (gemini-companion-send-test-with-reason-terminal
-    (gemini-companion-send-start)
     (gemini-companion-diff-reject-with-reason diff)
     (dotimes (_ 20)
       (gemini-companion-test-run-timers))
@@ -149,7 +121,7 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
     (gemini-companion-test-eventually
       (string-match-p "Request cancelled[^z-a]*Too long[^z-a]*Too long"
                       (gemini-companion-test-text terminal)))
-    (should (gemini-companion-send-idle-p))
+    (gemini-companion-test-eventually (gemini-companion-send-idle-p))
     (should (equal "before" (car kill-ring)))))
 
 (ert-deftest gemini-companion-send-reason-that-is-not-typed-is-kept ()
@@ -160,8 +132,7 @@ The reason for its rejection, by default, is Too long.  The CLI is `cat'."
              (cons (make-string 200001 ?x)
                    (lambda (_) (gemini-companion-outcome-written 1)))))
     (gemini-companion-send-test-with-reason-terminal
-      (gemini-companion-send-start)
-      (gemini-companion-diff-reject-with-reason diff reason)
+        (gemini-companion-diff-reject-with-reason diff reason)
       (should (equal "before" (car kill-ring)))
       (funcall end terminal)
       (gemini-companion-test-eventually (gemini-companion-send-idle-p))
