@@ -25,13 +25,11 @@
 (require 'gemini-companion-state)
 (require 'gemini-companion-terminal)
 (require 'gemini-companion-text)
+(require 'project)
 (require 'seq)
 (require 'subr-x)
 
 (declare-function gfm-mode "ext:markdown-mode")
-(declare-function project-files "project")
-(declare-function project-root "project")
-(defvar savehist-additional-variables)
 
 ;;;; State
 
@@ -56,26 +54,22 @@
 ;;;; Draft
 
 (defun gemini-companion-compose--file (name)
-  "Return the file NAME in the directory of drafts."
-  (expand-file-name (concat "prompts/" name)
-                    gemini-companion-install-directory))
-
-(defun gemini-companion-compose--write (file text)
-  "Write TEXT to FILE, which only the user can read; delete it if TEXT is blank."
-  (if (string-blank-p text)
-      (when (file-exists-p file)
-        (delete-file file))
+  "Return the file NAME in the directory of drafts, which only the user can read."
+  (let ((directory (expand-file-name "prompts/"
+                                     gemini-companion-install-directory)))
     (with-file-modes #o700
-      (make-directory (file-name-directory file) t))
-    (with-file-modes #o600
-      (let ((coding-system-for-write 'utf-8-unix))
-        (write-region text nil file nil 'silent)))))
+      (make-directory directory t))
+    (expand-file-name name directory)))
 
 (defun gemini-companion-compose--save ()
-  "Save the draft in this buffer."
-  (gemini-companion-compose--write buffer-auto-save-file-name
-                                   (gemini-companion-text-of-buffer))
-  (set-buffer-modified-p nil))
+  "Save the draft in this buffer, or delete it if it is blank."
+  (let ((text (gemini-companion-text-of-buffer))
+        (coding-system-for-write 'utf-8-unix))
+    (if (string-blank-p text)
+        (ignore-error file-missing
+          (delete-file buffer-auto-save-file-name))
+      (write-region text nil buffer-auto-save-file-name nil 'silent))
+    (set-buffer-modified-p nil)))
 
 (defun gemini-companion-compose--leave ()
   "Save all drafts, and delete the images, as Emacs exits."
@@ -88,26 +82,21 @@
 ;;;; History
 
 (defun gemini-companion-compose--load-history ()
-  "Load the history, unless savehist does that."
+  "Load the history."
   (let ((file (gemini-companion-compose--file "history")))
-    (cond ((bound-and-true-p savehist-mode)
-           (add-to-list 'savehist-additional-variables
-                        'gemini-companion-compose-history))
-          ((and (not gemini-companion-compose-history)
-                (file-exists-p file))
-           (setq gemini-companion-compose-history
-                 (ignore-errors
-                   (read (gemini-companion-text-read file))))))))
+    (when (and (not gemini-companion-compose-history)
+               (file-exists-p file))
+      (setq gemini-companion-compose-history
+            (ignore-errors (read (gemini-companion-text-read file)))))))
 
 (defun gemini-companion-compose--remember (text)
-  "Add TEXT to the history."
+  "Add TEXT to the history, and save that."
   (let ((history-delete-duplicates t)
+        (coding-system-for-write 'utf-8-unix)
         print-length print-level)
     (add-to-history 'gemini-companion-compose-history text 100 t)
-    (unless (bound-and-true-p savehist-mode)
-      (gemini-companion-compose--write
-       (gemini-companion-compose--file "history")
-       (prin1-to-string gemini-companion-compose-history)))))
+    (write-region (prin1-to-string gemini-companion-compose-history) nil
+                  (gemini-companion-compose--file "history") nil 'silent)))
 
 (defun gemini-companion-compose-previous (&optional n)
   "Replace the text by the previous prompt of the history, or the Nth one."
@@ -182,12 +171,13 @@ Their names are quoted for the CLI; the values are absolute names."
 (defun gemini-companion-compose--command-names ()
   "Return an alist of the commands of the CLI and their descriptions."
   (let ((home (gemini-companion-clients-home
-               (gemini-companion-compose--client
-                gemini-companion-compose--session))))
+               (or (plist-get gemini-companion-compose--session :client)
+                   gemini-companion-run-client
+                   (caar gemini-companion-clients)))))
     (append (seq-mapcat #'gemini-companion-compose--commands-in
                         (list home
-                              (expand-file-name (file-name-nondirectory
-                                                 (directory-file-name home)))))
+                              (file-name-nondirectory
+                               (directory-file-name home))))
             (mapcar #'list gemini-companion-compose--commands))))
 
 (defun gemini-companion-compose--commands-in (directory)
@@ -228,8 +218,7 @@ Their names are quoted for the CLI; the values are absolute names."
   "Insert a reference to the file with URI, which was dropped here."
   (let ((file (or (dnd-get-local-file-name uri t)
                   (user-error "Not a file on this machine: %s" uri))))
-    (insert (gemini-companion-point--text
-             (list (list file nil nil)) (gemini-companion-compose--reader))
+    (insert (gemini-companion-compose--describe (list (list file nil nil)))
             " "))
   'private)
 
@@ -244,25 +233,22 @@ Their names are quoted for the CLI; the values are absolute names."
 
 ;;;; Commands
 
-(defun gemini-companion-compose--client (session)
-  "Return the name of the CLI of SESSION, or else the one that would start."
-  (or (plist-get session :client)
-      gemini-companion-run-client
-      (caar gemini-companion-clients)))
-
 (defun gemini-companion-compose--find-session ()
   "Return the session of this buffer, or another one in its directory, or nil."
-  (if (and gemini-companion-compose--session
-           (gemini-companion-session-connected-p
-            gemini-companion-compose--session))
-      gemini-companion-compose--session
-    (gemini-companion-session-read
-     (gemini-companion-point-sessions default-directory))))
+  (unless (and gemini-companion-compose--session
+               (gemini-companion-session-connected-p
+                gemini-companion-compose--session))
+    (setq gemini-companion-compose--session
+          (gemini-companion-session-read
+           (gemini-companion-point-sessions default-directory))))
+  gemini-companion-compose--session)
 
-(defun gemini-companion-compose--reader ()
-  "Return the session that is to read files, or one like that to start."
-  (or (gemini-companion-compose--find-session)
-      (list :directory default-directory)))
+(defun gemini-companion-compose--describe (things)
+  "Return the text for THINGS, as `gemini-companion-send-alist' has them.
+Their names are for the CLI of this buffer, or for one to start."
+  (gemini-companion-point--text
+   things (or (gemini-companion-compose--find-session)
+              (list :directory default-directory))))
 
 (defun gemini-companion-compose-submit (&optional insert)
   "Submit the prompt; with INSERT, a prefix argument, only insert it.
@@ -272,7 +258,6 @@ While the CLI works, it queues the prompt."
         (session (gemini-companion-compose--find-session)))
     (when (string-empty-p text)
       (user-error "Nothing to submit"))
-    (setq gemini-companion-compose--session session)
     (gemini-companion-compose--check-command text)
     (cond ((null session)
            (gemini-companion-compose--start text))
@@ -319,14 +304,13 @@ the CLI does; submit it? "
   (interactive
    (list (read-buffer "Attach what is at point in buffer: "
                       (other-buffer (current-buffer) t) t)))
-  (let ((session (gemini-companion-compose--reader))
-        (window (get-buffer-window buffer t)))
-    (insert (with-current-buffer buffer
-              (save-excursion
-                (when window
-                  (goto-char (window-point window)))
-                (gemini-companion-point--text
-                 (gemini-companion-point--things) session)))
+  (let ((window (get-buffer-window buffer t)))
+    (insert (gemini-companion-compose--describe
+             (with-current-buffer buffer
+               (save-excursion
+                 (when window
+                   (goto-char (window-point window)))
+                 (gemini-companion-point--things))))
             "\n")))
 
 ;;;; Mode
@@ -381,10 +365,9 @@ the CLI does; submit it? "
 \\[gemini-companion-compose-submit] submit  \
 \\[gemini-companion-compose-close] close")))))
 
-(defun gemini-companion-compose--buffer (client directory)
-  "Return the buffer with the draft for CLIENT in DIRECTORY."
-  (let ((file (gemini-companion-compose--file
-               (format "%s-%s" client (sha1 directory)))))
+(defun gemini-companion-compose--buffer (directory)
+  "Return the buffer with the draft for the CLI in DIRECTORY."
+  (let ((file (gemini-companion-compose--file (sha1 directory))))
     (or (seq-find (lambda (buffer)
                     (equal file (buffer-local-value
                                  'buffer-auto-save-file-name buffer)))
@@ -399,8 +382,6 @@ the CLI does; submit it? "
           (gemini-companion-compose-mode)
           (when (file-exists-p file)
             (insert (gemini-companion-text-read file)))
-          (with-file-modes #o700
-            (make-directory (file-name-directory file) t))
           (setq buffer-auto-save-file-name file)
           (set-buffer-modified-p nil)
           (current-buffer)))))
@@ -411,21 +392,22 @@ the CLI does; submit it? "
 SESSION is by default the CLI of this project.  TEXT is added to the
 draft."
   (interactive)
-  (let* ((default-directory (if-let* ((project (project-current)))
-                                (project-root project)
-                              default-directory))
-         (session (or session (gemini-companion-compose--find-session)))
+  (let* ((directory (if-let* ((project (project-current)))
+                        (project-root project)
+                      default-directory))
+         (session (or session
+                      (gemini-companion-session-read
+                       (gemini-companion-point-sessions directory))))
          (terminal (and session (gemini-companion-session-terminal session)))
-         (window (and terminal (get-buffer-window terminal)))
-         (buffer (gemini-companion-compose--buffer
-                  (gemini-companion-compose--client session)
-                  (file-name-as-directory
-                   (or (plist-get session :directory)
-                       (file-truename default-directory))))))
-    (pop-to-buffer buffer (and window `(display-buffer-in-direction
-                                        (direction . below)
-                                        (window . ,window)
-                                        (window-height . 0.3))))
+         (window (and terminal (get-buffer-window terminal))))
+    (pop-to-buffer (gemini-companion-compose--buffer
+                    (file-name-as-directory
+                     (or (plist-get session :directory)
+                         (file-truename directory))))
+                   (and window `(display-buffer-in-direction
+                                 (direction . below)
+                                 (window . ,window)
+                                 (window-height . 0.3))))
     (setq gemini-companion-compose--session session)
     (goto-char (point-max))
     (when text

@@ -124,15 +124,15 @@ has no lines.  Without a file, return the region or the paragraph."
 (defun gemini-companion-point-hits ()
   "Return the hits or diagnostics on the lines of the region, or here."
   (save-excursion
-    (let ((count (if (use-region-p)
-                     (count-lines (region-beginning) (region-end))
-                   1))
+    (let ((end (point))
           (found nil))
       (when (use-region-p)
+        (setq end (region-end))
         (goto-char (region-beginning)))
-      (dotimes (_ count)
-        (push (gemini-companion-point--hit) found)
-        (forward-line))
+      (while (progn
+               (push (gemini-companion-point--hit) found)
+               (and (zerop (forward-line))
+                    (< (point) end))))
       (delq nil (nreverse found)))))
 
 (defun gemini-companion-point--hit ()
@@ -168,12 +168,12 @@ Searches have a text property on each, other lists the id of an entry."
   "Return a reference with TEXT to PLACE, a position in BUFFER.
 For a file that is not visited, Flymake has its name, and (LINE . COLUMN).
 If BUFFER visits no file, return TEXT."
-  (if (stringp buffer)
-      (list buffer (car place) text)
-    (with-current-buffer buffer
-      (if buffer-file-name
-          (list buffer-file-name (line-number-at-pos place t) text)
-        text))))
+  (cond ((stringp buffer) (list buffer (car place) text))
+        ((buffer-file-name buffer)
+         (list (buffer-file-name buffer)
+               (with-current-buffer buffer (line-number-at-pos place t))
+               text))
+        (t text)))
 
 ;;;; Texts
 
@@ -263,23 +263,26 @@ M-x gemini-companion-run starts one, /ide enable connects a running one"))))
 
 (defun gemini-companion-point-sessions (file)
   "Return the sessions in whose directory or place FILE is."
-  (seq-filter (apply-partially #'gemini-companion-point--near-p file)
+  (seq-filter (apply-partially #'gemini-companion-point--name file)
               (gemini-companion-sessions)))
 
-(defun gemini-companion-point--near-p (file session)
-  "Return non-nil if FILE is in the directory or the place of SESSION."
+(defun gemini-companion-point--name (file session)
+  "Return the name of FILE in the directory or the place of SESSION, or nil."
   (if-let* ((place (plist-get session :place)))
-      (equal place (car (gemini-companion-place-there file)))
-    (and (not (file-remote-p file))
-         (gemini-companion-point--inside (file-truename file) session))))
+      (let ((there (gemini-companion-place-there file)))
+        (and (equal place (car there))
+             (cdr there)))
+    (when-let* (((not (file-remote-p file)))
+                (directory (plist-get session :directory))
+                (directory (file-truename directory))
+                (file (gemini-companion-point--true-name file))
+                ((gemini-companion-text-in-directory-p file directory)))
+      (file-relative-name file directory))))
 
-(defun gemini-companion-point--inside (file session)
-  "Return the name of FILE, a true name, in the directory of SESSION.
-Return nil if FILE is not in that directory."
-  (when-let* ((name (plist-get session :directory))
-              (directory (file-truename name)))
-    (and (gemini-companion-text-in-directory-p file directory)
-         (file-relative-name file directory))))
+(defun gemini-companion-point--true-name (file)
+  "Return the name of FILE in its true directory; it may be a link."
+  (concat (file-truename (file-name-directory file))
+          (file-name-nondirectory file)))
 
 (defun gemini-companion-point--text (things session)
   "Return the text for the prompt of SESSION about THINGS."
@@ -299,8 +302,11 @@ Ask about a file that is not shared, and omit its TEXT, or outside the
 directory of the CLI."
   (when (string-match-p "[[:cntrl:]]" file)
     (user-error "A prompt cannot name a file with a control character"))
-  (pcase-let* ((`(,file ,name) (gemini-companion-point--names file session))
-               (hidden (gemini-companion-point--hidden-p file))
+  (pcase-let* ((name (gemini-companion-point--name file session))
+               (file (gemini-companion-point--local-name file name session))
+               (hidden (if-let* ((buffer (gemini-companion-place-buffer file)))
+                           (gemini-companion-privacy-hidden-p buffer)
+                         (gemini-companion-privacy-name-hidden-p file)))
                (`(,first . ,last) (if (consp lines) lines (cons lines lines))))
     (unless (or (and name (not hidden))
                 (y-or-n-p (format (if hidden
@@ -317,27 +323,17 @@ name it anyway? ")
                  (concat (if (string-search "\n" text) ":\n" ": ")
                          (gemini-companion-point--quoted text))))))
 
-(defun gemini-companion-point--names (file session)
-  "Return a list of the true name of FILE, and its name for SESSION.
-The former may be that of a copy.  The latter is nil if FILE is outside the
-directory of the CLI.  Signal an error if FILE is on another machine."
-  (let* ((place (plist-get session :place))
-         (known (and place (gemini-companion-place-there file))))
-    (cond ((and place (equal place (car known)))
-           (list (gemini-companion-place-copy (concat place (cdr known)))
-                 (cdr known)))
-          ((not (or place (file-remote-p file) (not (file-exists-p file))))
-           (let ((file (concat (file-truename (file-name-directory file))
-                               (file-name-nondirectory file))))
-             (list file (gemini-companion-point--inside file session))))
+(defun gemini-companion-point--local-name (file name session)
+  "Return the name of FILE or of its copy on this machine.
+NAME is the name for SESSION, or nil.  Signal an error if FILE is not on
+the machine of SESSION."
+  (let ((place (plist-get session :place)))
+    (cond ((and place name)
+           (gemini-companion-place-copy (concat place name)))
+          ((and (not place) (not (file-remote-p file)) (file-exists-p file))
+           (gemini-companion-point--true-name file))
           (t (user-error "%s is not a file on the machine of %s"
                          file (gemini-companion-session-name session))))))
-
-(defun gemini-companion-point--hidden-p (file)
-  "Return non-nil if FILE, a true name, may not be shared."
-  (if-let* ((buffer (gemini-companion-place-buffer file)))
-      (gemini-companion-privacy-hidden-p buffer)
-    (gemini-companion-privacy-name-hidden-p file)))
 
 (defun gemini-companion-point-escape (name)
   "Return the file NAME, quoted for the prompt of a CLI."

@@ -207,8 +207,8 @@ Text typed until then is in the kill ring."
 ;;;; Waiting
 
 (defun gemini-companion-send--when (text seconds problem ready function)
-  "Call FUNCTION once the function READY returns non-nil.
-If that takes more than SECONDS, or READY returns `never', put TEXT into
+  "Call FUNCTION once the value of the function READY is non-nil.
+If that takes more than SECONDS, or the value is `never', put TEXT into
 the kill ring; the message begins with PROBLEM."
   (let ((task (list text (+ seconds (float-time)) problem ready function)))
     (push task gemini-companion-send--waiting)

@@ -99,11 +99,9 @@ is none."
         (funcall end)
         (should-not (string-prefix-p "*prompt: " (buffer-name))))
       (gemini-companion-session-update nil)
-      (setq gemini-companion-run-client "gemini")
       (gemini-companion-compose)
       (should (equal text (buffer-string)))
-      (should (equal #o600 (file-modes (car (directory-files
-                                             "ours/prompts" t "gemini-")))))
+      (should (equal #o700 (file-modes "ours/prompts")))
       (gemini-companion-compose nil "@c (line 1)")
       (should (equal (concat text "@c (line 1)\n") (buffer-string))))))
 
@@ -239,6 +237,6 @@ is none."
         (gemini-companion-state-title process "◇  Ready"))
       (gemini-companion-test-eventually
         (string-search "Begin" (gemini-companion-test-text terminal)))
-      (should (gemini-companion-send-idle-p)))))
+      (gemini-companion-test-eventually (gemini-companion-send-idle-p)))))
 
 ;;; gemini-companion-compose-test.el ends here
