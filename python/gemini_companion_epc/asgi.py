@@ -176,7 +176,7 @@ class Asgi:
 
     async def _ask(self, request: Request) -> ASGIApp:
         """Answer a request of the bridge, which needs no session."""
-        question, _ = _message(await request.body())
+        question = _message(without_lone_surrogates(await request.body()))
         try:
             client = request.state.client.name
             return JSONResponse(await self._questions.answer(client, question))
@@ -184,15 +184,10 @@ class Asgi:
             raise HTTPException(400, f"Bad Request: {error}") from None
 
     async def _post(self, request: Request) -> ASGIApp:
-        message, body = _message(await request.body())
-        is_new = message.get("method") == "initialize"
+        body = without_lone_surrogates(await request.body())
+        is_new = SESSION_HEADER not in request.headers
         if is_new:
-            session = self._sessions.new(request.state.client, request.state.place)
-            if request.state.client.states_version:
-                session.version = _version(message)
-            assert request.client is not None
-            self._sessions.identify(session, request.client, False)
-            body = _with_known_version(message, body)
+            session, body = self._new_session(request, body)
         else:
             session = self._session(request, False)
         request.state.session = session
@@ -208,6 +203,18 @@ class Asgi:
                 await self._answer(scope, _replayed(body, receive), name_session)
 
         return answer
+
+    def _new_session(self, request: Request, body: bytes) -> tuple[Session, bytes]:
+        """Return the session that ``body`` initializes, and the body for the SDK."""
+        message = _message(body)
+        if message.get("method") != "initialize":
+            raise HTTPException(400, "Mcp-Session-Id is missing")
+        session = self._sessions.new(request.state.client, request.state.place)
+        if request.state.client.states_version:
+            session.version = _version(message)
+        assert request.client is not None
+        self._sessions.identify(session, request.client, False)
+        return session, _with_known_version(message, body)
 
     # GET
 
@@ -275,18 +282,19 @@ def without_lone_surrogates(body: bytes) -> bytes:
 
     The SDK refuses them, and a refusal disconnects the client.
     """
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
     return _ESCAPES.sub(
         lambda found: b"\\ufffd" if found[1] is not None else found[0], body
     )
 
 
-def _message(body: bytes) -> tuple[dict[str, Any], bytes]:
-    """Return the object in ``body``, empty if it is malformed, and its JSON text."""
-    for read in (bytes, without_lone_surrogates):
-        with suppress(ValueError):
-            text = read(body)
-            return _object(from_json(text)), text
-    return {}, body
+def _message(body: bytes) -> dict[str, Any]:
+    """Return the object in ``body``, empty if it is malformed."""
+    try:
+        return _object(from_json(body))
+    except ValueError:
+        return {}
 
 
 def _object(value: object) -> dict[str, Any]:
