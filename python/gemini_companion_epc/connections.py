@@ -9,14 +9,12 @@ from select import select
 from typing import TypeAlias
 
 from .exceptions import StartError
-from .system import leave_port, share_port
+from .system import share_port
 
 Address: TypeAlias = tuple[str, int]
 
 MAX_WAITING = 100
 _BACKLOG = 128
-# Seconds from the first part of a connection to the last.
-_ARRIVAL = 0.01
 # Turns of the event loop from accepting a connection to `Connections.opened`.
 _TURNS = 10
 
@@ -72,8 +70,6 @@ class Connections:
         """Leave further connections to the other process that listens, if any."""
         descriptor = self.listener.fileno()
         # Closing the socket resets connections that were not accepted.
-        leave_port(self.listener)
-        await asyncio.sleep(_ARRIVAL)
         while select([descriptor], [], [], 0)[0]:  # noqa: ASYNC110
             await asyncio.sleep(0)
         self.listener.close()

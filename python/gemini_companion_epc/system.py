@@ -12,7 +12,6 @@ import re
 import select
 import signal
 import socket
-import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,7 +22,6 @@ import psutil
 IS_WINDOWS = sys.platform == "win32"
 
 _IS_LINUX = sys.platform == "linux" and os.environ.get("GC_SYSTEM") != "portable"
-_ATTACH_FILTER = 51  # SO_ATTACH_REUSEPORT_CBPF
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK")
 
 
@@ -97,22 +95,6 @@ def share_port(listener: socket.socket) -> None:
         # Connections of a process that has ended linger.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-
-
-def leave_port(listener: socket.socket) -> None:
-    """Leave further connections at the port of ``listener`` to the next process.
-
-    Elsewhere than on Linux, they are shared between both.
-    """
-    if not _IS_LINUX:
-        return
-    import ctypes
-
-    # A filter for the sockets at this port, which returns the number of one: 1.
-    instruction = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 1))
-    program = struct.pack("HP", 1, ctypes.addressof(instruction))
-    with suppress(OSError):
-        listener.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
 
 
 # The process at the other end of a connection

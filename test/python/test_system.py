@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Differences between systems; with GC_SYSTEM=portable, those of macOS."""
 
-import os
 import re
-import socket
 from pathlib import Path
 
 import pytest
-
-from conftest import BOUND
-from gemini_companion_epc.connections import Connections
-from gemini_companion_epc.system import leave_port
 
 pytestmark = pytest.mark.system
 
@@ -24,18 +18,3 @@ def test_no_other_module_knows_the_system() -> None:
     }
     # The bridge is a program that runs without the package.
     assert found - {"bridge.py"} == {"system.py"}
-
-
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="of Linux")
-@pytest.mark.skipif("GC_SYSTEM" in os.environ, reason="of Linux")
-def test_a_port_is_left_to_the_process_that_listens_next() -> None:
-    first = Connections(0)
-    second = Connections(first.port)
-    first.listen()
-    second.listen()
-    leave_port(first.listener)
-    second.listener.settimeout(BOUND)
-    with first.listener, second.listener:
-        for _ in range(30):
-            with socket.create_connection(("127.0.0.1", first.port), BOUND):
-                second.listener.accept()[0].close()
