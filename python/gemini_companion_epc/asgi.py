@@ -40,7 +40,7 @@ from .types import clean
 PATH = "/mcp"
 TOOLS_PATH = "/tools"
 HOSTS = ("127.0.0.1", "localhost", "host.docker.internal")
-METHODS = ("GET", "POST", "DELETE")
+METHODS = ("GET", "POST")
 # With a later version in the header, the SDK serves a protocol without streams.
 HEADER_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 # The client refuses an answer with a later version.
@@ -83,6 +83,9 @@ class Asgi:
         """Answer a request, or an event of the lifespan protocol."""
         if scope["type"] == "lifespan":
             await _lifespan(receive, send)
+            return
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})
             return
         request = Request(scope, receive)
         try:
@@ -156,11 +159,7 @@ class Asgi:
             return await self._ask(request)
         if request.method == "POST":
             return await self._post(request)
-        if request.method == "GET":
-            return self._get(request)
-        if request.state.place is None and self._sessions.end(_session_id(request)):
-            return Response()
-        raise HTTPException(404, "Session not found")
+        return self._get(request)
 
     def _session(self, request: Request, is_lasting: bool) -> Session:
         place = request.state.place

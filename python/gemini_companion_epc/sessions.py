@@ -83,11 +83,11 @@ class Sessions:
         """Return whether ``session`` has not ended."""
         return self._sessions.get(session.id) is session
 
-    def end(self, session_id: str, reason: CloseReason = "disconnected") -> bool:
-        """End the session ``session_id``; return whether it existed."""
+    def end(self, session_id: str, reason: CloseReason = "disconnected") -> None:
+        """End the session ``session_id``."""
         session = self._sessions.pop(session_id, None)
         if session is None:
-            return False
+            return
         logger.info("Session %s ended: %s", session.short_id, reason)
         _cancel(session.review_timer, session.session_timer)
         self.on_gone(session, reason)
@@ -99,7 +99,6 @@ class Sessions:
             session.stream.end()
             session.stream = None
         self.report()
-        return True
 
     @contextmanager
     def request(self, session: Session) -> Iterator[None]:

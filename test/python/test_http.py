@@ -14,16 +14,21 @@ from fake_cli import PING, FakeCli
 CliOf = Callable[[Any], FakeCli]
 
 
-@pytest.mark.parametrize("version", ["13", "12"])
-def test_a_websocket_is_refused(alone: Alone, version: str) -> None:
-    request = (
-        "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
-        f"Connection: Upgrade\r\nSec-WebSocket-Version: {version}\r\n"
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    )
+@pytest.mark.parametrize(
+    "request_head",
+    [
+        "GET /mcp HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
+        "GET /mcp HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n",
+    ],
+    ids=["websocket", "h2c", "http2"],
+)
+def test_no_other_protocol_is_spoken(alone: Alone, request_head: str) -> None:
     with socket.create_connection(("127.0.0.1", alone.port), BOUND) as peer:
-        peer.sendall(request.encode())
-        assert b" 403 " in b"".join(iter(lambda: peer.recv(100), b""))
+        peer.sendall(f"{request_head}Host: 127.0.0.1\r\n\r\n".encode())
+        answer = b"".join(iter(lambda: peer.recv(100), b""))
+        assert answer[:12] in (b"HTTP/1.1 403", b"HTTP/1.1 400")
 
 
 def test_a_connection_without_a_request_is_closed_in_time(
@@ -56,52 +61,23 @@ def _accepted(process: psutil.Process, port: int) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
-    "request_head",
-    [
-        "GET /mcp HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n",
-        "PRI * HTTP/2.0\r\n\r\nSM\r\n",
-    ],
-)
-def test_no_client_is_upgraded_to_http_2(alone: Alone, request_head: str) -> None:
-    with socket.create_connection(("127.0.0.1", alone.port), 5) as peer:
-        peer.sendall(request_head.encode() + b"Host: 127.0.0.1\r\n\r\n")
-        assert peer.recv(12) in (b"HTTP/1.1 403", b"HTTP/1.1 400")
-
-
-@pytest.mark.parametrize(
-    ("method", "message", "headers", "status"),
-    [
+def test_every_answer_closes_its_connection(alone: Alone, cli_of: CliOf) -> None:
+    cli = cli_of(alone)
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    for method, message, headers, status in (
         ("POST", PING, {}, 200),
-        ("POST", {"jsonrpc": "2.0", "method": "notifications/initialized"}, {}, 202),
+        ("POST", note, {}, 202),
         ("POST", [], {}, 400),
         ("POST", PING, {"Authorization": "Bearer wrong"}, 401),
-        ("DELETE", PING, {}, 404),
-    ],
-)
-def test_every_answer_closes_its_connection(
-    alone: Alone,
-    cli_of: CliOf,
-    method: str,
-    message: Any,
-    headers: dict[str, str],
-    status: int,
-) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", alone.port, timeout=BOUND)
-    headers = {**cli_of(alone).headers("some"), **headers}
-    connection.request(method, "/mcp", json.dumps(message), headers)
-    peer = connection.sock
-    assert peer is not None
-    with peer, peer.makefile("rb") as raw:
-        # The stream ends although the client does not close its side.
-        head, _, _ = raw.read().partition(b"\r\n\r\n")
-    assert f" {status} ".encode() in head
-    assert b"connection: close" in head.lower().split(b"\r\n")
-
-
-def test_the_connection_of_an_event_stream_is_not_kept(
-    alone: Alone, cli_of: CliOf
-) -> None:
-    events = cli_of(alone).connect()
-    assert events.response.status == 200
-    assert events.response.getheader("Connection") == "close"
+        ("PUT", PING, {}, 405),
+    ):
+        connection = http.client.HTTPConnection("127.0.0.1", alone.port, timeout=BOUND)
+        headers = {**cli.headers("some"), **headers}
+        connection.request(method, "/mcp", json.dumps(message), headers)
+        peer = connection.sock
+        assert peer is not None
+        with peer, peer.makefile("rb") as raw:
+            # The stream ends although the client does not close its side.
+            head, _, _ = raw.read().partition(b"\r\n\r\n")
+        assert f" {status} ".encode() in head
+        assert b"connection: close" in head.lower().split(b"\r\n")
