@@ -35,7 +35,6 @@ MAX_MESSAGE = 0xFFFFFF
 MAX_HELLO = 4096
 
 _LENGTH = re.compile(rb"[0-9a-fA-F]{6}")
-_CALL_HEAD = re.compile(rb"\s*\(\s*call\s+(\d{1,18})\b")
 
 
 class Handler(EPCHandler):
@@ -114,21 +113,15 @@ class Handler(EPCHandler):
             if not isinstance(kind, Symbol) or not is_integer(uid):
                 raise ValueError("not an EPC message")
         except (ValueError, IndexError) as error:
-            self._answer_undecodable(sexp, str(error))
+            logger.warning("Cannot decode an EPC message: %s", error)
+            if not self.is_authenticated:
+                self.close()
             return
         logger.debug("EPC in: %s, %d bytes", _title(form), len(sexp))
         if not self.is_authenticated:
             self._authenticate(kind.value(), uid, form[2:])
         else:
             self._receive(kind.value(), uid, form[2:])
-
-    def _answer_undecodable(self, message: bytes, problem: str) -> None:
-        logger.warning("Cannot decode an EPC message: %s", problem)
-        call = _CALL_HEAD.match(message)
-        if not self.is_authenticated:
-            self.close()
-        elif call is not None:
-            self._send("epc-error", int(call[1]), f"The message is {problem}")
 
     def _authenticate(self, kind: str, uid: int, rest: list[Sexp]) -> None:
         try:
