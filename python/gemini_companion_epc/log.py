@@ -8,7 +8,6 @@ traceback follows it on lines of its own.
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -19,23 +18,10 @@ _FILES_KEPT = 3
 
 
 class _Lines(logging.Formatter):
-    """Formatter that writes each event on one line, without the secrets.
-
-    A traceback follows on lines of its own.
-    """
-
-    def __init__(self, secrets: Sequence[str]) -> None:
-        super().__init__(_FORMAT)
-        self._secrets = secrets
+    """Formatter that writes each event on one line, before its traceback."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
-
-    def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
-        for secret in self._secrets:
-            text = text.replace(secret, "[hidden]")
-        return text
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -50,25 +36,25 @@ class _PrivateFile(RotatingFileHandler):
         """Ignore the error: a full disk must not fill stderr as well."""
 
 
-def to_stderr(secrets: Sequence[str]) -> None:
-    """Log to stderr, the end of which Emacs keeps; replace ``secrets``."""
+def to_stderr() -> None:
+    """Log to stderr, the end of which Emacs keeps."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.INFO)
-    handler.setFormatter(_Lines(secrets))
+    handler.setFormatter(_Lines(_FORMAT))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
 
-def to_file(name: str, level: str, secrets: Sequence[str]) -> None:
+def to_file(name: str, level: str) -> None:
     """Also log events of ``level`` and above to the file ``name``.
 
-    Replace ``secrets``.  Create the directory of the file if it does not exist.
-    Raise OSError if the file cannot be written.
+    Create its directory if it does not exist.  Raise OSError if the file cannot be
+    written.
     """
     Path(name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handler = _PrivateFile(name, maxBytes=_FILE_SIZE, backupCount=_FILES_KEPT)
     handler.setLevel(level.upper())
-    handler.setFormatter(_Lines(secrets))
+    handler.setFormatter(_Lines(_FORMAT))
     logging.getLogger().addHandler(handler)
     if level == "debug":
         logging.getLogger(__package__).setLevel(logging.DEBUG)

@@ -20,7 +20,7 @@ from .discovery import DiscoveryFiles, true_names
 from .emacs import Emacs, read_start_line, watch_stdin
 from .exceptions import StartError
 from .places import Places
-from .processes import lives, on_exit, process_of
+from .processes import process_of
 from .questions import Questions
 from .sessions import Sessions
 from .sexp import file_from, place_from
@@ -97,11 +97,6 @@ class Server:
         self._open_log()
         on_signals(self.interrupt)
         watch_stdin(self.stop)
-        # Another process may have inherited stdin and keep it open.
-        if lives(self._config.emacs_pid):
-            on_exit(self._config.emacs_pid, self.stop)
-        else:
-            logger.info("Emacs runs on another machine or in another container")
         self._listen_to_emacs()
         directory.sweep()
         self._discovery.sweep()
@@ -152,11 +147,10 @@ class Server:
 
     def _open_log(self) -> None:
         config = self._config
-        secrets = (config.token, config.secret)
-        log.to_stderr(secrets)
+        log.to_stderr()
         if config.log_file:
             try:
-                log.to_file(config.log_file, config.log_level, secrets)
+                log.to_file(config.log_file, config.log_level)
             except OSError as error:
                 self._emacs.warn(
                     f"Cannot write the log {config.log_file}: {error.strerror}; "
@@ -224,7 +218,6 @@ class Server:
             await self._connections.finish(limits.end_limit)
         if not self._has_successor:
             self._discovery.remove()
-            self._discovery.sweep()
             self._sessions.is_stopping = True
             self._diffs.reject_all()
         await self._diffs.finish_closing(limits.answer_limit)
@@ -301,12 +294,9 @@ def load_http() -> Serve:
 
     This takes half a second, in which clients wait in the listen queue, and 40 MB.
     """
-    # Importing creates no garbage, and collecting it takes a tenth of the time.
-    gc.disable()
-    try:
-        from .http import serve
-    finally:
-        gc.enable()
+    from .http import serve
+
+    # What was imported stays, and is never garbage.
     gc.freeze()
     return serve
 

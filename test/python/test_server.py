@@ -14,10 +14,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
-import psutil
 import pytest
 from sexpdata import Symbol
 
@@ -107,22 +105,6 @@ def test_eight_megabytes_go_there_and_back(start: Start, cli_of: CliOf) -> None:
     assert events.next()["params"]["content"] == text + "edited"
 
 
-@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="of Linux")
-def test_large_texts_are_not_kept_in_memory(start: Start, cli_of: CliOf) -> None:
-    emacs = start()
-    process = psutil.Process(emacs.process.pid)
-    cli = cli_of(emacs)
-    cli.connect()
-    before = process.memory_info().rss
-    text = "0123456789abcde\n" * (480 * 1024)
-    for number in range(30):
-        cli.open_diff(f"/{number}", text)
-        diff_id, _, _, sent = emacs.expect("open-diff")
-        Path(plist(sent)["file"]).unlink()
-        emacs.call("diff-rejected", diff_id)
-    until(lambda: process.memory_info().rss - before < 4 * len(text))
-
-
 def test_roots_rewrite_the_file_with_the_same_port_and_token(
     start: Start, tmp_path: Path
 ) -> None:
@@ -202,18 +184,6 @@ def test_what_a_cleaner_of_temporary_files_took_comes_back(tmp_path: Path) -> No
     asyncio.run(scene())
 
 
-def test_dead_files_are_also_removed_at_a_stop(start: Start) -> None:
-    emacs = start()
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait(BOUND)
-    path = _discovery_file(emacs)
-    left = path.with_name(f"gemini-ide-server-{dead.pid}-1.json")
-    shutil.copy(path, left)
-    emacs.call("stop")
-    assert emacs.wait() == 0
-    assert not left.exists()
-
-
 def test_a_token_that_may_be_known_works_for_this_user(
     start: Start, cli_of: CliOf
 ) -> None:
@@ -252,11 +222,11 @@ RUNS = "hypercorn: Running on"
 def test_the_http_server_is_loaded_for_the_first_client(
     start: Start, cli_of: CliOf
 ) -> None:
-    emacs = start()
-    emacs.call("stop")
+    emacs, other = start(), start()
+    emacs.epc.close()
     assert emacs.wait() == 0
+    assert not _discovery_file(emacs).exists()
     assert not any(RUNS in line for line in emacs.log)
-    other = start()
     cli_of(other).connect()
     until(lambda: any(RUNS in line for line in other.log))
 
@@ -278,22 +248,12 @@ def _by_leaving(emacs: FakeEmacs) -> None:
 
 
 def _by_signal(number: int) -> Callable[[FakeEmacs], None]:
-    return lambda emacs: os.kill(emacs.process.pid, number)
+    def stop(emacs: FakeEmacs) -> None:
+        os.kill(emacs.process.pid, number)
+        assert "signal" in emacs.expect("warn")[0]
+        assert emacs.expect("close-diff") == [1, Symbol("lost")]
 
-
-def test_a_signal_is_reported_to_emacs_with_the_rejected_reviews(
-    start: Start, cli_of: CliOf
-) -> None:
-    emacs = start()
-    cli = cli_of(emacs)
-    events = cli.connect()
-    cli.open_diff("/a", "x")
-    emacs.epc.answers["close-diff"] = lambda diff_id, reason: "edited"
-    emacs.process.terminate()
-    assert "signal" in emacs.expect("warn")[0]
-    assert emacs.expect("close-diff") == [1, Symbol("lost")]
-    _stops(emacs, [events])
-    assert not any("was not dismissed" in line for line in emacs.log)
+    return stop
 
 
 @pytest.mark.parametrize(
@@ -473,36 +433,12 @@ def test_a_stalled_client_does_not_prevent_a_stop(start: Start, cli_of: CliOf) -
     assert not Path(emacs.hello["directory"]).exists()
 
 
-def test_the_server_ends_when_the_process_of_emacs_does(
-    start: Start, cli_of: CliOf
+def test_the_log_has_every_event_but_no_text_and_no_secret(
+    start: Start, cli_of: CliOf, tmp_path: Path
 ) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=PIPE) as parent:
-        emacs = start(emacsPid=parent.pid)
-        cli = cli_of(emacs)
-        events = cli.connect()
-        cli.open_diff("/a", "x")
-        assert emacs.call("roots-update", []) is True
-        parent.kill()
-        parent.wait(BOUND)
-        _stops(emacs, [events])
-
-
-def test_a_process_that_cannot_be_seen_is_not_watched(start: Start) -> None:
-    with subprocess.Popen([sys.executable, "-c", ""]) as parent:
-        parent.wait(BOUND)
-    emacs = start(emacsPid=parent.pid)
-    assert emacs.call("roots-update", []) is True
-
-
-def test_emacs_may_leave_before_the_http_server_is_up(start: Start) -> None:
-    emacs = start()
-    emacs.epc.close()
-    assert emacs.wait() == 0
-    assert not _discovery_file(emacs).exists()
-
-
-def _work(emacs: FakeEmacs, cli: FakeCli) -> None:
-    """Cause every kind of event once."""
+    path = tmp_path / "new" / "server.log"
+    emacs = start(logFile=str(path), logLevel="debug")
+    cli = cli_of(emacs)
     events = cli.connect()
     emacs.context(_file("/a", active=True, **{"selected-text": "a selected text"}))
     cli.ask("tools/list", {})
@@ -518,15 +454,6 @@ def _work(emacs: FakeEmacs, cli: FakeCli) -> None:
         emacs.call("no-such-method")
     emacs.call("stop")
     assert emacs.wait() == 0
-
-
-def test_the_log_has_every_event_but_no_text_and_no_secret(
-    start: Start, cli_of: CliOf, tmp_path: Path
-) -> None:
-    path = tmp_path / "server.log"
-    emacs = start(logFile=str(path), logLevel="debug")
-    cli = cli_of(emacs)
-    _work(emacs, cli)
     log = path.read_text()
     for event in (
         "EPC in: call 1 hello",
@@ -550,6 +477,7 @@ def test_the_log_has_every_event_but_no_text_and_no_secret(
         assert hidden not in log
         assert hidden not in stderr
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_a_log_that_cannot_be_written_is_reported(start: Start, tmp_path: Path) -> None:
@@ -557,16 +485,6 @@ def test_a_log_that_cannot_be_written_is_reported(start: Start, tmp_path: Path) 
     emacs = start(logFile=str(tmp_path / "file" / "server.log"))
     assert "Cannot write the log" in emacs.expect("warn")[0]
     assert emacs.call("roots-update", []) is True
-
-
-def test_the_log_keeps_to_its_level(
-    start: Start, cli_of: CliOf, tmp_path: Path
-) -> None:
-    path = tmp_path / "new" / "server.log"
-    emacs = start(logFile=str(path), logLevel="warning")
-    _work(emacs, cli_of(emacs))
-    assert " INFO " not in path.read_text()
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_nothing_heavy_is_imported_before_the_port_is_printed() -> None:
