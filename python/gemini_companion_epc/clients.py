@@ -7,7 +7,6 @@ They share everything but discovery.  A further client is one more row of
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +26,6 @@ class Client:
     """The name of the client in messages."""
     file_name: Callable[[object, object], str]
     """Function that returns the file name for the PID of Emacs and the HTTP port."""
-    file_pattern: re.Pattern[str]
-    """Regexp for these names; the group ``pid``, if any, is the PID of Emacs."""
     parts: tuple[str, ...] = ()
     """The directory of these files, below the temporary one or `home_variable`."""
     home_variable: str = ""
@@ -80,7 +77,6 @@ CLIENTS = (
         name="gemini",
         title="Gemini CLI",
         file_name=lambda pid, port: f"gemini-ide-server-{pid}-{port}.json",
-        file_pattern=re.compile(r"gemini-ide-server-(?P<pid>\d+)-\d+\.json", re.ASCII),
         parts=("gemini", "ide"),
         states_version=True,
     ),
@@ -88,7 +84,6 @@ CLIENTS = (
         name="qwen",
         title="Qwen Code",
         file_name=lambda pid, port: f"{port}.lock",
-        file_pattern=re.compile(r"\d+\.lock", re.ASCII),
         parts=(".qwen", "ide"),
         home_variable="QWEN_HOME",
         takes_json_roots=True,

@@ -178,37 +178,18 @@ def sweep(discovery: Discovery, environ: Mapping[str, str]) -> None:
     with another port.
     """
     own = discovery.path(environ)
-    try:
-        paths = sorted(own.parent.iterdir())
-    except OSError:
-        return
-    for path in paths:
-        if path != own and _belongs_to_this_user(path) and _is_stale(path, discovery):
-            logger.info("Removing a stale discovery file: %s", path.name)
-            with suppress(OSError):
+    with suppress(OSError):
+        for path in own.parent.glob(discovery.client.file_name("*", "*")):
+            if path != own and _is_stale(_read(path), discovery.pid):
+                logger.info("Removing a stale discovery file: %s", path.name)
                 path.unlink()
 
 
-def _is_stale(path: Path, discovery: Discovery) -> bool:
-    name = discovery.client.file_pattern.fullmatch(path.name)
-    if name is None:
-        return False
-    content = _read(path)
-    ide = content.get("ideInfo")
-    if not isinstance(ide, dict) or ide.get("name") != IDE_INFO["name"]:
-        return False
+def _is_stale(content: dict[str, object], own_pid: int) -> bool:
+    # Each of our files has it, see `Discovery.payload`.
     pid = content.get("ppid")
-    if "pid" in name.groupdict():
-        pid = int(name["pid"])
-    return isinstance(pid, int) and (pid == discovery.pid or not lives(pid))
-
-
-def _belongs_to_this_user(path: Path) -> bool:
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and is_own(found)
+    is_ours = content.get("ideInfo") == IDE_INFO
+    return is_ours and isinstance(pid, int) and (pid == own_pid or not lives(pid))
 
 
 def _read(path: Path) -> dict[str, object]:
