@@ -104,7 +104,7 @@ function receive(kind, key, data) {
   if (kind === 'D' && one) one.write(data, 'base64');
   else if (kind === 'C' && one) one.end();
   else if (kind === 'R') sendFile(key);
-  else if (kind === 'P') send('P', key);
+  else if (kind === 'P' && key) send('P', key);
   else if (kind === 'H') { settings = key; if (server.listening) report(); else listen(settings.port); }
 }
 
@@ -116,5 +116,6 @@ function end() {
 }
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, end);
 process.stdout.on('error', end);
+setInterval(() => send('P'), SILENCE / 4);
 require('readline').createInterface(process.stdin).on('line', (line) => receive(...JSON.parse(line))).on('close', end);
 process.stdout.write('\ngemini-companion-outpost\n');

@@ -44,7 +44,7 @@ _MOST_CONNECTIONS = 64
 _CHUNK = 64 * 1024
 _GREETING = b"gemini-companion-outpost\n"
 _PORT_TRIES = 60
-_PING = 15
+_SILENCE = 45
 _END = 1
 _DELAYS = (0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30, 30)
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -99,7 +99,6 @@ class Place:
         self._copied: dict[str, asyncio.Future[str]] = {}
         """Whether each file that was asked for has a copy, or why it has none."""
         self._tasks: set[asyncio.Task[None]] = set()
-        self._heard = 0.0
         self._life = asyncio.create_task(self._live())
 
     # Names
@@ -229,7 +228,7 @@ class Place:
             )
             self._process = process
             self._greet()
-            await self._receive(process.stdout)
+            await self._receive(process)
         except asyncio.TimeoutError:
             problem = f"no answer in {self._config.place_limit:.0f} seconds"
         except (asyncio.IncompleteReadError, OSError):
@@ -276,24 +275,19 @@ class Place:
             raise EmacsError(f"{self.name} is not connected")
         self._process.stdin.write(json.dumps(line).encode() + b"\n")
 
-    async def _receive(self, stream: StreamReader) -> None:
-        pinging = asyncio.create_task(self._ping())
-        try:
-            while line := await stream.readline():
-                await self._handle(*json.loads(line))
-                self._heard = asyncio.get_running_loop().time()
-        finally:
-            pinging.cancel()
-
-    async def _ping(self) -> None:
-        """End the process of the outpost when that answers no more."""
-        clock = asyncio.get_running_loop().time
-        self._heard = clock()
-        while self._process is not None and clock() - self._heard < 3 * _PING:
-            self._send("P")
-            await asyncio.sleep(_PING)
-        if self._process is not None:
-            self._process.kill()
+    async def _receive(self, process: Process) -> None:
+        assert process.stdout is not None
+        loop = asyncio.get_running_loop()
+        while True:
+            # The outpost sends a line more often than that.
+            silence = loop.call_later(_SILENCE, process.kill)
+            try:
+                line = await process.stdout.readline()
+            finally:
+                silence.cancel()
+            if not line:
+                return
+            await self._handle(*json.loads(line))
 
     async def _handle(self, kind: str, key: Any = None, data: str = "") -> None:
         if kind == "O":
@@ -310,6 +304,8 @@ class Place:
             self._know(key)
         elif kind == "P" and key == "copied":
             self._report("connected")
+        elif kind == "P":
+            self._send("P")
 
     def _know(self, sent: Facts) -> None:
         """Take the facts that the outpost has ``sent``, and ask for files of roots."""
@@ -340,13 +336,7 @@ class Place:
         """Connect a connection there to the server of this process."""
         if len(self._writers) >= _MOST_CONNECTIONS:
             raise ValueError("too many connections")
-        try:
-            reader, writer = await asyncio.open_connection(
-                "127.0.0.1", self._server_port
-            )
-        except OSError:
-            self._send("C", number)
-            return
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._server_port)
         self._writers[number] = writer
         self.addresses.add(writer.get_extra_info("sockname"))
         task = asyncio.create_task(self._carry_back(number, reader, writer))
