@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -21,14 +21,6 @@ from gemini_companion_epc.types import Process
 pytestmark = pytest.mark.system
 
 BOUND = 120.0
-CLIENT = """
-import sys
-from fake_cli import FakeCli
-cli = FakeCli(int(sys.argv[1]), sys.argv[2])
-cli.connect()
-print(len(cli.ask("tools/list", {})["result"]["tools"]), flush=True)
-cli.close()
-"""
 
 
 @pytest.mark.parametrize(
@@ -89,21 +81,6 @@ def test_a_process_is_not_taken_for_one_that_it_has_just_started() -> None:
     assert found == Process(os.getpid(), os.getcwd())
 
 
-@pytest.mark.parametrize(("options", "expected"), [([], 2), (["--acp"], 0)])
-def test_a_cli_under_an_acp_client_is_offered_no_tools(
-    serve_alone: Callable[..., Alone], options: list[str], expected: int
-) -> None:
-    alone = serve_alone(finds_processes=True, list_limit=BOUND)
-    found = subprocess.run(
-        [sys.executable, "-c", CLIENT, str(alone.port), alone.token, *options],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
-        stdout=PIPE,
-        check=True,
-        timeout=BOUND,
-    )
-    assert int(found.stdout) == expected
-
-
 def test_a_long_search_delays_no_client(
     serve_alone: Callable[..., Alone], cli_of: Callable[[Any], Any]
 ) -> None:
@@ -122,31 +99,6 @@ def test_a_long_search_delays_no_client(
     assert alone.searches == 1
 
 
-@pytest.fixture
-def living() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=PIPE) as process:
-        yield process
-        process.kill()
-
-
-def test_the_exit_of_a_process_is_detected(
-    living: "subprocess.Popen[bytes]",
-) -> None:
-    async def scene() -> None:
-        exited = asyncio.Event()
-        on_exit(living.pid, exited.set)
-        await asyncio.sleep(0.05)
-        assert not exited.is_set()
-        living.kill()
-        await asyncio.wait_for(exited.wait(), BOUND)
-        living.wait()
-        exited.clear()
-        on_exit(living.pid, exited.set)
-        await asyncio.wait_for(exited.wait(), BOUND)
-
-    asyncio.run(scene())
-
-
 PARENT = """
 import subprocess
 print(subprocess.Popen(["sleep", "1000"]).pid, flush=True)
@@ -158,7 +110,12 @@ def test_the_exit_of_a_process_is_detected_before_its_parent_asks_for_it() -> No
     async def scene(pid: int) -> None:
         exited = asyncio.Event()
         on_exit(pid, exited.set)
+        await asyncio.sleep(0.05)
+        assert not exited.is_set()
         os.kill(pid, signal.SIGKILL)
+        await asyncio.wait_for(exited.wait(), BOUND)
+        exited.clear()
+        on_exit(pid, exited.set)
         await asyncio.wait_for(exited.wait(), BOUND)
 
     command = [sys.executable, "-c", PARENT]
@@ -167,31 +124,32 @@ def test_the_exit_of_a_process_is_detected_before_its_parent_asks_for_it() -> No
         asyncio.run(scene(int(parent.stdout.readline())))
 
 
-CLIENT_THAT_PROPOSES = """
+CLIENT = """
 import sys
 from fake_cli import FakeCli
 cli = FakeCli(int(sys.argv[1]), sys.argv[2])
 cli.connect()
 # Wait until its process is found.
-cli.ask("tools/list", {})
+tools = cli.ask("tools/list", {})["result"]["tools"]
 cli.open_diff("/a", "x")
-print("proposed", flush=True)
+print(len(tools), flush=True)
 input()
 """
 
 
-def test_a_cli_that_is_killed_takes_its_reviews_along(
-    serve_alone: Callable[..., Alone],
+@pytest.mark.parametrize(("options", "tools"), [([], 2), (["--acp"], 0)])
+def test_the_process_of_a_cli_decides_on_its_tools_and_its_reviews(
+    serve_alone: Callable[..., Alone], options: list[str], tools: int
 ) -> None:
     alone = serve_alone(finds_processes=True, review_grace=BOUND, list_limit=BOUND)
     with subprocess.Popen(
-        [sys.executable, "-c", CLIENT_THAT_PROPOSES, str(alone.port), alone.token],
+        [sys.executable, "-c", CLIENT, str(alone.port), alone.token, *options],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdin=PIPE,
         stdout=PIPE,
     ) as cli:
         assert cli.stdout is not None
-        assert cli.stdout.readline() == b"proposed\n"
+        assert int(cli.stdout.readline()) == tools
         assert "pid" in alone.emacs.facts
         cli.kill()
         alone.emacs.until(lambda emacs: [why for _, why in emacs.closed] == ["exited"])
