@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The lists of packages are complete, with hashes."""
+"""The lists of packages and of files are complete."""
 
 import re
 from pathlib import Path
@@ -45,3 +45,14 @@ def test_list_has_what_is_asked_for(requirement: Requirement) -> None:
 
     assert versions
     assert all(requirement.specifier.contains(version) for version in versions)
+
+
+@pytest.mark.parametrize(
+    "name", ["Eask", "CONTRIBUTING.org", "doc/gemini-companion.org"]
+)
+def test_recipe_has_all_files_that_the_server_runs(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    patterns = re.findall(r'"(python/gemini_companion_epc/[^"]+)"', text)
+    found = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    package = ROOT / "python" / "gemini_companion_epc"
+    assert {*package.glob("*.py"), package / "outpost.js"} <= found
