@@ -35,6 +35,8 @@ EARLY_INIT = """
 INIT = """
 (setq inhibit-startup-screen t
       ring-bell-function #'ignore
+      ;; It takes half a second after each M-x.
+      extended-command-suggest-shorter nil
       load-prefer-newer t
       load-path (append (directory-files {elpa} t "-[0-9.]+\\\\'") load-path))
 (defvar e2e-up nil "Non-nil once Emacs is set up.")
@@ -373,8 +375,15 @@ class TerminalBuffer(Screen):
 
         It draws its header then; term keeps what was above.
         """
-        code = f"(with-current-buffer {lisp(self.name)} (buffer-string))"
-        return str(self._emacs.value(code)).rpartition(HEADER)[2]
+        # Not as JSON, which takes long for a long text.
+        code = f"""(with-current-buffer {lisp(self.name)}
+          (save-excursion
+            (goto-char (point-max))
+            (search-backward {lisp(HEADER)} nil 'move)
+            (base64-encode-string
+             (encode-coding-string (buffer-substring (point) (point-max)) 'utf-8)
+             t)))"""
+        return base64.b64decode(self._emacs.eval(code).strip('"')).decode()
 
     def keys(self, *keys: str) -> None:
         """Press ``keys``, spelled as tmux spells them."""
