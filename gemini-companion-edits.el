@@ -57,8 +57,8 @@ if the CLI then did not write it, `rejected', `dismissed', `written'
 if there was no review, `reverted' if the user then reverted it, or
 `deleted' if the file was new.
 BEFORE is the text that the file had, undecoded, `new' if there was
-no file, `unknown', or nil if it was not read yet; AFTER is the text
-that was proposed or written, or nil while DIFF is open."
+no file, or `unknown'; AFTER is the text that was proposed or written,
+or nil while DIFF is open."
   session client file diff state before after
   (id (cl-incf gemini-companion-edits--last-id))
   (time (float-time) :documentation "When it arrived or ended, in seconds.")
@@ -71,11 +71,8 @@ that was proposed or written, or nil while DIFF is open."
 (defvar gemini-companion-edits--edits nil
   "The recorded edits, the last one first.")
 
-(defvar gemini-companion-edits--timer nil
-  "Timer that reads the files of new edits, or nil.")
-
 (defvar gemini-companion-edits-changed-hook nil
-  "Hook run after an edit has arrived, was shown or compared, or has ended.
+  "Hook run after an edit has arrived, was shown, or has ended.
 Its functions display the edits; they must be fast and not fail.")
 
 ;;;; Edits
@@ -165,24 +162,13 @@ Its functions display the edits; they must be fast and not fail.")
     (run-hooks 'gemini-companion-edits-changed-hook)))
 
 (defun gemini-companion-edits--begin (diff)
-  "Record DIFF, and read its file soon."
-  (let ((session (gemini-companion-diff-session diff)))
-    (gemini-companion-edits--add
-     (gemini-companion-edits--make
-      :session session :client (plist-get session :client)
-      :file (gemini-companion-diff-file-path diff) :diff diff)))
-  (unless gemini-companion-edits--timer
-    ;; The user wants to see the review first.
-    (setq gemini-companion-edits--timer
-          (run-at-time 0.1 nil #'gemini-companion-edits--read-new))))
-
-(defun gemini-companion-edits--read-new ()
-  "Read the files of the edits that have just arrived."
-  (setq gemini-companion-edits--timer nil)
-  (dolist (edit gemini-companion-edits--edits)
-    (unless (gemini-companion-edit-before edit)
-      (gemini-companion-edits-read edit)))
-  (run-hooks 'gemini-companion-edits-changed-hook))
+  "Record DIFF."
+  (let* ((session (gemini-companion-diff-session diff))
+         (edit (gemini-companion-edits--make
+                :session session :client (plist-get session :client)
+                :file (gemini-companion-diff-file-path diff) :diff diff)))
+    (gemini-companion-edits-read edit)
+    (gemini-companion-edits--add edit)))
 
 (defun gemini-companion-edits-read (edit)
   "Read the text of the file of EDIT if it has changed.
@@ -315,38 +301,37 @@ reviewed is not recorded again."
 
 ;;;; Revert
 
-(defun gemini-companion-edits-revert (edit &optional save)
-  "Put the text before EDIT into the buffer of its file.
-The buffer is saved if SAVE is non-nil.  A file that was new is deleted,
-and its buffer is killed.  Signal an error if the file has changed
-since."
+(defun gemini-companion-edits-revert (edit)
+  "Write the text before EDIT to its file, and bring its buffer up to date.
+A file that was new is deleted, and its buffer is killed.  Signal an
+error if the file has changed since."
   (gemini-companion-edits-check-revert edit)
-  (let ((file (gemini-companion-edit-file edit))
-        (before (gemini-companion-edit-before edit))
-        (name (gemini-companion-edits-name edit)))
-    (if (eq before 'new)
+  (let* ((file (gemini-companion-edit-file edit))
+         (visited (gemini-companion-place-file file))
+         (buffer (gemini-companion-place-buffer file))
+         (new (eq 'new (gemini-companion-edit-before edit))))
+    (if new
         (progn
-          (delete-file (gemini-companion-place-file file) 'trash)
-          (when-let* ((buffer (gemini-companion-place-buffer file)))
-            (kill-buffer buffer))
-          (setf (gemini-companion-edit-state edit) 'deleted)
-          (message "Deleted %s" name))
-      ;; Otherwise Emacs may ask whether to read the file again.
+          (delete-file visited 'trash)
+          (when buffer
+            (kill-buffer buffer)))
+      ;; Otherwise Emacs may ask whether to write over a newer text.
       (gemini-companion-revert-now file)
-      (with-current-buffer (find-file-noselect
-                            (gemini-companion-place-file file))
-        (gemini-companion-edits--put (gemini-companion-edits--previous edit))
-        (setf (gemini-companion-edit-state edit) 'reverted)
-        (when save
-          (save-buffer)))
-      (if save
-          (message "Reverted %s" name)
-        (message "Reverted %s, not saved yet; %s saves it" name
-                 (substitute-command-keys "\\[save-some-buffers]"))))
+      (let ((coding-system-for-write 'no-conversion))
+        (write-region (gemini-companion-edits--previous edit) nil visited
+                      nil 'silent))
+      (if (equal file visited)
+          (gemini-companion-revert-now file)
+        (when buffer
+          (with-current-buffer buffer
+            (revert-buffer 'ignore-auto 'noconfirm)))))
+    (setf (gemini-companion-edit-state edit) (if new 'deleted 'reverted))
+    (message (if new "Deleted %s" "Reverted %s")
+             (gemini-companion-edits-name edit))
     (run-hooks 'gemini-companion-edits-changed-hook)))
 
 (defun gemini-companion-edits-revert-all (edits)
-  "Revert EDITS, the last one first, and save the files.
+  "Revert EDITS, the last one first.
 Return the reasons why some of them cannot be reverted, a list of
 sentences; their files stay as they are."
   (delq nil
@@ -354,7 +339,7 @@ sentences; their files stay as they are."
          (lambda (edit)
            (condition-case problem
                (progn
-                 (gemini-companion-edits-revert edit 'save)
+                 (gemini-companion-edits-revert edit)
                  nil)
              (error (error-message-string problem))))
          (reverse edits))))
@@ -386,12 +371,9 @@ sentences; their files stay as they are."
   (pcase (gemini-companion-edit-status edit)
     ((or 'pending 'shown) "is not written yet; its proposal awaits an answer")
     ('rejected "was not written; its proposal was rejected")
-    ('unwritten (unless (gemini-companion-edits--as-written-p edit)
-                  "was not written"))
-    ('reverted (unless (and (gemini-companion-edits--as-written-p edit)
-                            (not (gemini-companion-revert-unsaved-p
-                                  (gemini-companion-edit-file edit))))
-                 "was reverted already"))
+    ((guard (gemini-companion-edits--as-written-p edit)) nil)
+    ('unwritten "was not written")
+    ('reverted "was reverted already")
     ('deleted "was deleted already")))
 
 (defun gemini-companion-edits--as-written-p (edit &optional text)
@@ -441,41 +423,6 @@ sentences; their files stay as they are."
                     (string-replace "\n" "\r\n" before)
                   before))))))
 
-(defun gemini-companion-edits--put (bytes)
-  "Decode BYTES into the current buffer, which visits a file, unsaved.
-Saving the buffer writes exactly BYTES."
-  (let ((coding (gemini-companion-edits--coding bytes buffer-file-name))
-        (inhibit-read-only t))
-    (gemini-companion-text-replace (decode-coding-string bytes coding))
-    (setq buffer-file-coding-system coding)
-    (unless (string-suffix-p "\n" bytes)
-      (setq-local require-final-newline nil))
-    (set-buffer-modified-p t)))
-
-(defun gemini-companion-edits--coding (bytes file)
-  "Return the coding system for BYTES, a text of FILE.
-It is the one by which Emacs visits FILE, unless decoding and encoding
-would change BYTES, for example line ends that differ, or Emacs would
-ask for another one when the buffer is saved."
-  (let* ((found (detect-coding-string bytes t))
-         (coding (with-temp-buffer
-                   (set-buffer-multibyte nil)
-                   (save-excursion (insert bytes))
-                   (or (set-auto-coding file (buffer-size)) found)))
-         (ends (coding-system-eol-type found)))
-    (seq-find (lambda (coding)
-                (let ((text (decode-coding-string bytes coding)))
-                  (and (equal bytes (encode-coding-string text coding))
-                       ;; An empty buffer is written without a mark.
-                       (or (string-empty-p bytes)
-                           (not (string-empty-p text)))
-                       (or (eq 'raw-text (coding-system-type coding))
-                           (not (string-match-p "[\x3fff80-\x3fffff]" text))))))
-              (mapcar (apply-partially #'coding-system-change-eol-conversion
-                                       coding)
-                      (list (if (integerp ends) ends 'unix) 'unix))
-              'raw-text-unix)))
-
 (defun gemini-companion-edits-call-with-texts (edit function)
   "Call FUNCTION with buffers of the texts before and after EDIT.
 The texts are decoded as the CLI reads them."
@@ -508,47 +455,27 @@ The texts are decoded as the CLI reads them."
                (gemini-companion-diff-proposal-buffer diff))))
     'ended))
 
-(defun gemini-companion-edits-compared-p (edit)
-  "Return non-nil if the hunks of EDIT are known and up to date."
-  (equal (gemini-companion-edits--tick edit)
-         (car (gemini-companion-edit-compared edit))))
-
 (defun gemini-companion-edits-hunks (edit)
-  "Return the last known hunks of EDIT.
-The value is `failed' if its texts cannot be compared."
-  (cdr (gemini-companion-edit-compared edit)))
+  "Return the hunks of EDIT, or `failed' if its texts cannot be compared."
+  (let ((tick (gemini-companion-edits--tick edit)))
+    (unless (equal tick (car (gemini-companion-edit-compared edit)))
+      (setf (gemini-companion-edit-compared edit)
+            (cons tick (gemini-companion-edits--compare edit))))
+    (cdr (gemini-companion-edit-compared edit))))
 
-(defun gemini-companion-edits-compare (edits on-end)
-  "Find the hunks of EDITS in the background, one edit after the other.
-Edits that are no longer recorded are left out.  Call ON-END when they
-are known."
-  (if (null edits)
-      (funcall on-end)
-    (let ((continue (lambda ()
-                      (gemini-companion-edits-compare (cdr edits) on-end))))
-      (if (or (not (memq (car edits) gemini-companion-edits--edits))
-              (gemini-companion-edits-compared-p (car edits)))
-          (funcall continue)
-        (gemini-companion-edits--compare (car edits) continue)))))
-
-(defun gemini-companion-edits--compare (edit on-end)
-  "Find the hunks of EDIT in the background, and call ON-END."
-  (let* ((tick (gemini-companion-edits--tick edit))
-         (set (lambda (hunks)
-                (setf (gemini-companion-edit-compared edit) (cons tick hunks))
-                (run-hooks 'gemini-companion-edits-changed-hook)
-                (funcall on-end))))
+(defun gemini-companion-edits--compare (edit)
+  "Find the hunks of EDIT; return `failed' if that is impossible."
+  (if (eq 'unknown (gemini-companion-edit-before edit))
+      'failed
     (gemini-companion-edits-call-with-texts
      edit
      (lambda (old new)
-       (if (and (not (eq 'unknown (gemini-companion-edit-before edit)))
-                (<= (gemini-companion-text-size new)
-                    gemini-companion-edits--most-bytes)
-                (executable-find diff-command))
-           (condition-case nil
-               (gemini-companion-hunk-compare old new set)
-             (file-error (funcall set 'failed)))
-         (funcall set 'failed))))))
+       (condition-case nil
+           (if (< gemini-companion-edits--most-bytes
+                  (gemini-companion-text-size new))
+               'failed
+             (gemini-companion-hunk-find old new))
+         (error 'failed))))))
 
 (defun gemini-companion-edits-total (edits)
   "Return a list of texts, the number of files of EDITS and of their lines.
@@ -570,12 +497,12 @@ Return nil if there are none, or the hunks of one are unknown."
 
 (defun gemini-companion-edits--counts (edit)
   "Return the numbers of the lines of EDIT, added and removed, or nil."
-  (pcase (gemini-companion-edit-compared edit)
-    (`(,_ . ,(and hunks (pred listp)))
-     (let ((diff (gemini-companion-edit-diff edit)))
-       (nthcdr 2 (gemini-companion-hunk-counts
-                  hunks
-                  (and diff (gemini-companion-diff-proposal-buffer diff))))))))
+  (let ((hunks (gemini-companion-edits-hunks edit))
+        (diff (gemini-companion-edit-diff edit)))
+    (when (listp hunks)
+      (nthcdr 2 (gemini-companion-hunk-counts
+                 hunks
+                 (and diff (gemini-companion-diff-proposal-buffer diff)))))))
 
 ;;;; Names
 
@@ -604,10 +531,7 @@ Return nil if there are none, or the hunks of one are unknown."
   "Drop all edits."
   (remove-hook 'gemini-companion-diff-functions
                #'gemini-companion-edits--follow-diff)
-  (when gemini-companion-edits--timer
-    (cancel-timer gemini-companion-edits--timer))
-  (setq gemini-companion-edits--timer nil
-        gemini-companion-edits--edits nil))
+  (setq gemini-companion-edits--edits nil))
 
 (provide 'gemini-companion-edits)
 ;;; gemini-companion-edits.el ends here

@@ -31,32 +31,6 @@
 `diff-command'"
                 diff-command)))
 
-(defun gemini-companion-hunk-compare (original proposal on-end)
-  "Start `diff' on the buffers ORIGINAL and PROPOSAL; return its process.
-ON-END is called with the hunks, or `failed', unless the process
-is canceled."
-  (gemini-companion-hunk-check-program)
-  (let* ((inhibit-modification-hooks t)
-         (files (mapcar (lambda (buffer)
-                          (with-current-buffer buffer
-                            (gemini-companion-text-temporary-file)))
-                        (list original proposal)))
-         (default-directory "/")
-         (process (make-process
-                   :name "gemini-companion-diff" :noquery t
-                   :connection-type 'pipe :coding 'no-conversion
-                   :command (cons diff-command (cons "--text" files))
-                   ;; Hooks of the user would run in a buffer.
-                   :filter (lambda (process text)
-                             (process-put process :output
-                                          (cons text (process-get process
-                                                                  :output))))
-                   :sentinel (lambda (process _event)
-                               (gemini-companion-hunk--collect process)))))
-    (process-put process :files files)
-    (process-put process :on-end on-end)
-    process))
-
 (defun gemini-companion-hunk-find (original proposal)
   "Return the hunks between the buffers ORIGINAL and PROPOSAL.
 Signal an error if they cannot be compared."
@@ -67,30 +41,6 @@ Signal an error if they cannot be compared."
     (or (gemini-companion-text-diff texts)
         (unless (apply #'string= texts)
           (user-error "%s failed" diff-command)))))
-
-(defun gemini-companion-hunk--collect (process)
-  "Pass on the hunks that PROCESS has found, if it has ended."
-  (when (and (not (process-live-p process))
-             (process-get process :files))
-    (unwind-protect
-        (funcall (process-get process :on-end)
-                 (if (< 1 (process-exit-status process))
-                     'failed
-                   (with-temp-buffer
-                     (let ((inhibit-modification-hooks t))
-                       (apply #'insert (nreverse (process-get process
-                                                              :output))))
-                     (gemini-companion-text-hunks))))
-      (gemini-companion-hunk-cancel process))))
-
-(defun gemini-companion-hunk-cancel (process)
-  "Kill PROCESS if it is live, and delete its files."
-  (when-let* ((files (process-get process :files)))
-    (process-put process :files nil)
-    ;; That redisplays: windows appear for a moment.
-    (when (process-live-p process)
-      (delete-process process))
-    (mapc #'delete-file files)))
 
 ;;;; Lines
 

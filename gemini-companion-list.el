@@ -11,8 +11,8 @@
 ;; there.  The buffer is an outline: sections of CLIs, turns and edits, with the
 ;; diff of an edit below its heading.  It is a page, see gemini-companion-page.el,
 ;; so there is no state but its text, what is folded in that, and the variables
-;; below.  The hunks of edits are found in the background, and drawn by the code
-;; of the unified view once they are visible.
+;; below.  The hunks of edits are drawn by the code of the unified view once they
+;; are visible.
 
 ;;; Code:
 
@@ -86,11 +86,8 @@
     (deleted "deleted" shadow))
   "Alist of (STATUS LABEL FACE).")
 
-(defvar-local gemini-companion-list--comparing nil
-  "Non-nil while the texts of edits are compared.")
-
 (defvar-local gemini-companion-list--unfolded nil
-  "List of (ID . FOLD), the folds in the diff of the edit ID that are shown.")
+  "Alist of (ID . FOLDS), the folds in the diff of the edit ID that are shown.")
 
 (defvar-local gemini-companion-list--drawn nil
   "Table from edits to (STATE . TEXT), their diffs as they were drawn.")
@@ -237,9 +234,7 @@ prompt, as far as that is known."
 
 (defun gemini-companion-list--lines (edit)
   "Return the numbers of lines added and removed by EDIT, a text."
-  (cond ((gemini-companion-edits-lines (list edit)))
-        ((eq 'failed (gemini-companion-edits-hunks edit)) "?")
-        (t "...")))
+  (or (gemini-companion-edits-lines (list edit)) "?"))
 
 (defun gemini-companion-list--remarks (edit)
   "Return a text with further remarks about EDIT."
@@ -276,16 +271,13 @@ prompt, as far as that is known."
 
 (defun gemini-companion-list--write ()
   "Write the list; point, windows and what is folded stay."
-  (let ((headings (gemini-companion-list--headings)))
-    (gemini-companion-list--compare
-     (delq nil (mapcar (lambda (heading) (plist-get (car heading) :edit))
-                       headings)))
-    (let ((folds (gemini-companion-list--folds)))
-      (gemini-companion-page-replace
-       (mapconcat (lambda (heading)
-                    (gemini-companion-list--section heading folds))
-                  headings "")))
-    (gemini-companion-list--fold)))
+  (mapc #'gemini-companion-list--follow (gemini-companion-edits))
+  (let ((folds (gemini-companion-list--folds)))
+    (gemini-companion-page-replace
+     (mapconcat (lambda (heading)
+                  (gemini-companion-list--section heading folds))
+                (gemini-companion-list--headings) "")))
+  (gemini-companion-list--fold))
 
 (defun gemini-companion-list--fold (&optional except)
   "Fold the sections that are to be folded, but for the one at EXCEPT."
@@ -320,6 +312,7 @@ FOLDS is as in `gemini-companion-list--folds'."
   (pcase-let* ((`(,item . ,text) heading)
                ((map :key :edit :open) item)
                (folded (alist-get key folds (not open) nil #'equal)))
+    (put-text-property 0 1 'gemini-companion-change t text)
     ;; The regexp of headings matches no other character.
     (put-text-property 0 1 'syntax-table (string-to-syntax "|") text)
     (propertize
@@ -330,64 +323,41 @@ FOLDS is as in `gemini-companion-list--folds'."
 
 ;;;; Diffs
 
-(defun gemini-companion-list--compare (edits)
-  "Find the hunks of EDITS in the background, unless that is under way.
-Follow what is proposed."
-  (dolist (edit edits)
-    (when-let* ((diff (gemini-companion-edit-diff edit)))
-      (gemini-companion-list--follow edit diff)))
-  (unless gemini-companion-list--comparing
-    (setq gemini-companion-list--comparing t)
-    (let ((list (current-buffer)))
-      (gemini-companion-edits-compare
-       edits (lambda ()
-               (when (buffer-live-p list)
-                 (with-current-buffer list
-                   (setq gemini-companion-list--comparing nil))))))))
-
-(defun gemini-companion-list--follow (edit diff)
-  "Refresh the list after each change of the proposal of DIFF, of EDIT.
+(defun gemini-companion-list--follow (edit)
+  "Refresh the list after each change of the proposal of EDIT, if it is open.
 Record its hunks."
-  (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-    (add-hook 'after-change-functions
-              #'gemini-companion-list--proposal-changed nil t))
-  (let ((hunks (gemini-companion-edits-hunks edit)))
-    (when (and (gemini-companion-edits-compared-p edit)
-               (listp hunks)
-               (not (equal hunks (gemini-companion-diff-hunks diff))))
-      (gemini-companion-edits-call-with-texts
-       edit (lambda (old _)
-              (gemini-companion-review-set-hunks diff hunks old))))))
+  (when-let* ((diff (gemini-companion-edit-diff edit)))
+    (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
+      (add-hook 'after-change-functions
+                #'gemini-companion-list--proposal-changed nil t))
+    (let ((hunks (gemini-companion-edits-hunks edit)))
+      (unless (or (eq 'failed hunks)
+                  (equal hunks (gemini-companion-diff-hunks diff)))
+        (gemini-companion-edits-call-with-texts
+         edit (lambda (old _)
+                (gemini-companion-review-set-hunks diff hunks old)))))))
 
 (defun gemini-companion-list--proposal-changed (&rest _)
   "Refresh the list soon, as a proposal has changed."
   (gemini-companion-page-refresh-soon
-   (get-buffer gemini-companion-list--buffer)))
+   (get-buffer gemini-companion-list--buffer) 0.2))
 (put 'gemini-companion-list--proposal-changed 'permanent-local-hook t)
 
 (defun gemini-companion-list--body (edit shown)
   "Return the diff of EDIT, drawn again if it is SHOWN and differs."
   (let* ((diff (gemini-companion-edit-diff edit))
-         (folds (gemini-companion-list--folds-of edit))
+         (folds (alist-get (gemini-companion-edit-id edit)
+                           gemini-companion-list--unfolded))
          (state (list (gemini-companion-edits-hunks edit)
                       (gemini-companion-edit-stamp edit)
                       folds
                       (gemini-companion-list--excluded diff)
                       (and diff (gemini-companion-diff-comments diff))))
          (drawn (gethash edit gemini-companion-list--drawn)))
-    (when (and shown
-               (gemini-companion-edits-compared-p edit)
-               (not (equal state (car drawn))))
+    (when (and shown (not (equal state (car drawn))))
       (setq drawn (cons state (gemini-companion-list--draw edit folds)))
       (puthash edit drawn gemini-companion-list--drawn))
-    (or (cdr drawn) "    comparing...\n")))
-
-(defun gemini-companion-list--folds-of (edit)
-  "Return the folds in the diff of EDIT whose lines are shown."
-  (mapcar #'cdr
-          (seq-filter (lambda (shown)
-                        (eql (gemini-companion-edit-id edit) (car shown)))
-                      gemini-companion-list--unfolded)))
+    (or (cdr drawn) "    ...\n")))
 
 (defun gemini-companion-list--draw (edit folds)
   "Return the diff of EDIT, with the lines of FOLDS."
@@ -418,15 +388,15 @@ Record its hunks."
   (goto-char (point-min))
   (while (not (eobp))
     (let ((comment (cdr (assoc (gemini-companion-list--place) comments)))
-          (properties
-           (mapcan (lambda (property)
-                     (list property (get-text-property (point) property)))
-                   '(gemini-companion-hunk gemini-companion-line
-                     gemini-companion-old gemini-companion-unfolded))))
+          (properties (text-properties-at (point))))
       (forward-line)
       (when comment
-        (insert (apply #'propertize (concat "  >> " comment "\n")
-                       'face 'gemini-companion-comment properties))))))
+        (let ((beg (point)))
+          (insert (apply #'propertize (concat "  >> " comment "\n") properties))
+          (add-text-properties
+           beg (point) '( face gemini-companion-comment
+                          line-prefix nil wrap-prefix nil
+                          gemini-companion-change nil)))))))
 
 (defun gemini-companion-list--place ()
   "Return the place of a comment on the line of a diff at point, or nil.
@@ -559,37 +529,18 @@ If there are several diffs, ask for confirmation with VERB."
 
 (defun gemini-companion-list--go-to-open ()
   "Go to the next edit that awaits an answer, or else to the first one."
-  (when-let* ((place (or (gemini-companion-list--find
-                          1 #'gemini-companion-list--open-here-p)
-                         (save-excursion
-                           (goto-char (point-min))
-                           (gemini-companion-list--find
-                            1 #'gemini-companion-list--open-here-p)))))
-    (goto-char place)))
+  (let ((places (nreverse (delq nil (gemini-companion-list--each-section
+                                     #'gemini-companion-list--open-here)))))
+    (when places
+      (goto-char (or (seq-find (lambda (place) (< (point) place)) places)
+                     (car places))))))
 
-(defun gemini-companion-list--find (step predicate)
-  "Return the next visible line at which PREDICATE is non-nil, or nil.
-STEP is 1, or -1 to search backward."
-  (save-excursion
-    (let (found)
-      (while (and (not found) (zerop (forward-line step)) (not (eobp)))
-        (setq found (and (not (invisible-p (point)))
-                         (funcall predicate)
-                         (point))))
-      found)))
-
-(defun gemini-companion-list--open-here-p ()
-  "Return non-nil if the heading of an edit to be answered is at point."
-  (when-let* (((outline-on-heading-p t))
-              (edit (gemini-companion-list--get :edit)))
-    (gemini-companion-edit-diff edit)))
-
-(defun gemini-companion-list--stop-p ()
-  "Return non-nil if the line at point is a heading, or begins a hunk."
-  (or (outline-on-heading-p t)
-      (when-let* ((hunk (gemini-companion-list--hunk)))
-        (not (eq hunk (gemini-companion-list--hunk
-                       (line-beginning-position 0)))))))
+(defun gemini-companion-list--open-here ()
+  "Return point if it is on an edit to be answered that is visible."
+  (when-let* ((edit (gemini-companion-list--get :edit)))
+    (and (gemini-companion-edit-diff edit)
+         (not (invisible-p (point)))
+         (point))))
 
 (defun gemini-companion-list--excluded-p ()
   "Return non-nil if the hunk at point is excluded."
@@ -614,7 +565,7 @@ In a buffer of a review, go to the line of that review."
     (gemini-companion-list--refresh)
     (when diff
       (gemini-companion-list--go-to diff)))
-  (when (and (bobp) (not (gemini-companion-list--open-here-p)))
+  (when (bobp)
     (gemini-companion-list--go-to-open)))
 
 (defun gemini-companion-list--go-to (diff)
@@ -636,44 +587,24 @@ lines again."
     (user-error "Not in the list; %s shows it"
                 (substitute-command-keys "\\[gemini-companion-list]")))
   (beginning-of-line)
-  (let ((edit (gemini-companion-list--get :edit))
-        (fold (get-text-property (point) 'gemini-companion-fold))
-        (unfolded (get-text-property (point) 'gemini-companion-unfolded)))
-    (cond (fold
-           (push (cons (gemini-companion-edit-id edit) fold)
-                 gemini-companion-list--unfolded))
-          (unfolded
-           (goto-char (previous-single-property-change
-                       (1+ (point)) 'gemini-companion-unfolded))
-           (setq gemini-companion-list--unfolded
-                 (delete (cons (gemini-companion-edit-id edit) unfolded)
-                         gemini-companion-list--unfolded)))
-          (t
-           (outline-back-to-heading)
-           (if (not (outline-invisible-p (line-end-position)))
-               (outline-hide-subtree)
-             (outline-show-subtree)
-             (gemini-companion-list--fold (point)))))
-    (gemini-companion-list--refresh)
-    (gemini-companion-list--reveal)))
-
-(defun gemini-companion-list--reveal ()
-  "Scroll to show the section at point, or as much of it as fits."
-  (let ((above (count-lines (window-start) (point) 'visible))
-        (lines (count-lines (point)
-                            (gemini-companion-page-section-end (point))
-                            'visible)))
-    (when (< (window-body-height) (+ above lines))
-      (recenter (max 0 (- (window-body-height) lines))))))
+  (if-let* ((fold (gemini-companion-unified-fold-here))
+            (id (gemini-companion-edit-id (gemini-companion-list--edit))))
+      (setf (alist-get id gemini-companion-list--unfolded)
+            (gemini-companion-unified-toggled
+             fold (alist-get id gemini-companion-list--unfolded)))
+    (outline-back-to-heading)
+    (if (not (outline-invisible-p (line-end-position)))
+        (outline-hide-subtree)
+      (outline-show-subtree)
+      (gemini-companion-list--fold (point))))
+  (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-next (&optional count)
   "Go to the next line of a CLI, edit or hunk, or COUNT such lines on."
   (interactive "p" gemini-companion-list-mode)
-  (let ((step (if (< count 0) -1 1)))
-    (dotimes (_ (abs count))
-      (goto-char (or (gemini-companion-list--find
-                      step #'gemini-companion-list--stop-p)
-                     (user-error "No more edits or hunks"))))))
+  (dotimes (_ (abs count))
+    (goto-char (or (gemini-companion-unified-change (< count 0))
+                   (user-error "No more edits or hunks")))))
 
 (defun gemini-companion-list-previous (&optional count)
   "Go to the previous line of a CLI, edit or hunk, or COUNT lines back."
@@ -767,9 +698,9 @@ Comments on their lines are sent as the reason."
         (edit (gemini-companion-list--edit))
         (hunk (or (gemini-companion-list--hunk)
                   (user-error "No hunk here"))))
-    (unless (gemini-companion-edits-compared-p edit)
+    (unless (member hunk (gemini-companion-edits-hunks edit))
       (gemini-companion-list--refresh)
-      (user-error "The proposal has changed; its diff is being updated"))
+      (user-error "The proposal has changed; its diff was updated"))
     (message (if (gemini-companion-review-toggle diff hunk)
                  "Hunk excluded"
                "Hunk restored"))
@@ -802,10 +733,9 @@ If the proposal is rejected, the comment becomes part of the reason."
   (gemini-companion-list--refresh))
 
 (defun gemini-companion-list-revert ()
-  "Revert the edit at point: restore the previous text in the file's buffer.
-The buffer is shown and not selected; you choose whether it is saved.
-If the file was new, delete it.  On the line of a turn or a CLI, revert
-all edits of the turn, and save the files."
+  "Revert the edit at point: restore the previous text of the file.
+Its buffer is shown and not selected.  If the file was new, delete it.
+On the line of a turn or a CLI, revert all edits of the turn."
   (interactive nil gemini-companion-list-mode)
   (if-let* ((edits (gemini-companion-list--get :edits)))
       (gemini-companion-list--revert-turn edits)
@@ -814,20 +744,17 @@ all edits of the turn, and save the files."
 (defun gemini-companion-list--revert-edit (edit)
   "Revert EDIT if the user wants that, and show the buffer of its file."
   (gemini-companion-edits-check-revert edit)
-  (let ((name (gemini-companion-edits-name edit)))
-    (if (eq 'new (gemini-companion-edit-before edit))
-        (when (y-or-n-p (format "%s was new; delete it? " name))
-          (gemini-companion-edits-revert edit))
-      (pcase (car (read-multiple-choice
-                   (format "Revert the edit of %s?" name)
-                   '((?y "yes") (?s "save, too") (?n "no"))))
-        ((and key (or ?y ?s))
-         (gemini-companion-edits-revert edit (eq key ?s))
-         (gemini-companion-list--show-file (gemini-companion-edit-file edit)
-                                           #'display-buffer))))))
+  (let ((new (eq 'new (gemini-companion-edit-before edit))))
+    (when (y-or-n-p (format (if new "%s was new; delete it? "
+                              "Revert the edit of %s? ")
+                            (gemini-companion-edits-name edit)))
+      (gemini-companion-edits-revert edit)
+      (unless new
+        (gemini-companion-list--show-file (gemini-companion-edit-file edit)
+                                          #'display-buffer)))))
 
 (defun gemini-companion-list--revert-turn (edits)
-  "Revert EDITS, a turn, if the user wants that, and save the files."
+  "Revert EDITS, a turn, if the user wants that."
   (let* ((edits (or (seq-filter #'gemini-companion-edit-written-p edits)
                     (user-error "This turn has no edit to revert")))
          (new (seq-count (lambda (edit)
@@ -842,7 +769,7 @@ all edits of the turn, and save the files."
                      (format (ngettext ", delete %d new file"
                                        ", delete %d new files" new)
                              new))
-                   ", and save? "))
+                   "? "))
       (let ((left (gemini-companion-edits-revert-all edits)))
         (message "Reverted %d of %d edits%s" (- count (length left)) count
                  (if left (concat "; " (string-join left "; ")) ""))))))

@@ -217,16 +217,12 @@ The same holds for its review."
                     (and (eq turn (gemini-companion-edit-turn edit))
                          (gemini-companion-edit-written-p edit)))
                   (gemini-companion-edits))))
-      (gemini-companion-edits-compare
-       edits
-       (lambda ()
-         (when (eq 'ready (gemini-companion-session-state session))
-           (gemini-companion-notify--send
-            session
-            (concat (gemini-companion-notify--name session) " is done"
-                    (and edits ": ")
-                    (string-join (gemini-companion-edits-total edits)
-                                 ", ")))))))))
+      (when (eq 'ready (gemini-companion-session-state session))
+        (gemini-companion-notify--send
+         session
+         (concat (gemini-companion-notify--name session) " is done"
+                 (and edits ": ")
+                 (string-join (gemini-companion-edits-total edits) ", ")))))))
 
 (defun gemini-companion-notify--send (session text)
   "Notify about SESSION with TEXT."

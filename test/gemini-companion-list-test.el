@@ -113,8 +113,6 @@ A newline in TEXT is one before the line."
   "Evaluate BODY; ANSWER is the value of each question in the minibuffer."
   (declare (indent 1) (debug t))
   `(cl-letf (((symbol-function 'y-or-n-p) (lambda (_) ,answer))
-             ((symbol-function 'read-multiple-choice)
-              (lambda (&rest _) (list ,answer)))
              ((symbol-function 'read-string) (lambda (&rest _) ,answer)))
      ,@body))
 
@@ -243,29 +241,10 @@ a file outside your projects: /gemin...panion-test")
     (should (equal "... 5 unchanged lines" (gemini-companion-list-test-here)))
     (gemini-companion-list-test-shows
      "  waiting  +0 −0  a  1 excluded  1 comment"
-     " ... 5 unchanged lines" " 6" " 7" " 8" "+9")))
-
-(ert-deftest gemini-companion-list-scrolls-to-what-is-unfolded ()
-  (gemini-companion-list-test-with nil
-    (delete-other-windows)
-    (dotimes (i (- (window-body-height) 3))
-      (gemini-companion-list-test-open
-       i 1 (format "%03d" i) (if (= i 0)
-                                 (apply #'concat (make-list 99 "x\n"))
-                               "one\ntwo\n")))
-    (let* ((count (length (gemini-companion-diffs)))
-           (top (lambda ()
-                  (1- (line-number-at-pos (window-start))))))
-      (gemini-companion-test-eventually
-        (= count (how-many "\\+[0-9]+ −0" (point-min) (point-max))))
-      (gemini-companion-list-test-go-to (format "+2 −0  %03d" (1- count)))
-      (should (= 0 (funcall top)))
-      (gemini-companion-list-test-key "TAB")
-      (should (= (- (+ 2 count 2) (window-body-height)) (funcall top)))
-      (set-window-start nil (point-min))
-      (gemini-companion-list-test-go-to "+99 −0")
-      (gemini-companion-list-test-key "TAB")
-      (should (= 2 (funcall top))))))
+     " ... 5 unchanged lines" " 6" " 7" " 8" "+9")
+    ;; It does nothing while nothing changes.
+    (gemini-companion-test-eventually
+      (not (gemini-companion-test-pending)))))
 
 (ert-deftest gemini-companion-list-keeps-point-and-folds ()
   (gemini-companion-list-test-with '(("a" "one\ntwo\nthree\n") ("b" "B\n"))
@@ -461,20 +440,6 @@ a file outside your projects: /gemin...panion-test")
       (gemini-companion-list-test-key "g")
       (gemini-companion-list-test-go-to "+2 −3  a"))))
 
-(ert-deftest gemini-companion-list-does-nothing-while-nothing-changes ()
-  (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
-    (gemini-companion-list-test-open 1 1 "a" "one\n2\nthree\n")
-    (gemini-companion-list-test-go-to "+2 −2  a")
-    (gemini-companion-list-test-key "TAB")
-    (gemini-companion-list-test-go-to "+three")
-    (gemini-companion-list-test-key "x")
-    (gemini-companion-list-test-go-to "1 excluded")
-    (gemini-companion-test-eventually
-      (not (or (gemini-companion-test-pending)
-               (seq-some (lambda (process)
-                           (string-prefix-p "gemini-" (process-name process)))
-                         (process-list)))))))
-
 (ert-deftest gemini-companion-list-comments-become-the-reason ()
   (gemini-companion-list-test-with '(("a" "1\n2\n3\n"))
     (make-directory "sub")
@@ -571,45 +536,24 @@ a:3 (removed line): keep it\na:4: as a digit"
 
 (ert-deftest gemini-companion-list-reverts-an-edit ()
   (gemini-companion-list-test-with '(("a" "1\n"))
-    (pcase-dolist (`(,key ,text ,saved)
-                   '((?n "one\n" "one\n") (?y "1\n" "one\n")
-                     (?s "1\n" "1\n")))
+    (pcase-dolist (`(,answer ,text) '((nil "one\n") (t "1\n")))
       (gemini-companion-diff-accept
-       (gemini-companion-list-test-open key 1 "a" "one\n"))
+       (gemini-companion-list-test-open 1 1 "a" "one\n"))
       (gemini-companion-list-test-go-to "+1 −1  a")
-      (gemini-companion-list-test-answering key
+      (gemini-companion-list-test-answering answer
         (gemini-companion-list-test-key "u"))
-      (should (eq (current-buffer) (window-buffer)))
       (should (derived-mode-p 'gemini-companion-list-mode))
       (should (string-suffix-p "+1 −1  a" (gemini-companion-list-test-here)))
-      (with-current-buffer (find-file-noselect "a")
-        (should (eq (get-buffer-window) (unless (eq key ?n)
-                                          (get-buffer-window))))
-        (should (equal text (buffer-string)))
-        (should (equal saved (gemini-companion-test-file-text "a")))
-        (set-buffer-modified-p nil)
-        (revert-buffer t t)
-        (delete-file "a")
-        (write-region "1\n" nil "a" nil 'silent)
-        (kill-buffer)))
+      (should (equal text (gemini-companion-test-file-text "a")))
+      (when answer
+        (with-current-buffer (get-file-buffer "a")
+          (should (get-buffer-window))
+          (should (equal text (buffer-string)))))
+      (write-region "1\n" nil "a" nil 'silent)
+      (gemini-companion-revert-now (expand-file-name "a")))
     (should (equal "a was reverted already"
                    (cadr (should-error (gemini-companion-list-test-key "u")
                                        :type 'user-error))))))
-
-(ert-deftest gemini-companion-list-may-be-killed-at-the-end-of-a-comparison ()
-  (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
-    (gemini-companion-list-test-open 1 1 "a" "one\n")
-    (gemini-companion-list-test-open 2 1 "b" "one\n")
-    (revert-buffer)
-    ;; Its end is not reported meanwhile.
-    (call-process "sleep" nil nil nil "0.3")
-    (revert-buffer)
-    (kill-buffer)
-    (gemini-companion-test-eventually
-      (not (seq-some (lambda (process)
-                       (string-prefix-p "gemini-companion-diff"
-                                        (process-name process)))
-                     (process-list))))))
 
 (ert-deftest gemini-companion-list-shows-what-was-accepted-and-not-written ()
   (gemini-companion-list-test-with '(("a" "1\n") ("b" "1\n"))
@@ -628,7 +572,7 @@ a:3 (removed line): keep it\na:4: as a digit"
                                        :type 'user-error))))
     ;; It writes late.
     (write-region "one\n" nil "a" nil 'silent)
-    (gemini-companion-list-test-answering ?n
+    (gemini-companion-list-test-answering nil
       (gemini-companion-list-test-key "u"))))
 
 (ert-deftest gemini-companion-list-deletes-a-file-that-was-new ()
@@ -700,8 +644,7 @@ a:3 (removed line): keep it\na:4: as a digit"
             (should (equal "Reverted 3 of 4 edits; \
 b has changed since; revert the edit by hand"
                            (gemini-companion-list-test-key "u")))
-            (should (equal '("Revert 4 edits of this turn, delete 1 new file, \
-and save? ")
+            (should (equal '("Revert 4 edits of this turn, delete 1 new file? ")
                            asked)))
         (gemini-companion-state-stop))
       (should (equal '("1\n" "mine\n" nil)

@@ -168,7 +168,6 @@ def test_a_linked_cli_is_sent_new_errors_and_answered(world: World) -> None:
     emacs.wait_for("written without review")
     emacs.keys("M-<", "C-s", "review  +", "Enter", "u", "y")
     emacs.says("Reverted a.py")
-    emacs.keys("C-x", "s", "y")
     wait_until_saved(file, GOOD)
     emacs.keys("C-x", "o", "C-x", "1")
 
