@@ -21,6 +21,7 @@
 (require 'gemini-companion-context)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-extension)
+(require 'gemini-companion-hunk)
 (require 'gemini-companion-install)
 (require 'gemini-companion-name)
 (require 'gemini-companion-notify)
@@ -41,8 +42,7 @@
 ;;;; State
 
 (defvar gemini-companion-status-checks
-  '(("Package" . gemini-companion-status--package)
-    ("Server" . gemini-companion-status--server)
+  '(("Server" . gemini-companion-status--server)
     ("Options" . gemini-companion-status--options)
     ("CLI" . gemini-companion-status--version)
     ("Settings" . gemini-companion-status--settings)
@@ -417,16 +417,8 @@ DIRECTORY is the directory of the user's buffer.  ASK is a function like
                   (condition-case problem
                       (funcall check directory ask)
                     (error
-                     `((note ,(format "Check failed: %s"
-                                      (error-message-string problem))))))))
+                     `((bad ,(error-message-string problem)))))))
           gemini-companion-status-checks))
-
-(defun gemini-companion-status--package (_directory _ask)
-  "Check whether the package epc is installed, as it may not be from a clone."
-  (unless (locate-library "epc")
-    '((bad "The package epc is not installed"
-           "Add MELPA to `package-archives', then M-x package-install RET epc \
-RET and start Emacs again."))))
 
 (defun gemini-companion-status--server (_directory _ask)
   "Check the server."
@@ -465,13 +457,7 @@ are not shared" gemini-companion-privacy-problem)
 
 (defun gemini-companion-status--diff (_directory _ask)
   "Check whether reviews find a program that compares files."
-  (unless (executable-find diff-command)
-    `((bad ,(format "Cannot find the program %s, so no review can be displayed"
-                    diff-command)
-           ,(if (eq system-type 'windows-nt)
-                "Install Git for Windows or MSYS2, and add its directory \
-usr/bin to PATH."
-              "Install the package diffutils of your system.")))))
+  (ignore (gemini-companion-hunk-check-program)))
 
 ;;;; Installed CLIs
 
@@ -538,21 +524,15 @@ or install it again: " install hint)))))))
 
 ;;;; Settings
 
-(defun gemini-companion-status--settings (directory ask)
-  "Check the settings of the CLIs in DIRECTORY.
-ASK returns the environments of those that are connected."
-  (let* ((connected (gemini-companion-status--connected))
-         (processes (and connected
-                         (gemini-companion-status--processes ask))))
+(defun gemini-companion-status--settings (directory _ask)
+  "Check the settings of the CLIs in DIRECTORY."
+  (let ((connected (map-values (gemini-companion-status--connected))))
     (seq-mapcat
      (lambda (client)
-       (gemini-companion-status--settings-of
-        client directory
-        (seq-some (lambda (process)
-                    (and (equal client (alist-get (plist-get process :pid)
-                                                  connected))
-                         (plist-get process :environment)))
-                  processes)))
+       ;; The first one is needed to connect, and may be elsewhere in the
+       ;; environment of its terminal.
+       (nthcdr (if (member client connected) 1 0)
+               (gemini-companion-status--settings-of client directory nil)))
      (gemini-companion-status--clients))))
 
 (defun gemini-companion-status--settings-of (client directory environment)
@@ -750,23 +730,14 @@ If its ENVIRONMENT names a port, that decides."
 
 (defun gemini-companion-status--other (client file)
   "Return the finding about the editor of FILE, to which CLIENT may connect."
-  (let* ((name (gemini-companion-settings-get file '("ideInfo" "displayName")))
-         (name (if (stringp name) name "An editor"))
-         (ppid (gemini-companion-settings-get file '("ppid")))
-         (pid (if (string-match "/gemini-ide-server-\\([0-9]+\\)[^/]*\\'" file)
-                  (string-to-number (match-string 1 file))
-                (and (integerp ppid) ppid)))
-         (name (if pid (format "%s (process %d)" name pid) name)))
-    (if (and pid (null (process-attributes pid)))
-        `(bad ,(format "%s is from %s, which has ended" file name)
-              "Delete the file."
-              ("Delete" . ,(lambda ()
-                             (when (yes-or-no-p (format "Delete %s? " file))
-                               (delete-file file)))))
-      `(note ,(format "%s has this project open too; %s in a terminal outside \
-Emacs may connect to that editor"
-                      name (gemini-companion-clients-title client))
-             "Start the CLI in a terminal of the editor that you want."))))
+  (let ((name (gemini-companion-settings-get file '("ideInfo" "displayName"))))
+    `(note ,(format "%s has this project open too, as %s shows; %s in a terminal \
+outside Emacs may connect to that editor"
+                    (if (stringp name) name "An editor")
+                    (abbreviate-file-name file)
+                    (gemini-companion-clients-title client))
+           "Start the CLI in a terminal of the editor that you want.  If that \
+editor has ended, delete the file.")))
 
 ;;;; Running CLIs
 
@@ -785,15 +756,6 @@ Emacs may connect to that editor"
     ;; A CLI may run itself again in a child process.
     (seq-remove (lambda (process) (memq (car process) parents)) found)))
 
-(defun gemini-companion-status--processes (ask)
-  "Return what ASK knows of the processes of the user's CLIs.
-They are plists of `gemini-companion-server-ask-processes'.  Return nil
-until the server has answered, and a list of nil if it cannot."
-  (when-let* ((pids (delq nil (seq-union
-                               (map-keys (gemini-companion-status--connected))
-                               (map-keys (gemini-companion-status--all))))))
-    (funcall ask #'gemini-companion-status--ask-server pids)))
-
 (defun gemini-companion-status--ask-server (pids done)
   "Ask the server for the processes PIDS, and call DONE with a list of them.
 If the server cannot answer, its element is nil."
@@ -807,7 +769,9 @@ ASK returns the directories and environments of their processes."
          (all (gemini-companion-status--all))
          (rest (seq-remove (lambda (process) (memq (car process) connected))
                            all))
-         (processes (gemini-companion-status--processes ask)))
+         (processes (and rest
+                         (funcall ask #'gemini-companion-status--ask-server
+                                  (map-keys rest)))))
     (cond ((and rest (null processes)) '((wait "Asking where they run")))
           (rest
            (mapcar (pcase-lambda (`(,pid . ,client))
