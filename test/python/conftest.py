@@ -123,7 +123,7 @@ class StubEmacs:
         self.texts: dict[int, str | None] = {}
         self.asked: list[tuple[str, Facts, Sequence[str | None]]] = []
         self.on_question: Callable[[str, Facts], Awaitable[Facts]] = never
-        self.is_gone = False
+        self.is_gone = self.is_silent = False
         self.before_answer: Callable[[int], None] = lambda diff_id: None
         self.before_opening: Callable[[], Awaitable[object]] = nothing
         self._changed = threading.Condition()
@@ -137,6 +137,8 @@ class StubEmacs:
         self._record(self.closed, (diff_id, reason))
         if self.is_gone:
             raise EmacsGone("gone")
+        if self.is_silent:
+            await never()
         self.before_answer(diff_id)
         return self.texts.get(diff_id)
 

@@ -3,19 +3,17 @@ import asyncio
 
 import pytest
 
-from gemini_companion_epc.clients import CLIENTS
 from gemini_companion_epc.config import Config
 from gemini_companion_epc.diffs import LARGEST_PROPOSAL, Diffs
 from gemini_companion_epc.exceptions import MalformedArgument
 from gemini_companion_epc.session import COMMENT
-from gemini_companion_epc.types import CloseReason, Diff
+from gemini_companion_epc.types import Diff
 from scene import (
     BOUND,
     Rig,
     accepted,
     in_loop,
     rejected,
-    run_scene,
     take,
     until,
 )
@@ -92,12 +90,12 @@ async def test_closing_takes_the_text_of_an_accept_that_crossed_it(rig: Rig) -> 
     assert await stream.next(0.01) == COMMENT
 
 
-@in_loop()
+@in_loop(diff_limit=0.01)
 async def test_closing_without_emacs_returns_the_proposal(rig: Rig) -> None:
     session, _ = rig.session()
-    await rig.diffs.open(session, "/a", "proposal")
-    rig.emacs.is_gone = True
-    assert await rig.diffs.close(session, "/a") == "proposal"
+    for rig.emacs.is_gone, rig.emacs.is_silent in ((True, False), (False, True)):
+        await rig.diffs.open(session, "/a", "proposal")
+        assert await rig.diffs.close(session, "/a") == "proposal"
 
 
 @in_loop()
@@ -111,56 +109,24 @@ async def test_closing_reaches_emacs_although_the_client_has_gone(rig: Rig) -> N
     assert rig.emacs.closed == [(1, "closed")]
 
 
-def test_closing_does_not_wait_for_ever_for_emacs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def scene(rig: Rig) -> None:
-        async def never(diff_id: int, reason: CloseReason) -> str | None:
-            await asyncio.Event().wait()
-            return None
-
-        monkeypatch.setattr(rig.emacs, "close_diff", never)
-        session, _ = rig.session()
-        await rig.diffs.open(session, "/a", "proposal")
-        assert await rig.diffs.close(session, "/a") == "proposal"
-
-    run_scene(scene, diff_limit=0.01)
-
-
 @in_loop()
 async def test_a_client_that_ctrl_c_left_waiting_is_freed(rig: Rig) -> None:
     session, stream = rig.session()
+    await rig.diffs.open(session, "/crossed", "x")
     await rig.diffs.open(session, "/interrupted", "x")
+    # A close that crosses its outcome ends no other diff.
+    rig.diffs.reject(1)
+    assert await take(stream) == rejected("/crossed")
+    assert await rig.diffs.close(session, "/crossed") is None
+    assert list(session.diffs) == ["/interrupted"]
     assert await rig.diffs.close(session, "/next") is None
     await rig.diffs.open(session, "/next", "y")
     assert await take(stream) == rejected("/interrupted")
     assert await take(stream) == rejected("/next")
     await until(lambda: rig.emacs.closed)
-    assert rig.emacs.closed == [(1, "interrupted")]
+    assert rig.emacs.closed == [(2, "interrupted")]
     await rig.diffs.open(session, "/next", "y")
-    assert [diff.path for diff in rig.emacs.opened] == ["/interrupted", "/next"]
-
-
-@in_loop()
-async def test_a_close_that_crosses_its_outcome_ends_no_other_diff(rig: Rig) -> None:
-    session, _ = rig.session()
-    await rig.diffs.open(session, "/a", "x")
-    await rig.diffs.open(session, "/b", "y")
-    rig.diffs.reject(rig.emacs.opened[0].id)
-    assert await rig.diffs.close(session, "/a") is None
-    assert list(session.diffs) == ["/b"]
-    assert await rig.diffs.close(session, "/c") is None
-    assert list(session.diffs) == []
-
-
-@in_loop(cancel_window=0.01)
-async def test_a_later_proposal_is_not_part_of_an_interrupted_one(rig: Rig) -> None:
-    session, _ = rig.session()
-    await rig.diffs.open(session, "/interrupted", "x")
-    await rig.diffs.close(session, "/next")
-    await asyncio.sleep(0.02)
-    await rig.diffs.open(session, "/next", "y")
-    assert rig.emacs.opened[-1].path == "/next"
+    assert [diff.path for diff in rig.emacs.opened][1:] == ["/interrupted", "/next"]
 
 
 @in_loop(review_grace=0.05)
@@ -186,42 +152,27 @@ async def test_what_is_accepted_after_the_grace_time_is_not_written_later(
     rig: Rig,
 ) -> None:
     session, stream = rig.session()
-    for path in ("/a", "/b"):
-        await rig.diffs.open(session, path, "x")
-    rig.sessions.close_stream(session, stream)
-    rig.diffs.accept(1, "edited")
-    rig.diffs.reject(2)
-    await until(lambda: rig.emacs.undelivered)
-    assert rig.emacs.undelivered == [1]
-    again = rig.sessions.open_stream(session)
-    assert await take(again) == rejected("/b")
-    assert await again.next(0.01) == COMMENT
-    assert rig.emacs.written == [2]
-
-
-@in_loop()
-async def test_emacs_may_drop_the_rejections_of_a_session_that_ends(rig: Rig) -> None:
-    session = rig.sessions.new(CLIENTS[0])
     for path in ("/a", "/b", "/c"):
         await rig.diffs.open(session, path, "x")
-    rig.diffs.reject(1)
-    rig.diffs.accept(2, "edited")
-    await rig.diffs.close(session, "/d")
-    rig.sessions.end(session.id)
-    assert rig.emacs.written == [1]
-    assert rig.emacs.undelivered == [2]
-
-
-@in_loop(review_grace=0.05)
-async def test_what_is_accepted_in_the_grace_time_is_delivered(rig: Rig) -> None:
-    session, stream = rig.session()
-    await rig.diffs.open(session, "/a", "x")
     rig.sessions.close_stream(session, stream)
     rig.diffs.accept(1, "edited")
+    # In the grace time it is delivered.
     again = rig.sessions.open_stream(session)
     assert await take(again) == accepted("/a", "edited")
-    await asyncio.sleep(0.1)
-    assert rig.emacs.undelivered == []
+    rig.sessions.close_stream(session, again)
+    rig.diffs.accept(2, "edited")
+    rig.diffs.reject(3)
+    await until(lambda: rig.emacs.undelivered)
+    assert rig.emacs.undelivered == [2]
+    again = rig.sessions.open_stream(session)
+    assert await take(again) == rejected("/c")
+    assert await again.next(0.01) == COMMENT
+    assert rig.emacs.written == [1, 3]
+    await rig.diffs.open(session, "/d", "x")
+    # Emacs may drop the rejections of a session that ends.
+    rig.diffs.reject(4)
+    rig.sessions.end(session.id)
+    assert rig.emacs.written == [1, 3, 4]
 
 
 def _adopted(number: int, path: str = "/a") -> Diff:
@@ -243,7 +194,7 @@ async def test_an_adopted_diff_is_settled_when_its_session_reconnects(rig: Rig) 
     assert [diff.path for diff in rig.emacs.opened] == ["/c"]
 
 
-@in_loop()
+@in_loop(review_grace=0.01)
 async def test_a_diff_is_adopted_once_and_its_id_is_not_used_again(rig: Rig) -> None:
     rig.diffs.adopt(_adopted(1))
     for again in (_adopted(1, "/b"), _adopted(2)):
@@ -252,6 +203,8 @@ async def test_a_diff_is_adopted_once_and_its_id_is_not_used_again(rig: Rig) -> 
     later = Diffs(Config("s", 1, port=1), rig.sessions, rig.emacs)
     await later.open(rig.sessions.get("previous"), "/c", "x")
     assert rig.emacs.opened[0].id > 1_000_000
+    # Its session does not reconnect.
+    await until(lambda: (1, "disconnected") in rig.emacs.closed)
 
 
 @in_loop()
@@ -277,15 +230,6 @@ async def test_a_diff_is_acknowledged_when_emacs_has_it(rig: Rig) -> None:
     assert not opening.done()
     is_free.set()
     await opening
-
-
-@in_loop(review_grace=0.01)
-async def test_an_adopted_diff_whose_session_does_not_reconnect_is_dismissed(
-    rig: Rig,
-) -> None:
-    rig.diffs.adopt(_adopted(7))
-    await until(lambda: rig.emacs.closed)
-    assert rig.emacs.closed == [(7, "disconnected")]
 
 
 @in_loop()
