@@ -4,13 +4,16 @@
 import json
 from typing import Any
 
-from jsonschema import ValidationError, validate  # type: ignore[import-untyped]
+from jsonschema import (  # type: ignore[import-untyped]
+    Draft202012Validator,
+    ValidationError,
+)
 
 TEXT, NUMBER, BOOLEAN = ({"type": name} for name in ("string", "number", "boolean"))
 
 
 def _object(*required: str, **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": required, "properties": properties}
+    return {"type": "object", "required": [*required], "properties": properties}
 
 
 CURSOR = _object("line", "character", line=NUMBER, character=NUMBER)
@@ -36,7 +39,8 @@ SCHEMAS = {
 def refusal(notification: dict[str, Any]) -> str | None:
     """Return what the client would refuse in ``notification``, or None."""
     try:
-        validate(notification["params"], SCHEMAS[notification["method"]])
+        schema = SCHEMAS[notification["method"]]
+        Draft202012Validator(schema).validate(notification["params"])
         # No infinite number and no lone surrogate.
         json.dumps(notification, ensure_ascii=False, allow_nan=False).encode()
     except (KeyError, ValueError, ValidationError) as error:

@@ -39,8 +39,3 @@ def test_a_root_with_a_separator_is_in_a_json_array_where_that_is_read() -> None
     odd = f"/a{os.pathsep}b"
     assert GEMINI.workspace_path([odd, "/c"]) == "/c"
     assert json.loads(QWEN.workspace_path([odd, "/c"])) == [odd, "/c"]
-
-
-def test_bearers_of_clients_differ() -> None:
-    bearers = {client.bearer("token") for client in CLIENTS}
-    assert len(bearers) == len(CLIENTS)

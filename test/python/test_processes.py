@@ -15,27 +15,12 @@ import pytest
 
 from conftest import Alone
 from gemini_companion_epc import system
-from gemini_companion_epc.processes import is_acp, on_exit, process_of
+from gemini_companion_epc.processes import on_exit, process_of
 from gemini_companion_epc.types import Process
 
 pytestmark = pytest.mark.system
 
 BOUND = 120.0
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("node gemini --acp", True),
-        ("node gemini --experimental-acp", True),
-        ("node gemini --acp=true -m x", True),
-        ("node gemini", False),
-        ("node gemini --acpx acp", False),
-        ("", False),
-    ],
-)
-def test_an_acp_client_is_known_by_its_option(command: str, expected: bool) -> None:
-    assert is_acp(command.split()) is expected
 
 
 def test_the_process_of_a_connection_is_found() -> None:

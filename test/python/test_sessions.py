@@ -13,12 +13,6 @@ from scene import (
 
 
 @in_loop()
-async def test_no_context_is_sent_before_emacs_has_sent_one(rig: Rig) -> None:
-    _, stream = rig.session()
-    assert await stream.next(0.01) == COMMENT
-
-
-@in_loop()
 async def test_a_context_that_crosses_the_end_of_the_last_session_is_dropped(
     rig: Rig,
 ) -> None:
@@ -70,15 +64,6 @@ async def test_many_sessions_are_reported_together(rig: Rig) -> None:
         await asyncio.sleep(0)
     await until(lambda: len(rig.emacs.sessions[-1]) == 100)
     assert len(rig.emacs.sessions) < 10
-
-
-@in_loop(end_limit=0.01)
-async def test_a_stalled_client_delays_a_stop_by_the_limits_only(rig: Rig) -> None:
-    session, _ = rig.session()
-    await rig.diffs.open(session, "/a", "x")
-    rig.stop()
-    await rig.sessions.flush(0.01)
-    await rig.sessions.end_streams()
 
 
 @in_loop(end_limit=0.01, report_interval=0)
