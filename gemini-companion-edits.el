@@ -357,11 +357,8 @@ sentences; their files stay as they are."
       (user-error "%s was replaced by a symbolic link; revert the edit by hand"
                   name))
     (unless (gemini-companion-edits--as-written-p edit)
-      (user-error (cond ((gemini-companion-edits--as-before-p edit)
-                         "%s has its previous text already")
-                        ((gemini-companion-edits--later-p edit)
-                         "%s was edited again; revert the later edit first")
-                        (t "%s has changed since; revert the edit by hand"))
+      (user-error "%s has changed since; revert a later edit first, or this one \
+by hand"
                   name))
     (when (gemini-companion-revert-unsaved-p file)
       (user-error "%s has unsaved changes; save or undo them first" name))))
@@ -387,23 +384,6 @@ sentences; their files stay as they are."
          (gemini-companion-text-same-written-p
           (or text (gemini-companion-edit-after edit))
           (gemini-companion-text-read file)))))
-
-(defun gemini-companion-edits--as-before-p (edit)
-  "Return non-nil if the file of EDIT has the text before EDIT."
-  (let ((before (gemini-companion-edit-before edit)))
-    (and (stringp before)
-         (gemini-companion-edits--as-written-p
-          edit (decode-coding-string before 'utf-8)))))
-
-(defun gemini-companion-edits--later-p (edit)
-  "Return non-nil if the file of EDIT was written again by a CLI."
-  (seq-some (lambda (other)
-              (and (gemini-companion-edits--same-file-p
-                    (gemini-companion-edit-file other)
-                    (gemini-companion-edit-file edit))
-                   (not (gemini-companion-edits--unwritten other))))
-            (seq-take-while (lambda (other) (not (eq other edit)))
-                            gemini-companion-edits--edits)))
 
 (defun gemini-companion-edits--previous (edit)
   "Return the bytes that the file of EDIT had before."

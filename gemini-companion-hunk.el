@@ -58,17 +58,12 @@ Signal an error if they cannot be compared."
 The value is a list (HUNKS EXCLUDED ADDED REMOVED): the number of hunks,
 of those excluded from PROPOSAL, and of the lines that the other hunks
 add and remove."
-  (let* ((excluded (and proposal (gemini-companion-hunk-marks proposal)))
-         (lines (lambda (index property)
-                  (- (apply #'+ (mapcar (apply-partially #'nth index) hunks))
-                     (apply #'+ (mapcar (lambda (mark)
-                                          (length (gemini-companion-text-lines
-                                                   (overlay-get mark property))))
-                                        excluded))))))
+  (let* ((excluded (and proposal (gemini-companion-hunk-excluded proposal)))
+         (others (seq-difference hunks excluded)))
     (list (length hunks)
           (length excluded)
-          (funcall lines 3 'gemini-companion-proposed)
-          (funcall lines 1 'gemini-companion-original))))
+          (apply #'+ (mapcar #'cl-fourth others))
+          (apply #'+ (mapcar #'cl-second others)))))
 
 (defun gemini-companion-hunk-lines (added removed)
   "Return a text for ADDED and REMOVED numbers of lines."
@@ -201,12 +196,6 @@ that are none of HUNKS."
 They have the lines of the last comparison."
   (mapcar (lambda (mark) (overlay-get mark 'gemini-companion-hunk))
           (gemini-companion-hunk-marks proposal)))
-
-(defun gemini-companion-hunk-excluded-p (hunk proposal)
-  "Return non-nil if HUNK is excluded from the buffer PROPOSAL.
-The proposal must not have changed since HUNK was found."
-  (pcase-let ((`(,beg . ,end) (gemini-companion-hunk--range hunk proposal)))
-    (gemini-companion-hunk-marks proposal beg end)))
 
 (defun gemini-companion-hunk--range (hunk proposal)
   "Return where HUNK begins and ends in the buffer PROPOSAL, a cons."

@@ -256,7 +256,7 @@ if HUNK is excluded now.  Ask before excluding the last one."
   (gemini-companion-diff-unsettled diff)
   (let* ((proposal (gemini-companion-diff-proposal-buffer diff))
          (view (gemini-companion-diff-view diff)))
-    (unless (or (gemini-companion-hunk-excluded-p hunk proposal)
+    (unless (or (member hunk (gemini-companion-hunk-excluded proposal))
                 (gemini-companion-review--others-p diff)
                 (gemini-companion-diff-ask
                  diff
@@ -341,8 +341,9 @@ See `gemini-companion-review-go-to'."
 (defun gemini-companion-review-excluded-p ()
   "Return non-nil if the hunk of a review at point is excluded."
   (when-let* ((hunk (gemini-companion-review-hunk-p)))
-    (gemini-companion-hunk-excluded-p
-     hunk (gemini-companion-diff-proposal-buffer gemini-companion-diff-here))))
+    (member hunk (gemini-companion-hunk-excluded
+                  (gemini-companion-diff-proposal-buffer
+                   gemini-companion-diff-here)))))
 
 (defun gemini-companion-review-unified-p ()
   "Return non-nil if the review here is a unified diff."

@@ -379,7 +379,10 @@ EXCLUDED is non-nil, do not use its own colors."
         (changed (when-let* ((signs
                               (gemini-companion-unified--view-user-lines view)))
                    (equal sign (gethash text signs)))))
-    (insert (if excluded (gemini-companion-unified--struck text) text) "\n")
+    (insert (if excluded
+                (propertize text 'face '(gemini-companion-excluded-text shadow))
+              text)
+            "\n")
     (when face
       (add-face-text-property beg (point) face 'append))
     (add-text-properties
@@ -392,14 +395,6 @@ EXCLUDED is non-nil, do not use its own colors."
                    'gemini-companion-old old
                    'gemini-companion-section (or old (list new)))
              properties))))
-
-(defun gemini-companion-unified--struck (line)
-  "Return LINE, of an excluded hunk, struck through but for its indentation."
-  (let ((text (propertize line 'face 'shadow)))
-    (add-face-text-property (string-match "[^[:blank:]]\\|\\'" text)
-                            (length text)
-                            'gemini-companion-excluded-text nil text)
-    text))
 
 (defun gemini-companion-unified--prefix (view old new sign face mark)
   "Return the prefix of a line of VIEW.

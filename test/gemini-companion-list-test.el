@@ -642,7 +642,7 @@ a:3 (removed line): keep it\na:4: as a digit"
                      (car (gemini-companion-list-test-lines))))
             (write-region "mine\n" nil "b" nil 'silent)
             (should (equal "Reverted 3 of 4 edits; \
-b has changed since; revert the edit by hand"
+b has changed since; revert a later edit first, or this one by hand"
                            (gemini-companion-list-test-key "u")))
             (should (equal '("Revert 4 edits of this turn, delete 1 new file? ")
                            asked)))

@@ -201,7 +201,7 @@
           (when (memq 'gemini-companion-excluded-text
                       (ensure-list (get-text-property (1+ n) 'face)))
             (push (char-after (1+ n)) struck)))
-        (should (equal "onetwo" (concat (nreverse struck))))))))
+        (should (equal "    one    two" (concat (nreverse struck))))))))
 
 (ert-deftest gemini-companion-unified-marks-what-the-user-has-edited ()
   (gemini-companion-unified-test-with '(("a" "1\n2\n3\n4\n5\n6\n7\n"))
