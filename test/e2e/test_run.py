@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from harness import gemini
-from harness.emacs import lisp
-from harness.gemini import CONNECTED
+from harness.emacs import Emacs, Reviews, lisp
+from harness.gemini import CONNECTED, Gemini
+from harness.model import say, write_file
 from harness.needs import VTERM, needs_eat, needs_vterm
 from harness.wait import eventually
 from harness.world import World
+from test_prompt import TYPE, asked_why, prompts
 
 BUFFER = "*gemini: project*"
 TERMINALS = [
@@ -26,34 +29,6 @@ TERMINALS = [
 ]
 
 
-@pytest.mark.parametrize(("terminal", "load"), TERMINALS)
-def test_run_turns_the_mode_on_and_connects_and_a_key_starts_again(
-    world: World, terminal: str, load: str
-) -> None:
-    emacs = world.emacs(
-        mode=False,
-        extra=f"{load} (setq gemini-companion-terminal '{terminal})"
-        f" (dired {lisp(world.project)})",
-    )
-
-    cli = world.run(emacs)
-
-    emacs.holds("(gemini-companion-sessions)", "a session")
-    assert CONNECTED in cli.ide_status()
-    emacs.keys("M-x")
-    emacs.holds("(active-minibuffer-window)", "M-x is for Emacs")
-    emacs.keys("C-g")
-    emacs.holds("(not (active-minibuffer-window))")
-
-    cli.type(
-        "/quit", lambda: "Gemini CLI: finished; g restarts" in emacs.terminal.screen()
-    )
-    emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
-    emacs.keys("g")
-
-    emacs.holds("(gemini-companion-sessions)", "connected again")
-
-
 ASKS = r"""#!/bin/sh
 stty raw -echo
 printf '\033]11;?\033\\'
@@ -64,24 +39,76 @@ exec cat
 
 
 @pytest.mark.parametrize(("terminal", "load"), TERMINALS)
-def test_cli_is_sent_the_background_color(
+def test_cli_is_started_typed_to_ended_and_restarted_in_a_terminal(
     world: World, terminal: str, load: str
 ) -> None:
+    file = world.file("a.txt", "one\n")
     extra = f"{load} (setq gemini-companion-terminal '{terminal})"
-    emacs = world.emacs(world.file("a.txt"), extra=extra)
+    emacs = world.emacs(file, mode=False, extra=extra)
+    is_sent_the_background_color(world, emacs)
+    cli = world.run(emacs)
+    emacs.holds("(gemini-companion-sessions)", "a session")
+    assert CONNECTED in cli.ide_status()
+    emacs.keys("M-x")
+    emacs.holds("(active-minibuffer-window)", "M-x is for Emacs")
+    emacs.keys("C-g")
+    emacs.holds("(not (active-minibuffer-window))")
+
+    is_asked_what_is_typed(emacs, cli, file)
+
+    emacs.eval(f"(select-window (get-buffer-window {lisp(BUFFER)}))")
+    cli.type(
+        "/quit", lambda: "Gemini CLI: finished; g restarts" in emacs.terminal.screen()
+    )
+    emacs.holds("(null (gemini-companion-sessions))", "the session is gone")
+    emacs.keys("g")
+    emacs.holds("(gemini-companion-sessions)", "connected again")
+
+
+def is_sent_the_background_color(world: World, emacs: Emacs) -> None:
+    """Run a program that asks for it, which turns the mode on."""
     program = world.file("asks", ASKS)
     program.chmod(0o700)
-
-    emacs.act('(set-face-background \'default "#ffffff")')
-    emacs.act(
-        f"""(progn (setq gemini-companion-run-commands
+    emacs.eval(
+        f"""(progn (set-face-background 'default "#ffffff")
+                   (setq gemini-companion-run-commands
                          '(("gemini" . {lisp(program)})))
                    (gemini-companion-run))"""
     )
-
     answer = world.project / "answer"
     eventually(answer.exists, "the background color")
     assert answer.read_bytes() == b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\"
+    emacs.wait_until_ready()
+    kill = f"(let (kill-buffer-query-functions) (kill-buffer {lisp(BUFFER)}))"
+    emacs.eval(f"(progn {kill} (delete-other-windows))")
+
+
+def is_asked_what_is_typed(emacs: Emacs, cli: Gemini, file: Path) -> None:
+    """Type a text, and the reason for a rejection."""
+    cli.model.script(say("all done"))
+    emacs.eval("(require 'gemini-companion-send)")
+    text = "größe 大小 \x1b[201~\x03 😀\tone\r\nand two"
+    asked = len(cli.model.requests)
+    emacs.holds(TYPE.format(lisp(text), "nil"), "typed")
+    cli.wait_for("and two")
+    assert len(cli.model.requests) == asked
+    emacs.holds(TYPE.format('" more please"', "t"), "typed")
+    cli.wait_for("all done")
+    assert cli.model.context()["activeFile"]["path"] == str(file)
+    assert prompts(cli)[-1].replace("\t", " ").split("\n") == [
+        "größe 大小 [201~ 😀 one",
+        "and two more please",
+    ]
+
+    reviews = Reviews(emacs)
+    reviews.proposed(cli, file, write_file(file, "uno\n"), say("I see"))
+    asked_why(emacs, reviews, "1. Größe: 1 word, not 2")
+    emacs.keys("Enter")
+    cli.wait_for("I see")
+    assert prompts(cli)[-1] == "1. Größe: 1 word, not 2"
+    assert file.read_text() == "one\n"
+    emacs.holds("(gemini-companion-send-idle-p)")
+    cli.is_free()
 
 
 @pytest.mark.once
@@ -107,6 +134,7 @@ def test_cli_whose_ide_integration_is_off_gets_an_offer_and_then_a_hint(
 
 
 @pytest.mark.once
+@pytest.mark.shared("evil")
 def test_keys_of_an_ended_cli_work_with_evil(world: World) -> None:
     emacs = world.emacs(
         world.file("a.txt"),
