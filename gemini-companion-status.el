@@ -9,9 +9,9 @@
 
 ;; One buffer that shows whether a CLI is connected and, if none is, why: a
 ;; verdict, the problems with remedies and buttons, the state, and one line
-;; about the checks that passed.  Programs that a check needs run in the
-;; background.  The buffer is a page, see gemini-companion-page.el, and is written
-;; again when they answer, and when CLIs connect or reviews come.
+;; about the checks that passed.  The buffer is a page, see
+;; gemini-companion-page.el, and is written again when the server has answered a
+;; check, and when CLIs connect or reviews come.
 
 ;;; Code:
 
@@ -54,12 +54,12 @@
     ("Links" . gemini-companion-extension-findings))
   "Alist of (TITLE . FUNCTION), the checks in their order.
 Each function is called with the user's directory and the function
-ASK, which runs programs; see `gemini-companion-status-findings'.  It
+ASK, which asks the server; see `gemini-companion-status-findings'.  It
 returns a list of findings, which may be empty.
 
 A finding is a list (MARK TEXT REMEDY (LABEL . FUNCTION)...).  MARK is
 `good'; `bad' for a problem that keeps a CLI from connecting or from
-opening reviews; `note'; or `wait' until programs have answered.  TEXT
+opening reviews; `note'; or `wait' until the server has answered.  TEXT
 is a phrase with a capital and without a period.  REMEDY is a sentence
 or nil.  A button with each LABEL calls its FUNCTION and checks again.")
 
@@ -67,9 +67,8 @@ or nil.  A button with each LABEL calls its FUNCTION and checks again.")
   "Name of the buffer.")
 
 (defvar gemini-companion-status--answers nil
-  "Alist of (COMMAND . ANSWER), the answers of programs and functions.
-The ANSWER of a program is a cons of exit status and output, the ANSWER
-of a function is a list; both are nil until they are known.")
+  "Alist of (QUESTION . ANSWER); an ANSWER is nil until it is known.
+A QUESTION is a cons of a function and its arguments.")
 
 (defvar gemini-companion-status--origin nil
   "Buffer in which the status was called.")
@@ -135,45 +134,24 @@ Type \\[gemini-companion-status-menu] there for its keys."
     (setq gemini-companion-status--answers nil)
     (gemini-companion-page-refresh)))
 
-;;;; Programs
+;;;; Questions
 
-(defun gemini-companion-status--ask (program &rest args)
-  "Return the answer of PROGRAM to ARGS, a cons of exit status and output.
-Return nil while it runs.  PROGRAM may also be a function that is
-called with ARGS and a function for its answer, a list."
-  (let* ((command (cons program args))
-         (known (assoc command gemini-companion-status--answers)))
+(defun gemini-companion-status--ask (function &rest args)
+  "Return the answer of FUNCTION to ARGS, or nil until it is known.
+FUNCTION is called with ARGS and a function for its answer."
+  (let* ((question (cons function args))
+         (known (assoc question gemini-companion-status--answers)))
     (unless known
-      (setq known (list command))
+      (setq known (list question))
       (push known gemini-companion-status--answers)
-      (let ((answered (lambda (answer)
-                        (setcdr known answer)
-                        (gemini-companion-page-refresh-soon
-                         (get-buffer gemini-companion-status--name)))))
-        (if (functionp program)
-            (apply program (append args (list answered)))
-          (gemini-companion-status--start command answered))))
+      (apply function
+             (append args
+                     (list (lambda (answer)
+                             (setcdr known answer)
+                             (gemini-companion-page-refresh-soon
+                              (get-buffer
+                               gemini-companion-status--name)))))))
     (cdr known)))
-
-(defun gemini-companion-status--start (command answered)
-  "Start COMMAND, and call ANSWERED with its answer."
-  (let ((process-environment (default-value 'process-environment))
-        (output ""))
-    (condition-case problem
-        (let ((process
-               (make-process
-                :name "gemini-companion question" :command command
-                :noquery t :connection-type 'pipe
-                :filter (lambda (_process text)
-                          (setq output (concat output text)))
-                :sentinel (lambda (process _event)
-                            (unless (process-live-p process)
-                              (funcall answered
-                                       (cons (process-exit-status process)
-                                             output)))))))
-          ;; If the process has ended already, its sentinel reports that.
-          (ignore-errors (process-send-eof process)))
-      (error (funcall answered (cons 1 (error-message-string problem)))))))
 
 ;;;; Contents
 
@@ -483,44 +461,42 @@ are not shared" gemini-companion-privacy-problem)
             (cons (plist-get session :pid) (plist-get session :client)))
           (gemini-companion-sessions)))
 
-(defun gemini-companion-status--version (_directory ask)
-  "Check by ASK which version of each CLI is installed."
-  (mapcar (lambda (client)
-            (gemini-companion-status--version-of client ask))
+(defun gemini-companion-status--version (_directory _ask)
+  "Check which version of each CLI is installed."
+  (mapcar #'gemini-companion-status--version-of
           (gemini-companion-status--clients)))
 
-(defun gemini-companion-status--version-of (client ask)
-  "Return the finding about the version of CLIENT, by ASK."
+(defun gemini-companion-status--version-of (client)
+  "Return the finding about the version of CLIENT, as its package has it."
   (let* ((title (gemini-companion-clients-title client))
          (file (gemini-companion-status--program client))
-         (hint (gemini-companion-install-path-hint))
+         (package (and file (locate-dominating-file (file-truename file)
+                                                    "package.json")))
+         (text (and package
+                    (gemini-companion-settings-get
+                     (expand-file-name "package.json" package) '("version"))))
+         ;; Without "-preview.1", for example.
+         (version (and (stringp text)
+                       (string-match "\\`[0-9]+\\.[0-9]+\\.[0-9]+" text)
+                       (match-string 0 text)))
+         (oldest (gemini-companion-clients-get client :oldest))
          (install (concat "npm install -g "
                           (gemini-companion-clients-get client :package))))
-    (if (null file)
-        ;; A CLI that has run may be in the PATH of a terminal only.
-        (list (if (gemini-companion-clients-used-p client) 'note 'bad)
-              (format "The program %s is not in the PATH of Emacs"
-                      (car (gemini-companion-run-command client)))
-              (concat "To install it: " install hint))
-      (pcase (funcall ask file "--version")
-        ('nil `(wait ,(format "Asking %s" file)))
-        (`(0 . ,output)
-         (let ((version (and (string-match "[0-9]+\\.[0-9]+\\.[0-9]+" output)
-                             (match-string 0 output)))
-               (oldest (gemini-companion-clients-get client :oldest)))
-           (cond ((null version)
-                  `(note ,(format "%s does not print its version" file)))
-                 ((version< version oldest)
-                  `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
-                                 title version oldest file)
-                        ,(concat "To update it: " install)))
-                 (t `(good ,(format "%s %s, %s" title version file))))))
-        (`(,_ . ,output)
-         `(bad ,(format "%s does not work: %s" file
-                        (gemini-companion-name-shown
-                         (string-join (split-string output) " ") 300))
-               ,(concat "Add the directory of node to `exec-path' and PATH, \
-or install it again: " install hint)))))))
+    (cond ((null file)
+           ;; A CLI that has run may be in the PATH of a terminal only.
+           (list (if (gemini-companion-clients-used-p client) 'note 'bad)
+                 (format "The program %s is not in the PATH of Emacs"
+                         (car (gemini-companion-run-command client)))
+                 (concat "To install it: " install
+                         (gemini-companion-install-path-hint))))
+          ((null version)
+           `(note ,(format "%s has an unknown version; %s or later is needed"
+                           file oldest)))
+          ((version< version oldest)
+           `(bad ,(format "%s %s cannot find Emacs; %s or later is needed (%s)"
+                          title version oldest file)
+                 ,(concat "To update it: " install)))
+          (t `(good ,(format "%s %s, %s" title version file))))))
 
 ;;;; Settings
 

@@ -46,7 +46,8 @@
   (let ((answer nil))
     (gemini-companion-status-test--with-status
         `(("One" . ,(lambda (_directory ask)
-                      (setq answer (funcall ask "sh" "-c" "echo said"))
+                      (setq answer (funcall ask (lambda (done)
+                                                  (run-at-time 0 nil done t))))
                       (if answer '((bad "New")) '((wait "asking")))))
           ("Two" . ,(lambda (&rest _)
                       '((bad "Broken" "Fix it." ("Enable" . ignore))))))
@@ -55,21 +56,6 @@
       (gemini-companion-test-eventually (string-search "New" (buffer-string)))
       (should (looking-at-p "\\[Enable\\]$"))
       (should (looking-back "Fix it. " (line-beginning-position))))))
-
-(ert-deftest gemini-companion-status-test-asks-programs-without-waiting ()
-  (gemini-companion-status-test--with-status
-      `(("Program" . ,(lambda (_directory ask)
-                        (pcase (funcall ask "sh" "-c" "cat; echo said; exit 3")
-                          ('nil '((wait "asking")))
-                          (answer `((note ,(format "%S" answer)))))))
-        ("None" . ,(lambda (_directory ask)
-                     `((note ,(format "%S" (funcall ask "/no/program")))))))
-    (should (string-search "Program: asking" (buffer-string)))
-    (gemini-companion-test-eventually
-      (string-search "Program: (3 . \"said\n\")" (buffer-string)))
-    (should (string-match-p "None: ([1-9].*/no/program\\|No such file"
-                            (buffer-string)))
-    (should-not (gemini-companion-test-timers))))
 
 (ert-deftest gemini-companion-status-test-shows-what-is-never-shared ()
   (gemini-companion-test-with-directory '(("a" "") (".env" "SECRET=1"))
@@ -250,14 +236,20 @@ install it or customize `diff-command'"))
       (should (equal '(bad) (gemini-companion-status-test--marks "Server"))))))
 
 (ert-deftest gemini-companion-status-test-judges-the-version ()
-  (pcase-dolist (`(,output . ,mark) '(("0.61.0\n" . good) ("0.31.0" . good)
-                                      ("0.30.9\n" . bad) ("v1.2.3-x" . good)
-                                      ("hello" . note)))
-    (ert-info (output)
-      (should (equal (list mark)
-                     (let ((gemini-companion-run-commands '(("gemini" . "sh"))))
-                       (gemini-companion-status-test--marks
-                        "CLI" "/" (lambda (&rest _) (cons 0 output)))))))))
+  (gemini-companion-test-with-directory '(("cli" "#!/bin/sh\n"))
+    (set-file-modes "cli" #o700)
+    (make-directory "bin")
+    (make-symbolic-link "../cli" "bin/gemini")
+    (pcase-dolist (`(,version . ,mark) '(("0.61.0" . good) ("0.31.0" . good)
+                                         ("0.30.9" . bad) ("v1.2.3-x" . note)
+                                         ("1.2.3-preview.1" . good) ("" . note)))
+      (ert-info (version)
+        (write-region (format "{\"version\": \"%s\"}" version)
+                      nil "package.json" nil 'silent)
+        (should (equal (list mark)
+                       (let ((gemini-companion-run-commands
+                              `(("gemini" . ,(expand-file-name "bin/gemini")))))
+                         (gemini-companion-status-test--marks "CLI"))))))))
 
 ;;;; Discovery files
 
