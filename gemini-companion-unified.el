@@ -562,16 +562,23 @@ value is a plist; see `gemini-companion-review--kinds'."
     (with-current-buffer proposal
       (add-hook 'after-change-functions #'gemini-companion-unified--changed
                 nil t))
+    (gemini-companion-unified--functions diff buffer proposal frame)))
+
+(defun gemini-companion-unified--functions (diff buffer proposal frame)
+  "Return the plist of the view of DIFF in BUFFER, with PROPOSAL, on FRAME.
+See `gemini-companion-review--kinds'."
+  (cl-flet ((here (function)
+              (lambda (&rest args)
+                (with-current-buffer buffer (apply function args)))))
     (list :buffers (list buffer proposal)
           :main buffer
           :frame frame
           :hunk #'gemini-companion-unified--hunk
           :line (lambda () (gemini-companion-unified--line (point)))
-          :toggled (lambda (hunk)
-                     ;; Else it will be drawn after the next comparison.
-                     (when hunk
-                       (with-current-buffer buffer
-                         (gemini-companion-unified--draw))))
+          ;; Without a hunk, it will be drawn after the next comparison.
+          :toggled (here (lambda (hunk)
+                           (when hunk
+                             (gemini-companion-unified--draw))))
           :move (apply-partially #'gemini-companion-unified--move buffer)
           :go-to (apply-partially #'gemini-companion-unified--go-to-hunk buffer)
           :edit (apply-partially #'gemini-companion-unified--edit buffer proposal)
@@ -581,9 +588,7 @@ value is a plist; see `gemini-companion-review--kinds'."
                       (select-window window)))
           :display (apply-partially #'gemini-companion-unified--display
                                     buffer diff)
-          :compare (lambda ()
-                     (with-current-buffer buffer
-                       (gemini-companion-page-refresh)))
+          :compare (here #'gemini-companion-page-refresh)
           :close (apply-partially #'gemini-companion-unified--close
                                   buffer proposal))))
 

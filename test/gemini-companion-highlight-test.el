@@ -136,14 +136,4 @@ Content-Type: text/enriched\n\n<bold>x</bold>\n\n\037\n"
               (gemini-companion-diff-accept diff)
               (should (equal `((1 accepted ,text)) outcomes)))))))))
 
-(ert-deftest gemini-companion-highlight-hides-nothing-of-an-outline ()
-  (gemini-companion-test-with-reviews
-      '(("a.org" "#+STARTUP: overview\n* One\n| a | b |\nold\n"))
-    (let* ((text "#+STARTUP: overview align\n* One\n| a | b |\n| cc | d |\nnew\n")
-           (diff (gemini-companion-test-show "a.org" text)))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (should-not (gemini-companion-highlight-test-harm text)))
-      (gemini-companion-diff-accept)
-      (should (equal `((1 accepted ,text)) outcomes)))))
-
 ;;; gemini-companion-highlight-test.el ends here
