@@ -25,9 +25,6 @@
 
 ;;;; State
 
-(defconst gemini-companion-auto--disconnected-seconds 15
-  "Seconds after which auto-accept ends for a disconnected CLI.")
-
 (defconst gemini-companion-auto--active
   '("/\\."                              ; .git, .envrc, .dir-locals.el, .gemini...
     "hooks/[^./]+\\'" "/hooks\\.json\\'"
@@ -37,27 +34,21 @@
   "Regexps for names, below a root, of files that may be run automatically.
 Any hidden file or directory counts, as so many of them do.")
 
-(defvar gemini-companion-auto--grants nil
-  "Alist of (SESSION . TIMER): auto-accept for the CLI of SESSION.
-TIMER ends it if the CLI is disconnected, or is nil.")
-
-;;;; Grants
+(defvar gemini-companion-auto--sessions nil
+  "Sessions of the CLIs whose edits are accepted without review.
+They count while the CLI is connected.")
 
 (defun gemini-companion-auto-on-p (&optional session)
   "Return non-nil if auto-accept is on for SESSION, by default for any CLI."
-  (if session
-      (gemini-companion-auto--grant session)
-    gemini-companion-auto--grants))
+  (seq-some (lambda (session)
+              (seq-contains-p gemini-companion-auto--sessions session
+                              #'gemini-companion-session-same-p))
+            (if session (list session) (gemini-companion-sessions))))
 
 (defun gemini-companion-auto-review-p ()
   "Return non-nil if auto-accept is on for the CLI of the current review."
   (gemini-companion-auto-on-p
    (gemini-companion-diff-session (gemini-companion-diff-current))))
-
-(defun gemini-companion-auto--grant (session)
-  "Return the grant for SESSION, or nil."
-  (assoc session gemini-companion-auto--grants
-         #'gemini-companion-session-same-p))
 
 ;;;; Acceptance
 
@@ -98,56 +89,9 @@ If it has to be reviewed nevertheless, record why."
 
 ;;;; Start and end
 
-(defun gemini-companion-auto--start (session)
-  "Accept the edits of SESSION without review from now on.
-Edits that wait are accepted too; the one that is shown is not."
-  (push (list session) gemini-companion-auto--grants)
-  (gemini-companion-arrival-offer 'again)
-  (force-mode-line-update t)
-  (message "Auto-accept on for %s; %s ends it%s"
-           (gemini-companion-session-name session)
-           (substitute-command-keys "\\[gemini-companion-auto-accept]")
-           (if (seq-some (lambda (diff)
-                           (gemini-companion-session-same-p
-                            session (gemini-companion-diff-session diff)))
-                         (gemini-companion-diffs))
-               " (open reviews still await your answer)"
-             "")))
-
-(defun gemini-companion-auto--cancel (grant)
-  "Cancel the timer of GRANT, if any."
-  (when (cdr grant)
-    (cancel-timer (cdr grant))
-    (setcdr grant nil)))
-
-(defun gemini-companion-auto--end (grant)
-  "End GRANT and report it."
-  (gemini-companion-auto--cancel grant)
-  (setq gemini-companion-auto--grants
-        (delq grant gemini-companion-auto--grants))
-  (force-mode-line-update t)
-  (unless (active-minibuffer-window)
-    (message "Auto-accept ended for %s"
-             (gemini-companion-session-name (car grant)))))
-
-(defun gemini-companion-auto--sessions-changed (&rest _)
-  "End the grants of disconnected CLIs that do not reconnect soon."
-  (dolist (grant gemini-companion-auto--grants)
-    (cond ((seq-some (apply-partially #'gemini-companion-session-same-p
-                                      (car grant))
-                     (gemini-companion-sessions))
-           (gemini-companion-auto--cancel grant))
-          ((not (cdr grant))
-           (setcdr grant
-                   (run-at-time gemini-companion-auto--disconnected-seconds nil
-                                #'gemini-companion-auto--end grant))))))
-
 (defun gemini-companion-auto-start ()
-  "Handle new proposals, and follow which CLIs are connected."
-  (add-hook 'gemini-companion-arrival-functions
-            #'gemini-companion-auto--take)
-  (add-hook 'gemini-companion-session-changed-functions
-            #'gemini-companion-auto--sessions-changed))
+  "Handle new proposals."
+  (add-hook 'gemini-companion-arrival-functions #'gemini-companion-auto--take))
 
 (defun gemini-companion-auto-lighter ()
   "Return the text and tooltip of auto-accept for the mode line, or nil."
@@ -155,19 +99,16 @@ Edits that wait are accepted too; the one that is shown is not."
        '("!" . "Edits of a CLI are accepted without review")))
 
 (defun gemini-companion-auto-stop ()
-  "End all grants."
+  "Turn auto-accept off for all CLIs."
   (remove-hook 'gemini-companion-arrival-functions
                #'gemini-companion-auto--take)
-  (remove-hook 'gemini-companion-session-changed-functions
-               #'gemini-companion-auto--sessions-changed)
-  (mapc #'gemini-companion-auto--cancel gemini-companion-auto--grants)
-  (setq gemini-companion-auto--grants nil))
+  (setq gemini-companion-auto--sessions nil))
 
 ;;;; Commands
 
 (defun gemini-companion-auto-accept (session)
   "Turn auto-accept for the CLI of SESSION on or off.
-It stays on until this command turns it off, or the CLI disconnects.
+It stays on until this command turns it off, or the CLI exits.
 Edits that wait are accepted, too, but not the one that is shown.
 
 Only edits of regular files in the project of that CLI are accepted.
@@ -180,9 +121,22 @@ Interactively, SESSION is the CLI of the current review, or the only
 connected CLI; if there are several, ask for one."
   (interactive
    (list (gemini-companion-auto-confirm (gemini-companion-auto--read-session))))
-  (if-let* ((grant (gemini-companion-auto--grant session)))
-      (gemini-companion-auto--end grant)
-    (gemini-companion-auto--start session)))
+  (let ((name (gemini-companion-session-name session))
+        (same (apply-partially #'gemini-companion-session-same-p session)))
+    (if (gemini-companion-auto-on-p session)
+        (progn
+          (setq gemini-companion-auto--sessions
+                (seq-remove same gemini-companion-auto--sessions))
+          (message "Auto-accept ended for %s" name))
+      (push session gemini-companion-auto--sessions)
+      (gemini-companion-arrival-offer 'again)
+      (message "Auto-accept on for %s; %s ends it%s" name
+               (substitute-command-keys "\\[gemini-companion-auto-accept]")
+               (if (seq-some same (mapcar #'gemini-companion-diff-session
+                                          (gemini-companion-diffs)))
+                   " (open reviews still await your answer)"
+                 ""))))
+  (force-mode-line-update t))
 
 (defun gemini-companion-auto--read-session ()
   "Return the session of the current review, or read one."

@@ -75,14 +75,6 @@ accepted is written at once."
       (gemini-companion-diff-close 1 'closed)
       (gemini-companion-diff-objection diff))))
 
-(ert-deftest gemini-companion-auto-leaves-unsaved-changes-to-the-user ()
-  (gemini-companion-auto-test-with '(("a" "old\n"))
-    (with-current-buffer (find-file-noselect (expand-file-name "a" directory))
-      (insert "unsaved"))
-    (gemini-companion-auto-accept gemini-companion-auto-test-one)
-    (should (equal "not auto-accepted: unsaved changes here"
-                   (gemini-companion-auto-test-reviewed "a")))))
-
 (ert-deftest gemini-companion-auto-leaves-an-emptied-proposal-to-the-user ()
   (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
     (let ((diff (gemini-companion-test-open "a" "new\n" 1 gemini-companion-auto-test-one)))
@@ -99,15 +91,22 @@ accepted is written at once."
                      (gemini-companion-diff-objection diff))))))
 
 (ert-deftest gemini-companion-auto-leaves-a-file-that-changed-to-the-user ()
-  (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
-    (let ((diff (gemini-companion-test-open "a" "new\n" 1
-                                            gemini-companion-auto-test-one)))
-      ;; As `git checkout' does it.
-      (rename-file "b" "a" t)
-      (gemini-companion-auto-accept gemini-companion-auto-test-one)
-      (should-not (eq 'accepted (gemini-companion-diff-state diff)))
-      (should (equal "not auto-accepted: file changed since the proposal"
-                     (gemini-companion-diff-objection diff))))))
+  (pcase-dolist
+      (`(,change . ,objection)
+       ;; As `git checkout' does it.
+       `(((lambda () (rename-file "b" "a" t)) . "file changed since the proposal")
+         ((lambda ()
+            (with-current-buffer (find-file-noselect (expand-file-name "a"))
+              (insert "unsaved")))
+          . "unsaved changes here")))
+    (gemini-companion-auto-test-with '(("a" "old\n") ("b" "old\n"))
+      (let ((diff (gemini-companion-test-open "a" "new\n" 1
+                                              gemini-companion-auto-test-one)))
+        (funcall change)
+        (gemini-companion-auto-accept gemini-companion-auto-test-one)
+        (should-not outcomes)
+        (should (equal (concat "not auto-accepted: " objection)
+                       (gemini-companion-diff-objection diff)))))))
 
 (ert-deftest gemini-companion-auto-accepts-in-the-project-of-the-cli-only ()
   (gemini-companion-auto-test-with '(("outside" "old\n"))
@@ -171,21 +170,17 @@ accepted is written at once."
                   (gemini-companion-review-main diff))))
         (gemini-companion-diff-reject diff)))))
 
-(ert-deftest gemini-companion-auto-ends-by-command-and-by-itself ()
+(ert-deftest gemini-companion-auto-ends-by-command-and-with-the-cli ()
   (gemini-companion-auto-test-with '()
     (let ((one gemini-companion-auto-test-one))
       (gemini-companion-auto-accept one)
-      (gemini-companion-auto-accept one)
-      (should-not (gemini-companion-auto-on-p one))
-      (gemini-companion-auto-start)
-      (gemini-companion-auto-accept one)
+      (should (gemini-companion-auto-on-p))
+      ;; The server is replaced.
       (gemini-companion-session-update nil)
+      (should-not (gemini-companion-auto-on-p))
       (gemini-companion-session-update (list one))
-      (gemini-companion-test-run-timers)
       (should (gemini-companion-auto-on-p one))
-      (gemini-companion-session-update nil)
-      (should (gemini-companion-auto-on-p one))
-      (gemini-companion-test-run-timers)
+      (gemini-companion-auto-accept one)
       (should-not (gemini-companion-auto-on-p one)))))
 
 ;;; gemini-companion-auto-test.el ends here
