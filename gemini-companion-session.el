@@ -25,9 +25,6 @@
 (defvar gemini-companion-session--all nil
   "The sessions that the server has reported, a list of plists.")
 
-(defvar gemini-companion-session--known nil
-  "Current and previous sessions, which may reconnect after a restart.")
-
 (defvar gemini-companion-session-changed-functions nil
   "Functions called after CLIs have connected or disconnected.
 Each is called with the previous value of `gemini-companion-sessions'.")
@@ -35,12 +32,7 @@ Each is called with the previous value of `gemini-companion-sessions'.")
 (defun gemini-companion-session-update (sessions)
   "Set the connected CLIs to SESSIONS, a list of plists."
   (let ((previous (gemini-companion-sessions)))
-    (setq gemini-companion-session--all
-          (mapcar #'gemini-companion-session--completed sessions)
-          gemini-companion-session--known
-          (seq-union gemini-companion-session--all
-                     gemini-companion-session--known
-                     #'gemini-companion-session--same-id-p))
+    (setq gemini-companion-session--all sessions)
     (run-hook-with-args 'gemini-companion-session-changed-functions previous)
     (force-mode-line-update t)
     t))
@@ -66,18 +58,7 @@ These CLIs do not reconnect by themselves."
 
 (defun gemini-companion-session-forget ()
   "Drop all sessions, as the server has stopped."
-  (setq gemini-companion-session--all nil
-        gemini-companion-session--known nil))
-
-(defun gemini-companion-session--completed (session)
-  "Return SESSION with its properties from before a restart."
-  (if-let* ((known (seq-find (apply-partially
-                              #'gemini-companion-session--same-id-p session)
-                             gemini-companion-session--known)))
-      (thread-first (copy-sequence session)
-                    (plist-put :since (plist-get known :since))
-                    (plist-put :version (plist-get known :version)))
-    session))
+  (setq gemini-companion-session--all nil))
 
 (defun gemini-companion-session--same-id-p (a b)
   "Return non-nil if A and B have the same `:id'."

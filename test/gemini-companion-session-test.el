@@ -23,42 +23,18 @@
                                (gemini-companion-sessions)))))
     (gemini-companion-session-forget)))
 
-(ert-deftest gemini-companion-session-keeps-its-facts-over-a-restart ()
-  "The new server does not know when a CLI connected, nor its version."
-  (unwind-protect
-      (progn
-        (gemini-companion-session-update
-         '((:id "a" :since 1 :version "0.61.0") (:id "b" :since 2)))
-        (gemini-companion-session-update nil)
-        (gemini-companion-session-update '((:id "b" :since 8)))
-        (gemini-companion-session-update
-         '((:id "a" :since 9) (:id "b" :since 8) (:id "c" :since 9)))
-        (should (equal '(("a" 1 "0.61.0") ("b" 2 nil) ("c" 9 nil))
-                       (mapcar (lambda (session)
-                                 (mapcar (lambda (key) (plist-get session key))
-                                         '(:id :since :version)))
-                               (gemini-companion-sessions)))))
-    (gemini-companion-session-forget)))
-
-(ert-deftest gemini-companion-session-is-named-by-directory-and-process ()
+(ert-deftest gemini-companion-session-is-named-by-program-directory-and-process ()
   "Unknown parts are omitted."
-  (should (equal "web (7)" (gemini-companion-session-name
-                            '(:id "abc" :pid 7 :directory "/home/web/"))))
-  (should (equal "\\u202Eweb-...0123456789a\\u200B (7)"
-                 (gemini-companion-session-name
-                  '(:id "abc" :pid 7 :directory "/x/\u202Eweb-0123456789abcdef0123456789a\u200B/"))))
-  (should (equal "process 7" (gemini-companion-session-name
-                              '(:id "abc" :pid 7))))
-  (should (equal "session 01234567"
-                 (gemini-companion-session-name '(:id "0123456789")))))
-
-(ert-deftest gemini-companion-session-names-its-program ()
-  (should (equal "Qwen Code web (7)"
-                 (gemini-companion-session-name
-                  '(:id "abc" :client "qwen" :pid 7 :directory "/home/web/"))))
-  (should (equal "Gemini CLI process 7"
-                 (gemini-companion-session-name
-                  '(:id "abc" :client "gemini" :pid 7))))
+  (pcase-dolist
+      (`(,name . ,facts)
+       '(("Qwen Code web (7)" :client "qwen" :pid 7 :directory "/home/web/")
+         ("web (7)" :pid 7 :directory "/home/web/")
+         ("\\u202Eweb-...0123456789a\\u200B (7)"
+          :pid 7 :directory "/x/\u202Eweb-0123456789abcdef0123456789a\u200B/")
+         ("Gemini CLI process 7" :client "gemini" :pid 7)
+         ("session 01234567")))
+    (should (equal name (gemini-companion-session-name
+                         (append '(:id "0123456789") facts)))))
   (should (equal "Qwen Code"
                  (gemini-companion-session-title '(:client "qwen"))))
   (should (equal "the CLI" (gemini-companion-session-title '(:id "abc")))))
