@@ -39,17 +39,7 @@ cannot connect."
 
 (defun gemini-companion-epc--connect (port)
   "Return a new connection of EPC to PORT, whose buffer is hidden."
-  (let ((connection
-         (condition-case problem
-             (epc:connect "127.0.0.1" port)
-           (error
-            ;; EPC makes this buffer before it connects.
-            (when-let* ((buffer (get-buffer (format "*epc con %d*" epc:uid))))
-              (kill-buffer buffer))
-            (error "Cannot connect to port %d (%s)" port
-                   ;; The rest is a list of keywords.
-                   (car (split-string (error-message-string problem)
-                                      ", :name")))))))
+  (let ((connection (epc:connect "127.0.0.1" port)))
     ;; EPC's own name for the buffer lacks the space that hides it.
     (with-current-buffer (epc:connection-buffer connection)
       (rename-buffer " *gemini-companion connection*" t))
