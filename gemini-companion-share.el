@@ -144,24 +144,21 @@ It was opened, saved or reverted."
         #'gemini-companion-share--help))
 
 (defun gemini-companion-share--help ()
-  "Return a line about what is shared with the connected CLIs, or nil."
+  "Return a line with the names of the shared files, or nil."
   (when (gemini-companion-sessions)
-    (let* ((files (gemini-companion-shared))
-           (active (gemini-companion-share--active))
-           (others (length (remq active files)))
-           (selected (length (plist-get active :selected-text))))
+    (let ((files (mapconcat #'gemini-companion-share--name
+                            (gemini-companion-shared) ", ")))
       (concat "Shared: "
-              (cond (active
-                     (file-name-nondirectory (plist-get active :path)))
-                    (gemini-companion-paused "nothing, sharing is paused")
-                    (files "no active file")
-                    (t "nothing"))
-              (if (zerop selected)
-                  ""
-                (format ", %d characters selected" selected))
-              (cond ((zerop others) "")
-                    ((= 1 others) ", one open file")
-                    (t (format ", %d open files" others)))))))
+              (cond (gemini-companion-paused "nothing, sharing is paused")
+                    ((string-empty-p files) "nothing")
+                    (t files))))))
+
+(defun gemini-companion-share--name (file)
+  "Return the name of FILE, a plist, and how much of it is selected."
+  (let ((selected (plist-get file :selected-text)))
+    (concat (file-name-nondirectory (plist-get file :path))
+            (and selected (format " (%d characters selected)"
+                                  (length selected))))))
 
 (defun gemini-companion-share-start ()
   "Start sending each change."

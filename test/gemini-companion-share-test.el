@@ -75,13 +75,10 @@
       (find-file "a")
       (gemini-companion-test-connect)
       (should-not (string-search "hidden" (cadr (gemini-companion-lighter))))
-      (should (string-search "Shared: a, one open file"
-                             (gemini-companion-test-help)))
+      (should (string-search "Shared: a, b" (gemini-companion-test-help)))
       (find-file ".env")
       (gemini-companion-test-eventually
         (string-search "hidden" (cadr (gemini-companion-lighter))))
-      (should (string-search "Shared: no active file, 2 open files"
-                             (gemini-companion-test-help)))
       (with-current-buffer "a"
         (should-not (string-search "hidden"
                                    (cadr (gemini-companion-lighter))))))))
