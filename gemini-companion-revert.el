@@ -52,9 +52,6 @@ change, unless you type there meanwhile."
 (defconst gemini-companion-revert--checks 26
   "Number of checks of a file that is expected to be written, in 10 seconds.")
 
-(defconst gemini-companion-revert--largest (* 8 1024 1024)
-  "Size of a file above which it is not merged.")
-
 (defconst gemini-companion-revert--most-kept (* 1024 1024)
   "Size of a buffer above which its text is not kept before it is edited.
 Emacs would collect garbage at the first key.")
@@ -76,13 +73,17 @@ that is the time at which the file was visited or saved.")
 ;;;; Start
 
 (defun gemini-companion-revert-start ()
-  "Keep the text of each file buffer before it is edited."
-  (add-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor))
+  "Keep the text of each file buffer before it is edited.
+Bring buffers up to date before commands."
+  (add-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
+  ;; After functions that end a search.
+  (add-hook 'pre-command-hook #'gemini-companion-revert--before-command 90))
 
 (defun gemini-companion-revert-stop ()
   "Stop watching all files, and drop the texts that are kept."
   (mapc #'gemini-companion-revert--end gemini-companion-revert--watches)
   (remove-hook 'first-change-hook #'gemini-companion-revert--keep-ancestor)
+  (remove-hook 'pre-command-hook #'gemini-companion-revert--before-command)
   (dolist (buffer (buffer-list))
     (with-current-buffer buffer
       (kill-local-variable 'gemini-companion-revert--ancestor))))
@@ -173,32 +174,23 @@ For WRITTEN and KEYS, see `gemini-companion-revert-expect' and
                       (ignore (funcall written nil))))))
            ;; A CLI may have written it before it closed the review.
            'changed))
-    (push watch gemini-companion-revert--watches)
-    (when-let* ((buffer (gemini-companion-place-buffer file)))
-      (with-current-buffer buffer
-        ;; After functions that end a search.
-        (add-hook 'pre-command-hook
-                  #'gemini-companion-revert--before-command 90 t)))))
+    (push watch gemini-companion-revert--watches)))
 
 (defun gemini-companion-revert--end (watch)
   "End WATCH."
   (setq gemini-companion-revert--watches
         (remq watch gemini-companion-revert--watches))
-  (gemini-companion-watch-end watch)
-  (when-let* ((buffer (gemini-companion-place-buffer
-                       (gemini-companion-watch-file watch))))
-    (with-current-buffer buffer
-      (remove-hook 'pre-command-hook
-                   #'gemini-companion-revert--before-command t))))
+  (gemini-companion-watch-end watch))
 
 (defun gemini-companion-revert--before-command ()
   "Bring the current buffer up to date before a command may edit it.
 Otherwise Emacs would ask whether to edit a file that has changed."
-  (dolist (watch gemini-companion-revert--watches)
-    (when (eq (current-buffer)
-              (gemini-companion-place-buffer
-               (gemini-companion-watch-file watch)))
-      (gemini-companion-watch-check watch 'now))))
+  (when buffer-file-name
+    (dolist (watch gemini-companion-revert--watches)
+      (when (eq (current-buffer)
+                (gemini-companion-place-buffer
+                 (gemini-companion-watch-file watch)))
+        (gemini-companion-watch-check watch 'now)))))
 
 (defun gemini-companion-revert--free-p (&optional now)
   "Return non-nil if no command is in progress that may know places in a text.
@@ -477,10 +469,8 @@ mode was on."
 
 (defun gemini-companion-revert--readable-p ()
   "Return non-nil if the text of the current buffer's file can be merged."
-  (let* ((file (gemini-companion-revert--file))
-         (size (file-attribute-size (gemini-companion-text-attributes file))))
-    (and size
-         (< size gemini-companion-revert--largest)
+  (let ((file (gemini-companion-revert--file)))
+    (and (gemini-companion-text-attributes file)
          (not (gemini-companion-text-unreadable-reason file)))))
 
 (defun gemini-companion-revert--mergeable-p ()
@@ -500,7 +490,7 @@ Lines that differ in both are kept twice, as a conflict for
     (user-error "No CLI has written this file since you changed it"))
   (unless (gemini-companion-revert--mergeable-p)
     (user-error "%s" (substitute-command-keys "Cannot merge, as the previous \
-text is unknown, the file is too large or the program diff3 is missing; \
+text is unknown or the program diff3 is missing; \
 \\[ediff-current-file] compares the texts")))
   (pcase-let* ((time (car (gemini-companion-watch-stamp
                            (gemini-companion-revert--file))))
