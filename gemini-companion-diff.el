@@ -419,17 +419,11 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
   "Kill BUFFER if it is live, without settling its diff."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (gemini-companion-diff-release)
-      (set-buffer-modified-p nil))
-    (let ((kill-buffer-query-functions nil))
-      (condition-case nil
-          (kill-buffer buffer)
-        (error
-         ;; A hook of the user has failed, perhaps after the buffer was killed.
-         (when (buffer-live-p buffer)
-           (with-current-buffer buffer
-             (setq-local kill-buffer-hook nil)
-             (kill-buffer))))))))
+      (set-buffer-modified-p nil)
+      ;; A hook of the user may fail, and so leave it.
+      (setq-local kill-buffer-query-functions nil
+                  kill-buffer-hook nil)
+      (kill-buffer))))
 
 (defun gemini-companion-diff--ends-here ()
   "Return the open diff that ends if this buffer is killed, or nil.
@@ -776,8 +770,8 @@ CLIs keep the line ends that a file had."
 
 (defun gemini-companion-diff--objection (diff)
   "Return non-nil if the user objects to accepting DIFF.
-Ask only if the CLI would write to another file than proposed, or
-undo a change of the file."
+Ask only if the CLI would write to another file than proposed, or over
+a change of the file."
   ;; A large file counts as written if it is as at the previous check.
   (dotimes (_ 2)
     (gemini-companion-watch-check (gemini-companion-diff-target-watch
@@ -790,32 +784,18 @@ undo a change of the file."
 
 (defun gemini-companion-diff--question (diff)
   "Return what to ask before DIFF is accepted, or nil."
-  (let* ((target (gemini-companion-diff-target diff))
-         (base (gemini-companion-diff-target-changed target)))
+  (let ((target (gemini-companion-diff-target diff)))
     (cond ((not (equal (gemini-companion-diff-target-true-name target)
                        (gemini-companion-text-true-name
                         (gemini-companion-diff-file-path diff))))
            (format "The edit would now be written to %s; accept? "
                    (gemini-companion-diff-name diff)))
-          ((and base
-                (gemini-companion-diff--undoes-p diff base))
+          ((and (gemini-companion-diff-target-changed target)
+                (not (equal (gemini-companion-diff-text diff)
+                            (gemini-companion-diff--file-text diff))))
            (format "%s has changed since the edit was proposed; \
-accept and undo that change? "
+accept anyway? "
                    (gemini-companion-diff-name diff))))))
-
-(defun gemini-companion-diff--undoes-p (diff base)
-  "Return non-nil if the proposal of DIFF may undo a change of its file.
-BASE is the text of the file before that, or t if it is unknown."
-  (let ((text (gemini-companion-diff-text diff))
-        (now (gemini-companion-diff--file-text diff)))
-    (cond ((null now))
-          ((string= text now) nil)
-          ((eq t base))
-          (t (pcase (gemini-companion-text-diff3 (list text base now))
-               ;; These mark parts where NOW differs from the other two, or all
-               ;; differ.
-               (`(0 . ,output) (string-match-p "^====3?$" output))
-               (_ t))))))
 
 ;;;;; Watch
 

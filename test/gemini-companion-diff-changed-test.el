@@ -8,7 +8,6 @@
 
 ;;; Code:
 
-(require 'gemini-companion-auto)
 (require 'gemini-companion-review-test-helper)
 (require 'gemini-companion-diff)
 
@@ -39,27 +38,33 @@
   (set-file-times file (time-add nil (random 100000))))
 
 (ert-deftest gemini-companion-diff-changed-dismisses-what-was-written-by-itself ()
-  (pcase-dolist (`(,old ,proposal ,written)
-                 '(("old\n" "new\n" "new\n")
-                   ("o\r\n" "n\nm\n" "n\r\nm\r\n")
-                   ("o" "é\n" "\uFEFFé\n")
-                   ("old\n" "" "")))
+  (pcase-dolist (`(,old ,proposal ,written ,visible)
+                 '(("old\n" "new\n" "new\n" "new\n")
+                   ("o\r\n" "n\nm\n" "n\r\nm\r\n" "n\nm\n")
+                   ("o" "é\n" "\uFEFFé\n" "é\n")
+                   ("old\n" "" "" "")))
     (gemini-companion-diff-changed-test-with (list (list "a" old))
       (let ((diff (gemini-companion-diff-changed-test-open "a" proposal)))
-        (gemini-companion-test-eventually (= 1 views))
-        (gemini-companion-diff-changed-test-write "a" written)
-        (gemini-companion-test-eventually
-          (gemini-companion-test-run-timers)
-          (zerop views))
+        (with-current-buffer (find-file-noselect "a")
+          (gemini-companion-test-eventually (= 1 views))
+          (gemini-companion-diff-changed-test-write "a" written)
+          (gemini-companion-test-eventually
+            (gemini-companion-test-run-timers)
+            (zerop views))
+          (gemini-companion-test-eventually (equal visible (buffer-string)))
+          (should (verify-visited-file-modtime)))
         (should (eq 'dismissed (gemini-companion-diff-state diff)))
         (should-not outcomes)
-        (should-not (gemini-companion-test-timers))))))
+        (gemini-companion-test-eventually
+          (not (gemini-companion-test-timers)))))))
 
 (ert-deftest gemini-companion-diff-changed-leaves-other-changes-to-the-user ()
   (gemini-companion-diff-changed-test-with '(("a" "old\n") ("same" "same\n"))
     (let ((diffs (list (gemini-companion-diff-changed-test-open "a" "new\n")
                        (gemini-companion-diff-changed-test-open "same" "same\n")
                        (gemini-companion-diff-changed-test-open "none" "n\n"))))
+      (with-current-buffer (gemini-companion-diff-proposal-buffer (car diffs))
+        (insert "mine "))
       (gemini-companion-diff-changed-test-write "a" "newer\n")
       (gemini-companion-test-run-timers)
       (delete-file "a")
@@ -68,37 +73,8 @@
       ;; That is what it waits for.
       (gemini-companion-diff-changed-test-write "a" "new\n")
       (gemini-companion-test-run-timers)
-      (should (equal (cdr diffs) (gemini-companion-diffs))))))
-
-(ert-deftest gemini-companion-diff-changed-keeps-edits-of-the-user ()
-  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
-    (let ((diff (gemini-companion-diff-changed-test-open "a" "new\n")))
-      (with-current-buffer (gemini-companion-diff-proposal-buffer diff)
-        (insert "mine "))
-      (gemini-companion-diff-changed-test-write "a" "new\n")
-      (gemini-companion-test-run-timers)
-      (should-not (gemini-companion-diffs))
+      (should (equal (cdr diffs) (gemini-companion-diffs)))
       (should (equal "mine new\n" (gemini-companion-test-last-proposal))))))
-
-(ert-deftest gemini-companion-diff-changed-brings-the-buffer-up-to-date ()
-  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
-    (with-current-buffer (find-file-noselect (expand-file-name "a"))
-      (gemini-companion-diff-changed-test-open "a" "new\n")
-      (gemini-companion-diff-changed-test-write "a" "new\n")
-      (gemini-companion-test-run-timers)
-      (gemini-companion-test-eventually (equal "new\n" (buffer-string)))
-      (should (verify-visited-file-modtime)))))
-
-(ert-deftest gemini-companion-diff-changed-watches-only-while-something-waits ()
-  (gemini-companion-diff-changed-test-with '(("a" "old\n"))
-    (gemini-companion-test-eventually (not (gemini-companion-test-timers)))
-    (let ((diff (gemini-companion-diff-changed-test-open "a" "new\n")))
-      (gemini-companion-test-eventually (= 1 views))
-      (gemini-companion-test-eventually
-        (equal 1 (length (gemini-companion-test-timers))))
-      (gemini-companion-diff-reject diff)
-      (gemini-companion-test-eventually
-        (not (gemini-companion-test-timers))))))
 
 ;;;; Files that change otherwise
 
@@ -147,10 +123,10 @@ if `answer' is non-nil."
                  (gemini-companion-test-header
                   (gemini-companion-review-main diff))))))))
 
-(ert-deftest gemini-companion-diff-changed-asks-before-a-change-is-undone ()
+(ert-deftest gemini-companion-diff-changed-asks-before-a-change-is-overwritten ()
   (pcase-dolist (`(,written ,accepted ,asks)
                  '(("one\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" t)
-                   ("one\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n" nil)
+                   ("one\n2\n3\n4\n5\n" "one\n2\n3\n4\nfive\n" t)
                    ("1\n2\n3\n4\n5\n" "1\n2\n3\n4\nfive\n" nil)
                    ("1\n2\n3\n4\nFive\n" "1\n2\n3\n4\nfive\n" t)
                    (nil "1\n2\n3\n4\nfive\n" t)))
@@ -172,27 +148,19 @@ if `answer' is non-nil."
             (gemini-companion-diff-accept diff))
           (should (equal (list (list 1 'accepted accepted)) outcomes)))))))
 
-(ert-deftest gemini-companion-diff-changed-knows-a-change-before-it-is-shown ()
-  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
-    (let* ((gemini-companion-review-arrival 'notify)
-           (gemini-companion-review-view 'diff)
-           (diff (gemini-companion-test-open "a" "new\n")))
-      (gemini-companion-diff-changed-test-write "a" "saved\n")
-      (gemini-companion-arrival-view diff)
-      (should (gemini-companion-diff-changed-test-remark-p "file changed"))
-      (gemini-companion-diff-accept diff)
-      (should (equal '(1 nil) (list asked outcomes))))))
-
 (ert-deftest gemini-companion-diff-changed-asks-about-what-was-never-shown ()
-  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
-    (let* ((gemini-companion-review-arrival 'notify)
-           (gemini-companion-review-view 'diff)
-           (diff (gemini-companion-test-open "a" "new\n")))
-      (gemini-companion-diff-changed-test-write "a" "saved\n")
-      (gemini-companion-diff-accept diff)
-      (should (equal '(1 nil) (list asked outcomes)))
-      (gemini-companion-arrival-view diff)
-      (should (gemini-companion-diff-changed-test-remark-p "file changed")))))
+  (dolist (views '((view accept) (accept view)))
+    (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
+      (let* ((gemini-companion-review-arrival 'notify)
+             (gemini-companion-review-view 'diff)
+             (diff (gemini-companion-test-open "a" "new\n")))
+        (gemini-companion-diff-changed-test-write "a" "saved\n")
+        (dolist (step views)
+          (if (eq step 'accept)
+              (gemini-companion-diff-accept diff)
+            (gemini-companion-arrival-view diff)))
+        (should (gemini-companion-diff-changed-test-remark-p "file changed"))
+        (should (equal '(1 nil) (list asked outcomes)))))))
 
 (ert-deftest gemini-companion-diff-changed-asks-before-another-file-is-written ()
   (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n") ("b" "old\n"))
@@ -206,20 +174,6 @@ if `answer' is non-nil."
       (setq answer t)
       (gemini-companion-diff-accept diff)
       (should (equal (list (list 1 'accepted "new\n")) outcomes)))))
-
-(ert-deftest gemini-companion-diff-changed-text-is-not-undone-without-review ()
-  (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
-    (let ((gemini-companion-review-arrival 'notify)
-          (diff (gemini-companion-test-open "a" "new\n")))
-      (gemini-companion-diff-changed-test-write "a" "saved\n")
-      (gemini-companion-test-eventually (gemini-companion-diff-target-changed
-                                         (gemini-companion-diff-target diff)))
-      (gemini-companion-auto-start)
-      (unwind-protect
-          (progn
-            (gemini-companion-auto-accept (gemini-companion-diff-session diff))
-            (should (equal (list diff) (gemini-companion-diffs))))
-        (gemini-companion-auto-stop)))))
 
 (ert-deftest gemini-companion-diff-changed-follows-whether-the-buffer-is-saved ()
   (gemini-companion-diff-changed-test-with-reviews '(("a" "old\n"))
@@ -301,12 +255,10 @@ The proposal is edited if EDIT, and the file then has WRITTEN."
 
 (ert-deftest gemini-companion-diff-changed-reports-edits-that-were-not-written-once ()
   (dolist (end gemini-companion-diff-changed-test-ends)
-    (should (= 1 (gemini-companion-diff-changed-test-told end "new\n" t)))))
-
-(ert-deftest gemini-companion-diff-changed-reports-no-edits-that-were-written ()
-  (dolist (end gemini-companion-diff-changed-test-ends)
-    (should (= 0 (gemini-companion-diff-changed-test-told end "new\n" nil)))
-    (dolist (written '("mine new\n" "mine new" "mine new\r\n"))
-      (should (= 0 (gemini-companion-diff-changed-test-told end written t))))))
+    (pcase-dolist (`(,written ,edit ,count)
+                   '(("new\n" t 1) ("new\n" nil 0) ("mine new\n" t 0)
+                     ("mine new" t 0) ("mine new\r\n" t 0)))
+      (should (= count (gemini-companion-diff-changed-test-told
+                        end written edit))))))
 
 ;;; gemini-companion-diff-changed-test.el ends here

@@ -17,7 +17,7 @@ EDIT = """
   (replace-match "uno"))
 """
 REMARK = "file changed since the proposal"
-QUESTION = "accept and undo that change?"
+QUESTION = "accept anyway?"
 
 
 @pytest.mark.once
