@@ -46,6 +46,8 @@ def test_saved_file_is_compared_again_and_overwritten_only_on_request(
 
     reviews.edit("one", "uno")
     emacs.keys("C-c", "C-c")
+    emacs.wait_for(QUESTION)
+    emacs.keys("yes", "Enter")
     cli.wait_for("all done")
     assert file.read_text() == proposed.replace("one", "uno")
 
