@@ -419,11 +419,16 @@ Killing the buffer rejects DIFF, and asks before that if it was edited."
   "Kill BUFFER if it is live, without settling its diff."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
+      (gemini-companion-diff-release)
       (set-buffer-modified-p nil)
-      ;; A hook of the user may fail, and so leave it.
-      (setq-local kill-buffer-query-functions nil
-                  kill-buffer-hook nil)
-      (kill-buffer))))
+      (setq-local kill-buffer-query-functions nil)
+      (condition-case nil
+          (kill-buffer)
+        (error
+         ;; A hook of the user has failed, perhaps after the buffer was killed.
+         (when (buffer-live-p buffer)
+           (setq-local kill-buffer-hook nil)
+           (kill-buffer)))))))
 
 (defun gemini-companion-diff--ends-here ()
   "Return the open diff that ends if this buffer is killed, or nil.
