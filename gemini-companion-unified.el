@@ -599,7 +599,8 @@ See `gemini-companion-review--kinds'."
        (format "*gemini diff: %s*" (gemini-companion-diff-name diff 'plain)))
     ;; A failing hook of the user must not prevent the review.
     (with-demoted-errors "Mode for the review: %S"
-      (gemini-companion-unified-mode))
+      (let ((change-major-mode-hook nil))
+        (gemini-companion-unified-mode)))
     (setq default-directory (buffer-local-value 'default-directory original)
           gemini-companion-unified--original original)
     (gemini-companion-diff-adopt diff)
