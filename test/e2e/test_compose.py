@@ -9,7 +9,7 @@ import pytest
 from harness.emacs import STATE, Emacs, lisp
 from harness.gemini import Gemini
 from harness.model import say
-from harness.needs import VTERM, needs_vterm
+from harness.needs import VTERM, needs_qwen, needs_vterm
 from harness.world import World
 from test_state import configure, start
 
@@ -75,7 +75,10 @@ def visible(text: str) -> str:
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("name", "terminal"),
-    [("gemini", "term"), pytest.param("qwen", "vterm", marks=needs_vterm)],
+    [
+        ("gemini", "term"),
+        pytest.param("qwen", "vterm", marks=[needs_qwen, needs_vterm]),
+    ],
 )
 def test_prompts_are_nothing_but_text(world: World, name: str, terminal: str) -> None:
     configure(world)

@@ -34,7 +34,7 @@ def the_editor(emacs: Emacs, scratch: Scratch) -> int:
     return emacs.pid
 
 
-@pytest.mark.shared
+@pytest.mark.shared("server")
 @pytest.mark.parametrize("whose", [the_server, the_cli, the_editor])
 def test_a_stopped_process_continues(
     world: World, whose: Callable[[Emacs, Scratch], int]

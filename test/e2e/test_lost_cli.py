@@ -66,34 +66,28 @@ def test_next_review_appears_after_the_cli_of_a_review_was_killed(world: World) 
 
 
 @pytest.mark.shared("inside")
-def test_review_of_a_cli_that_reconnects_reports_the_interruption(world: World) -> None:
+def test_acceptance_reaches_a_cli_that_reconnects_or_is_reported_and_kept(
+    world: World,
+) -> None:
     file, emacs, reviews, cli = world.review(
         "one\n", "uno\n", say("all done"), inside=True
     )
-
     with disconnected(emacs):
         emacs.wait_for("a.txt, not connected")
         reviews.accept()
     cli.wait_for("all done")
-
     assert file.read_text() == "uno\n"
     assert "not written" not in emacs.value(LAST_MESSAGES)
 
-
-def test_acceptance_that_cannot_be_delivered_is_reported_and_kept(world: World) -> None:
-    file, emacs, reviews, cli = world.review(
-        "one\n", "uno\n", say("all done"), inside=True
-    )
-
+    reviews.proposed(cli, file, write_file(file, "due\n"), say("done again"))
     with disconnected(emacs):
-        reviews.edit("uno", "edited")
+        reviews.edit("due", "edited")
         reviews.accept()
         # A warning, which is no message.
         emacs.wait_for("a.txt was not written")
     # Its question is still displayed, and Emacs has no review of it.
     cli.answer("Allow once")
-    cli.wait_for("all done")
-
-    assert file.read_text() == "uno\n"
+    cli.wait_for("done again")
+    assert file.read_text() == "due\n"
     emacs.eval("(progn (gemini-companion-last-proposal) nil)")
     emacs.wait_for("edited")

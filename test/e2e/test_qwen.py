@@ -12,6 +12,7 @@ from harness import qwen
 from harness.emacs import STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
+from harness.needs import needs_qwen
 from harness.qwen import Qwen
 from harness.wait import eventually, wait_until_saved
 from harness.world import World
@@ -19,7 +20,7 @@ from test_queue import ACCEPTS
 
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, needs_qwen]
 
 CLIENTS = """
 (mapcar (lambda (session) (plist-get session :client))

@@ -36,7 +36,7 @@ def has_followed(previous: psutil.Process, emacs: Emacs, scratch: Scratch) -> No
     eventually(lambda: len(scratch.servers()) == 1, "one server")
 
 
-@pytest.mark.shared
+@pytest.mark.shared("server")
 @pytest.mark.system
 def test_restart_keeps_the_cli_and_its_review(world: World) -> None:
     file, emacs, reviews, cli = world.review("one\n", "uno\n", say("first done"))
@@ -57,7 +57,7 @@ def test_restart_keeps_the_cli_and_its_review(world: World) -> None:
     assert "Connected to Emacs" in cli.ide_status()
 
 
-@pytest.mark.long
+@pytest.mark.shared("server")
 def test_restarts_while_a_long_line_keeps_the_cli_busy_lose_no_review(
     world: World,
 ) -> None:
@@ -93,7 +93,7 @@ WARNED = """
 """
 
 
-@pytest.mark.shared
+@pytest.mark.shared("server")
 @pytest.mark.system
 def test_killed_server_that_is_back_in_time_goes_unnoticed(world: World) -> None:
     file = world.file("a.txt", "one\n")

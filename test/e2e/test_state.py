@@ -12,7 +12,7 @@ from harness import gemini, qwen
 from harness.emacs import SESSION, STATE, TURN, Emacs, Reviews, lisp
 from harness.gemini import Gemini
 from harness.model import call, fail, say, write_file
-from harness.needs import VTERM, needs_eat, needs_vterm
+from harness.needs import VTERM, needs_eat, needs_qwen, needs_vterm
 from harness.qwen import Qwen
 from harness.world import World
 
@@ -66,7 +66,9 @@ def configure(world: World) -> None:
             marks=[needs_eat, pytest.mark.once],
             id="gemini-eat",
         ),
-        pytest.param(Qwen, "qwen", "term", marks=pytest.mark.once, id="qwen-term"),
+        pytest.param(
+            Qwen, "qwen", "term", marks=[needs_qwen, pytest.mark.once], id="qwen-term"
+        ),
     ],
 )
 def test_states_of_a_turn_are_known_from_the_window_title(

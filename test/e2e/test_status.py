@@ -42,22 +42,42 @@ def test_status_shows_sessions_and_what_is_shared(world: World) -> None:
 
 
 @pytest.mark.system
-def test_status_shows_why_a_cli_is_not_connected(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt"))
+def test_status_shows_why_there_is_no_server_and_a_cli_is_not_connected(
+    world: World,
+) -> None:
+    emacs = world.emacs(world.file("a.txt"), mode=False)
+    command = emacs.eval("gemini-companion-server-command")
+    commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
+    emacs.eval(
+        f"""(setq gemini-companion-server-command
+                  '("sh" "-c" "echo out of luck >&2; exit 3")
+                  gemini-companion-run-commands '{commands})"""
+    )
+    emacs.eval("(gemini-companion-mode 1)")
+    emacs.holds("(not gemini-companion-mode)", "the mode is off")
+    shown = status(emacs)
+    assert shown.startswith("Not connected: ")
+    assert "out of luck" in shown
+    emacs.eval(
+        f"""(with-current-buffer "{STATUS}"
+              (goto-char (point-min))
+              (search-forward "[Sho")
+              (push-button))"""
+    )
+    eventually(lambda: "Gemini CLI 0." in text(emacs), "the version of the CLI")
+
+    emacs.eval(f"(setq gemini-companion-server-command '{command})")
+    emacs.eval("(gemini-companion-mode 1)")
+    emacs.wait_until_ready()
     elsewhere = world.scratch.root / "elsewhere"
     elsewhere.mkdir()
     program = gemini.script(world.tools, world.scratch, world.model(), "lost")
+    environment = {**gemini.in_container(), "TMPDIR": str(elsewhere)}
     terminal = world.tmux.start(
-        "lost",
-        [str(program)],
-        world.project,
-        {**gemini.in_container(), "TMPDIR": str(elsewhere)},
-        gemini.SIZE,
+        "lost", [str(program)], world.project, environment, gemini.SIZE
     )
     terminal.wait_for("Type your message")
-
     status(emacs)
-
     reason = (
         f"• Running CLIs: Gemini CLI (process {{}}, in {world.project}) is not"
         f" connected: it searches {elsewhere}/gemini/ide for editors\n"
@@ -70,27 +90,3 @@ def test_status_shows_why_a_cli_is_not_connected(world: World) -> None:
     verdict = text(emacs).splitlines()[0]
     assert verdict.startswith("Not connected: ")
     assert str(world.project) not in verdict
-
-
-def test_status_works_when_the_server_cannot_start(world: World) -> None:
-    emacs = world.emacs(world.file("a.txt"), mode=False)
-    emacs.eval(
-        "(setq gemini-companion-server-command"
-        ' \'("sh" "-c" "echo out of luck >&2; exit 3"))'
-    )
-    commands = f'(("gemini" . {lisp(world.tools.gemini)}))'
-    emacs.eval(f"(setq gemini-companion-run-commands '{commands})")
-    emacs.eval("(gemini-companion-mode 1)")
-    emacs.holds("(not gemini-companion-mode)", "the mode is off")
-
-    shown = status(emacs)
-
-    assert shown.startswith("Not connected: ")
-    assert "out of luck" in shown
-    emacs.eval(
-        f"""(with-current-buffer "{STATUS}"
-              (goto-char (point-min))
-              (search-forward "[Sho")
-              (push-button))"""
-    )
-    eventually(lambda: "Gemini CLI 0." in text(emacs), "the version of the CLI")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gemini CLI decides about trust, unless the option is set."""
+"""The CLI decides about trust, unless the option is set."""
 
 import json
 
@@ -7,35 +7,23 @@ import pytest
 from harness import gemini, qwen
 from harness.emacs import Emacs, lisp
 from harness.gemini import Gemini
+from harness.needs import needs_qwen
 from harness.world import World
+from test_restart import has_followed
 
-pytestmark = pytest.mark.once
+pytestmark = [pytest.mark.once, needs_qwen]
 
 RESTART = "Press 'r' to restart"
 
 
-@pytest.mark.parametrize("value", ["untrusted", "nil"])
-def test_trust_is_overridden_on_request_only(world: World, value: str) -> None:
-    directory = world.home / ".gemini"
-    settings = {**gemini.SETTINGS, "security": {**gemini.SETTINGS["security"]}}
-    settings["security"]["folderTrust"] = {"enabled": True}
-    directory.joinpath("settings.json").write_text(json.dumps(settings))
-    directory.joinpath("trustedFolders.json").write_text(
-        json.dumps({str(world.project): "TRUST_FOLDER"})
-    )
-    emacs = world.emacs(
-        world.file("a.txt", "1\n"),
-        extra=f"(setq gemini-companion-is-trusted '{value})",
-    )
-
-    if value == "nil":
-        cli = world.gemini()
-        cli.is_free()
-        assert RESTART not in cli.screen()
-        changes_trust(emacs, cli, "gemini")
-    else:
-        cli = world.gemini(connects=False)
-        cli.wait_for(RESTART)
+def trust(world: World, client: str, level: str) -> dict[str, object]:
+    """Trust the project to a ``level`` in ``client``; return its settings of that."""
+    folders = world.home / f".{client}" / "trustedFolders.json"
+    folders.parent.mkdir(exist_ok=True)
+    folders.write_text(json.dumps({str(world.project): level}))
+    module = qwen if client == "qwen" else gemini
+    security = json.loads(json.dumps(module.SETTINGS["security"]))
+    return {**security, "folderTrust": {"enabled": True}}
 
 
 def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
@@ -44,12 +32,20 @@ def changes_trust(emacs: Emacs, cli: Gemini, client: str) -> None:
     cli.type(str(command), lambda: "Modify Trust Level" in cli.screen())
 
 
-def test_qwen_has_the_command_that_the_status_names(world: World) -> None:
-    directory = world.home / ".qwen"
-    directory.mkdir()
-    trust = {**qwen.SETTINGS["security"], "folderTrust": {"enabled": True}}
-    directory.joinpath("trustedFolders.json").write_text(
-        json.dumps({str(world.project): "DO_NOT_TRUST"})
-    )
+def test_trust_is_overridden_on_request_only(world: World) -> None:
+    security = trust(world, "gemini", "TRUST_FOLDER")
+    settings = json.dumps({**gemini.SETTINGS, "security": security})
+    world.home.joinpath(".gemini/settings.json").write_text(settings)
+    security = trust(world, "qwen", "DO_NOT_TRUST")
     emacs = world.emacs(world.file("a.txt", "1\n"))
-    changes_trust(emacs, world.qwen(security=trust), "qwen")
+    cli = world.gemini()
+    cli.is_free()
+    assert RESTART not in cli.screen()
+    changes_trust(emacs, cli, "gemini")
+    changes_trust(emacs, world.qwen(security=security), "qwen")
+
+    (server,) = world.scratch.servers()
+    emacs.eval("(setq gemini-companion-is-trusted 'untrusted)")
+    emacs.eval("(gemini-companion-restart)")
+    has_followed(server, emacs, world.scratch)
+    world.gemini("other", connects=False).wait_for(RESTART)

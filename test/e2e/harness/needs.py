@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages of Emacs that some tests need, and marks that skip these tests."""
+"""Programs and packages that some tests need, and marks that skip these tests."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,4 +15,7 @@ needs_vterm = pytest.mark.skipif(not VTERM, reason="vterm is not installed")
 needs_eat = pytest.mark.skipif(
     not list(Path(Tools.find().elpa).glob("eat-*")),
     reason="eat is not installed",
+)
+needs_qwen = pytest.mark.skipif(
+    not os.access(Tools.find().qwen, os.X_OK), reason="Qwen Code is not installed"
 )
