@@ -192,26 +192,6 @@ After an update of this package, the CLIs find the new ones."
          (gemini-companion-settings-get (gemini-companion-extension--pointer client)
                                         '("source"))))
 
-(defun gemini-companion-extension--disabled-p (client directory)
-  "Return non-nil if the extension is disabled in CLIENT in DIRECTORY.
-A rule is a name of a directory, with \"*\" for those below too, and
-after \"!\" if it disables the extension.  The last one that matches wins."
-  ;; The status must not wait for another host.
-  (unless (file-remote-p directory)
-    (let ((rules (gemini-companion-settings-get
-                  (gemini-companion-extension--file
-                   client "extensions/extension-enablement.json")
-                  (list gemini-companion-extension--name "overrides")))
-          (directory (file-name-as-directory (file-truename directory))))
-      (seq-reduce (lambda (disabled rule)
-                    (let ((name (string-trim rule "!" "\\*")))
-                      (if (if (string-suffix-p "*" rule)
-                              (string-prefix-p name directory)
-                            (equal name directory))
-                          (string-prefix-p "!" rule)
-                        disabled)))
-                  rules nil))))
-
 (defun gemini-companion-extension-run (verb clients then)
   "Run the command `extensions VERB' of each of CLIENTS.
 VERB is \"link\" or \"uninstall\".  Then call THEN with a list of the
@@ -418,36 +398,23 @@ CLIs"
 
 (defun gemini-companion-extension--obstacles (client directory)
   "Return why CLIENT in DIRECTORY does not use the link, a list of texts."
-  (let* ((setting (lambda (&rest keys)
-                    (gemini-companion-settings-value client directory keys)))
-         (name gemini-companion-extension--server)
-         (allowed (funcall setting "mcp" "allowed")))
-    (delq nil
-          (list
-           (and (eq :false (funcall setting "hooksConfig" "enabled"))
-                "hooksConfig.enabled is false, so edits are not reported")
-           (and (eq t (funcall setting "disableAllHooks"))
-                "disableAllHooks is true, so edits are not reported")
-           (and (seq-contains-p (funcall setting "hooksConfig" "disabled") name)
-                (format "hooksConfig.disabled has %s, so edits are not reported"
-                        name))
-           (and (eq :false (gemini-companion-settings-get
-                            (gemini-companion-extension--file
-                             client "mcp-server-enablement.json")
-                            (list name "enabled")))
-                (format "the server %s is disabled; /mcp enable %s enables it"
-                        name name))
-           (and allowed (not (seq-contains-p allowed name))
-                (format "mcp.allowed lacks %s" name))
-           (and (seq-contains-p (funcall setting "mcp" "excluded") name)
-                (format "mcp.excluded has %s" name))
-           (and (gemini-companion-extension--disabled-p client directory)
-                (format "the extension is disabled in %s"
-                        (abbreviate-file-name directory)))
-           (and (gemini-companion-extension--untrusted-p client directory)
-                (format "%s is not trusted, so questions are not offered and \
+  (cl-flet ((setting (&rest keys)
+              (gemini-companion-settings-value client directory keys)))
+    (let ((allowed (setting "mcp" "allowed")))
+      (delq nil
+            (list
+             (and (eq :false (setting "hooksConfig" "enabled"))
+                  "hooksConfig.enabled is false, so edits are not reported")
+             (and (eq t (setting "disableAllHooks"))
+                  "disableAllHooks is true, so edits are not reported")
+             (and allowed
+                  (not (seq-contains-p allowed gemini-companion-extension--server))
+                  (format "mcp.allowed lacks %s, so questions are not offered"
+                          gemini-companion-extension--server))
+             (and (gemini-companion-extension--untrusted-p client directory)
+                  (format "%s is not trusted, so questions are not offered and \
 edits are not reported"
-                        (abbreviate-file-name directory)))))))
+                          (abbreviate-file-name directory))))))))
 
 (defun gemini-companion-extension--untrusted-p (client directory)
   "Return non-nil if CLIENT trusts neither DIRECTORY nor one above it."

@@ -73,9 +73,18 @@ End-to-end tests do so with the CLIs themselves.")
 
 (ert-deftest gemini-companion-extension-links-and-unlinks-each-cli ()
   (gemini-companion-extension-test-with-home
-    (let ((before (gemini-companion-extension-test-files directory)))
+    (let ((before (gemini-companion-extension-test-files directory))
+          (hooks (gemini-companion-test-hooks))
+          (file (lambda (name)
+                  (expand-file-name
+                   name (gemini-companion-install-extension-directory)))))
+      (gemini-companion-extension-test-answering '(nil)
+        (should-error (gemini-companion-extension-test-tools) :type 'user-error))
+      (should (equal before (gemini-companion-extension-test-files directory)))
       (gemini-companion-extension-test-answering '(t t)
         (gemini-companion-extension-test-tools))
+      ;; The mode is off.
+      (should (equal hooks (gemini-companion-test-hooks)))
       (should (gemini-companion-extension-p))
       (should (equal '("gemini" "qwen")
                      (seq-filter #'gemini-companion-extension-linked-p
@@ -83,10 +92,12 @@ End-to-end tests do so with the CLIs themselves.")
       (should (file-exists-p (gemini-companion-extension-policy-file)))
       (dolist (name '("gemini-extension.json" "qwen-extension.json"
                       "hooks/hooks.json"))
-        (should (json-read-file
-                 (expand-file-name
-                  name
-                  (gemini-companion-install-extension-directory)))))
+        (should (json-read-file (funcall file name))))
+      ;; After an update of the package.
+      (write-region "old" nil (funcall file "bridge.py") nil 'silent)
+      (gemini-companion-extension-ready 'started)
+      (should (string-search "MCP" (gemini-companion-test-file-text
+                                    (funcall file "bridge.py"))))
       (gemini-companion-extension-test-answering '(t)
         (gemini-companion-extension-test-tools))
       (delete-directory gemini-companion-install-directory)
@@ -111,21 +122,6 @@ End-to-end tests do so with the CLIs themselves.")
           (should (eq 0 (call-process "sh" nil '(t nil) nil "-c" command)))
           (should (equal "{}\n" (buffer-string))))))))
 
-(ert-deftest gemini-companion-extension-does-nothing-without-a-yes ()
-  (gemini-companion-extension-test-with-home
-    (let ((before (gemini-companion-extension-test-files directory)))
-      (gemini-companion-extension-test-answering '(nil)
-        (should-error (gemini-companion-extension-test-tools) :type 'user-error))
-      (should (equal before (gemini-companion-extension-test-files directory))))))
-
-(ert-deftest gemini-companion-extension-links-without-hooks-while-the-mode-is-off ()
-  (gemini-companion-extension-test-with-home
-    (let ((before (gemini-companion-test-hooks)))
-      (gemini-companion-extension-test-answering '(t t)
-        (gemini-companion-extension-test-tools))
-      (should (gemini-companion-extension-linked-p "gemini"))
-      (should (equal before (gemini-companion-test-hooks))))))
-
 (ert-deftest gemini-companion-extension-links-all-or-nothing ()
   (gemini-companion-extension-test-with-home
     (let ((before (gemini-companion-extension-test-files directory)))
@@ -138,121 +134,52 @@ End-to-end tests do so with the CLIs themselves.")
                                        (signal 'quit nil)))))
                         (gemini-companion-extension-test-tools))
                     (quit 'quit))))
+      ;; The bridge is not there.
+      (let ((gemini-companion-server-directory directory))
+        (gemini-companion-extension-test-answering '(t t)
+          (should-error (gemini-companion-extension-test-tools)
+                        :type 'file-error)))
       (should (equal before (gemini-companion-extension-test-files directory))))
+    ;; The policy cannot be written.
     (write-region "" nil ".gemini/policies" nil 'silent)
     (gemini-companion-extension-test-answering '(t t)
       (should-error (gemini-companion-extension-test-tools) :type 'file-error))
     (should-not (gemini-companion-extension-p))
-    (should-not (file-exists-p ".gemini/extensions"))))
-
-(ert-deftest gemini-companion-extension-links-nothing-without-the-bridge ()
-  (gemini-companion-extension-test-with-home
-    (let ((gemini-companion-server-directory directory)
-          (before (gemini-companion-extension-test-files directory)))
-      (gemini-companion-extension-test-answering '(t t)
-        (should-error (gemini-companion-extension-test-tools) :type 'file-error))
-      (should (equal before (gemini-companion-extension-test-files directory))))))
-
-(ert-deftest gemini-companion-extension-says-why-a-cli-does-not-link ()
-  (gemini-companion-extension-test-with-home
+    (should-not (file-exists-p ".gemini/extensions"))
+    ;; One CLI refuses, and the other one links it.
     (make-directory ".gemini/extensions/gemini-companion" t)
-    (gemini-companion-extension-test-answering '(t t)
+    (gemini-companion-extension-test-answering '(t nil)
       (ert-with-message-capture messages
         (gemini-companion-extension-test-tools)
         (should (string-search "Linking failed; Gemini CLI: already installed"
                                messages))))
+    (should-not (file-exists-p (gemini-companion-extension-policy-file)))
     (should-not (gemini-companion-extension-linked-p "gemini"))
     (should (gemini-companion-extension-linked-p "qwen"))))
 
-(ert-deftest gemini-companion-extension-link-works-after-an-update ()
-  (gemini-companion-extension-test-with-home
-    (gemini-companion-extension-test-answering '(t nil)
-      (gemini-companion-extension-test-tools))
-    (should-not (file-exists-p (gemini-companion-extension-policy-file)))
-    (let ((bridge (expand-file-name "bridge.py"
-                                    (gemini-companion-install-extension-directory))))
-      (write-region "old" nil bridge nil 'silent)
-      (gemini-companion-extension-ready 'started)
-      (should (string-search "MCP" (gemini-companion-test-file-text bridge))))
-    (gemini-companion-extension-stop)))
-
 ;;;; Status
 
-(defun gemini-companion-extension-test-texts (directory)
-  "Return the texts of the findings for DIRECTORY, of each client."
-  (mapcar #'cadr (gemini-companion-extension-findings directory #'ignore)))
+(defun gemini-companion-extension-test-shown (directory)
+  "Return the findings for DIRECTORY, as a text."
+  (format "%s" (gemini-companion-extension-findings directory #'ignore)))
 
 (ert-deftest gemini-companion-extension-status-shows-why-a-cli-does-not-ask ()
   (gemini-companion-extension-test-with-home
     (should (string-search "No CLI is linked"
-                           (car (gemini-companion-extension-test-texts directory))))
+                           (gemini-companion-extension-test-shown directory)))
     (gemini-companion-extension-test-answering '(t nil)
       (gemini-companion-extension-test-tools))
-    (should (string-search "is not trusted, so questions are not offered and \
-edits are not reported"
-                           (car (gemini-companion-extension-test-texts directory))))
-    (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
-                  ".gemini/trustedFolders.json" nil 'silent)
-    (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
-                           (car (gemini-companion-extension-test-texts directory))))
-    (pcase-dolist
-        (`(,file ,text ,reason)
-         '(("settings.json" "{\"hooksConfig\": {\"enabled\": false}}"
-            "hooksConfig.enabled is false")
-           ("settings.json" "{\"hooksConfig\": {\"disabled\": [\"emacs\"]}}"
-            "hooksConfig.disabled has emacs")
-           ("mcp-server-enablement.json" "{\"emacs\": {\"enabled\": false}}"
-            "the server emacs is disabled")
-           ("settings.json" "{\"mcp\": {\"allowed\": [\"other\"]}}"
-            "mcp.allowed lacks emacs")
-           ("settings.json" "{\"mcp\": {\"excluded\": [\"emacs\"]}}"
-            "mcp.excluded has emacs")
-           ("trustedFolders.json" "{\"/\": \"DO_NOT_TRUST\"}" "is not trusted")
-           ("extensions/extension-enablement.json"
-            "{\"gemini-companion\": {\"overrides\": [\"!/*\"]}}"
-            "the extension is disabled")))
-      (let ((file (expand-file-name file ".gemini")))
-        (write-region text nil file nil 'silent)
-        (should (string-search reason (car (gemini-companion-extension-test-texts
-                                            directory))))
-        (delete-file file)))
-    (dolist (rules '(["!/elsewhere/*"] ["!/*" "/*"] ["!/"]))
-      (write-region (json-encode `((gemini-companion . ((overrides . ,rules)))))
-                    nil ".gemini/extensions/extension-enablement.json"
-                    nil 'silent)
-      (should-not (string-search "is disabled"
-                                 (car (gemini-companion-extension-test-texts
-                                       directory)))))
-    (gemini-companion-extension-test-answering '(t)
-      (gemini-companion-extension-test-tools))))
-
-(ert-deftest gemini-companion-extension-status-names-the-command-of-trust ()
-  (gemini-companion-extension-test-with-home
     (write-region "{\"security\": {\"folderTrust\": {\"enabled\": true}}}" nil
                   ".qwen/settings.json" nil 'silent)
-    (gemini-companion-extension-test-answering '(t nil)
-      (gemini-companion-extension-test-tools))
-    (let ((remedies (lambda ()
-                      (delq nil (mapcar #'caddr (gemini-companion-extension-findings
-                                                 directory #'ignore))))))
-      (should (equal
-               '("To trust the directory, type /permissions trust in Gemini CLI there."
-                 "To trust the directory, type /trust in Qwen Code there.")
-               (seq-take (funcall remedies) 2)))
-      (dolist (home '(".gemini" ".qwen"))
-        (write-region (json-encode `((,directory . "TRUST_FOLDER"))) nil
-                      (expand-file-name "trustedFolders.json" home)
-                      nil 'silent))
-      (should-not (string-search "To trust" (format "%s" (funcall remedies)))))
-    (gemini-companion-extension-test-answering '(t)
-      (gemini-companion-extension-test-tools))))
-
-(ert-deftest gemini-companion-extension-status-asks-no-remote-host ()
-  (gemini-companion-extension-test-with-home
-    (gemini-companion-extension-test-answering '(t nil)
-      (gemini-companion-extension-test-tools))
-    (write-region "{\"/\": \"TRUST_FOLDER\"}" nil
-                  ".gemini/trustedFolders.json" nil 'silent)
+    (dolist (text '("is not trusted, so questions are not offered and edits are not \
+reported" "To trust the directory, type /permissions trust in Gemini CLI there."
+                    "To trust the directory, type /trust in Qwen Code there."))
+      (should (string-search
+               text (gemini-companion-extension-test-shown directory))))
+    (dolist (home '(".gemini" ".qwen"))
+      (write-region "{\"/\": \"TRUST_FOLDER\"}" nil
+                    (expand-file-name "trustedFolders.json" home) nil 'silent))
+    ;; Of a remote directory, no host is asked.
     (let* ((asked nil)
            (handler (lambda (operation &rest args)
                       (pcase operation
@@ -262,10 +189,20 @@ edits are not reported"
                         (_ (push operation asked) (car args)))))
            (file-name-handler-alist (cons (cons "\\`/mock:" handler)
                                           file-name-handler-alist)))
-      (should (string-search
-               "Gemini CLI is linked; "
-               (car (gemini-companion-extension-test-texts "/mock:host:/x/"))))
+      (dolist (place (list directory "/mock:host:/x/"))
+        (let ((shown (gemini-companion-extension-test-shown place)))
+          (should (string-search "Gemini CLI is linked; 0 questions and 0 edits"
+                                 shown))
+          (should-not (string-search "To trust" shown))))
       (should-not asked))
+    (pcase-dolist (`(,text ,reason)
+                   '(("{\"hooksConfig\": {\"enabled\": false}}"
+                      "Gemini CLI is linked, but: hooksConfig.enabled is false")
+                     ("{\"mcp\": {\"allowed\": [\"other\"]}}"
+                      "Gemini CLI is linked, but: mcp.allowed lacks emacs")))
+      (write-region text nil ".gemini/settings.json" nil 'silent)
+      (should (string-search
+               reason (gemini-companion-extension-test-shown directory))))
     (gemini-companion-extension-test-answering '(t)
       (gemini-companion-extension-test-tools))))
 
