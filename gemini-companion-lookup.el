@@ -33,10 +33,6 @@
 (declare-function jsonrpc-async-request "jsonrpc")
 (declare-function jsonrpc-notify "jsonrpc")
 (declare-function jsonrpc-running-p "jsonrpc")
-(declare-function xref-backend-definitions "xref")
-(declare-function xref-elisp-location-file "elisp-mode" t t)
-(declare-function xref-elisp-location-symbol "elisp-mode" t t)
-(declare-function xref-item-location "xref" t t)
 
 (define-error 'gemini-companion-lookup-problem "Cannot answer")
 
@@ -123,29 +119,18 @@ Signal an error if FILE does not exist or may not be shared."
     name))
 
 (defmacro gemini-companion-lookup--with-text (file &rest body)
-  "Evaluate BODY in a buffer with the text of FILE, a true name.
-That is the buffer that visits it, which BODY must not change, or else
-a temporary one.  BODY sees an empty buffer if the text is too large."
+  "Evaluate BODY in a temporary buffer with the text of FILE, a true name.
+It is empty if the text is too large."
   (declare (indent 1) (debug t))
-  `(gemini-companion-lookup--call-with-text ,file (lambda () ,@body)))
-
-(defun gemini-companion-lookup--call-with-text (file function)
-  "Call FUNCTION in a buffer with the text of FILE, a true name.
-See `gemini-companion-lookup--with-text'."
-  (let ((buffer (gemini-companion-lookup-buffer file))
-        (large (gemini-companion-lookup--large-p file))
-        (inhibit-field-text-motion t))
-    (if (and buffer (not large))
-        (with-current-buffer buffer
-          (save-excursion
-            (save-restriction
-              (widen)
-              (goto-char (point-min))
-              (funcall function))))
-      (with-temp-buffer
-        (unless large
-          (gemini-companion-text-fill file))
-        (funcall function)))))
+  (let ((name (make-symbol "name")))
+    `(let ((,name ,file))
+       (with-temp-buffer
+         (unless (gemini-companion-lookup--large-p ,name)
+           (if-let* ((buffer (gemini-companion-lookup-buffer ,name)))
+               (insert (gemini-companion-text-of-buffer buffer))
+             (gemini-companion-text-fill ,name)))
+         (goto-char (point-min))
+         ,@body))))
 
 (defun gemini-companion-lookup--large-p (file)
   "Return non-nil if FILE, a true name, is too large to be read."
@@ -185,29 +170,29 @@ Signal an error if FILE does not have SYMBOL, or is too large."
 (defun gemini-companion-lookup--occurrences (file symbol)
   "Return the places of SYMBOL in this buffer, with the text of FILE.
 That is a list of (LINE . COLUMN), one for each line."
-  (let ((case-fold-search nil)
-        (constituents (if (string-suffix-p ".el" file)
-                          "[[:alnum:]_*+!?<>=:/-]"
-                        "[[:alnum:]_$]"))
-        (line 1)
-        (counted (point-min))
-        places)
-    (cl-flet ((inside-p (position)
-                (and (< (point-min) position (point-max))
-                     (string-match-p constituents
-                                     (string (char-before position)))
-                     (string-match-p constituents
-                                     (string (char-after position))))))
-      (while (search-forward symbol nil t)
-        (let ((beginning (- (point) (length symbol))))
-          (unless (or (inside-p beginning) (inside-p (point)))
-            (setq line (+ line (count-lines counted (line-beginning-position)))
-                  counted (line-beginning-position))
-            (push (cons line (gemini-companion-text-units
-                              (buffer-substring-no-properties
-                               counted beginning)))
-                  places)
-            (forward-line)))))
+  (let* ((case-fold-search nil)
+         (constituents (if (string-suffix-p ".el" file)
+                           "[:alnum:]_*+!?<>=:/-"
+                         "[:alnum:]_$"))
+         (edge (lambda (char line-edge)
+                 ;; Of a sign, no edge is a part of a longer word.
+                 (if (string-match-p (format "[%s]" constituents) (string char))
+                     (format "\\(?:%s\\|[^%s]\\)" line-edge constituents)
+                   "")))
+         (regexp (concat (funcall edge (aref symbol 0) "^")
+                         "\\(" (regexp-quote symbol) "\\)"
+                         (funcall edge (aref symbol (1- (length symbol))) "$")))
+         (line 1)
+         (counted (point-min))
+         places)
+    (while (re-search-forward regexp nil t)
+      (goto-char (match-beginning 1))
+      (setq line (+ line (count-lines counted (line-beginning-position)))
+            counted (line-beginning-position))
+      (push (cons line (gemini-companion-text-units
+                        (buffer-substring counted (point))))
+            places)
+      (forward-line))
     (nreverse places)))
 
 ;;;; Slices
@@ -590,40 +575,32 @@ its first one, and the line that closes it."
                   (replace-regexp-in-string "^```.*\n?" "" text)))
       (unless (string-empty-p text) text))))
 
-(defun gemini-companion-lookup--elisp-definition (symbol answer)
-  "Call ANSWER with the definition of the Lisp SYMBOL in this Emacs."
-  (require 'elisp-mode)
-  (require 'xref)
-  (let ((places
-         (delq nil
-               (mapcar (lambda (item)
-                         (gemini-companion-lookup--elisp-place
-                          (xref-item-location item)))
-                       (ignore-errors
-                         (xref-backend-definitions 'elisp symbol))))))
+(defun gemini-companion-lookup--elisp-definition (name answer)
+  "Call ANSWER with the definition of the Lisp symbol NAME in this Emacs."
+  (let ((symbol (intern-soft name)))
     (gemini-companion-lookup--define
-     symbol places
-     (when-let* ((symbol (intern-soft symbol)))
-       (ignore-errors
-         (or (and (fboundp symbol) (documentation symbol t))
-             (documentation-property symbol 'variable-documentation t))))
+     name
+     (delq nil (mapcar (apply-partially #'gemini-companion-lookup--elisp-place symbol)
+                       (list (symbol-function symbol) 'defvar 'defface)))
+     (ignore-errors
+       (or (and (fboundp symbol) (documentation symbol t))
+           (documentation-property symbol 'variable-documentation t)))
      nil answer)))
 
-(defun gemini-companion-lookup--elisp-place (location)
-  "Return LOCATION, of a Lisp symbol, as (FILE LINE), or nil."
-  (let ((file (xref-elisp-location-file location))
-        (symbol (xref-elisp-location-symbol location)))
-    (when (and (stringp file)
-               (setq file (replace-regexp-in-string "\\.elc\\'" ".el" file))
-               (file-exists-p file))
-      (list file
-            (gemini-companion-lookup--with-text file
-              (if (re-search-forward
-                   (format "^[ \t]*(\\(?:[[:alnum:]-]*def[^ ]*\\) \
-+(?'?%s\\_>" (regexp-quote (symbol-name (if (consp symbol) (car symbol) symbol))))
-                   nil t)
-                  (line-number-at-pos)
-                1))))))
+(defun gemini-companion-lookup--elisp-place (symbol type)
+  "Return the place of the Lisp SYMBOL as (FILE LINE), or nil.
+For TYPE, see `find-lisp-object-file-name'."
+  (when-let* ((file (and type (find-lisp-object-file-name symbol type)))
+              ((stringp file))
+              ((file-exists-p file)))
+    (list file
+          (gemini-companion-lookup--with-text file
+            (if (re-search-forward
+                 (format "^[ \t]*([[:alnum:]-]*def[^ ]* +(?'?%s\\_>"
+                         (regexp-quote (symbol-name symbol)))
+                 nil t)
+                (line-number-at-pos)
+              1)))))
 
 (provide 'gemini-companion-lookup)
 ;;; gemini-companion-lookup.el ends here
