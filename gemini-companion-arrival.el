@@ -16,6 +16,7 @@
 
 ;;; Code:
 
+(require 'gemini-companion-clients)
 (require 'gemini-companion-diff)
 (require 'gemini-companion-idle)
 (require 'gemini-companion-name)
@@ -58,12 +59,22 @@ The first one that returns non-nil has settled the diff.")
 
 (defvar gemini-companion-arrival--answered nil
   "What was true when the user last answered a review from inside it.
-A list of the CLI, its turn, the number of events until then, and the
-time.")
+A list of the diff, the turn of its CLI, the number of events until then,
+and the time.")
 
-(defconst gemini-companion-arrival--pause 10
-  "Seconds in which no new prompt is expected from a CLI.
-The turns of a CLI outside Emacs that is not linked are not known.")
+(defvar gemini-companion-arrival--release-key #'ignore
+  "Function that stops catching the next key.")
+
+(defconst gemini-companion-arrival--key-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map [t] #'gemini-companion-arrival-leave)
+    map)
+  "Keymap while a review that was answered awaits the next one.")
+
+(defvar gemini-companion-arrival--pause 10
+  "Seconds for which a review that was answered awaits the next one.
+In that time, no new prompt is expected from a CLI whose turns are not
+known, as it runs outside Emacs and is not linked.")
 
 (defvar gemini-companion-arrival--announced nil
   "The last announcement, a cons of its diff and its text, or nil.")
@@ -80,6 +91,7 @@ SHOW is called with a diff, and how it is to be selected, as by
 
 (defun gemini-companion-arrival-stop ()
   "Show no more diffs; views that are not closed yet are."
+  (gemini-companion-arrival--stop-waiting)
   (remove-hook 'gemini-companion-diff-functions
                #'gemini-companion-arrival--follow)
   (remove-hook 'after-make-frame-functions
@@ -91,12 +103,9 @@ SHOW is called with a diff, and how it is to be selected, as by
 (defun gemini-companion-arrival--follow (diff event)
   "Do what EVENT of DIFF requires, most of it soon."
   (pcase event
-    ('answered
-     (let ((session (gemini-companion-diff-session diff)))
-       (setq gemini-companion-arrival--answered
-             (list session (gemini-companion-session-turn session)
-                   num-nonmacro-input-events (float-time))))
-     (gemini-companion-arrival--show-next))
+    ('answered (gemini-companion-arrival--go-on diff))
+    ('closed (when (eq diff (car gemini-companion-arrival--answered))
+               (funcall gemini-companion-arrival--release-key)))
     ('settled (when (eq diff (car gemini-companion-arrival--announced))
                 (gemini-companion-arrival--unannounce))))
   (when (memq event '(opened shown hidden settled))
@@ -141,7 +150,8 @@ If AGAIN is non-nil, run it for all diffs that wait."
   "Close the view of DIFF, which was not settled by the user.
 Wait for the end of a command, of a prompt, or of typing in the view:
 keys would go to another buffer."
-  (unless (or (gemini-companion-diff-asking-p diff)
+  (unless (or (gemini-companion-arrival--awaited-p diff)
+              (gemini-companion-diff-asking-p diff)
               (and (gemini-companion-diff-view diff)
                    (or (not (gemini-companion-idle-between-commands-p))
                        (and (eq diff (buffer-local-value
@@ -170,14 +180,15 @@ Otherwise announce it; return non-nil if it waits for the user."
   "Return `next' if DIFF takes the place of the review answered last.
 It is of the same CLI and turn, and the user has pressed no key since."
   (pcase gemini-companion-arrival--answered
-    (`(,session ,turn ,events ,time)
-     (and (eql events num-nonmacro-input-events)
-          (or turn
-              (< (- (float-time) time) gemini-companion-arrival--pause))
-          (gemini-companion-session-same-p
-           session (gemini-companion-diff-session diff))
-          (eq turn (gemini-companion-session-turn session))
-          'next))))
+    (`(,answered ,turn ,events ,time)
+     (let ((session (gemini-companion-diff-session answered)))
+       (and (eql events num-nonmacro-input-events)
+            (or turn
+                (< (- (float-time) time) gemini-companion-arrival--pause))
+            (gemini-companion-session-same-p
+             session (gemini-companion-diff-session diff))
+            (eq turn (gemini-companion-session-turn session))
+            'next)))))
 
 (defun gemini-companion-arrival-waiting ()
   "Return the oldest diff that waits to be shown, or nil."
@@ -189,7 +200,8 @@ It is of the same CLI and turn, and the user has pressed no key since."
 (defun gemini-companion-arrival--room-p ()
   "Return non-nil if a diff may be shown that the user has not chosen."
   (not (or (gemini-companion-diff-shown)
-           gemini-companion-diff-ending
+           (remq (car gemini-companion-arrival--answered)
+                 gemini-companion-diff-ending)
            (eq gemini-companion-review-arrival 'notify)
            (not (gemini-companion-arrival--frame-p)))))
 
@@ -256,7 +268,9 @@ command is never omitted."
   "Show DIFF, and select it if SELECT is non-nil.
 If that fails, show why; the CLI's own prompt can still answer it."
   (condition-case problem
-      (progn
+      ;; One review may replace another one, and Ediff draws all the time.
+      (let ((inhibit-redisplay t))
+        (gemini-companion-arrival--finish)
         (when-let* ((problem (gemini-companion-text-unreadable-reason
                               (gemini-companion-diff-file-path diff))))
           (user-error "%s %s" (gemini-companion-diff-name diff) problem))
@@ -301,20 +315,70 @@ edits of its proposal."
         ((not (gemini-companion-arrival--frame-p))
          (user-error "No frame can show a review"))
         (t
-         (mapc #'gemini-companion-diff-finish
-               (copy-sequence gemini-companion-diff-ending))
+         (gemini-companion-arrival--finish)
          (when-let* ((shown (gemini-companion-diff-shown)))
            (setf (gemini-companion-diff-state shown) 'pending)
            (gemini-companion-diff-hide shown))
          (gemini-companion-arrival--show diff 'select))))
 
-(defun gemini-companion-arrival--show-next ()
-  "Show and select the next diff, unless reviews are shown only on request."
+;;;; After an answer
+
+(defun gemini-companion-arrival--go-on (diff)
+  "Let the next review take the place of DIFF, which was answered from inside.
+If none waits, but the CLI may propose more, DIFF stays on the screen
+until it does, so that the windows do not jump."
+  (let ((session (gemini-companion-diff-session diff)))
+    (setq gemini-companion-arrival--answered
+          (list diff (gemini-companion-session-turn session)
+                num-nonmacro-input-events (float-time))))
   (gemini-companion-arrival-offer)
-  (when-let* ((diff (gemini-companion-arrival-waiting)))
-    (when (and (gemini-companion-arrival--room-p)
-               (not (active-minibuffer-window)))
-      (gemini-companion-arrival--show diff 'next))))
+  (let ((next (gemini-companion-arrival-waiting)))
+    (cond ((and next
+                (gemini-companion-arrival--room-p)
+                (not (active-minibuffer-window)))
+           (gemini-companion-arrival--show next 'next))
+          ((gemini-companion-arrival--awaited-p diff)
+           (gemini-companion-diff-view-wait (gemini-companion-diff-view diff))
+           (setq gemini-companion-arrival--release-key
+                 (set-transient-map gemini-companion-arrival--key-map)))
+          (t (gemini-companion-diff-finish diff)))))
+
+(defun gemini-companion-arrival--awaited-p (diff)
+  "Return non-nil if the next edit may soon take the place of settled DIFF."
+  (pcase gemini-companion-arrival--answered
+    (`(,(pred (eq diff)) ,turn ,_ ,time)
+     (let ((session (gemini-companion-diff-session diff)))
+       (and (gemini-companion-arrival--goes-on-p diff)
+            (< (- (float-time) time) gemini-companion-arrival--pause)
+            (not (eq gemini-companion-review-arrival 'notify))
+            (not (and turn (gemini-companion-turn-ended turn)))
+            (not (and (eq 'rejected (gemini-companion-diff-state diff))
+                      (gemini-companion-clients-get (plist-get session :client)
+                                                    :drops-edits)))
+            ;; A question in the terminal, which the review may cover.
+            (or (gemini-companion-arrival-waiting)
+                (not (eq 'waiting (gemini-companion-session-state session)))
+                (< (gemini-companion-session-state-since session) time)))))))
+
+(defun gemini-companion-arrival-leave ()
+  "Close the review that was answered last; the key does what it does then."
+  (interactive)
+  (gemini-companion-arrival--stop-waiting)
+  (setq unread-command-events
+        (append (this-command-keys-vector) unread-command-events))
+  ;; Otherwise it is closed after the prompt.
+  (unless (active-minibuffer-window)
+    (gemini-companion-arrival--finish)))
+
+(defun gemini-companion-arrival--stop-waiting ()
+  "Expect no review in place of the one that was answered last."
+  (setq gemini-companion-arrival--answered nil)
+  (funcall gemini-companion-arrival--release-key))
+
+(defun gemini-companion-arrival--finish ()
+  "Close the views of all settled diffs."
+  (mapc #'gemini-companion-diff-finish
+        (copy-sequence gemini-companion-diff-ending)))
 
 (provide 'gemini-companion-arrival)
 ;;; gemini-companion-arrival.el ends here

@@ -97,6 +97,9 @@ file changed, or t if that is unknown."
 (cl-defgeneric gemini-companion-diff-view-refresh (view)
   "Update VIEW, the view of a diff whose file has changed.")
 
+(cl-defgeneric gemini-companion-diff-view-wait (view)
+  "Display that VIEW, whose diff was answered, awaits the next diff.")
+
 (cl-defgeneric gemini-companion-diff-view-close (view)
   "Close VIEW, the view of a diff, but leave the proposal alone.")
 
@@ -111,8 +114,8 @@ If it signals an error, the diff stays open.")
   "Functions called with a diff and what has happened to it.
 That is `opened', `shown', `hidden' or `changed' while it is open;
 `accepting' before it is accepted and its file may be written;
-`settled' when it has ended, and `closed' when its view is closed;
-`answered' after that, if the user has settled it from inside; and in
+`settled' when it has ended, `answered' after that if the user has
+settled it from inside, and `closed' when its view is closed; and in
 the end `written' or `unwritten'.  These functions must be fast.  An
 error in one is only reported.")
 
@@ -647,15 +650,15 @@ instead? "))))
 
 (defun gemini-companion-diff--answered (diff text)
   "Close the view of DIFF, which the user has settled, and report TEXT.
-If the user is in the review, the next one takes its place at once."
-  (let ((inside (and real-this-command (eq diff gemini-companion-diff-here))))
-    (gemini-companion-diff-finish diff)
-    (when inside
-      (gemini-companion-diff-notify diff 'answered))
-    (let ((left (length gemini-companion-diff--open)))
-      (message "%s%s" text (if (zerop left)
-                               ""
-                             (format "; %d more waiting" left))))))
+If the user is in the review, it may stay until the next one takes its
+place."
+  (if (and real-this-command (eq diff gemini-companion-diff-here))
+      (gemini-companion-diff-notify diff 'answered)
+    (gemini-companion-diff-finish diff))
+  (let ((left (length gemini-companion-diff--open)))
+    (message "%s%s" text (if (zerop left)
+                             ""
+                           (format "; %d more waiting" left)))))
 
 (defun gemini-companion-diff-take (diff &optional later)
   "Accept DIFF with the text in its proposal buffer, without a question.

@@ -43,7 +43,7 @@ width of the window."
                   (append (gemini-companion-header--subject diff)
                           (gemini-companion-header--amount diff)
                           (if (gemini-companion-header--selected-p diff)
-                              (gemini-companion-header--keys
+                              (gemini-companion-header--end
                                (gemini-companion-header--excluded-p))
                             (list (list 2 (substitute-command-keys
                                            "  \\[gemini-companion-review] \
@@ -71,9 +71,11 @@ to answer")))))
                   (gemini-companion-diff-altered-p diff))
          '((0 ", answer here")
            (1 ": a yes in the terminal writes the CLI's own text")))
-       ;; Its buffers stay while the user types in them.
-       (when (eq 'dismissed (gemini-companion-diff-state diff))
-         '((0 ", closed")))
+       (pcase (gemini-companion-diff-state diff)
+         ;; Its buffers stay while the user types in them.
+         ('dismissed '((0 ", closed")))
+         ((and state (or 'accepted 'rejected))
+          (list (list 0 (format ", %s" state)))))
        (when (gemini-companion-diff-target-unsaved target)
          '((0 ", unsaved changes here")))
        (when (gemini-companion-diff-target-changed target)
@@ -176,6 +178,14 @@ panel, for which PANEL is non-nil, the keys are letters, and more."
       (when (eq (key-binding "?") 'gemini-companion-review-menu)
         '((7 gemini-companion-review-menu "more")))))))
 
+(defun gemini-companion-header--end (excluded &optional panel)
+  "Return the keys as `gemini-companion-header--keys', or what follows.
+For EXCLUDED and PANEL see there."
+  (if (memq (gemini-companion-diff-state gemini-companion-diff-here)
+            '(accepted rejected))
+      '((2 "  next edit follows here; any key closes this"))
+    (gemini-companion-header--keys excluded panel)))
+
 (defun gemini-companion-header--excluded-p ()
   "Return non-nil if the hunk at point is excluded."
   (let ((proposal (gemini-companion-diff-proposal-buffer
@@ -206,7 +216,7 @@ EXCLUDED is non-nil if it is excluded.  The line fits into WIDTH."
                            (and excluded
                                 (concat ", " (propertize "excluded"
                                                          'face 'bold)))))
-         (gemini-companion-header--keys excluded 'panel))
+         (gemini-companion-header--end excluded 'panel))
    (1- width)))
 
 (provide 'gemini-companion-header)

@@ -530,6 +530,11 @@ Show it as Ediff if that fits now that it may take the windows of files."
     (ignore-error user-error
       (gemini-companion-review--replace view))))
 
+(cl-defmethod gemini-companion-diff-view-wait
+  ((view gemini-companion-review--view))
+  "Display that the keys of VIEW do nothing any more."
+  (gemini-companion-review--call view :toggled nil))
+
 (cl-defmethod gemini-companion-diff-view-refresh
   ((view gemini-companion-review--view))
   "Read the original of VIEW again, as its file has changed, and compare."

@@ -2,9 +2,10 @@
 """The list of edits, and edits that are accepted without review."""
 
 import json
+from pathlib import Path
 
 import pytest
-from harness.emacs import Reviews
+from harness.emacs import Emacs, Reviews
 from harness.model import replace, say, together, write_file
 from harness.proposals import PROPOSE, propose
 from harness.wait import wait_until_saved
@@ -152,11 +153,42 @@ ACCEPTS = """(with-current-buffer (window-buffer)
   (eq 'gemini-companion-diff-accept (key-binding (kbd "C-c C-c"))))"""
 
 
+# Where the windows are whenever they are drawn; the echo area takes lines at times.
+DRAWN = """
+(progn
+  (defvar e2e-drawn nil "Each left, top and right edges of the windows once.")
+  (defun e2e-draw (&rest _)
+    (cl-pushnew
+     (format "%s" (mapcar (lambda (window) (seq-take (window-edges window) 3))
+                          (window-list nil 'no-minibuffer (frame-first-window))))
+     e2e-drawn :test #'equal))
+  (setq gemini-companion-arrival--pause 120
+        e2e-drawn nil)
+  (add-hook 'pre-redisplay-functions #'e2e-draw)
+  nil)
+"""
+
+
+def accept_each(emacs: Emacs, reviews: Reviews, files: list[Path], text: str) -> None:
+    """Accept the edits of ``files`` to ``text`` by a key each; the windows stay."""
+    for number, file in enumerate(files):
+        reviews.shown(file.name)
+        emacs.holds(ACCEPTS, f"the review of {file.name} is selected")
+        if not number:
+            emacs.eval(DRAWN)
+        emacs.keys("C-c", "C-c")
+        wait_until_saved(file, text)
+        if file != files[-1]:
+            emacs.becomes("(length e2e-drawn)", 1)
+    emacs.eval("(remove-hook 'pre-redisplay-functions #'e2e-draw)")
+    assert emacs.eval('(e2e-said "shows it")') == "nil"
+
+
 @pytest.mark.parametrize(
     "view", ["ediff", pytest.param("diff", marks=pytest.mark.once)]
 )
 def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
-    files = [world.file(f"{name}.txt", "old\n") for name in "abcdefg"]
+    files = [world.file(f"{name}.txt", "old\n") for name in "abcdefgh"]
     emacs, reviews, cli = world.pair(
         world.file("mine.txt", "mine\n"),
         extra=f"(setq gemini-companion-review-view '{view})",
@@ -165,26 +197,25 @@ def test_one_key_answers_each_file_of_a_turn(world: World, view: str) -> None:
     edits = [write_file(file, "new\n") for file in files]
     reviews.proposed(cli, files[0], *edits[:-2], together(*edits[-2:]))
     emacs.command("gemini-companion-review")
-    for file in files[:-2]:
-        reviews.shown(file.name)
-        emacs.holds(ACCEPTS, f"the review of {file.name} is selected")
-        emacs.keys("C-c", "C-c")
-        wait_until_saved(file, "new\n")
-    assert emacs.eval('(e2e-said "shows it")') == "nil"
+    accept_each(emacs, reviews, files[:-2], "new\n")
 
-    reviews.shown("f.txt")
-    emacs.holds(ACCEPTS, "the review of f.txt is selected")
+    reviews.shown("g.txt")
+    emacs.holds(ACCEPTS, "the review of g.txt is selected")
     emacs.keys("C-c", "C-k")
-    emacs.says("Rejected f.txt; Gemini CLI drops its other edits of this answer")
+    emacs.says("Rejected g.txt; Gemini CLI drops its other edits of this answer")
     emacs.becomes("(e2e-layout)", before)
     cli.is_free()
     assert reviews.paths() == []
     assert [file.read_text() for file in files[-2:]] == ["old\n", "old\n"]
 
 
-def test_key_after_an_answer_leaves_the_next_review_unselected(world: World) -> None:
+def test_key_after_an_answer_closes_the_review_and_does_what_it_does(
+    world: World,
+) -> None:
     first, second = world.file("a.txt", "old\n"), world.file("b.txt", "old\n")
     emacs, reviews, cli = world.pair(world.file("mine.txt", "mine\n"))
+    emacs.eval("(setq gemini-companion-arrival--pause 120)")
+    before = emacs.value("(e2e-windows)")
     turns = write_file(first, "new\n"), write_file(second, "new\n")
     reviews.proposed(cli, first, *turns, say("all done"))
     emacs.command("gemini-companion-review")
@@ -192,8 +223,15 @@ def test_key_after_an_answer_leaves_the_next_review_unselected(world: World) -> 
     emacs.keys("C-c", "C-c", "C-e")
     reviews.shown("b.txt")
     emacs.holds('(equal "mine.txt" (buffer-name (window-buffer)))')
-    reviews.accept()
+
+    emacs.command("gemini-companion-review")
+    emacs.keys("C-c", "C-c")
     cli.wait_for("all done")
+    emacs.wait_for("accepted")
+    emacs.wait_for("any key closes this")
+    emacs.keys("M-b", "!", "M-x", "upcase-word", "Enter")
+    emacs.becomes('(with-current-buffer "mine.txt" (buffer-string))', "!MINE\n")
+    emacs.becomes("(e2e-windows)", before)
 
 
 @pytest.mark.fresh

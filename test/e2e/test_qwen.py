@@ -14,9 +14,9 @@ from harness.gemini import QUESTION
 from harness.model import call, edit, read_file, say, together, write_file
 from harness.needs import needs_qwen
 from harness.qwen import Qwen
-from harness.wait import eventually, wait_until_saved
+from harness.wait import eventually
 from harness.world import World
-from test_queue import ACCEPTS
+from test_queue import accept_each
 
 from test_tools import CHECKED, FLYMAKE, GOOD, NEW_ERROR, interrupt, link, unlink
 
@@ -73,15 +73,13 @@ def test_qwen_is_sent_the_context_and_has_reviews_beside_gemini_cli(
     assert (one.read_text(), two.read_text()) == ("1\ndeux\n", "due\n")
 
     cli.is_free()
-    other = one.parent / "b.txt"
-    both = together(edit(one, "deux", "due"), write_file(other, "two\n"))
-    reviews.proposed(cli, one, read_file(one), both, say("the rest done"))
+    others = [one.parent / f"{name}.txt" for name in "bcdefg"]
+    both = together(edit(one, "deux", "due"), write_file(others[0], "two\n"))
+    rest = [write_file(other, "two\n") for other in others[1:]]
+    reviews.proposed(cli, one, read_file(one), both, *rest, say("the rest done"))
     reviews.select("C-c", "C-k")
     emacs.says("Rejected a:b/one.txt")
-    reviews.shown("b.txt")
-    emacs.holds(ACCEPTS, "the review of b.txt is selected")
-    emacs.keys("C-c", "C-c")
-    wait_until_saved(other, "two\n")
+    accept_each(emacs, reviews, others, "two\n")
     cli.wait_for("the rest done")
     assert one.read_text() == "1\ndeux\n"
 

@@ -19,8 +19,11 @@ from .terminal import Screen, Terminal, Tmux
 from .tools import Tools
 from .wait import BOUND, eventually
 
-# The least width at which a review is in Ediff.
-SIZE = (120, 40)
+# The sides of Ediff have room beside each other.
+SIZE = (170, 50)
+
+# Seconds for which a review that was answered awaits the next one.
+PAUSE = 1
 
 # Like -Q, but EARLY_INIT is read.
 BARE = ("--no-site-file", "--no-site-lisp", "--no-splash")
@@ -104,6 +107,7 @@ The term of Emacs 28 to 30 may lose what follows one."
       (setq gemini-companion-server-command
             '({python} "-m" "gemini_companion_epc"))
       (add-hook 'gemini-companion-ready-hook (lambda () (setq e2e-ready t)))
+      (setq gemini-companion-arrival--pause {pause})
       {extra}
       (dolist (file (list {files})) (find-file file))
       {mode}
@@ -111,9 +115,11 @@ The term of Emacs 28 to 30 may lose what follows one."
   (error (setq e2e-problem (error-message-string problem))))
 """
 
-RESET = """
+RESET = f"""
 (let ((ignore-window-parameters t) (kill-buffer-query-functions nil))
   (mapc #'gemini-companion-diff-reject (gemini-companion-diffs))
+  (gemini-companion-arrival--stop-waiting)
+  (gemini-companion-arrival--finish)
   ;; Otherwise a message about an unwritten file follows.
   (gemini-companion-revert-stop)
   (gemini-companion-revert-start)
@@ -130,7 +136,7 @@ RESET = """
   (erase-buffer)
   (when (get-buffer "*terminal*") (switch-to-buffer "*terminal*"))
   (setq kill-ring nil
-        gemini-companion-arrival--answered nil
+        gemini-companion-arrival--pause {PAUSE}
         gemini-companion-edits--edits nil)
   (message nil)
   (with-current-buffer "*Messages*"
@@ -214,6 +220,7 @@ class Emacs(Screen):
                 name=lisp(name),
                 socket=lisp(self._socket),
                 extra=extra,
+                pause=PAUSE,
                 files=" ".join(map(lisp, files)),
                 mode="(gemini-companion-mode 1)" if mode else "",
             ),
